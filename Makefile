@@ -1,0 +1,53 @@
+# Everything here sets itself up in .venv from a fresh clone; nothing but Python 3.11 or newer is needed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench fuzz crds lock wheel clean
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+# One stamp per lock file: what is installed is exactly what the lock pins, and nothing is done twice.
+$(VENV)/.demo: requirements/demo.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "HyperJob needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Say which one with: make PYTHON=python3.12 ...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/demo.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+demo: $(VENV)/.demo ## watch HyperJobs run across clusters (ARGS="--keep" etc.)
+	@$(BIN)/hyperjob demo $(ARGS)
+
+test: $(VENV)/.dev ## run the tests
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: $(VENV)/.dev ## formatting, lint, types, layers, dependencies, spelling, YAML
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/codespell
+	$(BIN)/yamllint --strict .
+
+bench: $(VENV)/.dev ## print ratios against baselines measured in the same run
+	@for f in benchmarks/bench_*.py; do echo "== $$f"; $(BIN)/python $$f || exit 1; done
+
+crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api
+	$(BIN)/python -m hyperjob.api.schema
+
+lock: ## renew requirements/*.txt (versions and hashes, no index address)
+	requirements/lock.sh $(BIN)
+
+wheel: $(VENV)/.dev ## build the wheel into dist/
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist
+
+clean: ## remove what the targets above made
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
