@@ -1,0 +1,54 @@
+"""Conditions: read them from any object, set them on ours.
+
+A condition's time moves only when its status flips; the time itself is always passed in.
+"""
+
+from collections.abc import Iterable
+
+from pydantic import ValidationError
+
+from hyperjob.api.meta import Condition, Object
+
+
+def parse(status: Object | None) -> tuple[Condition, ...]:
+    """Read `conditions` of a status, leaving out what is not one."""
+    raw = (status or {}).get("conditions")
+    conditions: list[Condition] = []
+    for item in raw if isinstance(raw, list) else ():
+        try:
+            conditions.append(Condition.model_validate(item))
+        except ValidationError:
+            continue
+    return tuple(conditions)
+
+
+def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
+    """Return the condition of a type, or None."""
+    return next((condition for condition in conditions if condition.type == type_), None)
+
+
+def is_true(conditions: Iterable[Condition], type_: str) -> bool:
+    """Whether the condition of a type is there and True."""
+    found = find(conditions, type_)
+    return found is not None and found.status == "True"
+
+
+def set_condition(
+    conditions: Iterable[Condition], new: Condition, *, now: str
+) -> tuple[Condition, ...]:
+    """Add or replace a condition in its place; the time is kept unless the status flips."""
+    current = tuple(conditions)
+    old = find(current, new.type)
+    if old is not None and old.status == new.status:
+        time = old.last_transition_time or new.last_transition_time or now
+    else:
+        time = new.last_transition_time or now
+    new = new.model_copy(update={"last_transition_time": time})
+    if old is None:
+        return (*current, new)
+    return tuple(new if condition.type == new.type else condition for condition in current)
+
+
+def remove(conditions: Iterable[Condition], type_: str) -> tuple[Condition, ...]:
+    """Return the conditions without the one of a type."""
+    return tuple(condition for condition in conditions if condition.type != type_)

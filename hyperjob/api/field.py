@@ -1,0 +1,250 @@
+"""Paths and errors of fields, in the words of Kubernetes' own validation.
+
+It never decides what is valid, and never prints a secret: a value is shown only where
+Kubernetes itself would show it.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Final
+
+from hyperjob.api.meta import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The place of a field in an object, printed as `spec.replicatedJobs[0].name`."""
+
+    text: str = ""
+
+    def child(self, name: str, *more: str) -> "Path":
+        """Return the path of a named field below this one."""
+        names = ".".join((name, *more))
+        return Path(f"{self.text}.{names}" if self.text else names)
+
+    def index(self, position: int) -> "Path":
+        """Return the path of a list item."""
+        return Path(f"{self.text}[{position}]")
+
+    def key(self, key: str) -> "Path":
+        """Return the path of a map entry, the key unquoted as Kubernetes prints it."""
+        return Path(f"{self.text}[{key}]")
+
+    def __str__(self) -> str:
+        return self.text or "<nil>"
+
+
+class ErrorType(StrEnum):
+    """Why a field is refused; the values are the `reason` of a Status cause."""
+
+    NOT_FOUND = "FieldValueNotFound"
+    REQUIRED = "FieldValueRequired"
+    DUPLICATE = "FieldValueDuplicate"
+    INVALID = "FieldValueInvalid"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+    FORBIDDEN = "FieldValueForbidden"
+    TOO_LONG = "FieldValueTooLong"
+    TOO_MANY = "FieldValueTooMany"
+    TYPE_INVALID = "FieldValueTypeInvalid"
+    INTERNAL = "InternalError"
+
+
+class _Omit(Enum):
+    """The value that stands for "there is a bad value, and it is not shown"."""
+
+    OMIT = "omit"
+
+
+OMIT: Final = _Omit.OMIT
+
+_TITLES: Final = {
+    ErrorType.NOT_FOUND: "Not found",
+    ErrorType.REQUIRED: "Required value",
+    ErrorType.DUPLICATE: "Duplicate value",
+    ErrorType.INVALID: "Invalid value",
+    ErrorType.NOT_SUPPORTED: "Unsupported value",
+    ErrorType.FORBIDDEN: "Forbidden",
+    ErrorType.TOO_LONG: "Too long",
+    ErrorType.TOO_MANY: "Too many",
+    ErrorType.TYPE_INVALID: "Invalid value",
+    ErrorType.INTERNAL: "Internal error",
+}
+
+_WITHOUT_VALUE: Final = frozenset(
+    {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.INTERNAL}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One refusal of one field."""
+
+    type: ErrorType
+    field: str
+    bad_value: object = OMIT
+    detail: str = ""
+
+    @property
+    def body(self) -> str:
+        """The text without the path, as `causes[].message` carries it."""
+        text = _TITLES[self.type]
+        if self.type not in _WITHOUT_VALUE and self.bad_value is not OMIT:
+            text += f": {_show(self.bad_value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+
+def required(path: Path, detail: str = "") -> FieldError:
+    """Say that a value is missing."""
+    return FieldError(ErrorType.REQUIRED, str(path), "", detail)
+
+
+def invalid(path: Path, value: object, detail: str) -> FieldError:
+    """Say that a value is malformed or out of bounds."""
+    return FieldError(ErrorType.INVALID, str(path), value, detail)
+
+
+def type_invalid(path: Path, value: object, detail: str) -> FieldError:
+    """Say that a value has another type than its schema."""
+    return FieldError(ErrorType.TYPE_INVALID, str(path), value, detail)
+
+
+def not_supported(path: Path, value: object, supported: Iterable[str]) -> FieldError:
+    """Say that a value is none of a closed set, listed in the order given."""
+    values = ", ".join(go_quote(item) for item in supported)
+    detail = f"supported values: {values}" if values else ""
+    return FieldError(ErrorType.NOT_SUPPORTED, str(path), value, detail)
+
+
+def duplicate(path: Path, value: object) -> FieldError:
+    """Say that a value that must be unique is there twice."""
+    return FieldError(ErrorType.DUPLICATE, str(path), value)
+
+
+def forbidden(path: Path, detail: str) -> FieldError:
+    """Say that a value is well-formed and not allowed here and now."""
+    return FieldError(ErrorType.FORBIDDEN, str(path), "", detail)
+
+
+def too_long(path: Path, value: object, max_length: int) -> FieldError:
+    """Say that a value has more than `max_length` bytes; the value itself is never shown."""
+    del value
+    if max_length < 0:
+        detail = "value is too long"
+    else:
+        detail = f"may not be more than {max_length} {_plural(max_length, 'byte')}"
+    return FieldError(ErrorType.TOO_LONG, str(path), OMIT, detail)
+
+
+def too_many(path: Path, actual: int, max_quantity: int) -> FieldError:
+    """Say that a list has more than `max_quantity` items; a negative `actual` is not shown."""
+    if max_quantity < 0:
+        detail = "has too many items"
+    else:
+        detail = f"must have at most {max_quantity} {_plural(max_quantity, 'item')}"
+    return FieldError(ErrorType.TOO_MANY, str(path), actual if actual >= 0 else OMIT, detail)
+
+
+def not_found(path: Path, value: object) -> FieldError:
+    """Say that a value refers to something that does not exist."""
+    return FieldError(ErrorType.NOT_FOUND, str(path), value)
+
+
+def internal(path: Path, detail: str) -> FieldError:
+    """Say that the check itself failed."""
+    return FieldError(ErrorType.INTERNAL, str(path), OMIT, detail)
+
+
+def aggregate(errors: Iterable[FieldError]) -> str:
+    """Join errors into one text: a lone one as it is, several as `[a, b]`, repeats removed."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
+
+
+def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> Object:
+    """Build the 422 Status with which Kubernetes refuses an object."""
+    qualified = f"{kind}.{group}" if group else kind
+    message = f"{qualified} {go_quote(name)} is invalid"
+    if errors:
+        message += f": {aggregate(errors)}"
+    details: Object = {"name": name, "group": group, "kind": kind}
+    details = {key: value for key, value in details.items() if value}
+    if errors:
+        details["causes"] = [
+            {"reason": error.type.value, "message": error.body, "field": error.field}
+            for error in errors
+        ]
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": "Invalid",
+        "details": details,
+        "code": 422,
+    }
+
+
+def _plural(count: int, noun: str) -> str:
+    return noun if count == 1 else f"{noun}s"
+
+
+def _show(value: object) -> str:
+    """Print a value: strings quoted, numbers and booleans bare, the rest as compact JSON."""
+    if isinstance(value, str):
+        return go_quote(value)
+    if isinstance(value, float):
+        return _go_float(value)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=str)
+    return text.translate(_JSON_ESCAPES)
+
+
+# Go's JSON encoder keeps these out of its output so that it can stand in HTML and JavaScript.
+_JSON_ESCAPES: Final = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+_GO_ESCAPES: Final = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    '"': '\\"',
+    "\\": "\\\\",
+}
+
+
+def go_quote(text: str) -> str:
+    """Quote a string as Go's `%q` does."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_go_escape(char) for char in text) + '"'
+
+
+def _go_escape(char: str) -> str:
+    if char in _GO_ESCAPES:
+        return _GO_ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _go_float(value: float) -> str:
+    """Print a float as Go's `%v` does: digits up to 1e21, the shortest form beyond."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value)) if value or math.copysign(1, value) > 0 else "-0"
+    return repr(value)

@@ -1,0 +1,168 @@
+"""The forms of names, labels, ports and keys, with Kubernetes' messages.
+
+Each check returns the list of what is wrong, empty when nothing is; none says where.
+"""
+
+import re
+from typing import Final
+
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+_DNS1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE: Final = f"({_QUALIFIED})?"
+_ENV_NAME: Final = "[-._a-zA-Z][-._a-zA-Z0-9]*"
+_CONFIG_KEY: Final = "[-._a-zA-Z0-9]+"
+
+_EMPTY: Final = "must be non-empty"
+_ALPHANUMERIC_ENDS: Final = "and must start and end with an alphanumeric character"
+_QUALIFIED_RULE: Final = (
+    f"must consist of alphanumeric characters, '-', '_' or '.', {_ALPHANUMERIC_ENDS}"
+)
+_RELAXED_ENV_RULE: Final = (
+    "a valid environment variable name must consist only of printable ASCII characters other"
+    " than '='"
+)
+
+
+def dns1123_label(value: str) -> list[str]:
+    """Check the name of most namespaced parts: at most 63 of a-z, 0-9 and -."""
+    errors = _at_most(value, 63)
+    if not re.fullmatch(_LABEL, value):
+        if re.fullmatch(_SUBDOMAIN, value):
+            errors.append("must not contain dots")
+        else:
+            rule = (
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters"
+                f" or '-', {_ALPHANUMERIC_ENDS}"
+            )
+            errors.append(_regex(rule, _LABEL, "my-name", "123-abc"))
+    return errors
+
+
+def dns1123_subdomain(value: str) -> list[str]:
+    """Check the name of an object: labels joined by dots, at most 253."""
+    errors = _at_most(value, 253)
+    if not re.fullmatch(_SUBDOMAIN, value):
+        rule = (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters,"
+            f" '-' or '.', {_ALPHANUMERIC_ENDS}"
+        )
+        errors.append(_regex(rule, _SUBDOMAIN, "example.com"))
+    return errors
+
+
+def dns1035_label(value: str) -> list[str]:
+    """Check the name of a Service: a DNS label that starts with a letter."""
+    errors = _at_most(value, 63)
+    if not re.fullmatch(_DNS1035, value):
+        rule = (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start"
+            " with an alphabetic character, and end with an alphanumeric character"
+        )
+        errors.append(_regex(rule, _DNS1035, "my-name", "abc-123"))
+    return errors
+
+
+def qualified_name(value: str) -> list[str]:
+    """Check a label key, resource name or annotation key: `[prefix/]name`."""
+    errors: list[str] = []
+    prefix, slash, name = value.partition("/")
+    if not slash:
+        name = value
+    elif "/" in name:
+        return [
+            "a qualified name "
+            + _regex(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc")
+            + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ]
+    elif not prefix:
+        errors.append(f"prefix part {_EMPTY}")
+    else:
+        errors.extend(f"prefix part {error}" for error in dns1123_subdomain(prefix))
+    if not name:
+        errors.append(f"name part {_EMPTY}")
+    else:
+        errors.extend(f"name part {error}" for error in _at_most(name, 63))
+    if not re.fullmatch(_QUALIFIED, name):
+        rule = _regex(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc")
+        errors.append(f"name part {rule}")
+    return errors
+
+
+def label_value(value: str) -> list[str]:
+    """Check the value of a label: empty, or at most 63 with alphanumeric ends."""
+    errors = _at_most(value, 63)
+    if not re.fullmatch(_VALUE, value):
+        rule = (
+            "a valid label must be an empty string or consist of alphanumeric characters, '-',"
+            f" '_' or '.', {_ALPHANUMERIC_ENDS}"
+        )
+        errors.append(_regex(rule, _VALUE, "MyValue", "my_value", "12345"))
+    return errors
+
+
+def port_number(port: int) -> list[str]:
+    """Check a port number."""
+    return [] if 1 <= port <= 65535 else ["must be between 1 and 65535, inclusive"]
+
+
+def port_name(value: str) -> list[str]:
+    """Check the name of a port: at most 15 of a-z, 0-9 and -, one letter at least."""
+    errors = _at_most(value, 15)
+    if not re.fullmatch("[-a-z0-9]+", value):
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z]", value):
+        errors.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        errors.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        errors.append("must not begin or end with a hyphen")
+    return errors
+
+
+def env_var_name(value: str) -> list[str]:
+    """Check the name of an environment variable that comes from a ConfigMap or Secret key."""
+    errors = []
+    if not re.fullmatch(_ENV_NAME, value):
+        rule = (
+            "a valid environment variable name must consist of alphabetic characters, digits,"
+            " '_', '-', or '.', and must not start with a digit"
+        )
+        errors.append(_regex(rule, _ENV_NAME, "my.env-name", "MY_ENV.NAME", "MyEnvName1"))
+    return errors + _not_a_directory(value)
+
+
+def relaxed_env_var_name(value: str) -> list[str]:
+    """Check the name of an environment variable as containers may have it."""
+    if not value:
+        return [f"environment variable name {_EMPTY}"]
+    if all(" " <= char <= "~" and char != "=" for char in value):
+        return []
+    return [_RELAXED_ENV_RULE]
+
+
+def config_map_key(value: str) -> list[str]:
+    """Check a key of a ConfigMap or Secret."""
+    errors = _at_most(value, 253)
+    if not re.fullmatch(_CONFIG_KEY, value):
+        rule = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+        errors.append(_regex(rule, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
+    return errors + _not_a_directory(value)
+
+
+def _at_most(value: str, length: int) -> list[str]:
+    too_long = len(value.encode("utf-8", "surrogatepass")) > length
+    return [f"must be no more than {length} bytes"] if too_long else []
+
+
+def _not_a_directory(value: str) -> list[str]:
+    if value in (".", ".."):
+        return [f"must not be '{value}'"]
+    return ["must not start with '..'"] if value.startswith("..") else []
+
+
+def _regex(rule: str, pattern: str, *examples: str) -> str:
+    # The comma before "or" is Kubernetes' own; people search for the whole text.
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"

@@ -1,0 +1,50 @@
+"""Every name that is a contract: groups, labels, annotations, and the names of children.
+
+Nothing here depends on the state of an object.
+"""
+
+from typing import Final
+
+GROUP: Final = "training.volcano.sh"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+KIND: Final = "HyperJob"
+PLURAL: Final = "hyperjobs"
+
+VCJOB_API_VERSION: Final = "batch.volcano.sh/v1alpha1"
+VCJOB_KIND: Final = "Job"
+POLICY_API_VERSION: Final = "policy.karmada.io/v1alpha1"
+POLICY_KIND: Final = "PropagationPolicy"
+
+# The first two are the Go controller's, which is how its children are recognised and adopted.
+LABEL_HYPERJOB: Final = "volcano.sh/hyperjob-name"
+LABEL_REPLICATED_JOB: Final = "volcano.sh/replicatedjob-name"
+LABEL_INDEX: Final = f"{GROUP}/job-index"
+LABEL_ATTEMPT: Final = f"{GROUP}/attempt"
+
+# The affinity name is the only thing that travels unchanged from a policy to its binding, so it
+# tells whether a binding is a HyperJob's and whether a gang must hold it.
+AFFINITY_GATED: Final = "hyperjob-gang"
+AFFINITY_UNGATED: Final = "hyperjob"
+
+LABEL_BINDING: Final = f"{GROUP}/binding"
+LABEL_BINDING_VALUE: Final = "hyperjob"
+GATE: Final = f"{GROUP}/gate"
+GATE_HELD: Final = "held"
+GATE_OPEN: Final = "open"
+
+FIELD_MANAGER: Final = "hyperjob-controller"
+FINALIZER: Final = f"{GROUP}/hyperjob-controller"
+
+CONDITION_COMPLETED: Final = "Completed"
+CONDITION_FAILED: Final = "Failed"
+
+
+def child_name(hyperjob: str, replicated_job: str, index: int) -> str:
+    """Return the name that a sub-job's vcjob and policy share."""
+    return f"{hyperjob}-{replicated_job}-{index}"
+
+
+def binding_name(vcjob: str) -> str:
+    """Return the name that Karmada gives the ResourceBinding of a vcjob."""
+    return f"{vcjob}-{VCJOB_KIND}".lower().replace(":", ".")

@@ -1,0 +1,170 @@
+"""Amounts of resources, with the grammar, rounding and canonical text of Kubernetes.
+
+An amount is exact: it is never held as a float. Like Kubernetes it is kept to the nano, a finer
+amount being rounded away from zero, and an amount with a binary suffix ends at 2**63-1.
+"""
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final, Self
+
+NANO: Final = 10**9
+_MAX_BINARY: Final = (2**63 - 1) * NANO
+# Kubernetes has no bound here. One keeps a two-line manifest from costing gigabytes.
+_MAX_EXPONENT: Final = 1000
+
+_SPLIT_TEXT: Final = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+_FORMAT_WRONG: Final = f"quantities must match the regular expression '{_SPLIT_TEXT}'"
+_NUMERIC: Final = "unable to parse numeric part of quantity"
+_SUFFIX: Final = "unable to parse quantity's suffix"
+
+_PARTS: Final = re.compile(
+    r"(?P<sign>[+-]?)0*(?P<num>[0-9]*)(?:\.(?P<denom>[0-9]*))?"
+    r"(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)"
+)
+_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
+
+_DECIMAL: Final = {
+    "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
+}  # fmt: skip
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIX: Final = ("", *_BINARY)
+
+
+class Format(StrEnum):
+    """How an amount was written, and is written again."""
+
+    DECIMAL_EXPONENT = "DecimalExponent"
+    BINARY_SI = "BinarySI"
+    DECIMAL_SI = "DecimalSI"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Quantity:
+    """An amount in whole nano-units; compared and hashed by the amount alone."""
+
+    nano: int = 0
+    format: Format = field(default=Format.DECIMAL_SI, compare=False)
+    text: str = field(default="", compare=False, repr=False)
+    """The text it was read from, where Kubernetes would keep that text."""
+
+    @classmethod
+    def parse(cls, value: str | float) -> Self:
+        """Read an amount from the wire; raises ValueError with Kubernetes' text."""
+        text = value if isinstance(value, str) else repr(value)
+        match = _PARTS.fullmatch(text)
+        if not text or match is None:
+            raise ValueError(_FORMAT_WRONG)
+        num, denom = match["num"] or "0", match["denom"] or ""
+        suffix = match["suffix"]
+        sign = -1 if match["sign"] == "-" else 1
+        if suffix in _BINARY:
+            return cls._binary(text, sign, num, denom, _BINARY[suffix])
+        if suffix in _DECIMAL:
+            return cls._decimal(text, sign, num, denom, _DECIMAL[suffix], Format.DECIMAL_SI)
+        exponent = _EXPONENT.fullmatch(suffix)
+        if exponent is None:
+            raise ValueError(_SUFFIX)
+        power = int(exponent[1][:12])
+        return cls._decimal(text, sign, num, denom, power, Format.DECIMAL_EXPONENT)
+
+    @classmethod
+    def _decimal(
+        cls, text: str, sign: int, num: str, denom: str, exponent: int, form: Format
+    ) -> Self:
+        digits = num + denom
+        scale = exponent - len(denom)
+        if scale + 9 > _MAX_EXPONENT or len(digits) > _MAX_EXPONENT:
+            raise ValueError(_NUMERIC)
+        magnitude = int(digits)
+        if scale >= -9:
+            nano = magnitude * 10 ** (scale + 9)
+            kept = (
+                len(digits) <= 18
+                and scale % 3 == 0
+                and not digits.endswith("000")
+                and digits[0] != "0"
+            )
+            return cls(sign * nano, form, text if kept else "")
+        return cls(sign * _divide_up(magnitude, -scale - 9), form)
+
+    @classmethod
+    def _binary(cls, text: str, sign: int, num: str, denom: str, exponent: int) -> Self:
+        if len(num) + len(denom) > _MAX_EXPONENT:
+            raise ValueError(_NUMERIC)
+        magnitude = int(num + denom) << exponent
+        if not denom and 14 - len(num) - exponent * 3 // 10 >= 0:
+            kept = int(num) & 7 != 0
+            return cls(sign * magnitude * NANO, Format.BINARY_SI, text if kept else "")
+        nano = min(_divide_up(magnitude * NANO, len(denom)), _MAX_BINARY)
+        form = Format.DECIMAL_SI if 0 < nano < NANO else Format.BINARY_SI
+        return cls(sign * nano, form)
+
+    @property
+    def value(self) -> Decimal:
+        """The exact amount."""
+        if self.is_integer:
+            return Decimal(self.nano // NANO)
+        digits = tuple(map(int, str(abs(self.nano))))
+        return Decimal((int(self.nano < 0), digits, -9))
+
+    def round_up(self, nanos: int = NANO) -> int:
+        """Return the amount in units of `nanos` (10**6 for milli), rounded away from zero."""
+        whole = -(-abs(self.nano) // nanos)
+        return -whole if self.nano < 0 else whole
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the amount is a whole number."""
+        return self.nano % NANO == 0
+
+    def __bool__(self) -> bool:
+        return self.nano != 0
+
+    def __add__(self, other: "Quantity") -> "Quantity":
+        return Quantity(self.nano + other.nano, (self if self.nano else other).format)
+
+    def __sub__(self, other: "Quantity") -> "Quantity":
+        return Quantity(self.nano - other.nano, (self if self.nano else other).format)
+
+    def __mul__(self, factor: int) -> "Quantity":
+        return Quantity(self.nano * factor, self.format)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> "Quantity":
+        return Quantity(-self.nano, self.format)
+
+    def __str__(self) -> str:
+        return self.text or self.canonical
+
+    @property
+    def canonical(self) -> str:
+        """The text with the largest suffix that needs no fraction."""
+        if not self.nano:
+            return "0"
+        if self.format is Format.BINARY_SI and abs(self.nano) >= 1024 * NANO and self.is_integer:
+            return self._canonical_binary()
+        mantissa, exponent = self.nano, -9
+        while mantissa % 1000 == 0:
+            mantissa, exponent = mantissa // 1000, exponent + 3
+        if self.format is not Format.DECIMAL_EXPONENT and exponent in _DECIMAL_SUFFIX:
+            return f"{mantissa}{_DECIMAL_SUFFIX[exponent]}"
+        return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+
+    def _canonical_binary(self) -> str:
+        mantissa, power = self.nano // NANO, 0
+        while mantissa % 1024 == 0 and power < len(_BINARY_SUFFIX) - 1:
+            mantissa, power = mantissa // 1024, power + 1
+        return f"{mantissa}{_BINARY_SUFFIX[power]}"
+
+
+def _divide_up(magnitude: int, digits: int) -> int:
+    """Drop decimal digits, rounding up; beyond the digits there are, only "some" is left."""
+    if digits > _MAX_EXPONENT * 2:
+        return int(magnitude > 0)
+    divisor: int = 10**digits
+    return -(-magnitude // divisor)
