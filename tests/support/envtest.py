@@ -1,0 +1,126 @@
+"""A real etcd and kube-apiserver from KUBEBUILDER_ASSETS, as controller-runtime's envtest starts them."""
+
+import contextlib
+import ssl
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import trustme
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.support.processes import free_port, running, wait_for
+
+
+def _service_account_key(directory: Path) -> tuple[Path, Path]:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private, public = directory / "sa.key", directory / "sa.pub"
+    private.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+    )
+    public.write_bytes(
+        key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    )
+    return private, public
+
+
+def write_kubeconfig(path: Path, *, server: str, ca: Path, certificate: Path, key: Path) -> Path:
+    """Write a kubeconfig that names its credentials by file."""
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [
+                    {
+                        "name": "envtest",
+                        "cluster": {"server": server, "certificate-authority": str(ca)},
+                    }
+                ],
+                "users": [
+                    {
+                        "name": "admin",
+                        "user": {"client-certificate": str(certificate), "client-key": str(key)},
+                    }
+                ],
+                "contexts": [{"name": "envtest", "context": {"cluster": "envtest", "user": "admin"}}],
+                "current-context": "envtest",
+            }
+        )
+    )
+    return path
+
+
+@contextlib.contextmanager
+def kube_apiserver(assets: Path, directory: Path) -> Iterator[Path]:
+    """Run etcd and kube-apiserver; yield the kubeconfig of an administrator."""
+    directory.mkdir(parents=True, exist_ok=True)
+    ca = trustme.CA()
+    ca_file = directory / "ca.crt"
+    ca.cert_pem.write_to_path(ca_file)
+    serving = ca.issue_cert("127.0.0.1", "localhost")
+    admin = ca.issue_cert(common_name="admin", organization_name="system:masters")
+    for name, cert in (("server", serving), ("admin", admin)):
+        cert.private_key_pem.write_to_path(directory / f"{name}.key")
+        cert.cert_chain_pems[0].write_to_path(directory / f"{name}.crt")
+    private, public = _service_account_key(directory)
+    client_port, peer_port, port = free_port(), free_port(), free_port()
+    etcd = [
+        assets / "etcd",
+        f"--data-dir={directory / 'etcd'}",
+        f"--listen-client-urls=http://127.0.0.1:{client_port}",
+        f"--advertise-client-urls=http://127.0.0.1:{client_port}",
+        f"--listen-peer-urls=http://127.0.0.1:{peer_port}",
+        f"--initial-advertise-peer-urls=http://127.0.0.1:{peer_port}",
+        f"--initial-cluster=default=http://127.0.0.1:{peer_port}",
+        "--unsafe-no-fsync",
+    ]
+    apiserver = [
+        assets / "kube-apiserver",
+        f"--etcd-servers=http://127.0.0.1:{client_port}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--tls-cert-file={directory / 'server.crt'}",
+        f"--tls-private-key-file={directory / 'server.key'}",
+        f"--client-ca-file={ca_file}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={public}",
+        f"--service-account-signing-key-file={private}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--disable-admission-plugins=ServiceAccount",
+    ]
+    kubeconfig = write_kubeconfig(
+        directory / "kubeconfig",
+        server=f"https://127.0.0.1:{port}",
+        ca=ca_file,
+        certificate=directory / "admin.crt",
+        key=directory / "admin.key",
+    )
+    context = ssl.create_default_context(cafile=str(ca_file))
+    context.load_cert_chain(directory / "admin.crt", directory / "admin.key")
+
+    def ready() -> bool:
+        try:
+            url = f"https://127.0.0.1:{port}/readyz"
+            with urllib.request.urlopen(url, context=context, timeout=2) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    etcd_log, api_log = directory / "etcd.log", directory / "kube-apiserver.log"
+    with (
+        running(etcd, log=etcd_log),
+        running(apiserver, log=api_log) as process,
+    ):
+        wait_for(ready, what="kube-apiserver", process=process, log=api_log, timeout=90)
+        yield kubeconfig

@@ -1,0 +1,63 @@
+"""Child processes of tests: started on a free port, awaited until they say so, always ended."""
+
+import contextlib
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[str | Path],
+    *,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    stop_signal: signal.Signals = signal.SIGTERM,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command for the length of the block, its output in `log`."""
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            [str(word) for word in command], stdout=out, stderr=subprocess.STDOUT, env=env
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(stop_signal)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)
+
+
+def wait_for(
+    ready: Callable[[], object],
+    *,
+    what: str,
+    process: subprocess.Popen[bytes] | None = None,
+    log: Path | None = None,
+    timeout: float = 60,
+) -> None:
+    """Poll a condition of another process until it holds; fail with that process's own words."""
+    deadline = time.monotonic() + timeout
+    while True:
+        if ready():
+            return
+        exited = process is not None and process.poll() is not None
+        if exited or time.monotonic() > deadline:
+            tail = log.read_text(errors="replace")[-4000:] if log and log.exists() else ""
+            why = "ended" if exited else f"was not there within {timeout:.0f} s"
+            raise AssertionError(f"{what} {why}\n{tail}")
+        time.sleep(0.05)
