@@ -1,0 +1,1 @@
+"""Certificates of the webhook: issued, rotated, stored, served; it knows no HyperJob."""

@@ -1,0 +1,1 @@
+"""Admission of HyperJobs, and the gate on their ResourceBindings; it makes no API call."""

@@ -1,0 +1,147 @@
+"""When to renew what: a pure decision over certificates and the time.
+
+An authority is never replaced in one step. The new one is trusted first, next to the old one;
+serving certificates move to it only when every API server has had time to learn it; the old one
+is dropped when nothing signed by it can still be served. All of that can be read from the
+certificates themselves, so a rotation that died half-way is simply continued.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from certs.x509 import CLOCK_SKEW, InvalidPair, Pair, check_pair, facts, is_signed_by
+
+
+class Action(StrEnum):
+    """The one next step of a rotation."""
+
+    KEEP = "keep"
+    NEW_CA = "new-ca"
+    REISSUE_LEAF = "reissue-leaf"
+    RETIRE_CA = "retire-ca"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long certificates live and when their renewal starts."""
+
+    names: tuple[str, ...]
+    ca_lifetime: timedelta = timedelta(days=3650)
+    leaf_lifetime: timedelta = timedelta(days=90)
+    renew_at: float = 1 / 3
+    """Renew when this part of the life is left, so that two failed attempts do no harm."""
+    overlap: timedelta = timedelta(hours=1)
+    """Time for a trusted authority to reach every API server, and for a served leaf to go."""
+
+    def __post_init__(self) -> None:
+        if not self.names:
+            raise ValueError("a policy needs at least one name to issue a certificate for")
+        if not 0 < self.renew_at < 1:
+            raise ValueError("renew_at is a part of the life, between 0 and 1")
+        if self.leaf_lifetime >= self.ca_lifetime:
+            raise ValueError("a serving certificate must live shorter than its authority")
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Everything that is kept: the signing authority, all trusted ones, and the serving pair."""
+
+    ca: Pair | None = None
+    trusted: tuple[bytes, ...] = ()
+    """PEM of every authority that clients trust, the signing one first."""
+    serving: Pair | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An action with the sentence that explains it."""
+
+    action: Action
+    reason: str
+
+
+MAX_STEPS: Final = 4
+"""No state needs more steps in one run: new authority, leaf, retirement, keep."""
+
+
+def decide(bundle: Bundle, *, policy: Policy, now: datetime) -> Step:
+    """Return the next step; KEEP when nothing is due."""
+    if (reason := _authority_is_due(bundle, policy=policy, now=now)) is not None:
+        return Step(Action.NEW_CA, reason)
+    if bundle.ca is None:  # for the type checker: an absent authority is due
+        return Step(Action.NEW_CA, "there is no authority")
+    if (reason := _leaf_is_due(bundle, bundle.ca, policy=policy, now=now)) is not None:
+        return Step(Action.REISSUE_LEAF, reason)
+    if (reason := _retirement_is_due(bundle, bundle.ca, policy=policy, now=now)) is not None:
+        return Step(Action.RETIRE_CA, reason)
+    return Step(Action.KEEP, "nothing is due")
+
+
+def next_check(bundle: Bundle, *, policy: Policy, now: datetime) -> timedelta:
+    """Return how long nothing can become due, bounded to a day."""
+    longest = timedelta(days=1)
+    if bundle.ca is None or bundle.serving is None or len(bundle.trusted) > 1:
+        return min(policy.overlap, longest)
+    due = min(_renewal(pair.certificate, policy) for pair in (bundle.ca, bundle.serving))
+    return max(timedelta(), min(due - now, longest))
+
+
+def _authority_is_due(bundle: Bundle, *, policy: Policy, now: datetime) -> str | None:
+    if bundle.ca is None:
+        return "there is no authority"
+    try:
+        check_pair(bundle.ca, now=now)
+    except InvalidPair as problem:
+        return f"the authority cannot sign: {problem}"
+    if now >= _renewal(bundle.ca.certificate, policy):
+        return "the authority is near its end"
+    return None
+
+
+def _leaf_is_due(bundle: Bundle, ca: Pair, *, policy: Policy, now: datetime) -> str | None:
+    if bundle.serving is None:
+        return "there is no serving certificate"
+    try:
+        found = check_pair(bundle.serving, now=now)
+    except InvalidPair as problem:
+        return f"the serving certificate cannot be used: {problem}"
+    if found.names != frozenset(policy.names):
+        return "the names to serve have changed"
+    if not is_signed_by(bundle.serving.certificate, ca.certificate):
+        if not any(is_signed_by(bundle.serving.certificate, one) for one in bundle.trusted):
+            return "no trusted authority has signed the serving certificate"
+        if _age(ca.certificate, now) >= policy.overlap:
+            return "the new authority is known everywhere by now"
+        return None
+    if now >= _renewal(bundle.serving.certificate, policy):
+        return "the serving certificate is near its end"
+    return None
+
+
+def _retirement_is_due(bundle: Bundle, ca: Pair, *, policy: Policy, now: datetime) -> str | None:
+    old = _others(bundle.trusted, ca.certificate)
+    if not old or bundle.serving is None:
+        return None
+    if not is_signed_by(bundle.serving.certificate, ca.certificate):
+        return None
+    if all(facts(one).not_after <= now for one in old):
+        return "the old authority has expired"
+    if _age(bundle.serving.certificate, now) >= policy.overlap:
+        return "nothing that the old authority signed is served any more"
+    return None
+
+
+def _renewal(certificate: bytes, policy: Policy) -> datetime:
+    found = facts(certificate)
+    return found.not_after - (found.not_after - found.not_before) * policy.renew_at
+
+
+def _age(certificate: bytes, now: datetime) -> timedelta:
+    return now - (facts(certificate).not_before + CLOCK_SKEW)
+
+
+def _others(trusted: Sequence[bytes], certificate: bytes) -> list[bytes]:
+    return [one for one in trusted if one.strip() != certificate.strip()]

@@ -1,0 +1,156 @@
+"""The two webhook configurations that make an API server call us.
+
+One source for the chart, the installer, the sandbox and the tests. Only builds objects; whoever
+has a client applies them.
+"""
+
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import AFFINITY_GATED
+from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+
+# Mutating webhooks run in the order of configuration names: ours must see a binding before
+# Volcano Global's (`volcano-…`), and is called again after it has overwritten the suspension.
+MUTATING_NAME: Final = "hyperjob-mutating"
+VALIDATING_NAME: Final = "hyperjob-validating"
+
+TIMEOUT_SECONDS: Final = 5
+
+_LABELS: Final = {
+    "app.kubernetes.io/name": "hyperjob",
+    "app.kubernetes.io/component": "webhook",
+    "app.kubernetes.io/part-of": "hyperjob",
+}
+
+# A field may be absent or null at every level, and an error in a condition refuses the request;
+# only has() and exists() are used, which every CEL implementation knows.
+_HAS_OUR_NAME: Final = f'has(a.affinityName) && a.affinityName == "{AFFINITY_GATED}"'
+_IS_GATED: Final = " && ".join(
+    (
+        "has(object.spec) && object.spec != null",
+        "has(object.spec.placement) && object.spec.placement != null",
+        "has(object.spec.placement.clusterAffinities)",
+        "object.spec.placement.clusterAffinities != null",
+        f"object.spec.placement.clusterAffinities.exists(a, {_HAS_OUR_NAME})",
+    )
+)
+_IS_NOT_BEING_DELETED: Final = (
+    "!has(object.metadata.deletionTimestamp) || object.metadata.deletionTimestamp == null"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReference:
+    """The Service of the webhook, where it runs behind the API server that calls it."""
+
+    namespace: str
+    name: str
+    port: int = 443
+
+
+def configurations(
+    *,
+    url: str | None = None,
+    service: ServiceReference | None = None,
+    ca_bundle: bytes = b"",
+) -> tuple[Object, Object]:
+    """Return the mutating and the validating configuration.
+
+    Exactly one of `url` (base, `https://host[:port]`) and `service` says where the webhook is; a
+    Karmada API server reaches it only by `url`. An empty `ca_bundle` (PEM) is left out, for
+    cert-manager or `hyperjob-certs inject` to fill in.
+    """
+    if (url is None) == (service is None):
+        raise ValueError("give either url or service")
+    if url is not None and not url.startswith("https://"):
+        raise ValueError(f"the webhook's url must start with https://, got {url!r}")
+
+    def client(path: str) -> Object:
+        return _client_config(path, url=url, service=service, ca_bundle=ca_bundle)
+
+    mutating = _configuration(
+        "MutatingWebhookConfiguration",
+        MUTATING_NAME,
+        [
+            # Fail: a HyperJob that is stored without its defaults is wrong, not merely bare. Its
+            # children would be refused for ever (no limits) or start piecemeal (minAvailable 0),
+            # and defaults that arrive at a later update would be a forbidden change. Ignore would
+            # also gain nothing: the validating webhook is the same process, and fails too.
+            _webhook("mhyperjob.training.volcano.sh", client(MUTATE_HYPERJOB))
+            | {"rules": [_HYPERJOBS], "matchConditions": [_NOT_DELETED]}
+            | {"reinvocationPolicy": "IfNeeded"},
+            # Fail: a binding that got past us would be dispatched before its gang. The conditions
+            # select only our own bindings, so an outage of ours stops nobody else's work.
+            _webhook("mresourcebinding.training.volcano.sh", client(MUTATE_RESOURCEBINDING))
+            | {"rules": [_RESOURCEBINDINGS], "matchConditions": [_GATED]}
+            | {"reinvocationPolicy": "IfNeeded"},
+        ],
+    )
+    validating = _configuration(
+        "ValidatingWebhookConfiguration",
+        VALIDATING_NAME,
+        [
+            _webhook("vhyperjob.training.volcano.sh", client(VALIDATE_HYPERJOB))
+            | {"rules": [_HYPERJOBS], "matchConditions": [_NOT_DELETED]},
+        ],
+    )
+    return mutating, validating
+
+
+def _rule(group: str, version: str, resource: str) -> Object:
+    """Match the object itself: subresources, `status` among them, are never sent."""
+    return {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": [resource],
+        "scope": "Namespaced",
+    }
+
+
+_HYPERJOBS: Final = _rule("training.volcano.sh", "v1alpha1", "hyperjobs")
+_RESOURCEBINDINGS: Final = _rule("work.karmada.io", "v1alpha2", "resourcebindings")
+_GATED: Final[Object] = {"name": "gated-by-hyperjob", "expression": _IS_GATED}
+_NOT_DELETED: Final[Object] = {"name": "not-being-deleted", "expression": _IS_NOT_BEING_DELETED}
+
+
+def _configuration(kind: str, name: str, webhooks: list[Object]) -> Object:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, "labels": dict(_LABELS)},
+        "webhooks": webhooks,
+    }
+
+
+def _webhook(name: str, client_config: Object) -> Object:
+    return {
+        "name": name,
+        "clientConfig": client_config,
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_SECONDS,
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+def _client_config(
+    path: str, *, url: str | None, service: ServiceReference | None, ca_bundle: bytes
+) -> Object:
+    config: Object = {}
+    if url is not None:
+        config["url"] = url.rstrip("/") + path
+    elif service is not None:
+        config["service"] = {
+            "namespace": service.namespace,
+            "name": service.name,
+            "path": path,
+            "port": service.port,
+        }
+    if ca_bundle:
+        config["caBundle"] = b64encode(ca_bundle).decode("ascii")
+    return config

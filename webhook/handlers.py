@@ -1,0 +1,85 @@
+"""The three webhooks: which path judges which kind, and how.
+
+Each handler is a pure function of the request; it may raise only for a review that is not what
+its rule selects. Knows nothing of HTTP.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob.api.meta import Object
+from webhook.bindings import stamp
+from webhook.defaulting import default
+from webhook.patch import diff
+from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+from webhook.response import ALLOWED, Decision
+from webhook.review import BadReview, Request
+from webhook.validation import validate_create, validate_update
+
+Handler = Callable[[Request], Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One webhook: the kind it is registered for, and the function that judges."""
+
+    group: str
+    version: str
+    kind: str
+    handle: Handler
+
+    def decide(self, request: Request) -> Decision:
+        """Judge a CREATE or an UPDATE of the object itself; everything else goes on untouched."""
+        if request.operation not in {"CREATE", "UPDATE"} or request.subresource:
+            return ALLOWED
+        if (request.group, request.version, request.kind) != (self.group, self.version, self.kind):
+            got = f"{request.group}/{request.version} {request.kind}"
+            want = f"{self.group}/{self.version} {self.kind}"
+            raise BadReview(f"this path judges {want}, got {got}: check the webhook's rules")
+        return self.handle(request)
+
+
+def default_hyperjob(request: Request) -> Decision:
+    """Fill in defaults; a HyperJob that is being deleted stays as it is."""
+    raw = _required(request)
+    if _is_being_deleted(raw):
+        return ALLOWED
+    return Decision(patch=diff(raw, default(raw)))
+
+
+def validate_hyperjob(request: Request) -> Decision:
+    """Judge a HyperJob; finalizers must always be removable from one that is being deleted."""
+    raw = _required(request)
+    if _is_being_deleted(raw):
+        return ALLOWED
+    if request.operation == "CREATE":
+        outcome = validate_create(raw)
+    elif request.old_object is None:
+        raise BadReview("request.oldObject: Required value: UPDATE compares two objects")
+    else:
+        outcome = validate_update(raw, request.old_object)
+    return Decision(errors=outcome.errors, warnings=outcome.warnings)
+
+
+def stamp_binding(request: Request) -> Decision:
+    """Close the gate of a HyperJob's binding, or keep it closed."""
+    return Decision(patch=stamp(_required(request), operation=request.operation))
+
+
+ROUTES: Final[Mapping[str, Route]] = {
+    MUTATE_HYPERJOB: Route("training.volcano.sh", "v1alpha1", "HyperJob", default_hyperjob),
+    VALIDATE_HYPERJOB: Route("training.volcano.sh", "v1alpha1", "HyperJob", validate_hyperjob),
+    MUTATE_RESOURCEBINDING: Route("work.karmada.io", "v1alpha2", "ResourceBinding", stamp_binding),
+}
+
+
+def _required(request: Request) -> Object:
+    if request.object is None:
+        raise BadReview(f"request.object: Required value: {request.operation} carries an object")
+    return request.object
+
+
+def _is_being_deleted(raw: Object) -> bool:
+    metadata = raw.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None

@@ -1,0 +1,7 @@
+"""Where each webhook is served, in the form that kubebuilder made customary."""
+
+from typing import Final
+
+MUTATE_HYPERJOB: Final = "/mutate-training-volcano-sh-v1alpha1-hyperjob"
+VALIDATE_HYPERJOB: Final = "/validate-training-volcano-sh-v1alpha1-hyperjob"
+MUTATE_RESOURCEBINDING: Final = "/mutate-work-karmada-io-v1alpha2-resourcebinding"

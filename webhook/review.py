@@ -1,0 +1,175 @@
+"""Bytes to an AdmissionReview request.
+
+Checks the envelope only, and refuses what is no review with a `BadReview`; what the object inside
+says is for the handlers to judge. Never reads anything but the bytes it was given.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+import orjson
+
+from hyperjob.api.meta import Object
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+
+MAX_BODY_BYTES: Final = 7 * 1024 * 1024
+"""An object and its old version, each at etcd's limit, with room for the envelope."""
+MAX_VALUES: Final = 500_000
+"""Bounds memory: a body of `[],[],…` costs twenty times its size once decoded."""
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+_OPERATIONS: Final = frozenset(get_args(Operation))
+
+
+class BadReview(Exception):  # noqa: N818 - a verdict on the request, in the words of HTTP
+    """The request is no AdmissionReview that can be answered; says which HTTP status and why."""
+
+    def __init__(self, message: str, *, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a decision may depend on, and what its log line names."""
+
+    uid: str
+    group: str
+    version: str
+    kind: str
+    subresource: str
+    operation: Operation
+    namespace: str
+    name: str
+    user: str
+    dry_run: bool
+    object: Object | None
+    old_object: Object | None
+
+
+def decode(body: bytes) -> Request:
+    """Return the request of an AdmissionReview, or raise `BadReview`."""
+    review = _load(body)
+    if review.get("apiVersion") != API_VERSION or review.get("kind") != KIND:
+        got = f"{_show(review.get('apiVersion'))}, kind {_show(review.get('kind'))}"
+        raise BadReview(f"expected apiVersion {API_VERSION!r}, kind {KIND!r}, got apiVersion {got}")
+    request = review.get("request")
+    if not isinstance(request, dict):
+        raise BadReview("request: Required value: an AdmissionReview to answer carries a request")
+    uid = request.get("uid")
+    if not isinstance(uid, str) or not uid:
+        raise BadReview("request.uid: Required value: must be a non-empty string")
+    operation = request.get("operation")
+    if not isinstance(operation, str) or operation not in _OPERATIONS:
+        raise BadReview(f"request.operation: Unsupported value: {_show(operation)}")
+    kind = _mapping(request, "kind")
+    obj, old = _object(request, "object"), _object(request, "oldObject")
+    return Request(
+        uid=uid,
+        group=_text(kind, "group"),
+        version=_text(kind, "version"),
+        kind=_text(kind, "kind"),
+        subresource=_text(request, "subResource"),
+        operation=operation,  # type: ignore[arg-type] # membership was checked above
+        namespace=_text(request, "namespace"),
+        name=_name(request, obj or old),
+        user=_text(_mapping(request, "userInfo"), "username"),
+        dry_run=request.get("dryRun") is True,
+        object=obj,
+        old_object=old,
+    )
+
+
+def _load(body: bytes) -> dict[str, Any]:
+    if len(body) > MAX_BODY_BYTES:
+        raise BadReview(f"the body is larger than {MAX_BODY_BYTES} bytes", status=413)
+    if body.count(b",") >= MAX_VALUES:
+        raise BadReview(f"the body holds more than {MAX_VALUES} values", status=413)
+    try:
+        review = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadReview(f"the body is no JSON document: {error}") from None
+    if not isinstance(review, dict):
+        raise BadReview("the body is no JSON object")
+    _refuse_ambiguity(body, review)
+    return review
+
+
+def _refuse_ambiguity(body: bytes, review: dict[str, Any]) -> None:
+    """Refuse duplicate keys, which readers resolve differently, and nesting without end.
+
+    What the API server sends is what orjson would write, so one comparison nearly always proves
+    that nothing was dropped; only other spellings pay for the careful second reading.
+    """
+    try:
+        written = orjson.dumps(review)
+    except TypeError:
+        raise BadReview("the body is nested more than 254 levels deep") from None
+    if written == body.rstrip():
+        return
+    if b"\\u" in body and _as_go_writes(written) == body.rstrip():
+        return
+    json.loads(body, object_pairs_hook=_unique, parse_int=float)
+
+
+def _as_go_writes(written: bytes) -> bytes:
+    """Escape what encoding/json escapes for HTML's sake, as in the shell lines of containers."""
+    return written.replace(b"&", b"\\u0026").replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> None:
+    if len({key for key, _ in pairs}) == len(pairs):
+        return
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise BadReview(f"duplicate field {key[:100]!r}")
+        seen.add(key)
+
+
+def _name(request: dict[str, Any], obj: Object | None) -> str:
+    """Return the object's name; at CREATE with generateName there is none yet, only its stem."""
+    if name := _text(request, "name"):
+        return name
+    metadata = obj.get("metadata") if obj else None
+    if not isinstance(metadata, dict):
+        return ""
+    for field in ("name", "generateName"):
+        value = metadata.get(field)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _object(request: dict[str, Any], field: str) -> Object | None:
+    value = request.get(field)
+    if value is None or isinstance(value, dict):
+        return value
+    raise BadReview(f"request.{field}: Invalid value: must be an object")
+
+
+def _mapping(request: dict[str, Any], field: str) -> dict[str, Any]:
+    value = request.get(field)
+    if value is None:
+        return {}
+    if isinstance(value, dict):
+        return value
+    raise BadReview(f"request.{field}: Invalid value: must be an object")
+
+
+def _text(mapping: dict[str, Any], field: str) -> str:
+    value = mapping.get(field)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    raise BadReview(f"request: {field}: Invalid value: must be a string")
+
+
+def _show(value: object) -> str:
+    """Quote a value from the wire, short enough for an error text."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
