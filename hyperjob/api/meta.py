@@ -21,6 +21,7 @@ Int64 = Annotated[
     int,
     Field(strict=True, ge=-(2**63), le=2**63 - 1, json_schema_extra={"format": "int64"}),
 ]
+Count = Annotated[Int32, Field(ge=0)]
 Bool = Annotated[bool, Field(strict=True)]
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """An RFC 3339 time in UTC with seconds, as the API server prints it."""

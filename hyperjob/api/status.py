@@ -1,0 +1,139 @@
+"""The status of a HyperJob: what its sub-jobs and clusters have come to.
+
+Every scalar that `kubectl get` shows is a field here, because a column can only be one.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from hyperjob.api.batch import JobState
+from hyperjob.api.markers import atomic_list, list_map
+from hyperjob.api.meta import Condition, Count, Int64, Model, Time
+
+
+class Phase(StrEnum):
+    """Where a HyperJob is in its life."""
+
+    PENDING = "Pending"
+    QUEUED = "Queued"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    DEGRADED = "Degraded"
+    RESTARTING = "Restarting"
+    SUSPENDED = "Suspended"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing of the HyperJob will ever run again."""
+        return self in (Phase.COMPLETED, Phase.FAILED)
+
+
+class ReplicatedJobStatus(Model):
+    """What the sub-jobs of one replicated job have come to."""
+
+    name: str = Field(description="Name of the replicated job.")
+    job_states: dict[str, JobState] | None = Field(
+        default=None, description="State of each vcjob by its name."
+    )
+    pending: Count = Field(default=0, description="Pods not yet started.")
+    running: Count = Field(default=0, description="Pods running.")
+    succeeded: Count = Field(default=0, description="Pods that succeeded.")
+    failed: Count = Field(default=0, description="Pods that failed.")
+    terminating: Count = Field(default=0, description="Pods being deleted.")
+    unknown: Count = Field(default=0, description="Pods whose phase is not known.")
+
+
+class HyperJobState(Model):
+    """Where a HyperJob is, and why."""
+
+    phase: Phase | None = Field(default=None, description="Where the HyperJob is in its life.")
+    reason: str = Field(default="", description="Why, as one CamelCase word for programs.")
+    message: str = Field(
+        default="", description="Why, for people: what it waits for, or what ended it."
+    )
+    last_transition_time: Time | None = Field(
+        default=None, description="When the phase last changed."
+    )
+
+
+class JobStatus(Model):
+    """One sub-job: where it is and why it does not run yet."""
+
+    name: str = Field(description="Name of the vcjob.")
+    replicated_job: str = Field(default="", description="Replicated job it is made from.")
+    index: Count = Field(default=0, description="Its index in the replicated job.")
+    cluster: str = Field(default="", description="Cluster chosen for it.")
+    accelerators: Annotated[Int64, Field(ge=0)] | None = Field(
+        default=None, description="Accelerators of its pods together."
+    )
+    phase: str = Field(
+        default="", description="Phase of the vcjob, or why there is none: Queued, Placed, Lost."
+    )
+    reason: str = Field(default="", description="Why, as one CamelCase word for programs.")
+    message: str = Field(default="", description="Why, for people.")
+    attempt: Count = Field(default=0, description="How often it was made again.")
+    running: Count = Field(default=0, description="Pods running.")
+    pods: Count = Field(default=0, description="Pods in all.")
+    excluded_clusters: tuple[str, ...] | None = Field(
+        default=None,
+        description="Clusters that it was moved away from.",
+        json_schema_extra=atomic_list(),
+    )
+    last_transition_time: Time | None = Field(
+        default=None, description="When the phase last changed."
+    )
+
+
+class ClusterStatus(Model):
+    """The part of a HyperJob that one cluster has."""
+
+    name: str = Field(description="Name of the cluster.")
+    jobs: Count = Field(default=0, description="Sub-jobs placed there.")
+    ready: Count = Field(default=0, description="Sub-jobs running or completed there.")
+    running: Count = Field(default=0, description="Pods running there.")
+    accelerators: Annotated[Int64, Field(ge=0)] | None = Field(
+        default=None, description="Accelerators of the sub-jobs there."
+    )
+
+
+class HyperJobStatus(Model):
+    """What a HyperJob has come to."""
+
+    conditions: tuple[Condition, ...] | None = Field(
+        default=None,
+        description="Completed or Failed, set once every sub-job has ended.",
+        json_schema_extra=list_map("type"),
+    )
+    replicated_jobs_status: tuple[ReplicatedJobStatus, ...] | None = Field(
+        default=None,
+        description="The replicated jobs.",
+        json_schema_extra=list_map("name"),
+    )
+    split_count: Count | None = Field(default=None, description="Number of sub-jobs.")
+    observed_generation: Int64 = Field(
+        default=0, description="Generation of the spec that this status is about."
+    )
+    state: HyperJobState | None = Field(default=None, description="Where it is, and why.")
+    jobs: tuple[JobStatus, ...] | None = Field(
+        default=None, description="The sub-jobs.", json_schema_extra=list_map("name")
+    )
+    clusters: tuple[ClusterStatus, ...] | None = Field(
+        default=None, description="The clusters in use.", json_schema_extra=list_map("name")
+    )
+    restarts: Count | None = Field(
+        default=None, description="Restarts and moves counted against maxRestarts."
+    )
+    start_time: Time | None = Field(default=None, description="When it was first admitted.")
+    completion_time: Time | None = Field(default=None, description="When it ended.")
+    jobs_ready: str = Field(
+        default="", description="Sub-jobs that run or completed, of all, such as 1/2."
+    )
+    running_pods: Count | None = Field(default=None, description="Pods running.")
+    cluster_names: str = Field(
+        default="", description="Names of the clusters in use, joined by commas."
+    )
+    queue: str = Field(default="", description="Queues that it waits or ran in, joined by commas.")

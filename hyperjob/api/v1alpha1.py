@@ -1,0 +1,295 @@
+"""The HyperJob, version v1alpha1: what a user writes and reads back.
+
+Fields that the Go controller's API has keep their names, types and defaults, so its manifests
+work unchanged; all others are optional.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from hyperjob.api.batch import JobSpec
+from hyperjob.api.markers import LABEL_PATTERN, atomic_list, list_map, rules
+from hyperjob.api.meta import Bool, Count, Int32, Model, ObjectMeta
+from hyperjob.api.names import API_VERSION, KIND
+from hyperjob.api.status import (
+    ClusterStatus,
+    HyperJobState,
+    HyperJobStatus,
+    JobStatus,
+    Phase,
+    ReplicatedJobStatus,
+)
+
+__all__ = [
+    "ClusterPolicy",
+    "ClusterStatus",
+    "DependencyStatus",
+    "DependsOn",
+    "FailedPhase",
+    "FailurePolicy",
+    "FailurePolicyAction",
+    "FailurePolicyRule",
+    "HyperJob",
+    "HyperJobSpec",
+    "HyperJobState",
+    "HyperJobStatus",
+    "JobStatus",
+    "Phase",
+    "ReplicatedJob",
+    "ReplicatedJobStatus",
+    "SplitMode",
+    "SplitPolicy",
+    "SuccessOperator",
+    "SuccessPolicy",
+    "TemplateMetadata",
+]
+
+
+class SplitMode(StrEnum):
+    """Who decides how a replicated job is split."""
+
+    STATIC = "static"
+    AUTO = "auto"
+
+
+class ClusterPolicy(StrEnum):
+    """How binding a list of clusters is."""
+
+    PREFERRED = "Preferred"
+    REQUIRED = "Required"
+
+
+class FailurePolicyAction(StrEnum):
+    """What is done about a failure."""
+
+    FAIL_HYPERJOB = "FailHyperJob"
+    RESTART_HYPERJOB = "RestartHyperJob"
+    RESTART_JOB = "RestartJob"
+    MIGRATE_JOB = "MigrateJob"
+    RESTART_HYPERJOB_AND_IGNORE_MAX_RESTARTS = "RestartHyperJobAndIgnoreMaxRestarts"
+    RESTART_JOB_AND_IGNORE_MAX_RESTARTS = "RestartJobAndIgnoreMaxRestarts"
+
+
+class FailedPhase(StrEnum):
+    """The phases of a vcjob that are failures."""
+
+    FAILED = "Failed"
+    ABORTED = "Aborted"
+    TERMINATED = "Terminated"
+
+
+class SuccessOperator(StrEnum):
+    """How many sub-jobs must complete."""
+
+    ALL = "All"
+    ANY = "Any"
+
+
+class DependencyStatus(StrEnum):
+    """How far a replicated job must have got."""
+
+    READY = "Ready"
+    COMPLETE = "Complete"
+
+
+class SplitPolicy(Model):
+    """How a replicated job is split over clusters."""
+
+    mode: SplitMode = Field(
+        description="static: accelerators are shared equally among the sub-jobs. auto: number and"
+        " size of the sub-jobs follow what the clusters have free."
+    )
+    accelerators: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)] = Field(
+        description="Accelerators of all sub-jobs together; never more and never fewer."
+    )
+    accelerator_type: str = Field(
+        description="Resource name of the accelerator, as the pods request it.",
+        min_length=1,
+        max_length=316,
+    )
+
+
+class DependsOn(Model):
+    """A replicated job that must have got far enough before this one starts."""
+
+    name: str = Field(
+        description="Name of a replicated job earlier in the list.", min_length=1, max_length=63
+    )
+    status: DependencyStatus = Field(
+        description="Ready: all its sub-jobs run. Complete: all its sub-jobs completed."
+    )
+
+
+class TemplateMetadata(Model):
+    """Labels and annotations of the sub-jobs."""
+
+    labels: dict[str, str] | None = Field(default=None, description="Labels of every sub-job.")
+    annotations: dict[str, str] | None = Field(
+        default=None, description="Annotations of every sub-job."
+    )
+
+
+_AUTO_DECIDES_REPLICAS = (
+    "!has(self.splitPolicy) || self.splitPolicy.mode != 'auto' || !has(self.replicas)"
+    " || self.replicas == 1",
+    "replicas must be unset if splitPolicy.mode is auto: the split decides it",
+)
+_REQUIRED_NEEDS_CLUSTERS = (
+    "!has(self.clusterPolicy) || self.clusterPolicy != 'Required'"
+    " || (has(self.clusterNames) && size(self.clusterNames) > 0)",
+    "clusterNames must be set if clusterPolicy is Required",
+)
+_NOT_ON_ITSELF = (
+    "!has(self.dependsOn) || self.dependsOn.all(d, d.name != self.name)",
+    "a replicated job must not depend on itself",
+)
+
+
+class ReplicatedJob(Model):
+    """Sub-jobs made from one template, each a vcjob in one cluster."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(_AUTO_DECIDES_REPLICAS, _REQUIRED_NEEDS_CLUSTERS, _NOT_ON_ITSELF)
+    )
+
+    name: str = Field(
+        description="Name of the replicated job, unique in the HyperJob.",
+        min_length=1,
+        max_length=63,
+        pattern=LABEL_PATTERN,
+    )
+    template_metadata: TemplateMetadata | None = Field(
+        default=None, description="Labels and annotations of the sub-jobs."
+    )
+    template_spec: JobSpec = Field(description="The vcjob that every sub-job is made from.")
+    split_policy: SplitPolicy | None = Field(
+        default=None, description="How accelerators are shared out; unset: the template as it is."
+    )
+    replicas: Annotated[Int32, Field(ge=1)] = Field(
+        default=1, description="Number of sub-jobs; decided by the split if splitPolicy is auto."
+    )
+    cluster_names: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] | None = Field(
+        default=None,
+        description="Clusters to try first, in this order. Others are used only if none of these"
+        " has room, and never if clusterPolicy is Required.",
+        max_length=256,
+        json_schema_extra=atomic_list(),
+    )
+    cluster_policy: ClusterPolicy = Field(
+        default=ClusterPolicy.PREFERRED,
+        description="Whether clusterNames is a preference or the only clusters allowed.",
+    )
+    depends_on: tuple[DependsOn, ...] | None = Field(
+        default=None,
+        description="Replicated jobs that must have got far enough before this one starts.",
+        max_length=16,
+        json_schema_extra=list_map("name"),
+    )
+
+
+class FailurePolicyRule(Model):
+    """One case of failure and what is done about it."""
+
+    action: FailurePolicyAction = Field(description="What is done.")
+    on_job_phases: tuple[FailedPhase, ...] | None = Field(
+        default=None,
+        description="Phases of a sub-job that the rule answers. If this and onClusterLost are"
+        " unset, it answers every failure.",
+        max_length=8,
+        json_schema_extra=atomic_list(),
+    )
+    on_cluster_lost: Bool | None = Field(
+        default=None, description="Whether the rule answers the loss of a sub-job's cluster."
+    )
+    target_replicated_jobs: (
+        tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] | None
+    ) = Field(
+        default=None,
+        description="Replicated jobs that the rule is for; unset: all.",
+        max_length=256,
+        json_schema_extra=atomic_list(),
+    )
+
+
+class FailurePolicy(Model):
+    """What is done when sub-jobs fail or clusters are lost."""
+
+    max_restarts: Count = Field(
+        default=0, description="How often the HyperJob or a sub-job may be restarted or moved."
+    )
+    rules: tuple[FailurePolicyRule, ...] | None = Field(
+        default=None,
+        description="Cases, the first that matches decides. A failure that no rule matches"
+        " restarts the HyperJob while maxRestarts allows it, and fails it otherwise.",
+        max_length=64,
+        json_schema_extra=atomic_list(),
+    )
+
+
+class SuccessPolicy(Model):
+    """Which sub-jobs must complete for the HyperJob to be completed."""
+
+    operator: SuccessOperator = Field(
+        default=SuccessOperator.ALL, description="Whether all sub-jobs or any one must complete."
+    )
+    target_replicated_jobs: (
+        tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] | None
+    ) = Field(
+        default=None,
+        description="Replicated jobs that count; unset: all.",
+        max_length=256,
+        json_schema_extra=atomic_list(),
+    )
+
+
+class HyperJobSpec(Model):
+    """What a HyperJob shall run, and how."""
+
+    replicated_jobs: tuple[ReplicatedJob, ...] = Field(
+        description="The jobs that make up the HyperJob, each a template and a number of sub-jobs.",
+        min_length=1,
+        max_length=1000,
+        json_schema_extra=list_map("name"),
+    )
+    min_available: Count | None = Field(
+        default=None,
+        description="Sub-jobs that must be admitted and placed together before any starts; with"
+        " fewer running, the HyperJob is Degraded. Unset: all.",
+    )
+    max_domains: Annotated[Int32, Field(ge=1)] | None = Field(
+        default=None,
+        description="Most clusters that all sub-jobs together may be spread over; 1 keeps them in"
+        " one cluster. Unset: no limit.",
+    )
+    plugins: dict[str, tuple[str, ...]] | None = Field(
+        default=None,
+        description="HyperJob plugins by name, each with its arguments; they set up a framework"
+        " over all sub-jobs.",
+    )
+    suspend: Bool | None = Field(
+        default=None,
+        description="true: the sub-jobs are taken back from the clusters and their quota is"
+        " returned; false: they run again.",
+    )
+    failure_policy: FailurePolicy | None = Field(
+        default=None,
+        description="What is done about failures; unset: wait until every sub-job has ended.",
+    )
+    success_policy: SuccessPolicy | None = Field(
+        default=None, description="When the HyperJob is completed; unset: all sub-jobs completed."
+    )
+    ttl_seconds_after_finished: Count | None = Field(
+        default=None, description="Seconds after its end until the HyperJob is deleted."
+    )
+
+
+class HyperJob(Model):
+    """One training job that is split over several clusters and runs as one."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    metadata: ObjectMeta = ObjectMeta()
+    spec: HyperJobSpec = Field(description="What shall run, and how.")
+    status: HyperJobStatus = Field(default=HyperJobStatus(), description="What it has come to.")
