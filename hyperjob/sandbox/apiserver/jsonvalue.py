@@ -1,0 +1,111 @@
+"""JSON values as the API server holds them: copy, strict equality, Go's names for their types.
+
+Never changes a value it is given.
+"""
+
+from typing import Any, TypeAlias, TypeVar
+
+Json: TypeAlias = Any
+"""A value as it was decoded from JSON: nothing more is known of it at the wire edge."""
+
+V = TypeVar("V")
+
+
+def copy(value: V) -> V:
+    """Return a deep copy; scalars are shared."""
+    result: V = _copy(value)
+    return result
+
+
+def _copy(value: Json) -> Json:
+    kind = type(value)
+    if kind is dict:
+        return {key: _copy(item) for key, item in value.items()}
+    if kind is list:
+        return [_copy(item) for item in value]
+    return value
+
+
+def equal(a: Json, b: Json) -> bool:
+    """Compare as Go does: 1, 1.0 and true are three different values."""
+    return a == b and _same_types(a, b)
+
+
+def _same_types(a: Json, b: Json) -> bool:
+    kind = type(a)
+    if kind is not type(b):
+        return False
+    if kind is dict:
+        return all(_same_types(item, b[key]) for key, item in a.items())
+    if kind is list:
+        return all(map(_same_types, a, b))
+    return True
+
+
+def json_type(value: Json) -> str:
+    """Name a value's JSON schema type."""
+    if value is None:
+        return "null"
+    return _JSON_TYPES.get(type(value), "object")
+
+
+_JSON_TYPES = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+
+
+def go_type(value: Json) -> str:
+    """Name a value's type as Go prints it with %T."""
+    if value is None:
+        return "<nil>"
+    return _GO_TYPES.get(type(value), "map[string]interface {}")
+
+
+_GO_TYPES = {
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
+
+
+def go_float(value: float) -> str:
+    """Print a float as Go's %v does (shortest digits; an exponent below 1e-4 and from 1e21 on)."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "+Inf" if value > 0 else "-Inf"
+    if value == 0:
+        return "-0" if str(value).startswith("-") else "0"
+    digits, _, exponent = f"{value!r}".partition("e")
+    magnitude = abs(value)
+    if 1e-4 <= magnitude < 1e21:
+        if not exponent:
+            return digits.removesuffix(".0")
+        return f"{value:.0f}" if magnitude >= 1 else f"{value:f}"
+    mantissa, _, power = (f"{value!r}" if exponent else f"{value:e}").partition("e")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    return f"{mantissa}e{power[0] if power[0] in '+-' else '+'}{power.lstrip('+-').zfill(2)}"
+
+
+def go_format(value: Json) -> str:
+    """Print a value as Go's %v does."""
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return go_float(value)
+    if isinstance(value, list):
+        return "[" + " ".join(map(go_format, value)) + "]"
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{k}:{go_format(value[k])}" for k in sorted(value)) + "]"
+    return str(value)

@@ -1,0 +1,122 @@
+"""JSONPath of printer columns: what is found and what the cell shows."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from hyperjob.sandbox.apiserver.jsonpath import JSONPath, JSONPathError, human_duration
+
+OBJ = {
+    "metadata": {
+        "name": "one",
+        "labels": {"a.b/c": "dotted"},
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    },
+    "spec": {"size": 3, "share": 0.5, "on": True, "tags": ["x", "y"], "nothing": None},
+    "status": {
+        "conditions": [
+            {"type": "Ready", "status": "False", "n": 1},
+            {"type": "Done", "status": "True", "n": 2},
+        ]
+    },
+}
+
+FOUND = {
+    ".metadata.name": ["one"],
+    ".spec.tags": [["x", "y"]],
+    ".spec.tags[0]": ["x"],
+    ".spec.tags[-1]": ["y"],
+    ".spec.tags[-1:]": ["y"],
+    ".spec.tags[*]": ["x", "y"],
+    ".spec.tags[0:2]": ["x", "y"],
+    ".spec.tags[0:2:2]": ["x"],
+    ".spec.tags[0,1]": ["x", "y"],
+    ".spec.nope.deeper": [],
+    "$.spec.size": [3],
+    '.status.conditions[?(@.type=="Done")].status': ["True"],
+    ".status.conditions[?(@.type=='Done')].status": ["True"],
+    '.status.conditions[?(@.type!="Done")].status': ["False"],
+    ".status.conditions[?(@.n>1)].type": ["Done"],
+    ".status.conditions[?(@.n<=1)].type": ["Ready"],
+    ".status.conditions[?(@.type)].n": [1, 2],
+    ".status.conditions[?(@.nope)].n": [],
+    '.status.conditions[?(@.nope=="x")].n': [],
+    ".metadata.labels.a\\.b/c": ["dotted"],
+    ".metadata.labels['a\\.b/c']": ["dotted"],
+    "..type": ["Ready", "Done"],
+    ".spec.*": [None, True, 0.5, 3, ["x", "y"]],
+}
+
+
+@pytest.mark.parametrize(("path", "expected"), FOUND.items())
+def test_a_path_finds(path, expected):
+    assert JSONPath.compile(path).find(OBJ) == expected
+
+
+CELLS = {
+    (".spec.size", "integer"): 3,
+    (".spec.share", "integer"): 0,
+    (".spec.share", "number"): 0.5,
+    (".spec.size", "number"): 3.0,
+    (".spec.size", "string"): "3",
+    (".spec.on", "string"): "true",
+    (".spec.on", "boolean"): True,
+    (".spec.size", "boolean"): None,
+    (".metadata.name", "integer"): None,
+    (".spec.tags", "string"): '["x","y"]',
+    (".spec.tags[5]", "string"): None,
+    (".spec.nope", "string"): None,
+    (".spec.nothing", "string"): "<no value>",
+    (".spec.nothing", "integer"): None,
+    (".metadata.creationTimestamp", "date"): "36h",
+    (".metadata.name", "date"): "<invalid>",
+}
+
+
+@pytest.mark.parametrize(("column", "expected"), CELLS.items())
+def test_a_cell_shows(column, expected):
+    path, column_type = column
+    now = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    assert JSONPath.compile(path).cell(OBJ, column_type, now=now) == expected
+
+
+REFUSED = {
+    ".spec[": "unterminated array",
+    ".spec[a]": "invalid array index a",
+    ".spec[?(@.a": "unterminated filter",
+    ".spec[?(@.a=~1)]": "unrecognized filter operator =",
+    ".spec[?(@.a<>1)]": "unrecognized filter operator <>",
+    "spec": "unrecognized identifier spec",
+    "{.spec}": "unrecognized character in action: U+007B '{'",
+}
+
+
+@pytest.mark.parametrize(("path", "message"), REFUSED.items())
+def test_a_path_is_refused(path, message):
+    with pytest.raises(JSONPathError) as caught:
+        JSONPath.compile(path)
+    assert str(caught.value) == message
+
+
+DURATIONS = {
+    -5: "<invalid>",
+    -1: "0s",
+    0: "0s",
+    119: "119s",
+    120: "2m",
+    200: "3m20s",
+    660: "11m",
+    3600 * 3: "3h",
+    3600 * 4 + 600: "4h10m",
+    3600 * 30: "30h",
+    86400 * 3 + 7200: "3d2h",
+    86400 * 10: "10d",
+    86400 * 365 * 3: "3y",
+    86400 * (365 * 3 + 5): "3y5d",
+    86400 * 365 * 9: "9y",
+}
+
+
+@pytest.mark.parametrize(("seconds", "text"), DURATIONS.items())
+def test_a_duration_is_short(seconds, text):
+    assert human_duration(seconds) == text
