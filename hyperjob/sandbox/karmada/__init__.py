@@ -1,0 +1,1 @@
+"""The simulated controllers of Karmada and Volcano Global: ordinary clients of an API server."""

@@ -1,0 +1,81 @@
+"""The labels, annotations, finalizers and composed names that Karmada puts on objects.
+
+Holds words and the pure functions that compose names; it must never read an object from an API
+server.
+"""
+
+from typing import Final
+
+MANAGED: Final = "karmada.io/managed"
+POLICY_ID: Final = "propagationpolicy.karmada.io/permanent-id"
+POLICY_NAMESPACE: Final = "propagationpolicy.karmada.io/namespace"
+POLICY_NAME: Final = "propagationpolicy.karmada.io/name"
+CLUSTER_POLICY_ID: Final = "clusterpropagationpolicy.karmada.io/permanent-id"
+CLUSTER_POLICY_NAME: Final = "clusterpropagationpolicy.karmada.io/name"
+BINDING_ID: Final = "resourcebinding.karmada.io/permanent-id"
+BINDING_NAMESPACE: Final = "resourcebinding.karmada.io/namespace"
+BINDING_NAME: Final = "resourcebinding.karmada.io/name"
+CLUSTER_BINDING_ID: Final = "clusterresourcebinding.karmada.io/permanent-id"
+CLUSTER_BINDING_NAME: Final = "clusterresourcebinding.karmada.io/name"
+WORK_ID: Final = "work.karmada.io/permanent-id"
+WORK_NAMESPACE: Final = "work.karmada.io/namespace"
+WORK_NAME: Final = "work.karmada.io/name"
+CONFLICT_RESOLUTION: Final = "work.karmada.io/conflict-resolution"
+TEMPLATE_UID: Final = "resourcetemplate.karmada.io/uid"
+TEMPLATE_GENERATION: Final = "resourcetemplate.karmada.io/generation"
+MANAGED_ANNOTATIONS: Final = "resourcetemplate.karmada.io/managed-annotations"
+MANAGED_LABELS: Final = "resourcetemplate.karmada.io/managed-labels"
+APPLIED_PLACEMENT: Final = "policy.karmada.io/applied-placement"
+SKIP_AUTO_PROPAGATION: Final = "namespace.karmada.io/skip-auto-propagation"
+
+POLICY_FINALIZER: Final = "karmada.io/propagation-policy-controller"
+CLUSTER_POLICY_FINALIZER: Final = "karmada.io/cluster-propagation-policy-controller"
+BINDING_FINALIZER: Final = "karmada.io/binding-controller"
+CLUSTER_BINDING_FINALIZER: Final = "karmada.io/cluster-resource-binding-controller"
+WORK_FINALIZER: Final = "karmada.io/execution-controller"
+CLUSTER_FINALIZER: Final = "karmada.io/cluster-controller"
+
+TAINT_NOT_READY: Final = "cluster.karmada.io/not-ready"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+_EXECUTION_SPACE_PREFIX: Final = "karmada-es-"
+_SAFE_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+_FNV_OFFSET: Final = 0x811C9DC5
+_FNV_PRIME: Final = 0x01000193
+
+
+def execution_space(cluster: str) -> str:
+    """Return the namespace that holds the Works of a cluster."""
+    return _EXECUTION_SPACE_PREFIX + cluster
+
+
+def cluster_of(namespace: str) -> str | None:
+    """Return the cluster an execution space belongs to, None for any other namespace."""
+    if not namespace.startswith(_EXECUTION_SPACE_PREFIX):
+        return None
+    return namespace.removeprefix(_EXECUTION_SPACE_PREFIX)
+
+
+def binding_name(kind: str, name: str) -> str:
+    """Return the name of the binding of a template; its API group plays no part in it."""
+    return f"{name.replace(':', '.')}-{kind}".lower()
+
+
+def work_name(kind: str, name: str, namespace: str) -> str:
+    """Return the name of the Work that carries a template, the same on every cluster."""
+    plain = name.replace(":", ".").lower()
+    key = f"{namespace}-{plain}-{kind}" if namespace else f"{plain}-{kind}"
+    return f"{plain}-{_safe_hash(key.lower())}"
+
+
+def is_reserved_namespace(name: str) -> bool:
+    """Tell whether a namespace belongs to Karmada or Kubernetes and never goes to members."""
+    reserved = ("default", "karmada-system", "karmada-cluster")
+    return name in reserved or name.startswith((_EXECUTION_SPACE_PREFIX, "kube-"))
+
+
+def _safe_hash(text: str) -> str:
+    digest = _FNV_OFFSET
+    for byte in text.encode():
+        digest = ((digest ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
+    return "".join(_SAFE_ALPHABET[ord(digit) % len(_SAFE_ALPHABET)] for digit in str(digest))

@@ -1,0 +1,87 @@
+"""Arithmetic on resource lists: what a pod asks for, what is left of a node.
+
+Pure functions over `{name: Quantity}`; a name that is missing stands for zero. It must never know
+which resources exist: accelerators are names like any other.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import Format, Quantity
+
+Resources = dict[str, Quantity]
+
+_ZERO = Quantity()
+_BINARY_NAMES = ("memory", "ephemeral-storage", "hugepages-")
+
+
+def parse(wire: Mapping[str, str | int | float] | None) -> Resources:
+    """Read a wire resource list; raises ValueError on an amount nobody can read."""
+    return {name: _parse(str(amount)) for name, amount in (wire or {}).items()}
+
+
+def wire(resources: Mapping[str, Quantity]) -> dict[str, str]:
+    """Write a resource list, without zero amounts, names sorted."""
+    return {name: str(amount) for name, amount in sorted(resources.items()) if amount}
+
+
+def total(lists: Iterable[Mapping[str, Quantity]]) -> Resources:
+    """Add up resource lists."""
+    result: Resources = {}
+    for each in lists:
+        for name, amount in each.items():
+            result[name] = result[name] + amount if name in result else amount
+    return result
+
+
+def subtract(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> Resources:
+    """Subtract a resource list; amounts may become negative."""
+    result = dict(left)
+    for name, amount in right.items():
+        result[name] = result.get(name, _ZERO) - amount
+    return result
+
+
+def times(resources: Mapping[str, Quantity], factor: int) -> Resources:
+    """Multiply a resource list."""
+    return {name: amount * factor for name, amount in resources.items()}
+
+
+def fits(request: Mapping[str, Quantity], free: Mapping[str, Quantity]) -> bool:
+    """Tell whether every positive amount asked for is free."""
+    return all(amount <= free.get(name, _ZERO) for name, amount in request.items() if amount)
+
+
+def container_requests(container: Object) -> Resources:
+    """Return what a container asks for; a limit without a request counts as the request."""
+    declared: Object = container.get("resources") or {}
+    return {**parse(declared.get("limits")), **parse(declared.get("requests"))}
+
+
+def pod_requests(spec: Object) -> Resources:
+    """Return what a pod asks for: its containers together, or its largest init container."""
+    needed = total(container_requests(each) for each in spec.get("containers") or ())
+    for container in spec.get("initContainers") or ():
+        for name, amount in container_requests(container).items():
+            if amount > needed.get(name, _ZERO):
+                needed[name] = amount
+    for name, amount in parse(spec.get("overhead")).items():
+        needed[name] = needed.get(name, _ZERO) + amount
+    return needed
+
+
+def normalise(resources: Mapping[str, Quantity]) -> Resources:
+    """Write memory-like amounts in binary and all others in decimal notation, as totals are."""
+    return {
+        name: Quantity(
+            amount.nano,
+            Format.BINARY_SI if name.startswith(_BINARY_NAMES) else Format.DECIMAL_SI,
+        )
+        for name, amount in resources.items()
+    }
+
+
+@lru_cache(maxsize=4096)
+def _parse(amount: str) -> Quantity:
+    return Quantity.parse(amount)
