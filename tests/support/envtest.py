@@ -67,7 +67,7 @@ def kube_apiserver(assets: Path, directory: Path) -> Iterator[Path]:
     ca_file = directory / "ca.crt"
     ca.cert_pem.write_to_path(ca_file)
     serving = ca.issue_cert("127.0.0.1", "localhost")
-    admin = ca.issue_cert(common_name="admin", organization_name="system:masters")
+    admin = ca.issue_cert("admin.invalid", common_name="admin", organization_name="system:masters")
     for name, cert in (("server", serving), ("admin", admin)):
         cert.private_key_pem.write_to_path(directory / f"{name}.key")
         cert.cert_chain_pems[0].write_to_path(directory / f"{name}.crt")
