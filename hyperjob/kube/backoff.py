@@ -1,0 +1,35 @@
+"""Growing, jittered pauses between attempts. It never sleeps itself and knows no clock."""
+
+import random
+from collections.abc import Callable
+
+
+class Backoff:
+    """Exponential pauses from `base` to `cap` seconds; each is up to half as long again.
+
+    `reset()` after health: the next failure waits for `base` again.
+    """
+
+    def __init__(
+        self,
+        *,
+        base: float = 0.8,
+        cap: float = 30.0,
+        factor: float = 2.0,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._base = base
+        self._cap = cap
+        self._factor = factor
+        self._jitter = jitter
+        self._pause = base
+
+    def next(self) -> float:
+        """Give the pause before the next attempt, in seconds."""
+        pause = self._pause
+        self._pause = min(self._cap, self._pause * self._factor)
+        return min(self._cap, pause * (1 + self._jitter() / 2))
+
+    def reset(self) -> None:
+        """Start over."""
+        self._pause = self._base

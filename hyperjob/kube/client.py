@@ -1,0 +1,378 @@
+"""The verbs of the Kubernetes API on plain dicts: get, list, watch, create, replace, apply, patch.
+
+Objects are never turned into types on the way, so a field that this release does not know survives
+a read and a write. Bodies are JSON by orjson and every patch names its content type.
+
+    async with Kube.connect(kubeconfig="karmada.kubeconfig") as kube:
+        job = await kube.get(HYPERJOBS, "llm", namespace="default")
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import orjson
+
+import hyperjob
+from hyperjob.api.meta import Object
+from hyperjob.kube import config
+from hyperjob.kube.errors import Gone, from_status, unreachable
+from hyperjob.kube.instruments import SILENT, ClientMetrics
+from hyperjob.kube.resources import Resource, key_of
+from hyperjob.kube.transport import HttpTransport, Params, Response, Transport
+
+USER_AGENT = f"hyperjob/{hyperjob.__version__}"
+TIME_LIMIT = 30.0
+IDLE_LIMIT = 150.0  # a server bookmarks about once a minute
+
+Objects = list[Object]  # within Kube, `list` is the verb
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+
+class PatchType(StrEnum):
+    """The content types of PATCH."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class EventType(StrEnum):
+    """What a watch says about an object; BOOKMARK carries nothing but a resourceVersion."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One event of a watch."""
+
+    type: EventType
+    object: Object
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectList:
+    """A whole list: watching from `resource_version` misses nothing."""
+
+    items: list[Object]
+    resource_version: str
+
+
+class Kube:
+    """A client of one API server; use as `async with Kube.connect(…) as kube`."""
+
+    def __init__(self, transport: Transport, *, time_limit: float = TIME_LIMIT) -> None:
+        self._transport = transport
+        self._time_limit = time_limit
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        *,
+        kubeconfig: str | Path | None = None,
+        context: str | None = None,
+        user_agent: str = USER_AGENT,
+        time_limit: float = TIME_LIMIT,
+        metrics: ClientMetrics = SILENT,
+    ) -> AsyncIterator[Self]:
+        """Find the API server as kubectl does and close all connections at the end.
+
+        `user_agent` up to its slash is also the field manager of creates, updates and patches.
+        Raises ConfigError that names the file and the next step.
+        """
+        connection = await config.load(kubeconfig, context=context)
+        transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics)
+        async with cls(transport, time_limit=time_limit) as kube:
+            yield kube
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    @property
+    def host(self) -> str:
+        """Give the server's host and port."""
+        return self._transport.host
+
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+    ) -> Object:
+        """Read one object."""
+        return await self._call("GET", resource.path(namespace, name, subresource))
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = 500,
+    ) -> ObjectList:
+        """Read all objects, `limit` at a time; starts over unpaged when a page token expires."""
+        path = resource.path(namespace)
+        selectors = _selectors(label_selector, field_selector)
+        try:
+            return await self._pages(resource, path, {**selectors, "limit": str(limit)})
+        except Gone:
+            return await self._pages(resource, path, selectors)
+
+    async def _pages(self, resource: Resource, path: str, params: Params) -> ObjectList:
+        items: Objects = []
+        version = token = ""
+        while True:
+            page = await self._call(
+                "GET", path, params={**params, "continue": token} if token else params
+            )
+            items += page.get("items") or ()
+            metadata = page.get("metadata") or {}
+            version = version or str(metadata.get("resourceVersion") or "")
+            token = metadata.get("continue") or ""
+            if not token:
+                break
+        for item in items:  # built-in kinds say neither within a list
+            item.setdefault("apiVersion", resource.api_version)
+            item.setdefault("kind", resource.kind)
+        return ObjectList(items, version)
+
+    async def watch(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        resource_version: str,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_seconds: int = 300,
+        idle_limit: float = IDLE_LIMIT,
+        opened: Callable[[], None] | None = None,
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Follow changes after `resource_version`, bookmarks included, until the server ends it.
+
+        Raises Gone when the version is too old, Unavailable when the connection breaks, falls
+        silent for `idle_limit` seconds or carries garbage. Calls `opened` once the server agreed.
+        Close it: `async with aclosing(kube.watch(…)) as events`.
+        """
+        params = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(timeout_seconds),
+            **_selectors(label_selector, field_selector),
+        }
+        path = resource.path(namespace)
+        stream = self._transport.lines(
+            path,
+            params=params,
+            idle_limit=idle_limit,
+            time_limit=timeout_seconds + self._time_limit,
+            opened=opened,
+        )
+        async with aclosing(stream) as lines:
+            async for line in lines:
+                yield _event(line, f"WATCH {path}")
+
+    async def create(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        namespace: str | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Create an object in its own namespace (or the given one)."""
+        where = namespace or obj.get("metadata", {}).get("namespace")
+        path = resource.path(where)
+        if resource.namespaced and not where:
+            raise ValueError(f"{resource.kind} to create needs a namespace")
+        return await self._call("POST", path, params=_write(dry_run=dry_run), body=obj)
+
+    async def replace(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        subresource: str | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Write an object that was read before; Conflict when it changed since."""
+        metadata = obj["metadata"]
+        path = resource.path(metadata.get("namespace"), metadata["name"], subresource)
+        return await self._call("PUT", path, params=_write(dry_run=dry_run), body=obj)
+
+    async def apply(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        field_manager: str,
+        force: bool = True,
+        subresource: str | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Apply server-side: own exactly the fields of `obj`; Conflict unless `force`."""
+        metadata = obj["metadata"]
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        return await self._call(
+            "PATCH",
+            resource.path(metadata.get("namespace"), metadata["name"], subresource),
+            params={
+                "fieldManager": field_manager,
+                "force": "true" if force else "false",
+                **_write(dry_run=dry_run),
+            },
+            body=body,
+            content_type=PatchType.APPLY,
+        )
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Object | Objects,
+        *,
+        kind: PatchType,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Change an object by a patch of the named kind."""
+        params = _write(dry_run=dry_run)
+        if field_manager:
+            params["fieldManager"] = field_manager
+        return await self._call(
+            "PATCH",
+            resource.path(namespace, name, subresource),
+            params=params,
+            body=body,
+            content_type=kind,
+        )
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        uid: str | None = None,
+        propagation: Propagation | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Delete an object; with `uid` only that very one (Conflict otherwise).
+
+        Gives the Status, or the object when finalizers hold it.
+        """
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        return await self._call(
+            "DELETE",
+            resource.path(namespace, name),
+            params=_write(dry_run=dry_run),
+            body=options,
+        )
+
+    async def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Object | Objects | bytes | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> Response:
+        """Make any other call, discovery for one; KubeError unless 2xx."""
+        return await self._transport.request(
+            method,
+            path,
+            params=params,
+            body=body if body is None or isinstance(body, bytes) else orjson.dumps(body),
+            content_type=content_type,
+            accept=accept,
+            time_limit=self._time_limit,
+        )
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Object | Objects | None = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        response = await self._transport.request(
+            method,
+            path,
+            params=params,
+            body=None if body is None else orjson.dumps(body),
+            content_type=content_type,
+            time_limit=self._time_limit,
+        )
+        try:
+            decoded = response.json()
+        except orjson.JSONDecodeError:
+            decoded = None
+        if not isinstance(decoded, dict):
+            raise unreachable(f"{method} {path}", "the answer is no JSON object")
+        return decoded
+
+
+def _selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
+    params = {}
+    if label_selector:
+        params["labelSelector"] = label_selector
+    if field_selector:
+        params["fieldSelector"] = field_selector
+    return params
+
+
+def _write(*, dry_run: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry_run else {}
+
+
+def _event(line: bytes, request: str) -> WatchEvent:
+    """Decode a line of a watch; raises what an ERROR event says, Unavailable on garbage."""
+    try:
+        decoded = orjson.loads(line)
+        kind, obj = decoded["type"], decoded["object"]
+        if kind != "ERROR":
+            event = WatchEvent(EventType(kind), obj)
+            if event.type is not EventType.BOOKMARK:
+                key_of(obj)
+            _ = obj["metadata"]["resourceVersion"]
+            return event
+        failure = from_status(obj, request)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise unreachable(request, f"the watch carries garbage: {line[:80]!r}") from error
+    raise failure

@@ -1,0 +1,204 @@
+"""Where the API server is and who we are: a kubeconfig, or the pod's service account.
+
+Everything about credentials is left to `kubernetes.aio`: reading the kubeconfig, client
+certificates, exec plugins, the service account. What it takes is handed on as a `Connection`.
+Its watch, leader election and typed models are never used here (they lose data or leaders).
+"""
+
+import asyncio
+import os
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import yaml
+
+from hyperjob.kube.errors import ConfigError
+
+_REFRESH_SECONDS = 60.0
+_FIX_FILE = "give a kubeconfig that exists with --kubeconfig or in KUBECONFIG"
+_FIX_CONTENT = "check it with `kubectl --kubeconfig {} version`"
+
+Authorize = Callable[[], Awaitable[str | None]]
+
+
+class _Settings(Protocol):
+    """What we touch of kubernetes.aio's Configuration."""
+
+    host: str
+    api_key: dict[str, str]
+    proxy: str | None
+    tls_server_name: str | None
+    disable_strict_ssl_verification: bool
+    refresh_api_key_hook: "Callable[[_Settings], Awaitable[None]] | None"
+
+    async def get_api_key_with_prefix(self, identifier: str) -> str | None: ...
+
+
+class _Loader(Protocol):
+    """What we touch of kubernetes.aio's KubeConfigLoader."""
+
+    token: str
+    current_context: dict[str, Any]
+    _config: Any
+
+    async def load_from_exec_plugin(self) -> bool | None: ...
+
+
+async def anonymous() -> str | None:
+    """Send no Authorization header."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """All that a session needs: `authorize` is asked for the Authorization header of each call."""
+
+    server: str
+    tls: ssl.SSLContext | None = None
+    authorize: Authorize = field(default=anonymous)
+    server_hostname: str | None = None
+    proxy: str | None = None
+
+    @property
+    def host(self) -> str:
+        """Give host and port, the `host` label of client metrics."""
+        return urlsplit(self.server).netloc
+
+
+async def load(kubeconfig: str | Path | None = None, *, context: str | None = None) -> Connection:
+    """Find the API server: the given file, KUBECONFIG, the pod's account, then ~/.kube/config.
+
+    Raises ConfigError that names the file and the next step.
+    """
+    given = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "")
+    if not given and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return _in_cluster()
+    return await _from_file(given or str(Path.home() / ".kube" / "config"), context=context)
+
+
+def _in_cluster() -> Connection:
+    from kubernetes.aio import config
+    from kubernetes.aio.client import Configuration
+
+    settings = cast("_Settings", Configuration())
+    try:
+        config.load_incluster_config(  # type: ignore[no-untyped-call]  # theirs has no types
+            client_configuration=settings
+        )
+    except (config.ConfigException, OSError) as error:
+        raise ConfigError(
+            f"in-cluster configuration: {error}; mount the service account token "
+            "(automountServiceAccountToken) or give --kubeconfig"
+        ) from error
+    return _connection(settings, source="in-cluster configuration")
+
+
+async def _from_file(files: str, *, context: str | None) -> Connection:
+    from kubernetes.aio import config
+    from kubernetes.aio.client import Configuration
+
+    found = [Path(f).expanduser() for f in files.split(os.pathsep) if f]
+    readable = [path for path in found if path.is_file()]
+    if not readable:
+        raise ConfigError(f"kubeconfig {files}: no such file; {_FIX_FILE}")
+    settings = cast("_Settings", Configuration())
+    try:
+        loader: _Loader = await config.load_kube_config(  # type: ignore[no-untyped-call]  # same
+            config_file=os.pathsep.join(str(path) for path in readable),
+            context=context,
+            client_configuration=settings,
+            persist_config=False,
+        )
+        user = _user(loader)
+    except (config.ConfigException, yaml.YAMLError, OSError, ValueError) as error:
+        raise _unusable(files, str(error)) from error
+    except (TypeError, KeyError, AttributeError) as error:
+        raise _unusable(files, "it lacks a cluster, a user or a context that it names") from error
+    _refresh(settings, loader, user, folder=readable[0].parent)
+    return _connection(settings, source=f"kubeconfig {files}")
+
+
+def _unusable(files: str, why: str) -> ConfigError:
+    return ConfigError(f"kubeconfig {files}: {why.rstrip('.')}; {_FIX_CONTENT.format(files)}")
+
+
+def _user(loader: _Loader) -> dict[str, Any]:
+    """Give the active context's user entry, empty when it has none."""
+    chosen = loader.current_context["context"].get("user")
+    users = loader._config.safe_get("users") or []  # noqa: SLF001 - no public way to the user
+    for entry in users:
+        entry = getattr(entry, "value", entry)
+        if entry.get("name") == chosen:
+            return dict(entry.get("user") or {})
+    return {}
+
+
+def _refresh(settings: _Settings, loader: _Loader, user: dict[str, Any], *, folder: Path) -> None:
+    """Renew tokens that age: kubernetes.aio would keep the first one for ever."""
+    token_file = user.get("tokenFile")
+    if "exec" not in user and (not token_file or user.get("token")):
+        return
+    lock = asyncio.Lock()
+    renewed = time.monotonic()
+
+    async def hook(target: _Settings) -> None:
+        nonlocal renewed
+        if time.monotonic() - renewed < _REFRESH_SECONDS:
+            return
+        async with lock:
+            if time.monotonic() - renewed < _REFRESH_SECONDS:
+                return
+            if "exec" in user:
+                await loader.load_from_exec_plugin()
+                target.api_key["BearerToken"] = loader.token
+            elif token := await asyncio.to_thread(_read_token, folder / str(token_file)):
+                target.api_key["BearerToken"] = f"Bearer {token}"
+            renewed = time.monotonic()
+
+    settings.refresh_api_key_hook = hook
+
+
+def _read_token(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""  # the last token may be good still; a bad one shows as Unauthorized
+
+
+def _connection(settings: _Settings, *, source: str) -> Connection:
+    from kubernetes.aio.client.rest import RESTClientObject
+
+    server = str(settings.host).rstrip("/")
+    parts = urlsplit(server)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ConfigError(f"{source}: server {server!r} is no http(s) address")
+    # Go's verifier does not ask for the strict profile, and CAs without key identifiers are common.
+    settings.disable_strict_ssl_verification = True
+    try:
+        tls = RESTClientObject(settings).ssl_context if parts.scheme == "https" else None
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{source}: certificate authority or client certificate: {error}"
+        ) from error
+
+    async def authorize() -> str | None:
+        value = await settings.get_api_key_with_prefix("BearerToken")
+        return value.strip() if value else None
+
+    return Connection(
+        server=server,
+        tls=tls,
+        authorize=authorize if settings.api_key else anonymous,
+        server_hostname=settings.tls_server_name,
+        proxy=settings.proxy or _environment_proxy(parts.scheme, parts.hostname or ""),
+    )
+
+
+def _environment_proxy(scheme: str, host: str) -> str | None:
+    return None if proxy_bypass(host) else getproxies().get(scheme)
