@@ -82,7 +82,10 @@ class Condition(Model):
     type: str = Field(
         description="Kind of the condition, in CamelCase.", min_length=1, max_length=316
     )
-    status: str = Field(description="Whether it holds: True, False or Unknown.")
+    status: str = Field(
+        description="Whether it holds: True, False or Unknown.",
+        json_schema_extra={"enum": ["True", "False", "Unknown"]},
+    )
     observed_generation: Int64 | None = Field(
         default=None, description="Generation of the object that the condition was set for."
     )

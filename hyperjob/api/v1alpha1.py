@@ -132,13 +132,11 @@ class TemplateMetadata(Model):
 
 
 _AUTO_DECIDES_REPLICAS = (
-    "!has(self.splitPolicy) || self.splitPolicy.mode != 'auto' || !has(self.replicas)"
-    " || self.replicas == 1",
+    "!has(self.splitPolicy) || self.splitPolicy.mode != 'auto' || self.replicas == 1",
     "replicas must be unset if splitPolicy.mode is auto: the split decides it",
 )
 _REQUIRED_NEEDS_CLUSTERS = (
-    "!has(self.clusterPolicy) || self.clusterPolicy != 'Required'"
-    " || (has(self.clusterNames) && size(self.clusterNames) > 0)",
+    "self.clusterPolicy != 'Required' || (has(self.clusterNames) && size(self.clusterNames) > 0)",
     "clusterNames must be set if clusterPolicy is Required",
 )
 _NOT_ON_ITSELF = (

@@ -1,0 +1,161 @@
+"""The CustomResourceDefinitions that are made from the wire types.
+
+`python -m hyperjob.api.schema` writes their files anew; the files are what is applied.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel
+
+from hyperjob.api import batch, names, v1alpha1
+from hyperjob.api.meta import Object
+from hyperjob.api.structural import schema_of
+
+_ROOT: Final = Path(__file__).parents[2]
+HYPERJOB_FILE: Final = Path("crds") / f"{names.GROUP}_{names.PLURAL}.yaml"
+VCJOB_FILE: Final = Path("hyperjob/sandbox/crds/batch.volcano.sh_jobs.yaml")
+
+_HEADER: Final = "# Made by `python -m hyperjob.api.schema` from the types in hyperjob/api.\n"
+
+
+def hyperjob_crd() -> Object:
+    """Return the CRD of the HyperJob."""
+    return _crd(
+        group=names.GROUP,
+        version=names.VERSION,
+        crd_names={
+            "kind": names.KIND,
+            "listKind": f"{names.KIND}List",
+            "plural": names.PLURAL,
+            "singular": "hyperjob",
+            "shortNames": ["hyperjob", "hj"],
+            "categories": ["all", "volcano"],
+        },
+        columns=[
+            _column("Status", ".status.state.phase", "Where the HyperJob is in its life."),
+            _column("Jobs", ".status.jobsReady", "Sub-jobs that run or completed, of all."),
+            _column("Running", ".status.runningPods", "Pods running.", kind="integer"),
+            _column("Clusters", ".status.clusterNames", "Clusters in use."),
+            _column("Restarts", ".status.restarts", "Restarts and moves.", kind="integer"),
+            _column("Age", ".metadata.creationTimestamp", "Time since creation.", kind="date"),
+            _column("Queue", ".status.queue", "Queues it waits or ran in.", priority=1),
+            _column("Reason", ".status.state.reason", "Why, as one word.", priority=1),
+            _column("Message", ".status.state.message", "Why, for people.", priority=1),
+        ],
+        schema=_object_schema(
+            "One training job that is split over several clusters and runs as one.",
+            v1alpha1.HyperJobSpec,
+            v1alpha1.HyperJobStatus,
+        ),
+    )
+
+
+def vcjob_crd() -> Object:
+    """Return a CRD of Volcano's Job with the defaults that Volcano 1.14 and later give it."""
+    schema = _object_schema("Pods that start together.", batch.JobSpec, batch.JobStatus)
+    # The HyperJob must have a spec and cannot leave out what it is made of; a vcjob may.
+    del schema["required"]
+    spec = schema["properties"]["spec"]["properties"]
+    spec["queue"]["default"] = "default"
+    spec["maxRetry"]["default"] = 3
+    spec["tasks"]["minItems"] = 1
+    partition = spec["tasks"]["items"]["properties"]["partitionPolicy"]["properties"]
+    partition["minPartitions"]["default"] = 0
+    for topology in (spec["networkTopology"], partition["networkTopology"]):
+        topology["properties"]["mode"]["default"] = "hard"
+    return _crd(
+        group="batch.volcano.sh",
+        version="v1alpha1",
+        crd_names={
+            "kind": "Job",
+            "listKind": "JobList",
+            "plural": "jobs",
+            "singular": "job",
+            "shortNames": ["vcjob", "vj"],
+        },
+        columns=[
+            _column("STATUS", ".status.state.phase"),
+            _column("minAvailable", ".status.minAvailable", kind="integer"),
+            _column("RUNNINGS", ".status.running", kind="integer"),
+            _column("AGE", ".metadata.creationTimestamp", kind="date"),
+            _column("QUEUE", ".spec.queue", priority=1),
+        ],
+        schema=schema,
+    )
+
+
+def render(crd: Object) -> str:
+    """Return the text of a CRD's file."""
+    import yaml
+
+    text: str = yaml.safe_dump(crd, sort_keys=False, width=100)
+    return _HEADER + text
+
+
+def files() -> dict[Path, str]:
+    """Return every generated file: path from the project's top folder, and text."""
+    return {HYPERJOB_FILE: render(hyperjob_crd()), VCJOB_FILE: render(vcjob_crd())}
+
+
+def _crd(
+    *, group: str, version: str, crd_names: Object, columns: list[Object], schema: Object
+) -> Object:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{crd_names['plural']}.{group}"},
+        "spec": {
+            "group": group,
+            "names": crd_names,
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": columns,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+def _object_schema(description: str, spec: type[BaseModel], status: type[BaseModel]) -> Object:
+    return {
+        "type": "object",
+        "description": description,
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string", "description": "Group and version of the type."},
+            "kind": {"type": "string", "description": "Name of the type."},
+            "metadata": {"type": "object"},
+            "spec": schema_of(spec),
+            "status": schema_of(status),
+        },
+    }
+
+
+def _column(
+    name: str, path: str, description: str = "", *, kind: str = "string", priority: int = 0
+) -> Object:
+    column: Object = {"name": name, "type": kind, "jsonPath": path}
+    if description:
+        column["description"] = description
+    if priority:
+        column["priority"] = priority
+    return column
+
+
+def main() -> None:
+    """Write the files anew."""
+    for path, text in files().items():
+        target = _ROOT / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
