@@ -28,11 +28,19 @@ def sandbox() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Where the kubeconfigs go.  [default: a new temporary folder]",
 )
-@click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False, exists=True),
-              help="Drive this API server instead of the embedded one.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Drive this API server instead of the embedded one.",
+)
 @click.option("--speed", type=click.FloatRange(min=0.01), help="Run simulated time faster.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="a free one",
-              help="Port of the Karmada API server.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="a free one",
+    help="Port of the Karmada API server.",
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def up(
     clusters: Path | None,

@@ -1,0 +1,90 @@
+"""`hyperjob demo`: the whole road on this machine, as a user would have it."""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+EXAMPLES = (
+    "llm-training.yaml",
+    "ascend-heterogeneous-training.yaml",
+    "torchrun-gang.yaml",
+    "mpi-gang.yaml",
+)
+
+
+@click.command()
+@click.option(
+    "-f",
+    "--filename",
+    "manifests",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    help="HyperJobs to run instead of the examples; may be given more than once.",
+)
+@click.option(
+    "--clusters",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Clusters, sizes, run times and failures as YAML.  [default: examples/clusters.yaml]",
+)
+@click.option("--speed", type=click.FloatRange(min=0.01), help="Run simulated time faster.")
+@click.option(
+    "--keep/--no-keep",
+    default=None,
+    help="Go on running afterwards.  [default: on a terminal, yes]",
+)
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where kubeconfigs and logs go.  [default: a new temporary folder]",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds."
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+def demo(
+    manifests: tuple[Path, ...],
+    clusters: Path | None,
+    speed: float | None,
+    keep: bool | None,
+    directory: Path | None,
+    timeout: float,
+    output: str,
+) -> None:
+    """Watch HyperJobs being admitted, split, queued, placed, run and finished.
+
+    Starts an embedded Karmada with its members, the webhook and the controller as processes of
+    their own, applies HyperJobs with kubectl and shows them until they end. Exits with 0 when
+    all completed, 1 when one failed or time ran out, 2 when a part did not come up.
+
+    Example: hyperjob demo --speed 2 -f my-hyperjob.yaml
+    """
+    from rich.console import Console
+
+    from hyperjob.cli.data import data_file
+    from hyperjob.cli.demo.run import Demo, Options
+    from hyperjob.cli.demo.stack import StackError
+
+    where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-demo-"))
+    where.mkdir(parents=True, exist_ok=True)
+    options = Options(
+        clusters=clusters or data_file("examples/clusters.yaml"),
+        manifests=manifests or tuple(data_file(f"examples/{name}") for name in EXAMPLES),
+        directory=where,
+        speed=speed,
+        keep=sys.stdout.isatty() if keep is None else keep,
+        seconds=timeout,
+        output=output,
+    )
+    try:
+        result = asyncio.run(Demo(options, Console()).run())
+    except StackError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if output == "json":
+        click.echo(result.to_json())
+    sys.exit(0 if result.completed else 1)

@@ -1,0 +1,55 @@
+"""Follow the HyperJobs and Clusters of a control plane; it decides nothing."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from hyperjob.api.meta import Object
+from hyperjob.cli.demo.view import row
+from hyperjob.kube.client import Kube
+from hyperjob.kube.informer import Informer
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS
+
+
+class Follower:
+    """The newest HyperJobs and Clusters, and an event that says something changed."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._hyperjobs = Informer(kube, HYPERJOBS)
+        self._clusters = Informer(kube, CLUSTERS)
+        self._changed = asyncio.Event()
+        for informer in (self._hyperjobs, self._clusters):
+            informer.add_handler(lambda *_: self._changed.set())
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator["Follower"]:
+        """Run both informers for the length of the block."""
+        tasks = [asyncio.create_task(i.run()) for i in (self._hyperjobs, self._clusters)]
+        try:
+            yield self
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def changed(self, *, seconds: float) -> bool:
+        """Wait for a change; return False when none came within the time."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        return True
+
+    @property
+    def hyperjobs(self) -> list[Object]:
+        """HyperJobs in order of creation, then of name."""
+        return sorted(
+            self._hyperjobs.items(),
+            key=lambda o: (o["metadata"].get("creationTimestamp", ""), row(o).name),
+        )
+
+    @property
+    def clusters(self) -> list[Object]:
+        """Clusters by name."""
+        return sorted(self._clusters.items(), key=lambda o: str(o["metadata"]["name"]))

@@ -1,0 +1,258 @@
+"""The demo's course: start the parts, apply with kubectl, watch until every HyperJob has ended."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.live import Live
+
+from certs.x509 import issue_ca, issue_serving
+from hyperjob.api.meta import Object
+from hyperjob.cli.data import data_file
+from hyperjob.cli.demo import view
+from hyperjob.cli.demo.follow import Follower
+from hyperjob.cli.demo.stack import Part, StackError, kubectl, part, until_file, until_ready
+from hyperjob.kube.client import Kube
+from webhook.configuration import configurations
+
+_START_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asked for."""
+
+    clusters: Path
+    manifests: tuple[Path, ...]
+    directory: Path
+    speed: float | None
+    keep: bool
+    seconds: float
+    output: str
+
+
+@dataclass(slots=True)
+class Result:
+    """How it went; `finished` is False when time ran out first."""
+
+    kubeconfig: Path
+    started: float
+    hyperjobs: list[Object] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether every HyperJob has ended."""
+        return bool(self.hyperjobs) and all(view.row(h).finished for h in self.hyperjobs)
+
+    @property
+    def completed(self) -> bool:
+        """Tell whether every HyperJob has ended well."""
+        return bool(self.hyperjobs) and all(
+            view.row(h).phase == "Completed" for h in self.hyperjobs
+        )
+
+    def to_json(self) -> str:
+        """Return the result as one JSON document."""
+        rows = [view.row(hyperjob) for hyperjob in self.hyperjobs]
+        return json.dumps(
+            {
+                "completed": self.completed,
+                "seconds": round(self.seconds, 2),
+                "kubeconfig": str(self.kubeconfig),
+                "hyperjobs": [
+                    {
+                        "name": item.name,
+                        "phase": item.phase,
+                        "jobs": item.jobs,
+                        "clusters": item.clusters.split(",") if item.clusters else [],
+                        "message": item.message,
+                    }
+                    for item in rows
+                ],
+            },
+            indent=2,
+        )
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+class Demo:
+    """One run of the demo."""
+
+    def __init__(self, options: Options, console: Console) -> None:
+        self._options = options
+        self._console = console
+        self._parts: list[Part] = []
+        self._kubeconfig = options.directory / "karmada.kubeconfig"
+
+    def _say(self, text: str) -> None:
+        if self._options.output != "json":
+            self._console.print(text, highlight=False, soft_wrap=True)
+
+    async def run(self) -> Result:
+        """Run it; raise StackError when a part does not come up or ends early."""
+        result = Result(self._kubeconfig, time.monotonic())
+        async with contextlib.AsyncExitStack() as stack:
+            await self._start(stack)
+            await self._apply(self._options.manifests)
+            kube = await stack.enter_async_context(await Kube.connect(kubeconfig=self._kubeconfig))
+            follower = await stack.enter_async_context(Follower(kube).running())
+            await self._watch(follower, result)
+            result.hyperjobs = follower.hyperjobs
+            result.seconds = time.monotonic() - result.started
+            await self._report(result)
+            if self._options.keep:
+                await self._hold()
+        return result
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        options, directory = self._options, self._options.directory
+        webhook_port, webhook_probe, metrics, probe = _free_ports(4)
+        python = sys.executable
+        sandbox_command: list[str | Path] = [python, "-m", "hyperjob", "sandbox", "up"]
+        sandbox_command += ["--clusters", options.clusters, "--directory", directory]
+        if options.speed is not None:
+            sandbox_command += ["--speed", str(options.speed)]
+        self._say("Starting an embedded Karmada, its members, the webhook and the controller …")
+        sandbox = await stack.enter_async_context(
+            part("control plane", *sandbox_command, log=directory / "control-plane.log")
+        )
+        ca = issue_ca()
+        serving = issue_serving(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"])
+        certificate, key = directory / "webhook.crt", directory / "webhook.key"
+        certificate.write_bytes(serving.certificate_pem)
+        key.touch(mode=0o600)
+        key.write_bytes(serving.key_pem)
+        webhook = await stack.enter_async_context(
+            part(
+                "webhook",
+                *(python, "-m", "webhook"),
+                f"--bind-address=127.0.0.1:{webhook_port}",
+                f"--tls-cert-file={certificate}",
+                f"--tls-private-key-file={key}",
+                f"--health-probe-bind-address=127.0.0.1:{webhook_probe}",
+                log=directory / "webhook.log",
+            )
+        )
+        await until_file(sandbox, directory / "ready", seconds=_START_SECONDS)
+        controller = await stack.enter_async_context(
+            part(
+                "controller",
+                *(python, "-m", "controller"),
+                f"--kubeconfig={self._kubeconfig}",
+                "--queue-admission=volcano-global",
+                f"--metrics-bind-address=127.0.0.1:{metrics}",
+                f"--health-probe-bind-address=127.0.0.1:{probe}",
+                log=directory / "controller.log",
+            )
+        )
+        self._parts = [sandbox, webhook, controller]
+        crd = data_file("crds/training.volcano.sh_hyperjobs.yaml")
+        hooks = configurations(
+            url=f"https://127.0.0.1:{webhook_port}", service=None, ca_bundle=ca.certificate_pem
+        )
+        await asyncio.gather(
+            kubectl(self._kubeconfig, "apply", "--server-side", "-f", str(crd)),
+            until_ready(webhook, ("127.0.0.1", webhook_probe), seconds=_START_SECONDS),
+        )
+        await asyncio.gather(
+            kubectl(
+                self._kubeconfig,
+                *("apply", "--server-side", "-f", "-"),
+                stdin=yaml.safe_dump_all(hooks).encode(),
+            ),
+            kubectl(self._kubeconfig, "wait", "--for=condition=Established", "-f", str(crd)),
+            until_ready(controller, ("127.0.0.1", probe), seconds=_START_SECONDS),
+        )
+
+    async def _apply(self, manifests: Sequence[Path]) -> None:
+        files = [word for manifest in manifests for word in ("-f", str(manifest))]
+        self._say(f"$ kubectl apply {' '.join(files)}")
+        self._say((await kubectl(self._kubeconfig, "apply", *files)).rstrip())
+
+    async def _watch(self, follower: Follower, result: Result) -> None:
+        live = self._console.is_terminal and self._options.output != "json"
+        with (
+            Live(console=self._console, refresh_per_second=8, transient=True)
+            if live
+            else contextlib.nullcontext()
+        ) as screen:
+            shown: dict[str, str] = {}
+            deadline = time.monotonic() + self._options.seconds
+            while time.monotonic() < deadline:
+                self._check_parts()
+                await follower.changed(seconds=0.5)
+                result.hyperjobs = follower.hyperjobs
+                if screen is not None:
+                    elapsed = f"{time.monotonic() - result.started:.0f} s"
+                    screen.update(view.screen(result.hyperjobs, follower.clusters, elapsed))
+                else:
+                    self._print_transitions(result.hyperjobs, shown, result.started)
+                if result.finished:
+                    return
+
+    def _print_transitions(
+        self, hyperjobs: Sequence[Object], shown: dict[str, str], started: float
+    ) -> None:
+        for hyperjob in hyperjobs:
+            name, line = view.row(hyperjob).name, view.transition(hyperjob)
+            if shown.get(name) != line:
+                shown[name] = line
+                self._say(f"{time.monotonic() - started:6.1f} s  {line}")
+
+    def _check_parts(self) -> None:
+        for running in self._parts:
+            if running.process.returncode is not None:
+                raise StackError(
+                    f"{running.name} ended with {running.process.returncode}; "
+                    f"its log is {running.log}\n{running.tail()}"
+                )
+
+    async def _report(self, result: Result) -> None:
+        if self._options.output == "json":
+            return
+        for hyperjob in result.hyperjobs:
+            self._console.print(view.hyperjob_tree(hyperjob))
+        self._say("\n$ kubectl get hyperjobs -A -o wide")
+        self._say(
+            (await kubectl(self._kubeconfig, "get", "hyperjobs", "-A", "-o", "wide")).rstrip()
+        )
+        unfinished = [view.row(h).name for h in result.hyperjobs if not view.row(h).finished]
+        if unfinished:
+            self._say(
+                f"\nNot finished after {self._options.seconds:.0f} s: {', '.join(unfinished)}. "
+                "The message above says why; --timeout waits longer."
+            )
+        else:
+            count = len(result.hyperjobs)
+            self._say(f"\n{count} HyperJobs ended after {result.seconds:.1f} s.")
+        if self._options.keep:
+            self._say(
+                f"\nIt goes on running. In another terminal:\n\n  export KUBECONFIG="
+                f"{self._kubeconfig}\n  kubectl get hyperjobs -A -o wide\n\nCtrl-C ends it."
+            )
+        else:
+            self._say("Run it with --keep to go on with its kubeconfig afterwards.")
+
+    async def _hold(self) -> None:
+        while True:
+            self._check_parts()
+            await asyncio.sleep(1)
