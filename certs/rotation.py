@@ -7,12 +7,21 @@ certificates themselves, so a rotation that died half-way is simply continued.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, assert_never
 
-from certs.x509 import CLOCK_SKEW, InvalidPair, Pair, check_pair, facts, is_signed_by
+from certs.x509 import (
+    CLOCK_SKEW,
+    InvalidPair,
+    Pair,
+    check_pair,
+    facts,
+    is_signed_by,
+    issue_ca,
+    issue_serving,
+)
 
 
 class Action(StrEnum):
@@ -63,8 +72,8 @@ class Step:
     reason: str
 
 
-MAX_STEPS: Final = 4
-"""No state needs more steps in one run: new authority, leaf, retirement, keep."""
+MAX_STEPS: Final = 3
+"""No state needs more steps in one run: new authority, leaf, retirement."""
 
 
 def decide(bundle: Bundle, *, policy: Policy, now: datetime) -> Step:
@@ -80,13 +89,39 @@ def decide(bundle: Bundle, *, policy: Policy, now: datetime) -> Step:
     return Step(Action.KEEP, "nothing is due")
 
 
-def next_check(bundle: Bundle, *, policy: Policy, now: datetime) -> timedelta:
-    """Return how long nothing can become due, bounded to a day."""
-    longest = timedelta(days=1)
-    if bundle.ca is None or bundle.serving is None or len(bundle.trusted) > 1:
-        return min(policy.overlap, longest)
-    due = min(_renewal(pair.certificate, policy) for pair in (bundle.ca, bundle.serving))
-    return max(timedelta(), min(due - now, longest))
+def perform(bundle: Bundle, action: Action, *, policy: Policy, now: datetime) -> Bundle:
+    """Return the bundle after one step; only new keys make this more than a function."""
+    match action:
+        case Action.KEEP:
+            return bundle
+        case Action.NEW_CA:
+            ca = issue_ca(common_name="hyperjob-webhook-ca", lifetime=policy.ca_lifetime, now=now)
+            alive = [one for one in bundle.trusted if facts(one).not_after > now]
+            return replace(bundle, ca=ca, trusted=(ca.certificate, *alive))
+        case Action.REISSUE_LEAF:
+            if bundle.ca is None:
+                raise ValueError("a serving certificate needs an authority first")
+            serving = issue_serving(
+                bundle.ca, names=policy.names, lifetime=policy.leaf_lifetime, now=now
+            )
+            return replace(bundle, serving=serving)
+        case Action.RETIRE_CA:
+            if bundle.ca is None:
+                raise ValueError("the last authority cannot be retired")
+            return replace(bundle, trusted=(bundle.ca.certificate,))
+        case _:
+            assert_never(action)
+
+
+def advance(bundle: Bundle, *, policy: Policy, now: datetime) -> tuple[Bundle, list[Step]]:
+    """Take every step that is due now; the list is empty when nothing was."""
+    steps: list[Step] = []
+    while (step := decide(bundle, policy=policy, now=now)).action is not Action.KEEP:
+        if len(steps) == MAX_STEPS:
+            raise RuntimeError(f"the rotation does not come to rest: {steps}")
+        bundle = perform(bundle, step.action, policy=policy, now=now)
+        steps.append(step)
+    return bundle, steps
 
 
 def _authority_is_due(bundle: Bundle, *, policy: Policy, now: datetime) -> str | None:

@@ -1,0 +1,70 @@
+"""The trusted authorities into the webhook configurations, so that API servers accept ours.
+
+Changes nothing but `clientConfig.caBundle`, and nothing at all when it is right already.
+"""
+
+from base64 import b64encode
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import Conflict, NotFound
+from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+
+MUTATING_NAME: Final = "hyperjob-mutating"
+VALIDATING_NAME: Final = "hyperjob-validating"
+TARGETS: Final = ((MUTATING_WEBHOOKS, MUTATING_NAME), (VALIDATING_WEBHOOKS, VALIDATING_NAME))
+
+ATTEMPTS: Final = 5
+
+
+class NothingToInject(Exception):  # noqa: N818 - the state of the server, not a fault
+    """A webhook configuration is not there; says what to do."""
+
+
+async def inject(kube: Kube, *, ca_bundle: bytes) -> list[str]:
+    """Set the bundle (PEM) in both configurations; return the names of those that changed.
+
+    Raises `NothingToInject` when a configuration is missing, after the others were done.
+    """
+    changed, missing = [], []
+    for resource, name in TARGETS:
+        try:
+            if await _inject_one(kube, resource, name, ca_bundle=ca_bundle):
+                changed.append(name)
+        except NotFound:
+            missing.append(f"{resource.kind} {name}")
+    if missing:
+        raise NothingToInject(f"not found: {', '.join(missing)}; apply the configurations first")
+    return changed
+
+
+def with_bundle(configuration: Object, *, ca_bundle: bytes) -> Object:
+    """Return the configuration with the bundle in every webhook; the same object if it has it."""
+    encoded = b64encode(ca_bundle).decode("ascii")
+    webhooks = configuration.get("webhooks") or []
+    if all(hook["clientConfig"].get("caBundle") == encoded for hook in webhooks):
+        return configuration
+    return {
+        **configuration,
+        "webhooks": [
+            {**hook, "clientConfig": {**hook["clientConfig"], "caBundle": encoded}}
+            for hook in webhooks
+        ],
+    }
+
+
+async def _inject_one(kube: Kube, resource: Resource, name: str, *, ca_bundle: bytes) -> bool:
+    for attempt in range(1, ATTEMPTS + 1):
+        live = await kube.get(resource, name)
+        wanted = with_bundle(live, ca_bundle=ca_bundle)
+        if wanted is live:
+            return False
+        try:
+            await kube.replace(resource, wanted)
+        except Conflict:
+            if attempt == ATTEMPTS:
+                raise
+            continue
+        return True
+    return False

@@ -1,0 +1,209 @@
+"""The certificate that a server serves, kept up to date from two files without dropping anybody.
+
+A changed pair is read as one, checked, and built into a fresh SSLContext; only then is it swapped
+in, for new handshakes. A pair that cannot be used changes nothing: the old one is served on, and
+the source says what is wrong. Never loads into a context that is in use: a half-read pair would
+make a listening server reset every connection.
+"""
+
+import asyncio
+import logging
+import os
+import ssl
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+from certs.x509 import Facts, InvalidPair, Pair, check_pair
+
+POLL_SECONDS: Final = 10.0
+READ_LIMIT: Final = 1 << 20
+"""Bytes of one file; a chain is a few kilobytes, and a mistaken path may be anything."""
+
+_log = logging.getLogger(__name__)
+
+
+class Observer(Protocol):
+    """Counts reads; `hyperjob.telemetry.metrics.Metrics` fits."""
+
+    def certificate_read(self, *, ok: bool) -> None:
+        """Count one attempt to read a changed pair."""
+        ...
+
+
+class _Silent:
+    def certificate_read(self, *, ok: bool) -> None:
+        """Count nothing."""
+
+
+class FileSource:
+    """Serves the pair in two files, and follows their changes while `run` runs."""
+
+    def __init__(
+        self,
+        certificate_file: Path,
+        key_file: Path,
+        *,
+        minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
+        poll_seconds: float = POLL_SECONDS,
+        observer: Observer | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._certificate_file = certificate_file
+        self._key_file = key_file
+        self._minimum_version = minimum_version
+        self._poll_seconds = poll_seconds
+        self._observer: Observer = observer or _Silent()
+        self._clock = clock
+        self._current: ssl.SSLContext | None = None
+        self._facts: Facts | None = None
+        self._served: Pair | None = None
+        self._problem: str | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What the served certificate says; RuntimeError before the first `load`."""
+        if self._facts is None:
+            raise RuntimeError("no certificate has been loaded")
+        return self._facts
+
+    @property
+    def problem(self) -> str | None:
+        """Why the newest pair is not served; None when it is."""
+        return self._problem
+
+    @property
+    def expired(self) -> bool:
+        """Whether clients refuse what is served."""
+        return self._clock() >= self.facts.not_after
+
+    def load(self) -> None:
+        """Read the pair for the first time; raise `InvalidPair` when it cannot be served."""
+        self._swap(self._read())
+
+    def refresh(self) -> bool:
+        """Look at the files once; return whether another pair is served from now on.
+
+        Never raises: whatever is wrong is in `problem`, and said once per change.
+        """
+        try:
+            pair = self._read()
+            if changed := pair != self._served:
+                self._swap(pair)
+        except InvalidPair as problem:
+            self._complain(str(problem))
+            return False
+        except Exception as bug:  # noqa: BLE001 - a surprise must not end the polling
+            _log.exception("reading the serving certificate failed")
+            self._complain(f"{type(bug).__name__} while reading")
+            return False
+        self._problem = None
+        return changed
+
+    async def run(self) -> None:
+        """Follow the files until cancelled."""
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            if await asyncio.to_thread(self.refresh):
+                _log.info(
+                    "serving a new certificate",
+                    extra={"notAfter": self.facts.not_after.isoformat()},
+                )
+
+    def server_context(self) -> ssl.SSLContext:
+        """Make the context to listen with; each handshake takes the current one."""
+        context = _new_context(self._minimum_version)
+
+        def choose(
+            connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext
+        ) -> None:
+            if self._current is not None:
+                connection.context = self._current
+
+        context.sni_callback = choose
+        return context
+
+    def _read(self) -> Pair:
+        try:
+            return self._read_once()
+        except InvalidPair:
+            return self._read_once()  # the version may have been swapped out from under us
+
+    def _read_once(self) -> Pair:
+        certificate_file, key_file = _resolve(self._certificate_file, self._key_file)
+        return Pair(_bytes_of(certificate_file), _bytes_of(key_file))
+
+    def _swap(self, pair: Pair) -> None:
+        found = check_pair(pair, now=self._clock())
+        context = _new_context(self._minimum_version)
+        with _as_file(pair) as path:
+            try:
+                context.load_cert_chain(path)
+            except ssl.SSLError as error:
+                raise InvalidPair(f"TLS refuses the pair: {error.reason or error}") from None
+        self._current, self._facts, self._served = context, found, pair
+        self._observer.certificate_read(ok=True)
+
+    def _complain(self, problem: str) -> None:
+        self._observer.certificate_read(ok=False)
+        if problem != self._problem:
+            self._problem = problem
+            _log.error(
+                "the new certificate cannot be served, the old one stays",
+                extra={
+                    "reason": problem,
+                    "file": str(self._certificate_file),
+                },
+            )
+
+
+def _resolve(certificate_file: Path, key_file: Path) -> tuple[Path, Path]:
+    """Follow a Secret volume's `..data` link once, so that both files are of one version."""
+    data = certificate_file.parent / "..data"
+    if key_file.parent != certificate_file.parent or not data.is_symlink():
+        return certificate_file, key_file
+    version = data.resolve()
+    return version / certificate_file.name, version / key_file.name
+
+
+def _bytes_of(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(READ_LIMIT + 1)
+    except OSError as error:
+        raise InvalidPair(f"{file} cannot be read: {error.strerror or error}") from None
+    if len(content) > READ_LIMIT:
+        raise InvalidPair(f"{file} is larger than {READ_LIMIT} bytes, so it is no certificate")
+    if not content.strip():
+        raise InvalidPair(f"{file} is empty")
+    return content
+
+
+def _new_context(minimum_version: ssl.TLSVersion) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = minimum_version
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+@contextmanager
+def _as_file(pair: Pair) -> Iterator[str]:
+    """Give bytes that were checked a path, since OpenSSL reads pairs from files only."""
+    content = pair.key.strip() + b"\n" + pair.certificate
+    if hasattr(os, "memfd_create"):  # stays in memory, and needs no writable file system
+        descriptor = os.memfd_create("serving-pair", os.MFD_CLOEXEC)
+        try:
+            with open(descriptor, "wb", closefd=False) as stream:
+                stream.write(content)
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+    else:
+        with tempfile.NamedTemporaryFile() as stream:
+            stream.write(content)
+            stream.flush()
+            yield stream.name
