@@ -1,0 +1,207 @@
+"""The HTTPS shell around `admission.admit`: bounded, timed, counted, drained.
+
+Reads a body, hands it to the pure half, writes the answer and reports it. It judges nothing
+itself and makes no call to anybody.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final, Protocol
+
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.web_protocol import RequestHandler
+
+from webhook.admission import Reply, admit, check_http, refuse
+from webhook.paths import PATHS
+from webhook.review import MAX_BODY_BYTES
+
+LARGE_BODY_BYTES: Final = 128 * 1024
+"""A larger review is judged in a thread, so that the small ones beside it are not held up."""
+LARGE_AT_A_TIME: Final = 2
+"""Bounds the memory and the threads that large reviews can take together."""
+KEEPALIVE_SECONDS: Final = 120.0
+"""Longer than the 90 s after which an API server drops an idle connection: never our doing."""
+HANDSHAKE_SECONDS: Final = 10.0
+
+_Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+_HEADERS: Final = {"Content-Type": "application/json"}
+
+
+class Reporter(Protocol):
+    """Is told of every request; logs and counts."""
+
+    def started(self, webhook: str) -> None:
+        """Note that a request has arrived."""
+        ...
+
+    def done(self, webhook: str, reply: Reply, seconds: float) -> None:
+        """Note the answer to a request and how long it took."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one server takes on at a time; times in seconds."""
+
+    request_timeout: float = 4.0
+    requests_inflight: int = 128
+    connections: int = 1024
+
+
+class WebhookServer:
+    """Answers reviews on one address, until it is drained."""
+
+    def __init__(self, *, reporter: Reporter, limits: Limits | None = None) -> None:
+        self._reporter = reporter
+        self._limits = limits or Limits()
+        self._slots = asyncio.Semaphore(self._limits.requests_inflight)
+        self._large_slots = asyncio.Semaphore(LARGE_AT_A_TIME)
+        self._threads = ThreadPoolExecutor(LARGE_AT_A_TIME, thread_name_prefix="large-review")
+        self._http: _BoundedServer | None = None
+        self._listener: asyncio.Server | None = None
+        self._draining = False
+
+    @property
+    def draining(self) -> bool:
+        """Whether the server is on its way out, and wants no new connections."""
+        return self._draining
+
+    async def start(self, *, host: str, port: int, tls: ssl.SSLContext) -> int:
+        """Listen, and return the port; raise OSError when the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        self._http = _BoundedServer(self._handle, max_connections=self._limits.connections)
+        self._listener = await loop.create_server(
+            self._http,
+            host or None,
+            port,
+            ssl=tls,
+            backlog=512,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            ssl_shutdown_timeout=2.0,
+        )
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    def drain(self) -> None:
+        """Serve on, but end each connection with its next answer."""
+        self._draining = True
+
+    async def stop(self, *, grace: float) -> None:
+        """Stop listening, and end when the requests in flight are answered or `grace` is over."""
+        self._draining = True
+        if self._listener is not None:
+            self._listener.close()
+        if self._http is not None:
+            await asyncio.sleep(0)  # let requests that have arrived be taken up first
+            self._http.pre_shutdown()
+            await self._http.shutdown(grace)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        started = perf_counter()
+        path = request.path
+        webhook = path if path in PATHS else "unknown"
+        self._reporter.started(webhook)
+        try:
+            reply = await self._answer(request, path)
+        except BaseException:
+            lost = refuse(499, "the client went away")
+            self._reporter.done(webhook, lost, perf_counter() - started)
+            raise
+        self._reporter.done(webhook, reply, perf_counter() - started)
+        response = web.Response(body=reply.body, status=reply.status, headers=_HEADERS)
+        if self._draining:
+            response.force_close()
+        return response
+
+    async def _answer(self, request: web.BaseRequest, path: str) -> Reply:
+        headers = request.headers
+        length = request.content_length
+        refusal = check_http(
+            method=request.method,
+            content_type=headers.get("Content-Type", ""),
+            content_encoding=headers.get("Content-Encoding", ""),
+            length=length,
+        )
+        if refusal is not None:
+            return refusal
+        if length is not None and length <= LARGE_BODY_BYTES and request.content.is_eof():
+            # All of it is here: there is nothing to wait for, so nothing to limit.
+            return admit(path, await request.read())
+        try:
+            async with asyncio.timeout(self._limits.request_timeout):
+                return await self._read_and_admit(request, path, length)
+        except TimeoutError:
+            return refuse(504, f"no answer within {self._limits.request_timeout:g} s")
+        except web.HTTPRequestEntityTooLarge:
+            return refuse(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+        except web.RequestPayloadError as error:
+            return refuse(400, f"the body could not be read: {error}")
+
+    async def _read_and_admit(
+        self, request: web.BaseRequest, path: str, length: int | None
+    ) -> Reply:
+        if length is not None and length <= LARGE_BODY_BYTES:
+            async with self._slots:
+                body = await request.read()
+            return admit(path, body)
+        await self._large_slots.acquire()
+        try:
+            body = await request.read()
+            judging = asyncio.get_running_loop().run_in_executor(self._threads, admit, path, body)
+        except BaseException:
+            self._large_slots.release()
+            raise
+        # A thread cannot be interrupted: its slot is free when it ends, not when we stop waiting.
+        judging.add_done_callback(lambda _: self._large_slots.release())
+        return await asyncio.shield(judging)
+
+
+class _BoundedServer(web.Server):
+    """aiohttp's low-level server, with a bound on connections and on bodies."""
+
+    def __init__(self, handler: _Handler, *, max_connections: int) -> None:
+        super().__init__(
+            handler,
+            request_factory=_make_request,
+            access_log=None,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            lingering_time=2.0,
+            read_bufsize=64 * 1024,
+            auto_decompress=False,
+        )
+        self._max_connections = max_connections
+        self._open = 0
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        self._open += 1
+        super().connection_made(handler, transport)
+        if self._open > self._max_connections:
+            transport.abort()
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        self._open -= 1
+        super().connection_lost(handler, exc)
+
+
+def _make_request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: RequestHandler,
+    writer: AbstractStreamWriter,
+    task: "asyncio.Task[None]",
+) -> web.BaseRequest:
+    return web.BaseRequest(
+        message,
+        payload,
+        protocol,
+        writer,
+        task,
+        asyncio.get_running_loop(),
+        client_max_size=MAX_BODY_BYTES,
+    )
