@@ -1,0 +1,197 @@
+"""The queue between informers and workers, with client-go's promises.
+
+An item is never worked on twice at the same time, never waits twice, and is never lost: added while
+it is in work, it comes back when that is done. It lives in one event loop and must not be touched
+from another thread. It knows nothing of what the items mean.
+"""
+
+import asyncio
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from hyperjob.kube.clock import Cancellable, Clock, LoopClock
+from hyperjob.kube.instruments import SILENT, QueueMetrics
+from hyperjob.kube.ratelimit import DefaultLimiter, RateLimiter
+
+K = TypeVar("K", bound=Hashable)
+
+
+class ShutDown(Exception):  # noqa: N818 - a signal to leave the loop, not an error
+    """The queue is shut down and empty."""
+
+
+class WorkQueue(Generic[K]):
+    """Distinct items in order of arrival, each to one worker at a time.
+
+    while True:
+        key = await queue.get()
+        try: …
+        finally: queue.done(key)
+    """
+
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        limiter: RateLimiter[K] | None = None,
+        clock: Clock | None = None,
+        metrics: QueueMetrics = SILENT,
+    ) -> None:
+        self.name = name
+        self._clock = clock or LoopClock()
+        self._limiter: RateLimiter[K] = limiter or DefaultLimiter(clock=self._clock)
+        self._metrics = metrics
+        self._queue: deque[K] = deque()
+        self._dirty: set[K] = set()
+        self._processing: dict[K, float] = {}
+        self._added: dict[K, float] = {}
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._due: dict[K, float] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        self._order = itertools.count()
+        self._timer: Cancellable | None = None
+        self._timer_at = 0.0
+        self._shutting_down = False
+        metrics.queue_started(name, self)
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def shutting_down(self) -> bool:
+        """Tell whether `shut_down` was called."""
+        return self._shutting_down
+
+    def add(self, item: K) -> None:
+        """Queue an item unless it waits already; while it is in work, remember it for later."""
+        if self._shutting_down or item in self._dirty:
+            return
+        self._metrics.queue_added(self.name)
+        self._dirty.add(item)
+        self._added[item] = self._clock.now()
+        if item not in self._processing:
+            self._push(item)
+
+    def add_after(self, item: K, delay: float) -> None:
+        """Queue an item `delay` seconds from now; of several times the earliest counts."""
+        if self._shutting_down:
+            return
+        self._metrics.queue_retried(self.name)
+        if delay <= 0:
+            self.add(item)
+            return
+        due = self._clock.now() + delay
+        known = self._due.get(item)
+        if known is not None and known <= due:
+            return
+        self._due[item] = due
+        heapq.heappush(self._heap, (due, next(self._order), item))
+        self._arm()
+
+    def add_rate_limited(self, item: K) -> None:
+        """Queue an item that failed, when its back-off and the overall rate allow."""
+        if not self._shutting_down:
+            self.add_after(item, self._limiter.when(item))
+
+    def forget(self, item: K) -> None:
+        """Forget an item's failures: it succeeded, or is given up."""
+        self._limiter.forget(item)
+
+    def failures(self, item: K) -> int:
+        """Count how often an item was added rate-limited since it was forgotten last."""
+        return self._limiter.failures(item)
+
+    async def get(self) -> K:
+        """Wait for an item and take it into work; `done` it afterwards. Raises ShutDown."""
+        while not self._queue:
+            if self._shutting_down:
+                raise ShutDown
+            getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except BaseException:
+                if getter in self._getters:
+                    self._getters.remove(getter)
+                elif self._queue:
+                    self._wake()  # it was woken for an item that somebody else must now take
+                raise
+        item = self._queue.popleft()
+        now = self._clock.now()
+        self._processing[item] = now
+        self._dirty.discard(item)
+        self._metrics.queue_waited(self.name, now - self._added.pop(item, now))
+        return item
+
+    def done(self, item: K) -> None:
+        """Take an item out of work; it waits again if it was added meanwhile."""
+        started = self._processing.pop(item, None)
+        if started is None:
+            return
+        self._metrics.queue_worked(self.name, self._clock.now() - started)
+        if item in self._dirty:
+            self._push(item)
+
+    def shut_down(self) -> None:
+        """Take nothing more in, give out what waits, then raise ShutDown in every `get`."""
+        self._shutting_down = True
+        self._heap.clear()
+        self._due.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._getters:
+            self._wake()
+
+    def depth(self) -> int:
+        """Count the items that wait."""
+        return len(self._queue)
+
+    def unfinished_seconds(self) -> float:
+        """Sum the time of all items in work."""
+        now = self._clock.now() if self._processing else 0.0
+        return sum(now - started for started in self._processing.values())
+
+    def longest_running_seconds(self) -> float:
+        """Give the time of the item that is longest in work."""
+        if not self._processing:
+            return 0.0
+        return self._clock.now() - min(self._processing.values())
+
+    def _push(self, item: K) -> None:
+        self._queue.append(item)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _arm(self) -> None:
+        """Keep one timer, for the earliest of what is put off."""
+        while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)  # an earlier time has taken its place
+        if not self._heap:
+            return
+        due = self._heap[0][0]
+        if self._timer is not None:
+            if self._timer_at <= due:
+                return
+            self._timer.cancel()
+        self._timer_at = due
+        self._timer = self._clock.call_later(max(0.0, due - self._clock.now()), self._ripen)
+
+    def _ripen(self) -> None:
+        self._timer = None
+        now = self._clock.now()
+        while self._heap and self._heap[0][0] <= now:
+            due, _, item = heapq.heappop(self._heap)
+            if self._due.get(item) == due:
+                del self._due[item]
+                self.add(item)
+        self._arm()
