@@ -1,0 +1,298 @@
+"""The one YAML file that says which clusters there are and what happens in them.
+
+A strict model of it: unknown keys, wrong types and contradictions are refused with the path of the
+field. `examples/clusters.yaml` shows every field with its meaning. It must never start anything.
+"""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic.alias_generators import to_camel
+
+from hyperjob.api.formats import dns1123_label, dns1123_subdomain, label_value, qualified_name
+from hyperjob.api.quantity import Quantity
+
+Seconds = Annotated[float, Field(ge=0)]
+Amount = str | int
+_CLUSTER_NAME_LIMIT = 48
+
+
+class ConfigError(ValueError):
+    """The clusters file cannot be used; the text names the file, the field and the reason."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, strict=True
+    )
+
+
+class Taint(_Model):
+    """A taint of a node."""
+
+    key: str
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+class NodeGroup(_Model):
+    """Nodes that are alike."""
+
+    count: int = Field(ge=1, le=5000)
+    name: str = "node"
+    labels: dict[str, str] = Field(default_factory=dict)
+    taints: list[Taint] = Field(default_factory=list)
+    allocatable: dict[str, Amount]
+
+    @field_validator("allocatable")
+    @classmethod
+    def _amounts(cls, value: dict[str, Amount]) -> dict[str, Amount]:
+        for name, amount in value.items():
+            try:
+                Quantity.parse(amount)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        return {"pods": 110, **value}
+
+    @field_validator("labels")
+    @classmethod
+    def _labels(cls, value: dict[str, str]) -> dict[str, str]:
+        return _valid_labels(value)
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        return _first_error(dns1123_label(value), value)
+
+
+class Cluster(_Model):
+    """A member cluster."""
+
+    name: str = Field(max_length=_CLUSTER_NAME_LIMIT)
+    labels: dict[str, str] = Field(default_factory=dict)
+    provider: str = ""
+    region: str = ""
+    zone: str = ""
+    nodes: list[NodeGroup] = Field(min_length=1)
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        return _first_error(dns1123_subdomain(value), value)
+
+    @field_validator("labels")
+    @classmethod
+    def _labels(cls, value: dict[str, str]) -> dict[str, str]:
+        return _valid_labels(value)
+
+    @model_validator(mode="after")
+    def _groups(self) -> Self:
+        names = [group.name for group in self.nodes]
+        _refuse_duplicates(names, "node group")
+        return self
+
+
+class Queue(_Model):
+    """A Volcano queue of the control plane, propagated to every member."""
+
+    name: str
+    weight: int = Field(default=1, ge=1)
+    priority: int = 0
+    reclaimable: bool = True
+    capability: dict[str, Amount] | None = None
+    parent: str | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        return _first_error(dns1123_subdomain(value), value)
+
+
+class RunTime(_Model):
+    """How long the pods run that match; the first match decides."""
+
+    job: str = "*"
+    task: str = "*"
+    cluster: str = "*"
+    seconds: Seconds
+
+
+class RunTimes(_Model):
+    """How long pods run, before the speed factor."""
+
+    default_seconds: Seconds = 20.0
+    jobs: list[RunTime] = Field(default_factory=list)
+    annotation: str = "sandbox.hyperjob.volcano.sh/seconds"
+
+    def seconds(self, *, job: str, task: str, cluster: str) -> float:
+        """Return the run time of a pod that has no annotation of its own."""
+        for rule in self.jobs:
+            if (
+                _matches(rule.job, job)
+                and _matches(rule.task, task)
+                and _matches(rule.cluster, cluster)
+            ):
+                return rule.seconds
+        return self.default_seconds
+
+
+class Failure(_Model):
+    """Pods that end with an exit code; `after` seconds of their run time, or at its end."""
+
+    job: str = "*"
+    task: str = "*"
+    cluster: str = "*"
+    pod: int | None = Field(default=None, ge=0)
+    attempt: int | None = Field(default=None, ge=0)
+    exit_code: int = Field(default=1, ge=1, le=255)
+    after: Seconds | None = None
+
+    def hits(self, *, job: str, task: str, cluster: str, pod: int, attempt: int) -> bool:
+        """Tell whether this failure strikes a pod at an attempt (0 is the first)."""
+        return (
+            _matches(self.job, job)
+            and _matches(self.task, task)
+            and _matches(self.cluster, cluster)
+            and self.pod in (None, pod)
+            and self.attempt in (None, attempt)
+        )
+
+
+class LostCluster(_Model):
+    """A cluster whose API server stops listening, in seconds since the start."""
+
+    cluster: str
+    at: Seconds
+    back_at: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        if self.back_at is not None and self.back_at <= self.at:
+            raise ValueError("backAt must come after at")
+        return self
+
+
+class VolcanoGlobal(_Model):
+    """Volcano Global in the control plane."""
+
+    enabled: bool = True
+    dispatch_period: float = Field(default=1.0, gt=0)
+
+
+class Karmada(_Model):
+    """Settings of the simulated Karmada."""
+
+    cluster_status_seconds: float = Field(default=5.0, gt=0)
+    """How often Cluster status is collected; in between it lags."""
+    cluster_failure_seconds: Seconds = 2.0
+    """How long a cluster must not answer before it is not Ready."""
+    resource_models: bool = True
+    """Whether Clusters join with Karmada's default resource models (cpu and memory only)."""
+    multiple_pod_templates: bool = False
+    """Karmada's gate MultiplePodTemplatesScheduling."""
+
+
+class SandboxConfig(_Model):
+    """A whole clusters file."""
+
+    clusters: list[Cluster] = Field(min_length=1, max_length=50)
+    queues: list[Queue] = Field(default_factory=list)
+    run_times: RunTimes = Field(default_factory=RunTimes)
+    failures: list[Failure] = Field(default_factory=list)
+    lost_clusters: list[LostCluster] = Field(default_factory=list)
+    volcano_global: VolcanoGlobal = Field(default_factory=VolcanoGlobal)
+    karmada: Karmada = Field(default_factory=Karmada)
+    speed: float = Field(default=1.0, gt=0)
+    """Run times and their failures pass this many times faster."""
+
+    @model_validator(mode="after")
+    def _references(self) -> Self:
+        names = [cluster.name for cluster in self.clusters]
+        _refuse_duplicates(names, "cluster")
+        _refuse_duplicates([queue.name for queue in self.queues], "queue")
+        for lost in self.lost_clusters:
+            if lost.cluster not in names:
+                raise ValueError(f"lostClusters: there is no cluster {lost.cluster!r}")
+        queues = {"root", *(queue.name for queue in self.queues)}
+        for queue in self.queues:
+            if queue.parent is not None and queue.parent not in queues:
+                raise ValueError(f"queues: there is no queue {queue.parent!r}")
+        return self
+
+    def exit_code(
+        self, *, job: str, task: str, cluster: str, pod: int, attempt: int
+    ) -> tuple[int, float | None]:
+        """Return a pod's exit code (0 is success) and after how many seconds, None at the end."""
+        for failure in self.failures:
+            if failure.hits(job=job, task=task, cluster=cluster, pod=pod, attempt=attempt):
+                return failure.exit_code, failure.after
+        return 0, None
+
+
+def load(path: Path) -> SandboxConfig:
+    """Read a clusters file; raises ConfigError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    return parse(text, source=str(path))
+
+
+def parse(text: str, *, source: str = "clusters file") -> SandboxConfig:
+    """Read the text of a clusters file; raises ConfigError, which lists every wrong field."""
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f":{mark.line + 1}" if mark is not None else ""
+        raise ConfigError(
+            f"{source}{where}: not YAML: {getattr(error, 'problem', error)}"
+        ) from None
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{source}: a mapping with the key `clusters` is expected")
+    try:
+        return SandboxConfig.model_validate(raw)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{_path(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
+            for each in error.errors()
+        )
+        raise ConfigError(f"{source}: {problems}") from None
+
+
+def _path(location: Sequence[int | str]) -> str:
+    text = ""
+    for part in location:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text or "file"
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return fnmatchcase(name, pattern)
+
+
+def _first_error(errors: list[str], value: str) -> str:
+    if errors:
+        raise ValueError(errors[0])
+    return value
+
+
+def _valid_labels(labels: dict[str, str]) -> dict[str, str]:
+    for key, value in labels.items():
+        errors = [*qualified_name(key), *label_value(value)]
+        if errors:
+            raise ValueError(f"{key}: {errors[0]}")
+    return labels
+
+
+def _refuse_duplicates(names: list[str], what: str) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{what} {twice[0]!r} is there twice")
