@@ -88,7 +88,6 @@ class NetworkTopologySpec(Model):
         default=None,
         description="The same limit by the tier's name; not together with highestTierAllowed.",
         max_length=253,
-        pattern=SUBDOMAIN_PATTERN,
     )
 
 

@@ -64,6 +64,10 @@ def vcjob_crd() -> Object:
     partition["minPartitions"]["default"] = 0
     for topology in (spec["networkTopology"], partition["networkTopology"]):
         topology["properties"]["mode"]["default"] = "hard"
+    state = schema["properties"]["status"]["properties"]["state"]["properties"]
+    state["phase"]["enum"] = [
+        phase.value for phase in batch.JobPhase if phase is not batch.JobPhase.UNKNOWN
+    ]
     return _crd(
         group="batch.volcano.sh",
         version="v1alpha1",

@@ -31,6 +31,7 @@ _KEYS: Final = {
     ("PodSpec", "volumes"): ["name"],
     ("ResourceRequirements", "claims"): ["name"],
 }
+_SETS: Final = {("ContainerRestartRuleOnExitCodes", "values")}
 # A key of a list must be required or have a default.
 _KEY_DEFAULTS: Final = {
     ("ContainerPort", "protocol"): "TCP",
@@ -48,6 +49,7 @@ _ATOMIC_MAPS: Final = {
     "SecretKeySelector",
     "TypedLocalObjectReference",
 }
+_ATOMIC_FIELDS: Final = {("PodSpec", "nodeSelector")}
 _QUANTITIES: Final = {
     ("EmptyDirVolumeSource", "sizeLimit"),
     ("PodSpec", "overhead"),
@@ -135,7 +137,9 @@ def _field(owner: str, field: str, raw: Object) -> Object:
         if at in _KEYS:
             schema |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": _KEYS[at]}
         else:
-            schema["x-kubernetes-list-type"] = "atomic"
+            schema["x-kubernetes-list-type"] = "set" if at in _SETS else "atomic"
+    if at in _ATOMIC_FIELDS:
+        schema["x-kubernetes-map-type"] = "atomic"
     if at in _KEY_DEFAULTS:
         schema["default"] = _KEY_DEFAULTS[at]
     return schema
