@@ -1,0 +1,127 @@
+"""The plain-HTTP side door of a process: /healthz, /livez, /readyz and /metrics.
+
+It answers GET only and shows nothing of any object.
+"""
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from hyperjob.telemetry.health import Checks
+
+_STOP_SECONDS = 2.0
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where it listens in the end, `host:port`; None where it is switched off."""
+
+    health: str | None
+    metrics: str | None
+
+
+def parse_address(address: str) -> tuple[str | None, int] | None:
+    """Read `host:port`, `:port` or `[v6]:port`; None for "0" and "", which switch off."""
+    if address in ("", "0"):
+        return None
+    host, colon, port = address.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise ValueError(f"{address!r} is no address: give host:port, :port, or 0 for none")
+    if host.startswith("[") and host.endswith("]"):
+        host = str(ipaddress.IPv6Address(host[1:-1]))
+    elif ":" in host:
+        raise ValueError(f"{address!r}: an IPv6 address goes into brackets, [::1]:8080")
+    return (host or None), int(port)
+
+
+@asynccontextmanager
+async def serve(
+    *,
+    healthz: Checks,
+    readyz: Checks,
+    registry: CollectorRegistry,
+    health_address: str,
+    metrics_address: str,
+) -> AsyncIterator[Addresses]:
+    """Listen while inside; one address for both is one listener. OSError when it is taken."""
+    async with AsyncExitStack() as stack:
+        if health_address == metrics_address:
+            both = _app(health_routes(healthz, readyz) | metrics_routes(registry))
+            where = await stack.enter_async_context(_listen(both, health_address))
+            yield Addresses(where, where)
+            return
+        health = _app(health_routes(healthz, readyz))
+        metrics = _app(metrics_routes(registry))
+        yield Addresses(
+            await stack.enter_async_context(_listen(health, health_address)),
+            await stack.enter_async_context(_listen(metrics, metrics_address)),
+        )
+
+
+def health_routes(healthz: Checks, readyz: Checks) -> dict[str, Handler]:
+    """Give the handlers of the health paths, for a server that has an application already."""
+    routes: dict[str, Handler] = {}
+    for path, checks in (("/healthz", healthz), ("/livez", healthz), ("/readyz", readyz)):
+        routes[path] = routes[f"{path}/{{check}}"] = _health(checks)
+    return routes
+
+
+def metrics_routes(registry: CollectorRegistry) -> dict[str, Handler]:
+    """Give the handler of /metrics."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        response = web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        response.enable_compression()
+        return response
+
+    return {"/metrics": handler}
+
+
+def _health(checks: Checks) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        try:
+            report = checks.report(
+                only=request.match_info.get("check"), exclude=request.query.getall("exclude", ())
+            )
+        except KeyError:
+            raise web.HTTPNotFound from None
+        return web.Response(
+            text=report.text(verbose="verbose" in request.query),
+            status=200 if report.passed else 500,
+            headers={"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"},
+        )
+
+    return handler
+
+
+def _app(routes: dict[str, Handler]) -> web.Application:
+    app = web.Application(client_max_size=1024)
+    for path, handler in routes.items():
+        app.router.add_get(path, handler)
+    return app
+
+
+@asynccontextmanager
+async def _listen(app: web.Application, address: str) -> AsyncIterator[str | None]:
+    place = parse_address(address)
+    if place is None:
+        yield None
+        return
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, *place).start()
+        host, port = runner.addresses[0][:2]
+        yield f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    finally:
+        async with asyncio.timeout(2 * _STOP_SECONDS):
+            await runner.cleanup()

@@ -1,0 +1,71 @@
+"""Named checks behind /healthz and /readyz, answered in Kubernetes' own form.
+
+A check is quick, does no I/O and says why it fails; a check that raises has failed.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+Check = Callable[[], str | None]
+"""Gives None when all is well, or the reason why not."""
+
+
+def ping() -> None:
+    """Be well: the process answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the checks said: name and reason (None when well), in order."""
+
+    name: str
+    results: tuple[tuple[str, str | None], ...]
+
+    @property
+    def passed(self) -> bool:
+        """Tell whether every check is well."""
+        return all(reason is None for _, reason in self.results)
+
+    def text(self, *, verbose: bool) -> str:
+        """Print `ok`, or a line for each check."""
+        if self.passed and not verbose:
+            return "ok"
+        lines = [
+            f"[+]{name} ok" if reason is None else f"[-]{name} failed: {reason}"
+            for name, reason in self.results
+        ]
+        lines.append(f"{self.name} check {'passed' if self.passed else 'failed'}")
+        return "\n".join(lines) + "\n"
+
+
+class Checks:
+    """The checks of one path; `ping` is always the first."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._checks: dict[str, Check] = {"ping": ping}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._checks)
+
+    def add(self, name: str, check: Check) -> None:
+        """Add a check; a name that is taken is a ValueError."""
+        if name in self._checks:
+            raise ValueError(f"there is a check {name!r} already")
+        self._checks[name] = check
+
+    def report(self, *, only: str | None = None, exclude: Collection[str] = ()) -> Report:
+        """Run all checks but the excluded, or one; KeyError for an unknown one."""
+        chosen = (
+            {only: self._checks[only]}
+            if only is not None
+            else {name: check for name, check in self._checks.items() if name not in exclude}
+        )
+        return Report(self.name, tuple((name, _run(check)) for name, check in chosen.items()))
+
+
+def _run(check: Check) -> str | None:
+    try:
+        return check()
+    except Exception as error:  # noqa: BLE001 - a broken check is a failed one
+        return f"{type(error).__name__}: {error}"

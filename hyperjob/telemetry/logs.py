@@ -1,0 +1,136 @@
+"""How a process logs: one line a record, as JSON for machines or as text for people.
+
+The message is constant, what varies goes into `extra`; objects are `{"namespace", "name"}` under
+their kind. Credentials never reach a line, not even when an exception carries them.
+"""
+
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Literal, TextIO
+
+import orjson
+
+from hyperjob.api.meta import Object
+
+Format = Literal["json", "text"]
+
+_context: ContextVar[Mapping[str, object]] = ContextVar("fields", default=MappingProxyType({}))
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_SECRET_KEY = re.compile(r"(?i)(token|password|secret|authorization|private_?key)")
+_SECRET_TEXT = re.compile(
+    r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)",
+    re.DOTALL,
+)
+_HIDDEN = "<hidden>"
+_PLAIN = re.compile(r"[^\s\"'=\\]+")
+_QUIET = ("aiohttp.access", "asyncio", "kubernetes")
+
+
+def setup(*, format: Format = "text", level: str = "info", stream: TextIO | None = None) -> None:  # noqa: A002
+    """Send every logger of the process to one stream (stderr), replacing what was set up before.
+
+    `level` is a name such as `debug` or `INFO`; ValueError for another.
+    """
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.setLevel(level.upper())
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    logging.captureWarnings(capture=True)
+
+
+@contextmanager
+def bound(**fields: object) -> Iterator[None]:
+    """Add fields to every record of this task, and of the tasks that it starts, while inside."""
+    token = _context.set({**_context.get(), **fields})
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def ref(obj: Object) -> dict[str, str]:
+    """Give the reference to an object as it stands in a log line."""
+    metadata = obj.get("metadata") or {}
+    fields = {"namespace": metadata.get("namespace"), "name": metadata.get("name")}
+    return {name: str(value) for name, value in fields.items() if value}
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: level, ts, logger, msg, then the fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Print a record."""
+        line: dict[str, object] = {
+            "level": record.levelname.lower(),
+            "ts": _moment(record),
+            "logger": record.name,
+            "msg": record.getMessage(),
+            **_fields(record),
+        }
+        if trace := _trace(record):
+            line["stacktrace"] = trace
+        return _hide(orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode())
+
+
+class TextFormatter(logging.Formatter):
+    """`2026-01-02T03:04:05.678Z INFO logger message key=value`, a trace on lines of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Print a record."""
+        parts = [_moment(record), f"{record.levelname:<7}", record.name, record.getMessage()]
+        parts += [f"{name}={_text(value)}" for name, value in _fields(record).items()]
+        line = " ".join(parts)
+        if trace := _trace(record):
+            line += "\n" + trace.rstrip()
+        return _hide(line)
+
+
+def _moment(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    fields = {**_context.get(), **own}
+    return {
+        name: _HIDDEN if _SECRET_KEY.search(name) and isinstance(value, str | bytes) else value
+        for name, value in fields.items()
+    }
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping) and set(value) <= {"namespace", "name"}:
+        return "/".join(str(value[part]) for part in ("namespace", "name") if part in value)
+    text = value if isinstance(value, str) else _dump(value)
+    return text if _PLAIN.fullmatch(text) else orjson.dumps(text).decode()
+
+
+def _dump(value: Any) -> str:  # noqa: ANN401 - whatever a caller logs
+    if isinstance(value, dict | list | tuple):
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    return str(value)
+
+
+def _trace(record: logging.LogRecord) -> str:
+    if not record.exc_info or record.exc_info[0] is None:
+        return ""
+    return "".join(traceback.format_exception(*record.exc_info))
+
+
+def _hide(line: str) -> str:
+    return _SECRET_TEXT.sub(_HIDDEN, line)
