@@ -1,0 +1,81 @@
+"""PATCH bodies: which type, what it changes, and server-side apply."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hyperjob.api.meta import Object
+from hyperjob.sandbox.apiserver import errors
+from hyperjob.sandbox.apiserver.call import Call
+from hyperjob.sandbox.apiserver.decode import load, media_type
+from hyperjob.sandbox.apiserver.patch import json_patch, merge_patch, strategic_merge_patch
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(slots=True)
+class Patch:
+    """A decoded patch; `problems` names the fields that its body gives twice."""
+
+    media: str
+    body: Any
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def applies(self) -> bool:
+        """Tell whether this is server-side apply."""
+        return self.media == APPLY
+
+    def first(self, call: Call) -> Object:
+        """Give the object that an apply creates."""
+        del call
+        return dict(self.body)
+
+    def apply(self, live: Object, call: Call) -> Object:
+        """Give the live object with the patch applied, as a new value."""
+        match self.media:
+            case _ if self.media == JSON_PATCH:
+                return _object(json_patch(live, self.body))
+            case _ if self.media == MERGE_PATCH:
+                return _object(merge_patch(live, self.body))
+            case _ if self.media == STRATEGIC_MERGE:
+                return strategic_merge_patch(live, self.body, call.resource.kind)
+            case _:
+                return _object(merge_patch(live, self.body))
+
+
+def read(call: Call) -> Patch:
+    """Decode the body of a PATCH; refuse a type that the resource does not take (415)."""
+    accepted = [JSON_PATCH, MERGE_PATCH, APPLY]
+    if not call.resource.custom:
+        accepted.insert(2, STRATEGIC_MERGE)
+    media = media_type(call.content_type)
+    if media not in accepted:
+        raise errors.unsupported_media_type(accepted)
+    if media == APPLY and not call.info.query.get("fieldManager"):
+        raise _manager_needed()
+    body, problems = load(call.body, yaml_allowed=media == APPLY, kind=call.resource.kind)
+    return Patch(media, body, problems)
+
+
+def _object(value: Any) -> Object:
+    if not isinstance(value, dict):
+        raise errors.rejected_patch()
+    return value
+
+
+def _manager_needed() -> errors.ApiError:
+    why = "Required value: is required for apply patch"
+    cause = {"reason": "FieldValueRequired", "message": why, "field": "fieldManager"}
+    return errors.ApiError(
+        errors.failure(
+            422,
+            "Invalid",
+            f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {why}',
+            group="meta.k8s.io",
+            kind="PatchOptions",
+            causes=[cause],
+        )
+    )

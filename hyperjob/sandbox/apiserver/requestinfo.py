@@ -1,0 +1,81 @@
+"""What a request asks for, read from its method, path and query; it looks nothing up.
+
+Paths: `/api/v1[/namespaces/NS]/RESOURCE[/NAME[/SUBRESOURCE]]` and the same below
+`/apis/GROUP/VERSION`.
+"""
+
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote
+
+_METHOD_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_TRUE = frozenset({"1", "true", "t", "T", "TRUE", "True"})
+
+
+@dataclass(slots=True)
+class RequestInfo:
+    """A parsed request line; `verb` is Kubernetes' verb, empty when the path is no resource."""
+
+    method: str
+    path: str
+    query: dict[str, str] = field(default_factory=dict)
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+    verb: str = ""
+
+    def flag(self, name: str) -> bool:
+        """Read a boolean query parameter as the real server does."""
+        return self.query.get(name, "") in _TRUE
+
+    @property
+    def dry_run(self) -> bool:
+        """Tell whether nothing may be stored."""
+        return bool(self.query.get("dryRun"))
+
+
+def parse(method: str, target: str) -> RequestInfo:
+    """Parse a request line's method and target (path and query, percent-encoded)."""
+    path, _, query = target.partition("?")
+    if "%" in path:
+        path = unquote(path)
+    info = RequestInfo(method, path)
+    if query:
+        # The first value wins, as in Go's url.Values.Get.
+        for key, value in parse_qsl(query, keep_blank_values=True):
+            info.query.setdefault(key, value)
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) >= 3:
+        info.version = parts[1]
+        rest = parts[2:]
+    elif parts[0] == "apis" and len(parts) >= 4:
+        info.group, info.version = parts[1], parts[2]
+        rest = parts[3:]
+    else:
+        return info
+    _read_resource(info, rest)
+    return info
+
+
+def _read_resource(info: RequestInfo, parts: list[str]) -> None:
+    if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in ("status", "finalize"):
+        info.namespace = parts[1]
+        parts = parts[2:]
+    info.resource = parts[0]
+    if len(parts) > 1:
+        info.name = parts[1]
+    if len(parts) > 2:
+        info.subresource = "/".join(parts[2:])
+    if info.resource == "namespaces" and info.name:
+        info.namespace = info.name
+    if info.method in ("GET", "HEAD"):
+        if info.name:
+            info.verb = "get"
+        else:
+            info.verb = "watch" if info.flag("watch") else "list"
+    elif info.method == "DELETE" and not info.name:
+        info.verb = "deletecollection"
+    else:
+        info.verb = _METHOD_VERBS.get(info.method, "")

@@ -1,0 +1,61 @@
+"""Label and field selectors of a request, as one test for stored objects."""
+
+from dataclasses import dataclass
+
+from hyperjob.api.meta import Object
+from hyperjob.sandbox.apiserver import errors
+from hyperjob.sandbox.apiserver.requestinfo import RequestInfo
+from hyperjob.sandbox.apiserver.resources import ResourceInfo
+from hyperjob.sandbox.apiserver.selectors import (
+    FieldSelector,
+    LabelSelector,
+    SelectorError,
+    field_value,
+    parse_fields,
+    parse_labels,
+)
+
+_ALWAYS = ("metadata.name", "metadata.namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a list or watch selects; an empty one selects everything."""
+
+    labels: LabelSelector
+    fields: FieldSelector
+
+    def __bool__(self) -> bool:
+        return bool(self.labels) or bool(self.fields)
+
+    def matches(self, obj: Object) -> bool:
+        """Tell whether an object is selected."""
+        if self.labels and not self.labels.matches(obj["metadata"].get("labels")):
+            return False
+        return not self.fields or self.fields.matches(lambda path: field_value(obj, path))
+
+
+def selection(info: RequestInfo, resource: ResourceInfo) -> Selection:
+    """Read the selectors of a request; refuse what cannot be selected by (400)."""
+    labels, fields = LabelSelector(), FieldSelector()
+    text = info.query.get("labelSelector", "")
+    if text:
+        try:
+            labels = parse_labels(text)
+        except SelectorError as error:
+            raise errors.bad_request(f"unable to parse requirement: {error}") from None
+    text = info.query.get("fieldSelector", "")
+    if text:
+        try:
+            fields = parse_fields(text)
+        except SelectorError as error:
+            raise errors.bad_request(str(error)) from None
+        try:
+            fields.require((*_ALWAYS, *resource.selectable))
+        except SelectorError as error:
+            gv = resource.api_version
+            raise errors.bad_request(
+                f'Unable to find "{gv}, Resource={resource.plural}" that match label selector'
+                f' "{info.query.get("labelSelector", "")}", field selector "{text}": {error}'
+            ) from None
+    return Selection(labels, fields)

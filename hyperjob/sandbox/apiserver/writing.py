@@ -1,0 +1,268 @@
+"""POST, PUT and PATCH: from a body to a stored object, in kube-apiserver's order of steps.
+
+decode → unknown fields → defaults → managedFields → mutating webhooks → server's own fields →
+validation → validating webhooks → store. A patch that loses a race is applied again.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from hyperjob.api.field import FieldError, invalid_status
+from hyperjob.api.meta import Object
+from hyperjob.sandbox.apiserver import errors, kindrules, patching
+from hyperjob.sandbox.apiserver.admitting import admit, check_namespace
+from hyperjob.sandbox.apiserver.call import Call, Reply
+from hyperjob.sandbox.apiserver.core import Core, key_of
+from hyperjob.sandbox.apiserver.decode import read_object, require_type, strict_error
+from hyperjob.sandbox.apiserver.deleting import finish_if_free
+from hyperjob.sandbox.apiserver.encode import as_version
+from hyperjob.sandbox.apiserver.managing import track
+from hyperjob.sandbox.apiserver.metadata import validate_meta, validate_meta_update
+from hyperjob.sandbox.apiserver.reading import object_reply
+from hyperjob.sandbox.apiserver.resources import ResourceInfo
+from hyperjob.sandbox.apiserver.store import Exists, Stale, Stored
+from hyperjob.sandbox.apiserver.strategy import before_create, before_update, normalise_meta
+
+_PATCH_ATTEMPTS = 5
+Change = Callable[[Stored], Awaitable[Object]]
+
+
+async def create(core: Core, call: Call) -> Reply:
+    """Store a new object from a POST body."""
+    obj, problems = read_object(call.body, call.content_type, call.resource)
+    require_type(obj, call.resource, call.body)
+    place(obj, call)
+    problems = problems + prepare(obj, call.resource)
+    report(call, problems)
+    stored = await store_new(core, call, obj)
+    return object_reply(stored, call, code=201)
+
+
+async def store_new(core: Core, call: Call, obj: Object) -> Stored:
+    """Take a decoded object through admission and validation into the store."""
+    resource = call.resource
+    check_namespace(core, call, obj)
+    if not resource.namespaced:
+        obj["metadata"].pop("namespace", None)
+    obj = track(None, obj, call)
+    obj = await admit(core, call, "CREATE", obj, None)
+    before_create(obj, resource)
+    kindrules.created(core, obj, resource)
+    failed = validate_meta(obj["metadata"], resource)
+    failed = [*kind_errors(obj, resource), *validate(obj, None, resource), *failed]
+    refuse(obj, resource, failed)
+    if obj["metadata"].get("resourceVersion"):
+        raise errors.plain_internal("resourceVersion should not be set on objects to be created")
+    await admit(core, call, "CREATE", obj, None, validating=True)
+    key = key_of(resource, obj)
+    obj = stored_form(obj, resource)
+    if call.dry_run:
+        if core.collection(resource).get(key) is not None:
+            raise errors.already_exists(resource.group, resource.plural, key[1])
+        return Stored(key, obj, core.store.revision)
+    try:
+        return core.store.create(resource.storage, key, obj)
+    except Exists:
+        raise errors.already_exists(resource.group, resource.plural, key[1]) from None
+
+
+async def update(core: Core, call: Call) -> Reply:
+    """Replace an object with a PUT body."""
+    resource = call.resource
+    obj, problems = read_object(call.body, call.content_type, resource)
+    require_type(obj, resource, call.body)
+    name = (obj.get("metadata") or {}).get("name") or ""
+    if name and name != call.info.name:
+        raise errors.bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({call.info.name})"
+        )
+    place(obj, call)
+    if not name:
+        raise errors.bad_request("the name of the object must be provided")
+    report(call, problems + prepare(obj, resource))
+    live = core.find(resource, call.info.namespace, call.info.name)
+    if live is None:
+        if resource.create_on_update and not call.info.subresource:
+            obj["metadata"].pop("resourceVersion", None)
+            return object_reply(await store_new(core, call, obj), call, code=201)
+        raise call.not_found()
+    version = obj["metadata"].get("resourceVersion")
+    if not version and (resource.custom or not resource.unconditional_update):
+        raise _version_needed(call)
+
+    async def replaced(current: Stored) -> Object:
+        return {**obj, "metadata": dict(obj["metadata"])} if current is not live else obj
+
+    return object_reply(await change(core, call, replaced), call)
+
+
+async def patch(core: Core, call: Call) -> Reply:
+    """Change an object with a PATCH body, or create it by server-side apply."""
+    wanted = patching.read(call)
+    live = core.find(call.resource, call.info.namespace, call.info.name)
+    if live is None and wanted.applies and not call.info.subresource:
+        obj = wanted.first(call)
+        place(obj, call)
+        report(call, wanted.problems + prepare(obj, call.resource))
+        return object_reply(await store_new(core, call, obj), call, code=201)
+
+    async def patched(current: Stored) -> Object:
+        base = as_version(current.obj, call.resource)
+        obj = wanted.apply(base, call)
+        require_type(obj, call.resource, call.body)
+        place(obj, call)
+        report(call, wanted.problems + prepare(obj, call.resource))
+        return obj
+
+    return object_reply(await change(core, call, patched, tracked=wanted.applies), call)
+
+
+async def change(core: Core, call: Call, edit: Change, *, tracked: bool = False) -> Stored:
+    """Apply an edit to the live object, again when another writer came first."""
+    resource = call.resource
+    for _ in range(_PATCH_ATTEMPTS):
+        live = core.find(resource, call.info.namespace, call.info.name)
+        if live is None:
+            raise call.not_found()
+        call.warnings.clear()
+        new = await edit(live)
+        _check_preconditions(call, new, live)
+        try:
+            return await _store_change(core, call, new, live, tracked=tracked)
+        except Stale:
+            continue
+    raise call.conflict()
+
+
+async def _store_change(
+    core: Core,
+    call: Call,
+    new: Object,
+    live: Stored,
+    *,
+    tracked: bool,
+) -> Stored:
+    resource, subresource = call.resource, call.info.subresource
+    old = as_version(live.obj, resource)
+    before_update(new, old, resource, subresource)
+    kindrules.updated(core, new, old, resource)
+    if not tracked:
+        new = track(old, new, call)
+    admitted = await admit(core, call, "UPDATE", new, old)
+    if admitted is not new:
+        new = admitted
+        before_update(new, old, resource, subresource)
+        kindrules.updated(core, new, old, resource)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    failed = validate_meta_update(new["metadata"], old["metadata"], resource)
+    if resource.custom:
+        # Checked once by the generic registry and once by the kind's strategy.
+        failed = [*failed, *kind_errors(new, resource), *validate(new, old, resource), *failed]
+    refuse(new, resource, failed)
+    await admit(core, call, "UPDATE", new, old, validating=True)
+    if core.find(resource, *live.key) is not live:
+        raise Stale
+    new = stored_form(new, resource)
+    if new == live.obj:
+        return live
+    if call.dry_run:
+        return Stored(live.key, new, live.revision)
+    ended = finish_if_free(core, resource, new, live)
+    return ended or core.store.update(resource.storage, new, expected=live)
+
+
+def _check_preconditions(call: Call, new: Object, live: Stored) -> None:
+    meta = new["metadata"]
+    version, uid = meta.get("resourceVersion"), meta.get("uid")
+    if version and version != live.obj["metadata"]["resourceVersion"]:
+        raise call.conflict()
+    if uid and uid != live.uid:
+        raise call.conflict(
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.uid}"
+        )
+
+
+def place(obj: Object, call: Call) -> None:
+    """Put an object where the request's path says; refuse one that says otherwise (400)."""
+    meta = normalise_meta(obj)
+    namespace = call.info.namespace if call.resource.namespaced else ""
+    given = meta.get("namespace") or ""
+    if given and given != namespace:
+        raise errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if namespace:
+        meta["namespace"] = namespace
+
+
+def prepare(obj: Object, resource: ResourceInfo) -> list[str]:
+    """Prune and default a custom resource; return what is wrong with its fields."""
+    schema = resource.schema
+    if schema is None or obj.get("kind") != resource.kind:
+        return []
+    return schema.prepare(obj)
+
+
+def report(call: Call, problems: list[str]) -> None:
+    """Refuse, warn about or ignore unknown and duplicate fields, as fieldValidation says."""
+    if not problems:
+        return
+    match call.info.query.get("fieldValidation") or "Warn":
+        case "Strict":
+            raise strict_error(call.resource, problems)
+        case "Warn":
+            call.warnings.extend(problems)
+        case _:
+            return
+
+
+def kind_errors(obj: Object, resource: ResourceInfo) -> list[FieldError]:
+    """Check that a custom resource is of the kind that its path serves."""
+    from hyperjob.api import field
+
+    if not resource.custom or obj.get("kind") == resource.kind:
+        return []
+    return [field.invalid(field.Path("kind"), obj.get("kind"), f"must be {resource.kind}")]
+
+
+def validate(obj: Object, old: Object | None, resource: ResourceInfo) -> list[FieldError]:
+    """Check an object against its schema or its kind's own rules."""
+    if resource.schema is not None:
+        return resource.schema.validate(obj, old)
+    return []
+
+
+def refuse(obj: Object, resource: ResourceInfo, failed: list[FieldError]) -> None:
+    """Raise one 422 for all errors."""
+    if failed:
+        kind = str(obj.get("kind") or resource.kind)
+        name = str(obj["metadata"].get("name") or "")
+        raise errors.ApiError(invalid_status(resource.group, kind, name, failed))
+
+
+def stored_form(obj: Object, resource: ResourceInfo) -> Object:
+    """Give an object in its storage version."""
+    if resource.custom and resource.storage_version != resource.version:
+        return {**obj, "apiVersion": f"{resource.group}/{resource.storage_version}"}
+    return obj
+
+
+def _version_needed(call: Call) -> errors.ApiError:
+    resource = call.resource
+    message = "Invalid value: 0: must be specified for an update"
+    at = "metadata.resourceVersion"
+    text = (
+        f'{errors.qualified(resource.group, resource.plural)} "{call.info.name}" is invalid:'
+        f" {at}: {message}"
+    )
+    cause = {"reason": "FieldValueInvalid", "message": message, "field": at}
+    return errors.ApiError(
+        errors.failure(
+            422,
+            "Invalid",
+            text,
+            name=call.info.name,
+            group=resource.group,
+            kind=resource.plural,
+            causes=[cause],
+        )
+    )
