@@ -1,0 +1,51 @@
+"""Taking over objects that bear our labels and have no controller, or lost their labels.
+
+An object with another controller is a stranger's: it is reported, never touched.
+"""
+
+from controller.expansion.expand import SubJob
+from controller.expansion.objects import labels_of, owner_reference
+from controller.model.child import Child
+from controller.model.observed import HyperJob, Ownership
+from controller.model.planned import Adopt
+
+
+def conflict(child: Child) -> str:
+    """Say which object of a stranger keeps the sub-job from being made; empty when none does."""
+    for kind, item in (("Job", child.job), ("PropagationPolicy", child.policy)):
+        if child.exists:
+            break
+        if item is not None and item.ownership is Ownership.FOREIGN:
+            holder = f", controlled by {item.owner}" if item.owner else ""
+            return f"{kind} {child.name} exists and is not this HyperJob's{holder}"
+    return ""
+
+
+def adoptions(hyperjob: HyperJob, sub_job: SubJob, child: Child) -> list[Adopt]:
+    """Return what must be taken over or labelled again."""
+    found: list[Adopt] = []
+    job, policy = child.job, child.policy
+    if job is not None and not job.deleting:
+        if job.ownership is Ownership.ORPHAN:
+            found.append(_adopt(hyperjob, sub_job, "Job", job.uid))
+        elif job.ownership is Ownership.OURS and not job.labelled:
+            labels = labels_of(hyperjob, sub_job.group.name, sub_job.index)
+            patch = {"metadata": {"uid": job.uid, "labels": labels}}
+            found.append(Adopt(kind="Job", name=child.name, uid=job.uid, patch=patch))
+    if policy is not None and not policy.deleting and policy.ownership is Ownership.ORPHAN:
+        found.append(_adopt(hyperjob, sub_job, "PropagationPolicy", policy.uid))
+    return found
+
+
+def _adopt(hyperjob: HyperJob, sub_job: SubJob, kind: str, uid: str) -> Adopt:
+    metadata = {
+        "uid": uid,  # a precondition: the server refuses it on another object of this name
+        "labels": labels_of(hyperjob, sub_job.group.name, sub_job.index),
+        "ownerReferences": [owner_reference(hyperjob)],
+    }
+    return Adopt(
+        kind="Job" if kind == "Job" else "PropagationPolicy",
+        name=sub_job.name,
+        uid=uid,
+        patch={"metadata": metadata},
+    )

@@ -1,0 +1,83 @@
+"""Which indices of a replicatedJob are in use, and which go when there are too many.
+
+Names are stable: a sub-job keeps its index for life. Scaling down takes what is not running first,
+then the highest index; scaling up takes the lowest free indices.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller.expansion.expand import Group
+from controller.model.child import Child, child_of
+from controller.model.observed import Observed, Ownership
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.names import child_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """The indices that a group keeps, ascending, and the sub-jobs that leave it."""
+
+    kept: Sequence[int]
+    leaving: Sequence[str]
+
+
+def members_of(observed: Observed, group: Group) -> Members:
+    """Choose the indices of a group from what exists and what the status recorded."""
+    hyperjob, name = observed.hyperjob.name, group.replicated_job.name
+    wanted = len(group.sizes)
+    present = sorted(_present(observed, name))
+    if len(present) <= wanted:
+        taken = set(present)
+        fresh = (index for index in range(wanted + len(present)) if index not in taken)
+        filled = [*present, *(next(fresh) for _ in range(wanted - len(present)))]
+        return Members(kept=sorted(filled), leaving=())
+    order = sorted(
+        present,
+        key=lambda index: (
+            _worth(child_of(observed, child_name(hyperjob, name, index))),
+            -index,
+        ),
+    )
+    gone = len(present) - wanted
+    return Members(
+        kept=sorted(order[gone:]),
+        leaving=[child_name(hyperjob, name, index) for index in sorted(order[:gone])],
+    )
+
+
+def strangers(observed: Observed, wanted: frozenset[str]) -> list[str]:
+    """Return sub-jobs of ours that no replicatedJob wants any more."""
+    return sorted(
+        name
+        for name, job in observed.jobs.items()
+        if name not in wanted and job.ownership is Ownership.OURS and job.labelled
+    )
+
+
+def _present(observed: Observed, group: str) -> set[int]:
+    prefix = child_name(observed.hyperjob.name, group, 0)[:-1]
+    found = {
+        record.index
+        for record in observed.hyperjob.records.values()
+        if record.replicated_job == group
+        and record.name == child_name(observed.hyperjob.name, group, record.index)
+    }
+    for name, job in observed.jobs.items():
+        if job.ownership is Ownership.FOREIGN or not name.startswith(prefix):
+            continue
+        digits = name.removeprefix(prefix)
+        if digits.isascii() and digits.isdigit() and str(int(digits)) == digits:
+            found.add(int(digits))
+    return found
+
+
+def _worth(child: Child) -> int:
+    """Rank a sub-job by what would be lost with it; the least goes first."""
+    if not child.exists and not child.is_terminal:
+        return 0
+    if not child.is_terminal and child.phase is not JobPhase.RUNNING:
+        return 1
+    if child.phase.is_failed:
+        return 2
+    return 3 if child.phase is JobPhase.COMPLETED else 4

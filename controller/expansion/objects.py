@@ -1,0 +1,109 @@
+"""The documents of a sub-job: its PropagationPolicy and its vcjob.
+
+Written once. A live object is never compared with them: webhooks default it, and Volcano refuses
+almost every later change.
+"""
+
+from collections.abc import Mapping
+
+from controller.expansion.expand import SubJob
+from controller.model.observed import HyperJob
+from hyperjob.api.meta import Object
+from hyperjob.api.names import (
+    AFFINITY_GATED,
+    AFFINITY_UNGATED,
+    API_VERSION,
+    KIND,
+    LABEL_HYPERJOB,
+    LABEL_INDEX,
+    LABEL_REPLICATED_JOB,
+    POLICY_API_VERSION,
+    POLICY_KIND,
+    VCJOB_API_VERSION,
+    VCJOB_KIND,
+)
+
+
+def owner_reference(hyperjob: HyperJob) -> Object:
+    """Return the reference that makes a HyperJob the controller of an object."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": hyperjob.name,
+        "uid": hyperjob.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def labels_of(hyperjob: HyperJob, group: str, index: int) -> dict[str, str]:
+    """Return the labels by which a sub-job's objects are found."""
+    return {
+        LABEL_HYPERJOB: hyperjob.name,
+        LABEL_REPLICATED_JOB: group,
+        LABEL_INDEX: str(index),
+    }
+
+
+def vcjob(hyperjob: HyperJob, sub_job: SubJob) -> Object:
+    """Return the vcjob of a sub-job."""
+    group = sub_job.group
+    metadata = _metadata(hyperjob, sub_job, labels=group.template_labels)
+    if group.template_annotations:
+        metadata["annotations"] = dict(group.template_annotations)
+    return {
+        "apiVersion": VCJOB_API_VERSION,
+        "kind": VCJOB_KIND,
+        "metadata": metadata,
+        "spec": sub_job.size.template,
+    }
+
+
+def policy(hyperjob: HyperJob, sub_job: SubJob, cluster: str, *, gated: bool, held: bool) -> Object:
+    """Return the policy that pins a sub-job to one cluster.
+
+    `gated` marks its binding as a gang's; `held` keeps it from being dispatched until the gang is
+    complete. Preemption Always takes the vcjob over from a broader policy that claimed it.
+    """
+    spec: Object = {
+        "resourceSelectors": [
+            {
+                "apiVersion": VCJOB_API_VERSION,
+                "kind": VCJOB_KIND,
+                "namespace": hyperjob.namespace,
+                "name": sub_job.name,
+            }
+        ],
+        "propagateDeps": True,
+        "preemption": "Always",
+        "conflictResolution": "Abort",
+        "placement": placement(cluster, gated=gated),
+    }
+    if held:
+        spec["suspension"] = {"dispatching": True}
+    return {
+        "apiVersion": POLICY_API_VERSION,
+        "kind": POLICY_KIND,
+        "metadata": _metadata(hyperjob, sub_job),
+        "spec": spec,
+    }
+
+
+def placement(cluster: str, *, gated: bool) -> Object:
+    """Return the placement that pins to one cluster; its affinity name reaches the binding."""
+    affinity = AFFINITY_GATED if gated else AFFINITY_UNGATED
+    return {
+        "clusterAffinities": [{"affinityName": affinity, "clusterNames": [cluster]}],
+        "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+    }
+
+
+def _metadata(
+    hyperjob: HyperJob, sub_job: SubJob, *, labels: Mapping[str, str] | None = None
+) -> Object:
+    return {
+        "name": sub_job.name,
+        "namespace": hyperjob.namespace,
+        "labels": {**(labels or {}), **labels_of(hyperjob, sub_job.group.name, sub_job.index)},
+        "ownerReferences": [owner_reference(hyperjob)],
+    }

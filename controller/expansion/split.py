@@ -1,0 +1,113 @@
+"""Sizing of a template: how many accelerators each sub-job gets, and which task grows or shrinks.
+
+The sum is exactly what was asked for, or there is no split but an error that says what to change.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller.model.observed import SplitPolicy
+from controller.model.resources import pod_request, whole
+from controller.model.wire import count, integer, mapping, objects
+from hyperjob.api.meta import Object
+
+
+class SplitError(ValueError):
+    """The accelerators cannot be shared out over this template."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How a template scales: `fixed` accelerators, plus `per_pod` for each pod of one task."""
+
+    task: int
+    pods: int
+    per_pod: int
+    fixed: int
+
+    @property
+    def accelerators(self) -> int:
+        """Return the accelerators of the template as it is."""
+        return self.fixed + self.pods * self.per_pod
+
+
+def scale_of(template: Object, accelerator: str) -> Scale:
+    """Find the task that grows or shrinks: of those that request the accelerator, the largest."""
+    best: Scale | None = None
+    total = 0
+    for index, task in enumerate(objects(template.get("tasks"))):
+        request = pod_request(mapping(mapping(task.get("template")).get("spec")))
+        per_pod, rest = divmod(request.get(accelerator, 0), whole(1))
+        if rest:
+            raise SplitError(f"task {task.get('name')!r} requests a fraction of {accelerator}")
+        if not per_pod:
+            continue
+        pods = count(task.get("replicas"))
+        total += pods * per_pod
+        if best is None or pods > best.pods:
+            best = Scale(task=index, pods=pods, per_pod=per_pod, fixed=0)
+    if best is None:
+        raise SplitError(f"no task requests {accelerator}")
+    return Scale(
+        task=best.task,
+        pods=best.pods,
+        per_pod=best.per_pod,
+        fixed=total - best.pods * best.per_pod,
+    )
+
+
+def static_sizes(split: SplitPolicy, template: Object, replicas: int) -> Sequence[int]:
+    """Return the pods of the scaled task for each sub-job of a static split.
+
+    Several replicas share the accelerators as equally as whole pods allow; one replica keeps the
+    template's size and as many sub-jobs are made as the total needs, the last one smaller.
+    """
+    if split.accelerators is None or split.accelerator_type is None:
+        raise SplitError("splitPolicy needs accelerators and acceleratorType")
+    scale = scale_of(template, split.accelerator_type)
+    wanted = split.accelerators
+    if replicas > 1:
+        return _share(wanted, scale, replicas)
+    if scale.accelerators <= 0:
+        raise SplitError("the template requests no accelerators, so its size says nothing")
+    full, rest = divmod(wanted, scale.accelerators)
+    sizes = [scale.pods] * full
+    return [*sizes, *_share(rest, scale, 1)] if rest else sizes
+
+
+def _share(wanted: int, scale: Scale, parts: int) -> list[int]:
+    pods, rest = divmod(wanted - parts * scale.fixed, scale.per_pod)
+    if rest or pods < parts:
+        raise SplitError(
+            f"{wanted} accelerators cannot be shared by {parts} sub-jobs with {scale.fixed} fixed"
+            f" and {scale.per_pod} per pod: each needs a whole number of pods, at least one"
+        )
+    share, extra = divmod(pods, parts)
+    return [share + 1 if part < extra else share for part in range(parts)]
+
+
+def resized(template: Object, *, task: int, pods: int) -> Object:
+    """Return the template with one task's pods changed, minAvailable following.
+
+    A minAvailable equal to all pods stays so; any other keeps its proportion, rounded up.
+    """
+    tasks = objects(template.get("tasks"))
+    before = count(tasks[task].get("replicas"))
+    if pods == before:
+        return template
+    changed = dict(tasks[task], replicas=pods)
+    least = integer(changed.get("minAvailable"))
+    if least is not None:
+        changed["minAvailable"] = _follow(least, before, pods)
+    result = dict(template, tasks=[*tasks[:task], changed, *tasks[task + 1 :]])
+    least = integer(template.get("minAvailable"))
+    if least is not None:
+        all_before = sum(count(item.get("replicas")) for item in tasks)
+        result["minAvailable"] = _follow(least, all_before, all_before - before + pods)
+    return result
+
+
+def _follow(least: int, before: int, after: int) -> int:
+    if least == before or before <= 0:
+        return after
+    return min(after, -(-least * after // before))

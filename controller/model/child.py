@@ -1,0 +1,95 @@
+"""One sub-job as all its objects together tell: vcjob, policy, binding, and our own last record.
+
+Never forgets on an empty status: Karmada wipes a status when an apply fails, so what was last known
+stands until something newer is known.
+"""
+
+from dataclasses import dataclass
+
+from controller.model.observed import Binding, Job, Observed, Ownership, Policy, Record, Report
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.names import binding_name
+
+READY_PHASES = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """What is known of the sub-job of one name."""
+
+    name: str
+    job: Job | None
+    policy: Policy | None
+    binding: Binding | None
+    record: Record | None
+
+    @property
+    def exists(self) -> bool:
+        """Tell whether the vcjob is there, is ours to count, and stays."""
+        return (
+            self.job is not None
+            and not self.job.deleting
+            and self.job.ownership is not Ownership.FOREIGN
+        )
+
+    @property
+    def report(self) -> Report | None:
+        """Return the freshest report: the binding's comes one hop earlier than the vcjob's."""
+        if not self.exists or self.job is None:
+            return None
+        if self.binding is not None and self.binding.report is not None:
+            return self.binding.report
+        return self.job.report
+
+    @property
+    def phase(self) -> JobPhase:
+        """Return the last known phase of the vcjob; UNKNOWN when it never reported one."""
+        report = self.report
+        if report is not None:
+            return report.phase
+        if self.record is None:
+            return JobPhase.UNKNOWN
+        recorded = JobPhase(self.record.phase)
+        # What ran before its vcjob vanished does not run now; what had ended, has ended.
+        return recorded if self.exists or recorded.is_terminal else JobPhase.UNKNOWN
+
+    @property
+    def is_terminal(self) -> bool:
+        """Tell whether the sub-job has ended."""
+        return self.phase.is_terminal
+
+    @property
+    def cluster(self) -> str:
+        """Return the cluster it stands on or is pinned to; empty when it has none."""
+        if self.exists and self.binding is not None and self.binding.cluster:
+            return self.binding.cluster
+        if self.policy is not None and len(self.policy.clusters) == 1:
+            return self.policy.clusters[0]
+        if self.record is not None and (self.exists or self.is_terminal):
+            return self.record.cluster
+        return ""
+
+    @property
+    def running_pods(self) -> int:
+        """Count running pods as last known."""
+        report = self.report
+        if report is not None:
+            return report.pods.running
+        if self.record is not None and self.exists:
+            return self.record.running
+        return 0
+
+
+def child_of(observed: Observed, name: str) -> Child:
+    """Gather the objects of one sub-job."""
+    job = observed.jobs.get(name)
+    binding = observed.bindings.get(binding_name(name))
+    if binding is not None and (job is None or binding.job_uid != job.uid):
+        binding = None  # of a predecessor that is on its way out
+    return Child(
+        name=name,
+        job=job,
+        policy=observed.policies.get(name),
+        binding=binding,
+        record=observed.hyperjob.records.get(name),
+    )

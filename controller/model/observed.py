@@ -1,0 +1,215 @@
+"""Everything a decision may depend on: one HyperJob, its objects, the clusters, the time.
+
+Never holds a client or a cache. What is not here must not influence a plan.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from controller.model.resources import Resources
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.meta import Object
+
+
+class QueueAdmission(enum.StrEnum):
+    """Who releases a HyperJob's sub-jobs into their queue."""
+
+    VOLCANO_GLOBAL = "volcano-global"
+    NONE = "none"
+
+
+class Ownership(enum.StrEnum):
+    """Whose an object with a sub-job's name is."""
+
+    OURS = "Ours"
+    ORPHAN = "Orphan"  # bears our labels, has no controller: may be adopted
+    FOREIGN = "Foreign"  # never touched
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitPolicy:
+    """How many accelerators a replicatedJob is to have in total."""
+
+    mode: str
+    accelerators: int | None
+    accelerator_type: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicatedJob:
+    """One group of like sub-jobs of the spec; `template` is the vcjob spec as the user gave it."""
+
+    name: str
+    replicas: int
+    template: Object
+    template_labels: Mapping[str, str] = field(default_factory=dict)
+    template_annotations: Mapping[str, str] = field(default_factory=dict)
+    cluster_names: tuple[str, ...] = ()
+    required: bool = False
+    split: SplitPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What the HyperJob's status last said about one sub-job."""
+
+    name: str
+    replicated_job: str
+    index: int
+    cluster: str = ""
+    accelerators: int | None = None
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    attempt: int = 0
+    running: int = 0
+    pods: int = 0
+    excluded_clusters: tuple[str, ...] = ()
+    last_transition_time: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperJob:
+    """The HyperJob itself, spec read once, status kept raw for comparison."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    deleting: bool
+    created: str
+    replicated_jobs: tuple[ReplicatedJob, ...]
+    min_available: int | None
+    max_domains: int | None
+    status: Object
+    records: Mapping[str, Record]
+
+
+@dataclass(frozen=True, slots=True)
+class PodCounts:
+    """Pods of one sub-job by phase, as Volcano counts them."""
+
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int = 0
+    unknown: int = 0
+
+    @property
+    def total(self) -> int:
+        """Count all pods that exist."""
+        return (
+            self.pending + self.running + self.succeeded
+            + self.failed + self.terminating + self.unknown
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A vcjob's status as its cluster reported it; there is none without a phase."""
+
+    phase: JobPhase
+    phase_text: str
+    reason: str = ""
+    message: str = ""
+    last_transition: str = ""
+    pods: PodCounts = PodCounts()
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """The fields of a live vcjob's task that Volcano lets change."""
+
+    name: str
+    replicas: int
+    min_available: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A vcjob that has, or claims, the name of a sub-job."""
+
+    name: str
+    uid: str
+    resource_version: str
+    deleting: bool
+    ownership: Ownership
+    owner: str
+    labelled: bool
+    tasks: tuple[Task, ...]
+    min_available: int | None
+    priority_class: str
+    queue: str
+    report: Report | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A sub-job's PropagationPolicy."""
+
+    name: str
+    uid: str
+    deleting: bool
+    ownership: Ownership
+    owner: str
+    clusters: tuple[str, ...]
+    suspended: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """A sub-job's ResourceBinding: where Karmada put it and what came back."""
+
+    name: str
+    job_uid: str
+    cluster: str
+    scheduling_suspended: bool
+    dispatching_suspended: bool
+    gate: str
+    unscheduled_reason: str
+    unscheduled_message: str
+    applied: bool
+    apply_error: str
+    report: Report | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A member cluster as a candidate: what is free after all reservations, or why it is none."""
+
+    name: str
+    usable: bool
+    reason: str
+    free: Resources
+    allocatable: Resources
+    provider: str = ""
+    region: str = ""
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The API server refused an object of a sub-job; it is not tried again before `retry_at`."""
+
+    reason: str
+    message: str
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """One consistent look at everything that concerns one HyperJob."""
+
+    hyperjob: HyperJob
+    jobs: Mapping[str, Job]
+    policies: Mapping[str, Policy]
+    bindings: Mapping[str, Binding]
+    clusters: tuple[Cluster, ...]
+    refusals: Mapping[str, Refusal]
+    admission: QueueAdmission
+    now: datetime
+    capacity_changes_in: timedelta | None = None

@@ -1,0 +1,250 @@
+"""Wire objects to observed values, once, at the edge.
+
+Never fails on a malformed object of somebody else; never keeps more of it than a decision needs.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from controller.model.observed import (
+    Binding,
+    HyperJob,
+    Job,
+    Ownership,
+    PodCounts,
+    Policy,
+    Record,
+    ReplicatedJob,
+    Report,
+    SplitPolicy,
+    Task,
+)
+from controller.model.wire import (
+    at,
+    count,
+    integer,
+    mapping,
+    objects,
+    string,
+    string_map,
+    strings,
+    timestamp,
+)
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.meta import Object
+from hyperjob.api.names import GATE, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
+
+_POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+
+
+def parse_hyperjob(raw: Object) -> HyperJob:
+    """Read a HyperJob; what the schema would have refused reads as absent."""
+    metadata = mapping(raw.get("metadata"))
+    spec = mapping(raw.get("spec"))
+    status = mapping(raw.get("status"))
+    return HyperJob(
+        namespace=string(metadata.get("namespace")),
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        generation=count(metadata.get("generation")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        created=string(metadata.get("creationTimestamp")),
+        replicated_jobs=tuple(
+            _replicated_job(item)
+            for item in objects(spec.get("replicatedJobs"))
+            if string(item.get("name"))
+        ),
+        min_available=integer(spec.get("minAvailable")),
+        max_domains=integer(spec.get("maxDomains")),
+        status=status,
+        records={record.name: record for record in _records(status)},
+    )
+
+
+def parse_job(raw: Object, *, owner: HyperJob) -> Job:
+    """Read a vcjob as seen by one HyperJob."""
+    metadata = mapping(raw.get("metadata"))
+    spec = mapping(raw.get("spec"))
+    labels = string_map(metadata.get("labels"))
+    ownership, holder = _ownership(metadata, owner)
+    return Job(
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        resource_version=string(metadata.get("resourceVersion")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        ownership=ownership,
+        owner=holder,
+        labelled=labels.get(LABEL_HYPERJOB) == owner.name and LABEL_REPLICATED_JOB in labels,
+        tasks=tuple(
+            Task(
+                name=string(task.get("name")),
+                replicas=count(task.get("replicas")),
+                min_available=integer(task.get("minAvailable")),
+            )
+            for task in objects(spec.get("tasks"))
+        ),
+        min_available=integer(spec.get("minAvailable")),
+        priority_class=string(spec.get("priorityClassName")),
+        queue=string(spec.get("queue")),
+        report=parse_report(raw.get("status")),
+    )
+
+
+def parse_policy(raw: Object, *, owner: HyperJob) -> Policy:
+    """Read a PropagationPolicy as seen by one HyperJob."""
+    metadata = mapping(raw.get("metadata"))
+    ownership, holder = _ownership(metadata, owner)
+    return Policy(
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        ownership=ownership,
+        owner=holder,
+        clusters=pinned_clusters(at(raw, "spec", "placement")),
+        suspended=at(raw, "spec", "suspension", "dispatching") is True,
+    )
+
+
+def parse_binding(raw: Object) -> Binding:
+    """Read a ResourceBinding of a vcjob."""
+    metadata = mapping(raw.get("metadata"))
+    spec = mapping(raw.get("spec"))
+    status = mapping(raw.get("status"))
+    clusters = objects(spec.get("clusters"))
+    cluster = string(clusters[0].get("name")) if clusters else ""
+    scheduled = condition(status, "Scheduled")
+    unscheduled = scheduled.get("status") == "False"
+    item = _aggregated(status, cluster)
+    return Binding(
+        name=string(metadata.get("name")),
+        job_uid=string(controller_of(metadata).get("uid")),
+        cluster=cluster,
+        scheduling_suspended=at(spec, "suspension", "scheduling") is True,
+        dispatching_suspended=at(spec, "suspension", "dispatching") is True,
+        gate=string_map(metadata.get("annotations")).get(GATE, ""),
+        unscheduled_reason=string(scheduled.get("reason")) if unscheduled else "",
+        unscheduled_message=string(scheduled.get("message")) if unscheduled else "",
+        applied=item.get("applied") is True,
+        apply_error=string(item.get("appliedMessage")),
+        report=parse_report(item.get("status")),
+    )
+
+
+def parse_report(raw: object) -> Report | None:
+    """Read a vcjob status; None when it says no phase, for an empty phase is unknown."""
+    status = mapping(raw)
+    state = mapping(status.get("state"))
+    phase = string(state.get("phase"))
+    if not phase:
+        return None
+    counters = {name: count(status.get(name)) for name in _POD_COUNTERS}
+    return Report(
+        phase=JobPhase(phase),
+        phase_text=phase,
+        reason=string(state.get("reason")),
+        message=string(state.get("message")),
+        last_transition=string(state.get("lastTransitionTime")),
+        since=timestamp(state.get("lastTransitionTime")),
+        pods=_with_task_counts(counters, status.get("taskStatusCount")),
+    )
+
+
+def pinned_clusters(placement: object) -> tuple[str, ...]:
+    """Return the cluster names that a placement allows, in its order; empty means any."""
+    groups = objects(mapping(placement).get("clusterAffinities"))
+    affinities = groups or [mapping(mapping(placement).get("clusterAffinity"))]
+    names = (name for item in affinities for name in strings(item.get("clusterNames")))
+    return tuple(dict.fromkeys(names))
+
+
+def condition(status: Object, kind: str) -> Object:
+    """Find a condition by type; an empty object when it is not there."""
+    for item in objects(status.get("conditions")):
+        if item.get("type") == kind:
+            return item
+    return {}
+
+
+def controller_of(metadata: Object) -> Object:
+    """Return the ownerReference with controller=true, or an empty object."""
+    for reference in objects(metadata.get("ownerReferences")):
+        if reference.get("controller") is True:
+            return reference
+    return {}
+
+
+def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
+    reference = controller_of(metadata)
+    if reference:
+        if owner.uid and reference.get("uid") == owner.uid:
+            return Ownership.OURS, ""
+        return Ownership.FOREIGN, f"{string(reference.get('kind'))} {string(reference.get('name'))}"
+    labels = string_map(metadata.get("labels"))
+    if labels.get(LABEL_HYPERJOB) == owner.name:
+        return Ownership.ORPHAN, ""
+    return Ownership.FOREIGN, ""
+
+
+def _replicated_job(raw: Object) -> ReplicatedJob:
+    replicas = integer(raw.get("replicas"))
+    metadata = mapping(raw.get("templateMetadata"))
+    split = mapping(raw.get("splitPolicy"))
+    return ReplicatedJob(
+        name=string(raw.get("name")),
+        replicas=1 if replicas is None else max(replicas, 0),
+        template=mapping(raw.get("templateSpec")),
+        template_labels=string_map(metadata.get("labels")),
+        template_annotations=string_map(metadata.get("annotations")),
+        cluster_names=tuple(dict.fromkeys(strings(raw.get("clusterNames")))),
+        required=raw.get("clusterPolicy") == "Required",
+        split=SplitPolicy(
+            mode=string(split.get("mode")) or "static",
+            accelerators=integer(split.get("accelerators")),
+            accelerator_type=string(split.get("acceleratorType")) or None,
+        )
+        if split
+        else None,
+    )
+
+
+def _records(status: Object) -> Iterable[Record]:
+    for item in objects(status.get("jobs")):
+        index = integer(item.get("index"))
+        if not string(item.get("name")) or index is None:
+            continue
+        yield Record(
+            name=string(item.get("name")),
+            replicated_job=string(item.get("replicatedJob")),
+            index=index,
+            cluster=string(item.get("cluster")),
+            accelerators=integer(item.get("accelerators")),
+            phase=string(item.get("phase")),
+            reason=string(item.get("reason")),
+            message=string(item.get("message")),
+            attempt=count(item.get("attempt")),
+            running=count(item.get("running")),
+            pods=count(item.get("pods")),
+            excluded_clusters=strings(item.get("excludedClusters")),
+            last_transition_time=string(item.get("lastTransitionTime")),
+        )
+
+
+def _aggregated(status: Object, cluster: str) -> Object:
+    """Pick the aggregated status of the cluster that the binding stands on now."""
+    items = objects(status.get("aggregatedStatus"))
+    for item in items:
+        if item.get("clusterName") == cluster:
+            return item
+    return {}
+
+
+def _with_task_counts(counters: Mapping[str, int], tasks: object) -> PodCounts:
+    """Prefer the job's counters; fill from its tasks where an interpreter dropped them."""
+    by_phase: dict[str, int] = {}
+    for task in mapping(tasks).values():
+        for phase, number in mapping(mapping(task).get("phase")).items():
+            key = str(phase).lower()
+            by_phase[key] = by_phase.get(key, 0) + count(number)
+    return PodCounts(
+        **{name: max(number, by_phase.get(name, 0)) for name, number in counters.items()}
+    )

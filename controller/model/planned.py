@@ -1,0 +1,93 @@
+"""What is to be done: actions in their order, the status to write, events, when to look again.
+
+An action carries all it needs; carrying it out takes no decision.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, TypeAlias
+
+from controller.model.resources import Resources
+from hyperjob.api.meta import Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateChild:
+    """Create a sub-job: its policy first, then its vcjob; either may be there already (None)."""
+
+    name: str
+    policy: Object | None
+    job: Object | None
+    cluster: str
+    demand: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repin:
+    """Move a sub-job to another cluster by its policy's placement."""
+
+    name: str
+    uid: str
+    cluster: str
+    placement: Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """Take over an object that bears our labels: set owner reference and missing labels."""
+
+    kind: Literal["Job", "PropagationPolicy"]
+    name: str
+    uid: str
+    patch: Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize:
+    """Change what Volcano lets change on a live vcjob; `operations` is a JSON patch."""
+
+    name: str
+    operations: tuple[Object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenGate:
+    """Let a held sub-job be dispatched: lift the policy's suspension, then the binding's."""
+
+    name: str
+    binding: str
+    policy_suspended: bool
+    release_scheduling: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteChild:
+    """Delete a sub-job's vcjob, then its policy; only objects with these UIDs."""
+
+    name: str
+    job_uid: str | None
+    policy_uid: str | None
+
+
+Action: TypeAlias = CreateChild | Repin | Adopt | Resize | OpenGate | DeleteChild
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line for `kubectl describe`; `action` is what the controller did or saw."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    action: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The whole decision; `status` None means leave the status alone."""
+
+    actions: tuple[Action, ...] = ()
+    status: Object | None = None
+    events: tuple[Event, ...] = ()
+    requeue_after: timedelta | None = None
+    waits_for_capacity: bool = False

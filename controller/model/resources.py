@@ -1,0 +1,146 @@
+"""Resource vectors: exact amounts by resource name, as Kubernetes adds and compares them.
+
+Amounts are whole nano-units, so nothing is ever rounded. A malformed quantity in somebody else's
+object never raises: what cannot be read counts as absent.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import NANO, Format, Quantity
+
+Resources: TypeAlias = Mapping[str, int]
+
+PODS: Final = "pods"
+_BINARY: Final = frozenset({"memory", "storage", "ephemeral-storage"})
+_NATIVE: Final = _BINARY | {"cpu", PODS}
+_NATIVE_PREFIXES: Final = ("hugepages-", "attachable-volumes-")
+_ACCELERATOR: Final = re.compile(
+    r"gpu|npu|ascend|gaudi|tpu|neuron|mlu|dcu|accelerator", re.IGNORECASE
+)
+
+
+def parse_resources(raw: object) -> dict[str, int]:
+    """Read a ResourceList; skip entries that are no quantity."""
+    if not isinstance(raw, Mapping):
+        return {}
+    amounts: dict[str, int] = {}
+    for name, value in raw.items():
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
+            continue
+        try:
+            amounts[str(name)] = Quantity.parse(value).nano
+        except ValueError:
+            continue
+    return amounts
+
+
+def whole(number: int) -> int:
+    """Return a count as an amount."""
+    return number * NANO
+
+
+def total(vectors: Iterable[Resources]) -> dict[str, int]:
+    """Add vectors up."""
+    result: dict[str, int] = {}
+    for vector in vectors:
+        for name, amount in vector.items():
+            result[name] = result.get(name, 0) + amount
+    return result
+
+
+def scale(vector: Resources, factor: int) -> dict[str, int]:
+    """Multiply every amount."""
+    return {name: amount * factor for name, amount in vector.items()}
+
+
+def subtract(left: Resources, right: Resources) -> dict[str, int]:
+    """Return left less right over the names of both; may go below zero."""
+    return total((left, scale(right, -1)))
+
+
+def largest(left: Resources, right: Resources) -> dict[str, int]:
+    """Return the greater amount per name."""
+    return {name: max(left.get(name, 0), right.get(name, 0)) for name in {*left, *right}}
+
+
+def fits(demand: Resources, free: Resources) -> bool:
+    """Tell whether everything demanded is free."""
+    return all(amount <= 0 or amount <= free.get(name, 0) for name, amount in demand.items())
+
+
+def lacking(demand: Resources, free: Resources) -> dict[str, int]:
+    """Return per resource what is missing for demand; empty exactly when it fits."""
+    missing: dict[str, int] = {}
+    for name, amount in demand.items():
+        gap = amount - max(free.get(name, 0), 0)
+        if amount > 0 and gap > 0:
+            missing[name] = gap
+    return missing
+
+
+def is_extended(name: str) -> bool:
+    """Tell whether a resource is a device plugin's, not native to Kubernetes."""
+    return name not in _NATIVE and not name.startswith(_NATIVE_PREFIXES)
+
+
+def accelerator_of(demand: Resources) -> str | None:
+    """Name the resource that tells a sub-job's size: its accelerator, else its largest device."""
+    extended = [name for name, amount in demand.items() if is_extended(name) and amount > 0]
+    known = [name for name in extended if _ACCELERATOR.search(name)]
+    return min(known or extended, key=lambda name: (-demand[name], name), default=None)
+
+
+def order_of(name: str) -> tuple[int, str]:
+    """Sort resources as a reader looks for them: accelerators, other devices, native, pods."""
+    if name == PODS:
+        return 3, name
+    if not is_extended(name):
+        return 2, name
+    return (0 if _ACCELERATOR.search(name) else 1), name
+
+
+def amount_text(name: str, amount: int) -> str:
+    """Print an amount with its resource, in Kubernetes' canonical form: `64 nvidia.com/gpu`."""
+    if is_extended(name) and amount % NANO == 0:
+        return f"{amount // NANO} {name}"
+    form = Format.BINARY_SI if name in _BINARY else Format.DECIMAL_SI
+    return f"{Quantity(amount, form).canonical} {name}"
+
+
+def pod_request(pod_spec: Object) -> dict[str, int]:
+    """Return what one pod requests: its containers and sidecars, or its largest init step.
+
+    A limit stands in for a request that is not given; requests of the pod itself override the
+    sum; overhead is added.
+    """
+    running = total(map(_container_request, _containers(pod_spec, "containers")))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in _containers(pod_spec, "initContainers"):
+        step = total((sidecars, _container_request(container)))
+        peak = largest(peak, step)
+        if container.get("restartPolicy") == "Always":
+            sidecars = step
+    result = largest(total((running, sidecars)), peak)
+    resources = pod_spec.get("resources")
+    if isinstance(resources, Mapping):
+        result.update(parse_resources(resources.get("requests")))
+    return total((result, parse_resources(pod_spec.get("overhead"))))
+
+
+def _containers(pod_spec: Object, field: str) -> list[Object]:
+    containers = pod_spec.get(field)
+    if not isinstance(containers, list):
+        return []
+    return [container for container in containers if isinstance(container, dict)]
+
+
+def _container_request(container: Object) -> dict[str, int]:
+    resources = container.get("resources")
+    if not isinstance(resources, Mapping):
+        return {}
+    limits, requests = (parse_resources(resources.get(key)) for key in ("limits", "requests"))
+    return {**limits, **requests}

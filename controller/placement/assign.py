@@ -1,0 +1,169 @@
+"""Assignment of sub-jobs to clusters by preference, spread, nearness and best fit.
+
+Greedy, and good when there is room. It never looks back; `search` does when room is short.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller.model.observed import Cluster
+from controller.model.resources import Resources, accelerator_of, fits, subtract
+
+_FAR: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One sub-job to place: what it needs, where it wants to be, where it must not be."""
+
+    name: str
+    group: str
+    demand: Resources
+    preferred: tuple[str, ...] = ()
+    required: bool = False
+    excluded: frozenset[str] = frozenset()
+
+    def tier(self, cluster: str) -> int:
+        """Return the rank of a cluster in the order of preference; all others rank last."""
+        return self.preferred.index(cluster) if cluster in self.preferred else len(self.preferred)
+
+    def allows(self, cluster: str) -> bool:
+        """Tell whether the sub-job may stand on a cluster at all."""
+        return cluster not in self.excluded and (not self.required or cluster in self.preferred)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Return what makes two requests interchangeable."""
+        return self.group, self.preferred, self.required, self.excluded, _frozen(self.demand)
+
+
+@dataclass(slots=True)
+class Room:
+    """Free resources while an assignment is being made; `put` and `take` change it."""
+
+    clusters: Mapping[str, Cluster]
+    free: dict[str, Resources]
+    occupied: dict[tuple[str, str], int] = field(default_factory=dict)
+    domains: dict[str, int] = field(default_factory=dict)
+    assigned: dict[str, str] = field(default_factory=dict)
+    _near: frozenset[tuple[str, ...]] | None = None
+
+    @classmethod
+    def of(cls, clusters: Iterable[Cluster], standing: Iterable[tuple[str, str]]) -> "Room":
+        """Make room from usable clusters and (group, cluster) of sub-jobs that stand already."""
+        usable = {cluster.name: cluster for cluster in clusters if cluster.usable}
+        room = cls(usable, {name: cluster.free for name, cluster in usable.items()})
+        for group, cluster in standing:
+            room.occupied[group, cluster] = room.occupied.get((group, cluster), 0) + 1
+            room.domains[cluster] = room.domains.get(cluster, 0) + 1
+        return room
+
+    def copy(self) -> "Room":
+        """Return an independent copy."""
+        return Room(
+            self.clusters,
+            dict(self.free),
+            dict(self.occupied),
+            dict(self.domains),
+            dict(self.assigned),
+        )
+
+    def options(self, request: Request) -> list[str]:
+        """Return the clusters with room for a request, in no order that matters."""
+        return [
+            name
+            for name, free in self.free.items()
+            if request.allows(name) and fits(request.demand, free)
+        ]
+
+    def ranked(self, request: Request) -> list[str]:
+        """Return the clusters with room for a request, best first."""
+        measure = accelerator_of(request.demand) or "cpu"
+        return sorted(self.options(request), key=lambda name: self._cost(request, name, measure))
+
+    def best(self, request: Request) -> str | None:
+        """Return the best cluster with room for a request."""
+        measure = accelerator_of(request.demand) or "cpu"
+        return min(
+            self.options(request),
+            key=lambda name: self._cost(request, name, measure),
+            default=None,
+        )
+
+    def put(self, request: Request, cluster: str) -> None:
+        """Assign a request."""
+        self.free[cluster] = subtract(self.free[cluster], request.demand)
+        key = request.group, cluster
+        self.occupied[key] = self.occupied.get(key, 0) + 1
+        if cluster not in self.domains:
+            self._near = None
+        self.domains[cluster] = self.domains.get(cluster, 0) + 1
+        self.assigned[request.name] = cluster
+
+    def take(self, request: Request) -> None:
+        """Undo `put`."""
+        cluster = self.assigned.pop(request.name)
+        free = dict(self.free[cluster])
+        for name, amount in request.demand.items():
+            free[name] = free.get(name, 0) + amount
+        self.free[cluster] = free
+        self.occupied[request.group, cluster] -= 1
+        self.domains[cluster] -= 1
+        if not self.domains[cluster]:
+            del self.domains[cluster]
+            self._near = None
+
+    def _cost(self, request: Request, name: str, measure: str) -> tuple[int, int, int, int, str]:
+        left = self.free[name].get(measure, 0) - request.demand.get(measure, 0)
+        siblings = self.occupied.get((request.group, name), 0)
+        return request.tier(name), siblings, self._distance(name), left, name
+
+    def _distance(self, name: str) -> int:
+        """Tell how far a cluster is from those in use: 0 in one zone … 3 with another provider."""
+        if self._near is None:
+            used = (self.clusters[domain] for domain in self.domains if domain in self.clusters)
+            self._near = frozenset(where for cluster in used for where in _whereabouts(cluster))
+        if not self._near or name in self.domains:
+            return 0
+        shared = sum(where in self._near for where in _whereabouts(self.clusters[name]))
+        return _FAR - shared
+
+
+def greedy(requests: Sequence[Request], room: Room) -> None:
+    """Put every request where it costs least now; those without room are left out."""
+    for request in ordered(requests, room):
+        cluster = room.best(request)
+        if cluster is not None:
+            room.put(request, cluster)
+
+
+def ordered(requests: Sequence[Request], room: Room) -> list[Request]:
+    """Sort requests: fewest choices first, then the largest, then as the spec has them."""
+    choices: dict[tuple[object, ...], int] = {}
+    keyed = []
+    for position, request in enumerate(requests):
+        kind = request.kind
+        if kind not in choices:
+            choices[kind] = len(room.options(request))
+        measure = accelerator_of(request.demand) or "cpu"
+        keyed.append((choices[kind], -request.demand.get(measure, 0), position))
+    return [requests[position] for _, _, position in sorted(keyed)]
+
+
+def preference_cost(requests: Iterable[Request], assigned: Mapping[str, str]) -> int:
+    """Sum up how far down their preferences requests had to go."""
+    return sum(
+        request.tier(assigned[request.name]) for request in requests if request.name in assigned
+    )
+
+
+def _whereabouts(cluster: Cluster) -> list[tuple[str, ...]]:
+    """Return the places a cluster is in, from wide to narrow; an unknown one ends the list."""
+    steps = (cluster.provider, cluster.region, cluster.zone)
+    depth = next((number for number, step in enumerate(steps) if not step), len(steps))
+    return [steps[: number + 1] for number in range(depth)]
+
+
+def _frozen(demand: Resources) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(demand.items()))

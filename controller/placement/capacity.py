@@ -1,0 +1,157 @@
+"""What is free on each cluster: allocatable less allocated, allocating, and our reservations.
+
+A cluster's resourceSummary lags behind by its refresh period. A sub-job that was placed is
+therefore counted here, as a reservation, until the summary is known to count it. The rule is on
+the safe side: for a moment a sub-job may be counted twice, but never not at all.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller.model.observed import Cluster, Report
+from controller.model.parse import condition
+from controller.model.resources import PODS, Resources, parse_resources, subtract, total, whole
+from controller.model.wire import at, mapping, objects, string
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.meta import Object
+from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
+
+_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """What one sub-job takes on a cluster until the summary shows it; `shown_at` None: unknown."""
+
+    cluster: str
+    demand: Resources
+    shown_at: datetime | None
+
+    def holds(self, now: datetime) -> bool:
+        """Tell whether the summary may still lack this sub-job."""
+        return self.shown_at is None or now < self.shown_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidacy:
+    """What makes a cluster no candidate; everything else does."""
+
+    require_vcjob_api: bool = True
+    require_resource_summary: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A cluster without reservations: as its object alone tells."""
+
+    name: str
+    usable: bool
+    reason: str
+    free: Resources
+    allocatable: Resources
+    provider: str = ""
+    region: str = ""
+    zone: str = ""
+
+
+def reservation(
+    *,
+    cluster: str,
+    demand: Resources,
+    report: Report | None,
+    complete_since: datetime | None,
+    lag: timedelta,
+) -> Reservation | None:
+    """Return what a sub-job reserves on its cluster; None once it is terminal.
+
+    Its pods are in the summary (as allocated or allocating) when all of them exist in the member
+    for longer than `lag`, the longest refresh of the summary. They exist since the job Runs, or
+    else since `complete_since`, when we first saw as many pods as the sub-job has.
+    """
+    if report is not None and report.phase.is_terminal:
+        return None
+    known = [complete_since] if complete_since is not None else []
+    if report is not None and is_complete(demand, report) and report.phase is JobPhase.RUNNING:
+        known += [report.since] if report.since is not None else []
+    return Reservation(cluster=cluster, demand=demand, shown_at=min(known) + lag if known else None)
+
+
+def is_complete(demand: Resources, report: Report | None) -> bool:
+    """Tell whether a report counts all pods of a sub-job."""
+    return report is not None and whole(report.pods.total) >= demand.get(PODS, 0)
+
+
+def summarise(raw: Object, candidacy: Candidacy) -> Summary:
+    """Read a Cluster; say why it is no candidate, if it is none."""
+    name = string(at(raw, "metadata", "name"))
+    spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
+    summary = mapping(status.get("resourceSummary"))
+    allocatable = parse_resources(summary.get("allocatable"))
+    taken = total(
+        (parse_resources(summary.get("allocated")), parse_resources(summary.get("allocating")))
+    )
+    reason = _unusable(raw, candidacy)
+    zones = spec.get("zones")
+    return Summary(
+        name=name,
+        usable=not reason,
+        reason=reason,
+        free=subtract(allocatable, taken),
+        allocatable=allocatable,
+        provider=string(spec.get("provider")),
+        region=string(spec.get("region")),
+        zone=string(spec.get("zone")) or ",".join(zones if isinstance(zones, list) else ()),
+    )
+
+
+def candidates(
+    summaries: Iterable[Summary], reservations: Iterable[Reservation], *, now: datetime
+) -> tuple[Cluster, ...]:
+    """Take reservations off what the summaries say is free; ordered by name."""
+    reserved: dict[str, list[Resources]] = {}
+    for item in reservations:
+        if item.holds(now):
+            reserved.setdefault(item.cluster, []).append(item.demand)
+    return tuple(
+        Cluster(
+            name=summary.name,
+            usable=summary.usable,
+            reason=summary.reason,
+            free=subtract(summary.free, total(reserved[summary.name]))
+            if summary.name in reserved
+            else summary.free,
+            allocatable=summary.allocatable,
+            provider=summary.provider,
+            region=summary.region,
+            zone=summary.zone,
+        )
+        for summary in sorted(summaries, key=lambda summary: summary.name)
+    )
+
+
+def _unusable(raw: Object, candidacy: Candidacy) -> str:
+    status = mapping(raw.get("status"))
+    if at(raw, "metadata", "deletionTimestamp") is not None:
+        return "is being removed"
+    ready = condition(status, "Ready")
+    if ready.get("status") != "True":
+        detail = string(ready.get("reason"))
+        return f"is not Ready ({detail})" if detail else "is not Ready"
+    for taint in objects(at(raw, "spec", "taints")):
+        if taint.get("effect") in _REPELLING:
+            return f"has taint {string(taint.get('key'))}:{taint['effect']}"
+    if candidacy.require_vcjob_api and not _serves_vcjobs(status):
+        return "does not serve batch.volcano.sh/v1alpha1 Job (is Volcano installed?)"
+    if candidacy.require_resource_summary and not mapping(status.get("resourceSummary")):
+        return "reports no resourceSummary"
+    return ""
+
+
+def _serves_vcjobs(status: Mapping[str, object]) -> bool:
+    return any(
+        enablement.get("groupVersion") == VCJOB_API_VERSION
+        and any(item.get("kind") == VCJOB_KIND for item in objects(enablement.get("resources")))
+        for enablement in objects(status.get("apiEnablements"))
+    )

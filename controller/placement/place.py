@@ -1,0 +1,55 @@
+"""From sub-jobs and clusters to an assignment, or to the exact shortage.
+
+A gang is placed whole or not at all. Nothing is remembered between calls.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.model.observed import Cluster
+from controller.placement.assign import Request, Room
+from controller.placement.search import assign
+from controller.placement.shortage import explain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Cluster by sub-job, and for every sub-job without one the reason."""
+
+    assigned: Mapping[str, str] = field(default_factory=dict)
+    unplaced: Mapping[str, str] = field(default_factory=dict)
+    room_for: int = 0
+
+
+def place(
+    requests: Sequence[Request],
+    clusters: Sequence[Cluster],
+    *,
+    standing: Iterable[tuple[str, str]] = (),
+    max_domains: int | None = None,
+    minimum: int = 0,
+) -> Placement:
+    """Place as many requests as there is room for, or none if that is fewer than `minimum`.
+
+    `standing` are (group, cluster) of sub-jobs that stay where they are: they count as domains and
+    keep like ones apart.
+    """
+    if not requests:
+        return Placement()
+    room = Room.of(clusters, standing)
+    done = assign(requests, room, max_domains=max_domains)
+    free = {**room.free, **done.free}
+    short = {
+        request.name: explain(
+            request, clusters, free, domains=done.domains, max_domains=max_domains
+        )
+        for request in requests
+        if request.name not in done.assigned
+    }
+    if len(done.assigned) >= minimum:
+        return Placement(assigned=done.assigned, unplaced=short, room_for=len(done.assigned))
+    waiting = {
+        name: f"has room on {cluster}, waits until {minimum} sub-jobs can be placed together"
+        for name, cluster in done.assigned.items()
+    }
+    return Placement(unplaced={**short, **waiting}, room_for=len(done.assigned))

@@ -1,0 +1,248 @@
+"""The decision: from everything observed to everything to be done, in numbered steps.
+
+Pure and total. It asks neither a clock nor a cluster, and what it returns can be carried out
+without deciding anything more.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from controller.expansion.adopt import adoptions, conflict
+from controller.expansion.expand import Group, SpecError, SubJob, expand, sub_jobs
+from controller.expansion.members import members_of, strangers
+from controller.expansion.objects import placement as placement_object
+from controller.expansion.objects import policy as policy_object
+from controller.expansion.objects import vcjob
+from controller.expansion.resize import resize
+from controller.gate import is_held, openings
+from controller.model.child import Child, child_of
+from controller.model.observed import Observed, Ownership, Policy, QueueAdmission
+from controller.model.planned import Action, CreateChild, DeleteChild, Plan, Repin
+from controller.model.wire import at
+from controller.placement.place import Placement, place
+from controller.status.conditions import is_finished
+from controller.status.derive import derive, derive_final, derive_refusal
+from controller.status.outlook import Outlook, Outlooks, Reason
+from controller.status.transitions import status_events
+from hyperjob.api.meta import Object
+
+CONFLICT_RECHECK: Final = timedelta(seconds=30)
+
+
+def plan(observed: Observed) -> Plan:
+    """Decide everything about one HyperJob."""
+    hyperjob = observed.hyperjob
+    # 1. It is being deleted: ownerReferences take its objects along.
+    if hyperjob.deleting:
+        return Plan()
+    # 2. It has ended: nothing of it is made, changed or run again.
+    if is_finished(hyperjob.status) and not _resumed(observed):
+        return Plan(status=derive_final(observed))
+    # 3. Its spec cannot be carried out: say so, touch nothing.
+    try:
+        groups = expand(hyperjob)
+    except SpecError as error:
+        status = derive_refusal(observed, str(error))
+        return Plan(status=status, events=status_events(hyperjob.status, status))
+    # 4. Sub-jobs that are not wanted any more go; those wanted are looked at one by one.
+    draft = _Draft(observed)
+    children = _scale(observed, groups, draft)
+    for sub_job, child in children:
+        _look_at(observed, sub_job, child, draft)
+    # 5. What is missing is placed, the gang whole or not at all.
+    minimum = _minimum(observed, len(children))
+    placement, needed = _place(observed, draft, minimum)
+    # 6. Sub-jobs that the queue has admitted are let through together.
+    gates = openings(
+        [child for _, child in children], minimum=minimum, admission=observed.admission
+    )
+    draft.actions += gates
+    opening = frozenset(gate.name for gate in gates)
+    # 7. The status tells all of it.
+    outlooks = Outlooks(
+        items=[draft.outlook(sub_job, child, placement, opening) for sub_job, child in children],
+        minimum=minimum,
+        room_for=placement.room_for,
+        needed=needed,
+    )
+    status = derive(observed, outlooks)
+    return Plan(
+        actions=tuple(draft.actions),
+        status=status,
+        events=status_events(hyperjob.status, status),
+        requeue_after=_requeue(observed, draft, placement),
+        waits_for_capacity=bool(placement.unplaced),
+    )
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What the steps have found so far."""
+
+    observed: Observed
+    actions: list[Action] = field(default_factory=list)
+    missing: dict[str, tuple[SubJob, Child]] = field(default_factory=dict)
+    blocked: dict[str, tuple[Reason, str]] = field(default_factory=dict)
+    standing: list[tuple[str, str]] = field(default_factory=list)
+    secured: int = 0
+
+    def outlook(
+        self, sub_job: SubJob, child: Child, placement: Placement, opening: frozenset[str]
+    ) -> Outlook:
+        """Return what is intended for one sub-job."""
+        name = sub_job.name
+        reason, message = self.blocked.get(name, ("", ""))
+        if name in placement.unplaced:
+            reason, message = Reason.INSUFFICIENT_CAPACITY, placement.unplaced[name]
+        return Outlook(
+            sub_job=sub_job,
+            child=child,
+            cluster=placement.assigned.get(name, ""),
+            blocked=reason,
+            message=message,
+            opening=name in opening,
+        )
+
+
+def _resumed(observed: Observed) -> bool:
+    """Tell whether somebody resumed an aborted vcjob of a HyperJob that only aborts had ended."""
+    if at(observed.hyperjob.status, "state", "reason") != Reason.JOBS_ABORTED:
+        return False
+    for name in observed.hyperjob.records:
+        child = child_of(observed, name)
+        if child.report is not None and not child.is_terminal:
+            return True
+    return False
+
+
+def _minimum(observed: Observed, total: int) -> int:
+    wanted = observed.hyperjob.min_available
+    return total if wanted is None else max(1, min(wanted, total))
+
+
+def _scale(
+    observed: Observed, groups: Sequence[Group], draft: _Draft
+) -> list[tuple[SubJob, Child]]:
+    members = {group.replicated_job.name: members_of(observed, group) for group in groups}
+    indices = {name: found.kept for name, found in members.items()}
+    wanted = [
+        (sub_job, child_of(observed, sub_job.name))
+        for sub_job in sub_jobs(observed.hyperjob, groups, indices)
+    ]
+    names = frozenset(sub_job.name for sub_job, _ in wanted)
+    leaving = [name for found in members.values() for name in found.leaving]
+    for name in dict.fromkeys([*leaving, *strangers(observed, names)]):
+        draft.actions += _deletion(child_of(observed, name))
+    return wanted
+
+
+def _deletion(child: Child) -> Iterator[DeleteChild]:
+    job, policy = child.job, child.policy
+    job_goes = job is not None and job.ownership is Ownership.OURS and not job.deleting
+    policy_goes = policy is not None and policy.ownership is Ownership.OURS and not policy.deleting
+    if job_goes or policy_goes:
+        yield DeleteChild(
+            name=child.name,
+            job_uid=job.uid if job is not None and job_goes else None,
+            policy_uid=policy.uid if policy is not None and policy_goes else None,
+        )
+
+
+def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -> None:
+    """Sort one wanted sub-job: ended, standing, blocked, or missing."""
+    name = sub_job.name
+    if child.is_terminal:
+        draft.secured += 1
+        draft.standing.append((sub_job.group.name, child.cluster))
+        return
+    stranger = conflict(child)
+    if stranger:
+        draft.blocked[name] = Reason.NAME_CONFLICT, stranger
+        return
+    draft.actions += adoptions(observed.hyperjob, sub_job, child)
+    refusal = observed.refusals.get(name)
+    refused = refusal is not None and observed.now < refusal.retry_at
+    if refusal is not None and refused:
+        draft.blocked[name] = Reason.REFUSED, f"{refusal.reason}: {refusal.message}"
+    if child.exists and child.job is not None:
+        draft.secured += 1
+        if child.cluster:
+            draft.standing.append((sub_job.group.name, child.cluster))
+        if refused:
+            return
+        change = resize(child.job, sub_job.size.template)
+        if change is not None:
+            draft.actions.append(change)
+        if child.policy is None:
+            draft.missing[name] = sub_job, child
+        return
+    leaving = [
+        kind
+        for kind, item in (("Job", child.job), ("PropagationPolicy", child.policy))
+        if item is not None and item.deleting
+    ]
+    if leaving:
+        draft.blocked[name] = Reason.BEING_DELETED, f"waits until its old {leaving[0]} is gone"
+    elif not refused:
+        draft.missing[name] = sub_job, child
+
+
+def _place(observed: Observed, draft: _Draft, minimum: int) -> tuple[Placement, int]:
+    """Place what is missing and plan its creation; return it with how many had to fit together."""
+    lost: dict[str, tuple[SubJob, Child]] = {}
+    for name, (sub_job, child) in draft.missing.items():
+        if child.exists and child.cluster:
+            draft.actions.append(_creation(observed, sub_job, child, child.cluster))
+        else:
+            lost[name] = sub_job, child
+    needed = max(0, minimum - draft.secured)
+    placement = place(
+        [sub_job.request() for sub_job, _ in lost.values()],
+        observed.clusters,
+        standing=draft.standing,
+        max_domains=observed.hyperjob.max_domains,
+        minimum=needed,
+    )
+    for name, cluster in placement.assigned.items():
+        sub_job, child = lost[name]
+        if child.policy is not None and child.policy.clusters != (cluster,):
+            draft.actions.append(_repin(observed, child.policy, cluster))
+        draft.actions.append(_creation(observed, sub_job, child, cluster))
+    draft.actions.sort(key=lambda action: isinstance(action, DeleteChild))
+    return placement, needed
+
+
+def _repin(observed: Observed, policy: Policy, cluster: str) -> Repin:
+    gated = observed.admission is QueueAdmission.VOLCANO_GLOBAL
+    where = placement_object(cluster, gated=gated)
+    return Repin(name=policy.name, uid=policy.uid, cluster=cluster, placement=where)
+
+
+def _creation(observed: Observed, sub_job: SubJob, child: Child, cluster: str) -> CreateChild:
+    policy: Object | None = None
+    if child.policy is None:
+        gated = observed.admission is QueueAdmission.VOLCANO_GLOBAL
+        held = gated and (not child.exists or is_held(child))
+        policy = policy_object(observed.hyperjob, sub_job, cluster, gated=gated, held=held)
+    return CreateChild(
+        name=sub_job.name,
+        policy=policy,
+        job=None if child.exists else vcjob(observed.hyperjob, sub_job),
+        cluster=cluster,
+        demand=sub_job.size.demand,
+    )
+
+
+def _requeue(observed: Observed, draft: _Draft, placement: Placement) -> timedelta | None:
+    waits = [
+        refusal.retry_at - observed.now
+        for name, refusal in observed.refusals.items()
+        if name in draft.blocked and refusal.retry_at > observed.now
+    ]
+    if any(reason is Reason.NAME_CONFLICT for reason, _ in draft.blocked.values()):
+        waits.append(CONFLICT_RECHECK)
+    if placement.unplaced and observed.capacity_changes_in is not None:
+        waits.append(observed.capacity_changes_in)
+    return min(waits, default=None)

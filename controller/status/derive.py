@@ -1,0 +1,146 @@
+"""The whole status of a HyperJob, from what was observed and intended.
+
+Computed anew each time; of the old status only times and last known states are read.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from controller.model.observed import Observed
+from controller.model.wire import at, mapping, objects, rfc3339, string
+from controller.status.conditions import conditions_of
+from controller.status.jobs import JobState, job_state
+from controller.status.outlook import Outlooks, Reason
+from controller.status.phase import State, state_of
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.meta import Object
+from hyperjob.api.v1alpha1 import Phase
+
+_CLUSTERS_SHOWN: Final = 8
+_STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
+_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+
+
+def derive(observed: Observed, outlooks: Outlooks) -> Object:
+    """Return the status to have."""
+    hyperjob, old = observed.hyperjob, observed.hyperjob.status
+    now = rfc3339(observed.now)
+    jobs = [job_state(observed, outlook) for outlook in outlooks.items]
+    previous = string(at(old, "state", "phase"))
+    state = state_of(jobs, outlooks, previous=previous)
+    clusters = _clusters(jobs)
+    status: Object = {
+        "conditions": conditions_of(old, jobs, generation=hyperjob.generation, now=now),
+        "replicatedJobsStatus": _groups(observed, jobs),
+        "splitCount": len(jobs),
+        "observedGeneration": hyperjob.generation,
+        "state": _state(state, old, now),
+        "jobs": [job.to_object() for job in jobs],
+        "clusters": clusters,
+        "jobsReady": f"{sum(job.is_ready for job in jobs)}/{len(jobs)}",
+        "runningPods": sum(job.running for job in jobs),
+        "clusterNames": _joined([string(item["name"]) for item in clusters]),
+        "queue": _joined(sorted({job.queue for job in jobs})),
+        "restarts": old.get("restarts", 0),
+    }
+    start = string(old.get("startTime"))
+    if start or state.phase in _STARTED or state.phase.is_terminal:
+        status["startTime"] = start or now
+    if state.phase.is_terminal:
+        status["completionTime"] = string(old.get("completionTime")) or now
+    return status
+
+
+def derive_refusal(observed: Observed, message: str) -> Object:
+    """Return the status of a HyperJob whose spec cannot be carried out."""
+    state = State(phase=Phase.PENDING, reason=Reason.INVALID_SPEC, message=message)
+    return {
+        **observed.hyperjob.status,
+        "observedGeneration": observed.hyperjob.generation,
+        "state": _state(state, observed.hyperjob.status, rfc3339(observed.now)),
+    }
+
+
+def derive_final(observed: Observed) -> Object:
+    """Return the status of a HyperJob that has ended: as it was, seen at this generation."""
+    return {
+        **observed.hyperjob.status,
+        "observedGeneration": observed.hyperjob.generation,
+    }
+
+
+def _state(state: State, old: Object, now: str) -> Object:
+    since = now
+    if string(at(old, "state", "phase")) == state.phase:
+        since = string(at(old, "state", "lastTransitionTime")) or now
+    return {
+        "phase": str(state.phase),
+        "reason": state.reason,
+        "message": state.message,
+        "lastTransitionTime": since,
+    }
+
+
+def _groups(observed: Observed, jobs: Sequence[JobState]) -> list[Object]:
+    old_states: Object = {}
+    for item in objects(observed.hyperjob.status.get("replicatedJobsStatus")):
+        old_states |= mapping(item.get("jobStates"))
+    result = []
+    for group in observed.hyperjob.replicated_jobs:
+        members = [job for job in jobs if job.group == group.name]
+        entry: Object = {"name": group.name}
+        states = {
+            job.name: _vcjob_state(job, mapping(old_states.get(job.name)))
+            for job in members
+            if job.is_placed
+        }
+        if states:
+            entry["jobStates"] = states
+        for counter in _COUNTERS:
+            number = sum(_pods(job, counter) for job in members)
+            if number:
+                entry[counter] = number
+        result.append(entry)
+    return result
+
+
+def _pods(job: JobState, counter: str) -> int:
+    if job.report is not None:
+        return int(getattr(job.report.pods, counter))
+    return job.running if counter == "running" else 0
+
+
+def _vcjob_state(job: JobState, old: Object) -> Object:
+    """Return Volcano's state of a sub-job; the last known one while it is silent."""
+    if job.report is None:
+        return old if job.job_phase is not JobPhase.UNKNOWN else {}
+    state = {
+        "phase": job.report.phase_text,
+        "reason": job.report.reason,
+        "message": job.report.message,
+        "lastTransitionTime": job.report.last_transition,
+    }
+    return {key: value for key, value in state.items() if value}
+
+
+def _clusters(jobs: Iterable[JobState]) -> list[Object]:
+    by_name: dict[str, list[JobState]] = {}
+    for job in jobs:
+        if job.cluster and job.is_placed:
+            by_name.setdefault(job.cluster, []).append(job)
+    result = []
+    for name, members in sorted(by_name.items()):
+        entry: Object = {"name": name, "jobs": len(members)}
+        numbers = {
+            "ready": sum(job.is_ready for job in members),
+            "running": sum(job.running for job in members),
+            "accelerators": sum(job.accelerators or 0 for job in members),
+        }
+        result.append(entry | {key: number for key, number in numbers.items() if number})
+    return result
+
+
+def _joined(names: Sequence[str]) -> str:
+    shown = ",".join(names[:_CLUSTERS_SHOWN])
+    hidden = len(names) - _CLUSTERS_SHOWN
+    return f"{shown},+{hidden}" if hidden > 0 else shown

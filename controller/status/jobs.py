@@ -1,0 +1,167 @@
+"""The status of one sub-job: where it is, and why it does not run yet.
+
+Never reports less than is known: an empty status keeps the last known phase.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from controller.expansion.expand import queue_of
+from controller.gate import is_held
+from controller.model.observed import Observed, Record, Report
+from controller.model.wire import rfc3339
+from controller.status.outlook import Outlook, Reason
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.meta import Object
+
+UNPLACED: Final = "Unplaced"
+QUEUED: Final = "Queued"
+PLACED: Final = "Placed"
+_MESSAGE_LIMIT: Final = 400
+_READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """One sub-job in the words of the status."""
+
+    name: str
+    group: str
+    index: int
+    cluster: str
+    queue: str
+    accelerators: int | None
+    phase: str
+    job_phase: JobPhase
+    reason: str
+    message: str
+    attempt: int
+    running: int
+    pods: int
+    report: Report | None
+    last_transition_time: str
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether it runs, or has completed."""
+        return self.job_phase in _READY
+
+    @property
+    def is_terminal(self) -> bool:
+        """Tell whether it has ended."""
+        return self.job_phase.is_terminal
+
+    @property
+    def is_placed(self) -> bool:
+        """Tell whether it stands on a cluster, or did until its end."""
+        return self.phase != UNPLACED
+
+    def to_object(self) -> Object:
+        """Return the entry of `status.jobs`."""
+        entry: Object = {
+            "name": self.name,
+            "replicatedJob": self.group,
+            "index": self.index,
+            "phase": self.phase,
+        }
+        optional: Object = {
+            "cluster": self.cluster,
+            "accelerators": self.accelerators,
+            "reason": self.reason,
+            "message": self.message,
+            "attempt": self.attempt,
+            "running": self.running,
+            "pods": self.pods,
+            "lastTransitionTime": self.last_transition_time,
+        }
+        return entry | {key: value for key, value in optional.items() if value}
+
+
+def job_state(observed: Observed, outlook: Outlook) -> JobState:
+    """Derive the state of one sub-job."""
+    child, record = outlook.child, outlook.child.record
+    report = child.report
+    phase, reason, message = _situation(outlook)
+    if report is not None:
+        since = report.last_transition
+    elif record is not None and record.phase == phase:
+        since = record.last_transition_time
+    else:
+        since = ""
+    return JobState(
+        name=child.name,
+        group=outlook.sub_job.group.name,
+        index=outlook.sub_job.index,
+        cluster=outlook.cluster or child.cluster,
+        queue=queue_of(outlook.sub_job.size.template),
+        accelerators=outlook.sub_job.size.accelerators,
+        phase=phase,
+        job_phase=child.phase,
+        reason=reason,
+        message=_short(message),
+        attempt=record.attempt if record is not None else 0,
+        running=0 if child.is_terminal else child.running_pods,
+        pods=outlook.sub_job.size.pods,
+        report=report,
+        last_transition_time=since or rfc3339(observed.now),
+    )
+
+
+def _situation(outlook: Outlook) -> tuple[str, str, str]:
+    """Return phase, reason and message."""
+    child = outlook.child
+    report, record = child.report, child.record
+    if report is not None:
+        return report.phase_text, *_reported(outlook, report)
+    if child.is_terminal and record is not None:
+        return record.phase, record.reason, record.message
+    if outlook.blocked:
+        return UNPLACED, outlook.blocked, outlook.message
+    known = child.phase
+    if known is not JobPhase.UNKNOWN and record is not None:
+        return record.phase, *_silent(outlook, record)
+    return _not_started(outlook)
+
+
+def _reported(outlook: Outlook, report: Report) -> tuple[str, str]:
+    if outlook.blocked:
+        return outlook.blocked, outlook.message
+    if report.phase is not JobPhase.PENDING:
+        return report.reason, report.message
+    pods = outlook.sub_job.size.pods
+    text = f"{report.pods.running} of {pods} pods run on {outlook.child.cluster}"
+    text = f"{text}: {report.message}" if report.message else text
+    return report.reason or Reason.PODS_PENDING, text
+
+
+def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
+    """Tell why a sub-job that had a phase reports none now."""
+    binding = outlook.child.binding
+    if binding is not None and binding.apply_error:
+        return Reason.APPLY_FAILED, binding.apply_error
+    return record.reason, record.message
+
+
+def _not_started(outlook: Outlook) -> tuple[str, str, str]:
+    child, binding = outlook.child, outlook.child.binding
+    cluster = outlook.cluster or child.cluster
+    where = f" on {cluster}" if cluster else ""
+    if binding is None:
+        return PLACED, Reason.DISPATCHING, f"waits for Karmada{where}"
+    queue = queue_of(outlook.sub_job.size.template)
+    if binding.scheduling_suspended:
+        return QUEUED, Reason.WAITING_FOR_QUEUE, f"queue {queue} has not admitted it yet"
+    if binding.apply_error:
+        return PLACED, Reason.APPLY_FAILED, f"{cluster}: {binding.apply_error}"
+    if binding.unscheduled_reason:
+        return PLACED, binding.unscheduled_reason, f"Karmada: {binding.unscheduled_message}"
+    if is_held(child) and not outlook.opening:
+        return PLACED, Reason.WAITING_FOR_GANG, "admitted, waits for the rest of the gang"
+    if binding.dispatching_suspended and not is_held(child):
+        return PLACED, Reason.SUSPENDED_BY_POLICY, "its policy suspends dispatching"
+    return PLACED, Reason.DISPATCHING, f"is being dispatched{where}"
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _MESSAGE_LIMIT else f"{flat[: _MESSAGE_LIMIT - 1]}…"

@@ -1,0 +1,57 @@
+"""What a plan intends for one sub-job: the bridge from decision to status.
+
+Carries words already chosen; takes no decision.
+"""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller.expansion.expand import SubJob
+from controller.model.child import Child
+
+
+class Reason(enum.StrEnum):
+    """Why a HyperJob or a sub-job is where it is; one word for programs."""
+
+    # nothing stands yet
+    INSUFFICIENT_CAPACITY = "InsufficientCapacity"
+    NAME_CONFLICT = "NameConflict"
+    REFUSED = "Refused"
+    BEING_DELETED = "BeingDeleted"
+    INVALID_SPEC = "InvalidSpec"
+    # stands, does not run
+    WAITING_FOR_QUEUE = "WaitingForQueue"
+    WAITING_FOR_GANG = "WaitingForGang"
+    SUSPENDED_BY_POLICY = "DispatchingSuspended"
+    DISPATCHING = "Dispatching"
+    APPLY_FAILED = "ApplyFailed"
+    PODS_PENDING = "PodsPending"
+    # runs, or has run
+    JOBS_RUNNING = "JobsRunning"
+    MIN_AVAILABLE_NOT_MET = "MinAvailableNotMet"
+    JOBS_COMPLETED = "JobsCompleted"
+    JOBS_FAILED = "JobsFailed"
+    JOBS_ABORTED = "JobsAborted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """A sub-job, its objects, and what keeps it from being made, if anything does."""
+
+    sub_job: SubJob
+    child: Child
+    cluster: str = ""
+    blocked: str = ""
+    message: str = ""
+    opening: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlooks:
+    """All sub-jobs of a HyperJob in the order of its spec, and how many must run together."""
+
+    items: Sequence[Outlook]
+    minimum: int
+    room_for: int = 0
+    needed: int = 0

@@ -1,0 +1,135 @@
+"""The phase of the whole HyperJob, and the sentence that says why it is in it.
+
+The first rule that holds decides; each is one line of the table in the documentation.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controller.status.jobs import QUEUED, UNPLACED, JobState
+from controller.status.outlook import Outlooks, Reason
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.v1alpha1 import Phase
+
+_NAMES_SHOWN: Final = 3
+_MESSAGE_LIMIT: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Phase, reason and message of a HyperJob."""
+
+    phase: Phase
+    reason: str
+    message: str
+
+
+def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> State:
+    """Decide the phase from all sub-jobs; `previous` is the phase the status has now."""
+    total, minimum = len(jobs), outlooks.minimum
+    ready = sum(job.is_ready for job in jobs)
+    failed = [job for job in jobs if job.job_phase.is_failed]
+    if jobs and all(job.is_terminal for job in jobs):
+        return _ended(jobs, failed)
+    if ready >= minimum:
+        return _state(Phase.RUNNING, Reason.JOBS_RUNNING, _running(jobs, ready, total))
+    if failed or previous in (Phase.RUNNING, Phase.DEGRADED):
+        return _degraded(jobs, failed, ready, minimum)
+    unplaced = [job for job in jobs if job.phase == UNPLACED]
+    if total - len(unplaced) < minimum:
+        return _pending(unplaced, outlooks)
+    queued = [job for job in jobs if job.phase == QUEUED]
+    if total - len(unplaced) - len(queued) < minimum:
+        queues = _listed(sorted({job.queue for job in queued}))
+        admitted = total - len(unplaced) - len(queued)
+        text = f"{admitted} of {minimum} needed sub-jobs are admitted; waits for queue {queues}"
+        return _state(Phase.QUEUED, Reason.WAITING_FOR_QUEUE, text)
+    waiting = [job for job in jobs if not job.is_ready and job.phase not in (UNPLACED, QUEUED)]
+    first = min(waiting, key=_urgency)
+    text = f"{ready} of {minimum} needed sub-jobs run; {_each(waiting)}"
+    return _state(Phase.STARTING, first.reason or Reason.DISPATCHING, text)
+
+
+def _ended(jobs: Sequence[JobState], failed: Sequence[JobState]) -> State:
+    if not failed:
+        return _state(
+            Phase.COMPLETED,
+            Reason.JOBS_COMPLETED,
+            f"{_number(jobs)} completed on {_clusters(jobs)}",
+        )
+    aborted = all(job.job_phase is JobPhase.ABORTED for job in failed)
+    reason = Reason.JOBS_ABORTED if aborted else Reason.JOBS_FAILED
+    text = f"{len(failed)} of {_number(jobs)} did not complete: {_each(failed)}"
+    return _state(Phase.FAILED, reason, text)
+
+
+def _degraded(
+    jobs: Sequence[JobState], failed: Sequence[JobState], ready: int, minimum: int
+) -> State:
+    missing = [*failed, *(job for job in jobs if not job.is_ready and not job.is_terminal)]
+    text = f"{ready} sub-jobs run or completed, {minimum} are needed: {_each(missing)}"
+    reason = Reason.JOBS_FAILED if failed else Reason.MIN_AVAILABLE_NOT_MET
+    return _state(Phase.DEGRADED, reason, text)
+
+
+def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
+    blocked = [job for job in unplaced if job.reason != Reason.INSUFFICIENT_CAPACITY]
+    if blocked:
+        return _state(Phase.PENDING, blocked[0].reason, _each(blocked))
+    short = [job for job in unplaced if not job.message.startswith("has room")] or unplaced
+    text = _each(short)
+    if outlooks.needed > 1:
+        text = (
+            f"{outlooks.needed} sub-jobs must be placed together, there is room for"
+            f" {outlooks.room_for}: {text}"
+        )
+    return _state(Phase.PENDING, Reason.INSUFFICIENT_CAPACITY, text)
+
+
+def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
+    running = [job for job in jobs if job.is_ready and not job.is_terminal]
+    text = f"{ready} of {total} sub-jobs run or completed, on {_clusters(running or jobs)}"
+    rest = [job for job in jobs if not job.is_ready]
+    return f"{text}; {_each(rest)}" if rest else text
+
+
+def _urgency(job: JobState) -> tuple[int, str]:
+    """Put what needs a person's help before what only needs time."""
+    order = (Reason.APPLY_FAILED, Reason.SUSPENDED_BY_POLICY)
+    patient = (Reason.PODS_PENDING, Reason.WAITING_FOR_GANG, Reason.DISPATCHING)
+    if job.reason in order:
+        return 0, job.name
+    return (2 + patient.index(Reason(job.reason)) if job.reason in patient else 1), job.name
+
+
+def _each(jobs: Sequence[JobState]) -> str:
+    """Name the first few sub-jobs with their phase and message; like ones once."""
+    shown = sorted(jobs, key=_urgency)[:_NAMES_SHOWN]
+    texts = [f"{job.name} {job.message}" if job.phase == UNPLACED else _one(job) for job in shown]
+    hidden = len(jobs) - len(shown)
+    return "; ".join([*texts, *([f"and {hidden} more"] if hidden else [])])
+
+
+def _one(job: JobState) -> str:
+    where = f" on {job.cluster}" if job.cluster else ""
+    return f"{job.name} is {job.phase}{where}" + (f": {job.message}" if job.message else "")
+
+
+def _clusters(jobs: Iterable[JobState]) -> str:
+    return _listed(sorted({job.cluster for job in jobs if job.cluster})) or "unknown clusters"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    hidden = len(names) - _NAMES_SHOWN
+    return f"{shown} and {hidden} more" if hidden > 0 else shown
+
+
+def _number(jobs: Sequence[JobState]) -> str:
+    return "1 sub-job" if len(jobs) == 1 else f"{len(jobs)} sub-jobs"
+
+
+def _state(phase: Phase, reason: str, message: str) -> State:
+    text = message if len(message) <= _MESSAGE_LIMIT else f"{message[: _MESSAGE_LIMIT - 1]}…"
+    return State(phase=phase, reason=str(reason), message=text)

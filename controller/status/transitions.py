@@ -1,0 +1,100 @@
+"""Events: one line each time something changes that a person wants to know.
+
+Derived from two statuses and from what was carried out, never from a pass as such, so nothing is
+told twice.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, assert_never
+
+from controller.model.planned import (
+    Action,
+    Adopt,
+    CreateChild,
+    DeleteChild,
+    Event,
+    OpenGate,
+    Repin,
+    Resize,
+)
+from controller.model.wire import at, objects, string
+from controller.status.outlook import Reason
+from hyperjob.api.meta import Object
+from hyperjob.api.v1alpha1 import Phase
+
+_NAMES_SHOWN: Final = 5
+_WARNING_PHASES: Final = frozenset({Phase.DEGRADED, Phase.FAILED})
+_TROUBLES: Final = frozenset(
+    {Reason.NAME_CONFLICT, Reason.REFUSED, Reason.APPLY_FAILED, Reason.INVALID_SPEC}
+)
+
+
+def status_events(old: Object, new: Object) -> tuple[Event, ...]:
+    """Return the events of a change of status."""
+    events = []
+    phase, reason = string(at(new, "state", "phase")), string(at(new, "state", "reason"))
+    was = string(at(old, "state", "phase")), string(at(old, "state", "reason"))
+    troubled = reason in _TROUBLES or phase in _WARNING_PHASES
+    if phase != was[0] or (reason in _TROUBLES and reason != was[1]):
+        events.append(
+            Event(
+                type="Warning" if troubled else "Normal",
+                reason=reason if reason in _TROUBLES else phase,
+                action="Reconcile",
+                note=string(at(new, "state", "message")) or phase,
+            )
+        )
+    before = {item.get("name"): item for item in objects(old.get("jobs"))}
+    for job in objects(new.get("jobs")):
+        earlier = before.get(job.get("name"), {})
+        if job.get("reason") in _TROUBLES and job.get("reason") != earlier.get("reason"):
+            note = f"{string(job.get('name'))}: {string(job.get('message'))}"
+            if all(note.split(": ", 1)[1] not in event.note for event in events):
+                events.append(
+                    Event(
+                        type="Warning",
+                        reason=string(job.get("reason")),
+                        action="Reconcile",
+                        note=note,
+                    )
+                )
+    return tuple(events[: _NAMES_SHOWN + 1])
+
+
+def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
+    """Return the events of what was carried out, like actions in one line."""
+    by_kind: dict[type[Action], list[Action]] = {}
+    for action in done:
+        by_kind.setdefault(type(action), []).append(action)
+    return tuple(_told(actions) for actions in by_kind.values())
+
+
+def _told(actions: Sequence[Action]) -> Event:
+    names = _names(actions)
+    match actions[0]:
+        case CreateChild():
+            clusters = sorted({item.cluster for item in actions if isinstance(item, CreateChild)})
+            return _event("Created", "Create", f"Created {names} on {', '.join(clusters)}")
+        case Adopt():
+            return _event("Adopted", "Adopt", f"Took over {names}")
+        case Resize():
+            return _event("Resized", "Resize", f"Changed the size of {names}")
+        case OpenGate():
+            return _event("GateOpened", "Dispatch", f"Let {names} be dispatched together")
+        case Repin():
+            return _event("Moved", "Move", f"Moved {names} to another cluster")
+        case DeleteChild():
+            return _event("Deleted", "Delete", f"Deleted {names}, no longer wanted")
+        case _:
+            assert_never(actions[0])
+
+
+def _event(reason: str, action: str, note: str) -> Event:
+    return Event(type="Normal", reason=reason, action=action, note=note)
+
+
+def _names(actions: Sequence[Action]) -> str:
+    unique = list(dict.fromkeys(action.name for action in actions))
+    shown = ", ".join(unique[:_NAMES_SHOWN])
+    hidden = len(unique) - _NAMES_SHOWN
+    return f"{shown} and {hidden} more" if hidden > 0 else shown
