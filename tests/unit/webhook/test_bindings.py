@@ -1,0 +1,251 @@
+"""The gate on ResourceBindings: closed at CREATE, kept closed while held, never anybody else's."""
+
+import copy
+import json
+from pathlib import Path
+
+import jsonpatch
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.bindings import stamp
+
+RECORDED = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "data/gated-bindings.jsonl").read_text().splitlines()
+]
+GATE = "training.volcano.sh/gate"
+LABEL = "training.volcano.sh/binding"
+
+
+def binding(*, affinity="hyperjob-gang", suspension=None, gate=None, **metadata):
+    spec = {
+        "resource": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j-t-0"},
+        "placement": {"clusterAffinities": [{"affinityName": affinity, "clusterNames": ["m1"]}]},
+    }
+    if suspension is not None:
+        spec["suspension"] = suspension
+    if gate is not None:
+        metadata["annotations"] = {**metadata.get("annotations", {}), GATE: gate}
+    return {"kind": "ResourceBinding", "metadata": {"name": "j-t-0-job", **metadata}, "spec": spec}
+
+
+def stamped(obj, operation):
+    before = copy.deepcopy(obj)
+    patch = stamp(obj, operation=operation)
+    assert obj == before, "the input is never changed"
+    return jsonpatch.apply_patch(obj, patch)
+
+
+def volcano_global(obj):
+    """Answer a CREATE as its webhook does: the whole suspension, unless it is suspended already."""
+    if obj["spec"].get("suspension", {}).get("scheduling") is True:
+        return obj
+    return jsonpatch.apply_patch(
+        obj, [{"op": "add", "path": "/spec/suspension", "value": {"scheduling": True}}]
+    )
+
+
+def released(obj):
+    """Release a binding as Volcano Global's dispatcher does, wiping what else is suspended."""
+    return jsonpatch.apply_patch(
+        obj, [{"op": "add", "path": "/spec/suspension", "value": {"scheduling": False}}]
+    )
+
+
+CREATES = {
+    "with nothing suspended": None,
+    "with a null suspension": "null",
+    "with the suspension of the policy": {"dispatching": True},
+    "after Volcano Global has replaced the suspension": {"scheduling": True},
+    "with both suspended already": {"dispatching": True, "scheduling": True},
+    "with fields set to false": {"dispatching": False, "scheduling": False},
+}
+
+
+@pytest.mark.parametrize("suspension", CREATES.values(), ids=CREATES.keys())
+def test_a_new_binding_of_a_gang_is_suspended_held_and_labelled(suspension):
+    obj = binding()
+    if suspension is not None:
+        obj["spec"]["suspension"] = None if suspension == "null" else suspension
+    result = stamped(obj, "CREATE")
+    assert result["spec"]["suspension"] == {"dispatching": True, "scheduling": True}
+    assert result["metadata"]["annotations"] == {GATE: "held"}
+    assert result["metadata"]["labels"] == {LABEL: "hyperjob"}
+
+
+@pytest.mark.parametrize("metadata", [{}, {"labels": None, "annotations": None}])
+def test_metadata_maps_are_made_where_there_are_none(metadata):
+    result = stamped(binding(**metadata), "CREATE")
+    assert result["metadata"]["labels"] == {LABEL: "hyperjob"}
+
+
+def test_what_others_have_written_stays():
+    obj = binding(
+        suspension={"dispatchingOnClusters": {"clusterNames": ["m2"]}},
+        labels={"team": "vision"},
+        annotations={"propagationpolicy.karmada.io/name": "j-t-0"},
+    )
+    result = stamped(obj, "CREATE")
+    assert result["spec"]["suspension"]["dispatchingOnClusters"] == {"clusterNames": ["m2"]}
+    assert result["metadata"]["labels"]["team"] == "vision"
+    assert result["metadata"]["annotations"]["propagationpolicy.karmada.io/name"] == "j-t-0"
+
+
+def test_the_suspension_is_never_replaced_as_a_whole():
+    for suspension in (None, {}, {"dispatchingOnClusters": {"clusterNames": ["m2"]}}):
+        for op in stamp(binding(suspension=suspension), operation="CREATE"):
+            assert op["path"] != "/spec/suspension" or op["value"] == {}
+
+
+def test_a_restored_binding_starts_held_whatever_its_annotation_says():
+    assert stamped(binding(gate="open"), "CREATE")["metadata"]["annotations"][GATE] == "held"
+
+
+def test_create_survives_volcano_global_before_and_after_us():
+    from_policy = binding(suspension={"dispatching": True})
+    first = volcano_global(stamped(from_policy, "CREATE"))
+    again = stamped(first, "CREATE")
+    other_order = stamped(volcano_global(from_policy), "CREATE")
+    for result in (first, again, other_order):
+        assert result["spec"]["suspension"] == {"dispatching": True, "scheduling": True}
+
+
+def test_a_release_while_held_keeps_dispatching_suspended():
+    admitted = released(stamped(binding(), "CREATE"))
+    assert admitted["spec"]["suspension"] == {"scheduling": False}
+    result = stamped(admitted, "UPDATE")
+    assert result["spec"]["suspension"] == {"scheduling": False, "dispatching": True}
+
+
+def test_a_detector_sync_that_wipes_the_suspension_is_undone_while_held():
+    obj = binding(gate="held")
+    assert stamped(obj, "UPDATE")["spec"]["suspension"] == {"dispatching": True}
+
+
+UNTOUCHED = {
+    "an open gate": (binding(gate="open", suspension={"scheduling": False}), "UPDATE"),
+    "no gate annotation": (binding(suspension={"scheduling": False}), "UPDATE"),
+    "an unknown gate": (binding(gate="ajar"), "UPDATE"),
+    "a held gate that is closed": (
+        binding(gate="held", suspension={"dispatching": True}),
+        "UPDATE",
+    ),
+    "a deletion": (binding(gate="held"), "DELETE"),
+    "a connect": (binding(), "CONNECT"),
+    "an object being deleted": (
+        binding(gate="held", deletionTimestamp="2026-01-01T00:00:00Z"),
+        "UPDATE",
+    ),
+    "an ungated HyperJob": (binding(affinity="hyperjob"), "CREATE"),
+    "another affinity name": (binding(affinity="hyperjob-gang-of-mine"), "CREATE"),
+    "another affinity name, held": (binding(affinity="mine", gate="held"), "UPDATE"),
+    "no placement": ({"metadata": {}, "spec": {}}, "CREATE"),
+    "no spec": ({"metadata": {}}, "CREATE"),
+    "a clusterAffinity without a name": (
+        {"metadata": {}, "spec": {"placement": {"clusterAffinity": {"clusterNames": ["m1"]}}}},
+        "CREATE",
+    ),
+    "null affinities": (
+        {"metadata": {}, "spec": {"placement": {"clusterAffinities": None}}},
+        "CREATE",
+    ),
+}
+
+
+@pytest.mark.parametrize(("obj", "operation"), UNTOUCHED.values(), ids=UNTOUCHED.keys())
+def test_no_patch_for(obj, operation):
+    assert stamp(obj, operation=operation) == []
+
+
+@pytest.mark.parametrize("event", RECORDED, ids=lambda e: e["object"]["metadata"]["name"])
+def test_recorded_bindings_are_held_again_after_every_wipe(event):
+    """Each state that a held binding was seen in, wiped as the dispatcher does, is held again."""
+    obj = event["object"]
+    gate = obj["metadata"]["annotations"].get(GATE)
+    wiped = released(obj) if "suspension" in obj["spec"] else obj
+    patch = stamp(wiped, operation="UPDATE")
+    if gate == "held":
+        assert patch == [{"op": "add", "path": "/spec/suspension/dispatching", "value": True}]
+    else:
+        assert patch == []
+
+
+def test_the_recordings_hold_bindings_of_every_kind():
+    gates = {event["object"]["metadata"]["annotations"].get(GATE) for event in RECORDED}
+    assert gates == {"held", "open", None}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+SUSPENSIONS = st.none() | st.dictionaries(
+    st.sampled_from(["dispatching", "scheduling", "dispatchingOnClusters", "other"]), JSON
+)
+BINDINGS = st.fixed_dictionaries(
+    {
+        "metadata": st.fixed_dictionaries(
+            {},
+            optional={
+                "labels": st.none() | st.dictionaries(st.text(max_size=5), st.text(max_size=5)),
+                "annotations": st.none()
+                | st.dictionaries(
+                    st.sampled_from([GATE, "a/b~c"]), st.sampled_from(["held", "open", "x"])
+                ),
+            },
+        ),
+        "spec": st.fixed_dictionaries(
+            {
+                "placement": st.fixed_dictionaries(
+                    {
+                        "clusterAffinities": st.lists(
+                            st.fixed_dictionaries(
+                                {
+                                    "affinityName": st.sampled_from(
+                                        ["hyperjob-gang", "hyperjob", "x"]
+                                    )
+                                }
+                            ),
+                            max_size=2,
+                        )
+                    }
+                )
+            },
+            optional={"suspension": SUSPENSIONS},
+        ),
+    }
+)
+
+
+@given(BINDINGS, st.sampled_from(["CREATE", "UPDATE"]))
+def test_stamping_is_idempotent_and_touches_only_its_own_fields(obj, operation):
+    once = stamped(obj, operation)
+    assert stamp(once, operation=operation) == []
+    own = ("dispatching",) if operation == "UPDATE" else ("dispatching", "scheduling")
+
+    def others(binding):
+        suspension = binding["spec"].get("suspension") or {}
+        metadata = binding["metadata"]
+        return (
+            {k: v for k, v in suspension.items() if k not in own},
+            {k: v for k, v in (metadata.get("labels") or {}).items() if k != LABEL},
+            {k: v for k, v in (metadata.get("annotations") or {}).items() if k != GATE},
+            binding["spec"]["placement"],
+        )
+
+    assert others(once) == others(obj)
+
+
+@given(JSON, st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT"]))
+def test_stamping_takes_any_json(value, operation):
+    for obj in (
+        {"spec": value},
+        {"metadata": value, "spec": {"placement": {"clusterAffinities": value}}},
+        {"spec": {"placement": {"clusterAffinities": [value, {"affinityName": value}]}}},
+    ):
+        assert stamp(obj, operation=operation) == []
