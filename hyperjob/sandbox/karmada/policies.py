@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.karmada import names
-from hyperjob.sandbox.karmada.selectors import matches_labels
+from hyperjob.sandbox.member.selectors import matches_labels
 
 _PP_LABELS = (names.POLICY_ID,)
 _PP_ANNOTATIONS = (names.POLICY_NAMESPACE, names.POLICY_NAME)

@@ -13,8 +13,8 @@ import orjson
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.karmada.bindings import target_clusters
-from hyperjob.sandbox.karmada.selectors import matches_affinity, untolerated_taint
 from hyperjob.sandbox.member import resources
+from hyperjob.sandbox.member.selectors import matches_affinity, untolerated_taint
 
 SUCCESS_MESSAGE: Final = "Binding has been scheduled successfully."
 _TAINT_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.karmada.selectors import matches_expressions, untolerated_taint
 from hyperjob.sandbox.member import resources
+from hyperjob.sandbox.member.selectors import matches_expressions, untolerated_taint
 
 _BLOCKING: Final = frozenset({"NoSchedule", "NoExecute"})
 _UNSCHEDULABLE_TAINT: Final[Object] = {
