@@ -1,0 +1,256 @@
+"""Serving from files: pairs are swapped whole, and a bad one changes nothing."""
+
+import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from certs.rotation import Bundle, Policy, advance
+from certs.source import FileSource
+from certs.store import DirectoryStore, Stored
+from certs.x509 import InvalidPair, facts, issue_ca, issue_serving
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+DAY = timedelta(days=1)
+
+
+class Counter:
+    def __init__(self):
+        self.reads = []
+
+    def certificate_read(self, *, ok):
+        self.reads.append(ok)
+
+
+class Files:
+    """A certificate and a key in plain files, with an authority to make more."""
+
+    def __init__(self, directory):
+        self.certificate, self.key = directory / "tls.crt", directory / "tls.key"
+        self.ca = issue_ca(common_name="ca", lifetime=100 * DAY, now=NOW)
+        self.now = NOW
+        self.observer = Counter()
+        self.write(self.pair())
+
+    def pair(self, lifetime=DAY):
+        return issue_serving(
+            self.ca, names=["localhost", "127.0.0.1"], lifetime=lifetime, now=self.now
+        )
+
+    def write(self, pair):
+        self.certificate.write_bytes(pair.certificate)
+        self.key.write_bytes(pair.key)
+
+    def source(self):
+        return FileSource(
+            self.certificate,
+            self.key,
+            poll_seconds=0.01,
+            observer=self.observer,
+            clock=lambda: self.now,
+        )
+
+
+@pytest.fixture
+def files(tmp_path):
+    return Files(tmp_path)
+
+
+async def served_by(source, ca, *, server_hostname="localhost"):
+    """Shake hands with a listener of this source and return the serial it shows."""
+
+    async def hang_up(_reader, writer):
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0, ssl=source.server_context())
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        context = ssl.create_default_context(cadata=ca.certificate.decode())
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=context, server_hostname=server_hostname
+        )
+        tls = writer.get_extra_info("ssl_object")
+        certificate = ssl.DER_cert_to_PEM_cert(tls.getpeercert(binary_form=True))
+        writer.close()
+        await writer.wait_closed()
+    return facts(certificate.encode()).serial, tls
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+async def test_the_pair_is_served_with_and_without_a_server_name(files, name):
+    source = files.source()
+    source.load()
+    serial, tls = await served_by(source, files.ca, server_hostname=name)
+    assert serial == source.facts.serial
+    assert tls.version() == "TLSv1.3"
+
+
+async def test_tls_below_1_2_is_refused(files):
+    source = files.source()
+    source.load()
+    assert source.server_context().minimum_version == ssl.TLSVersion.TLSv1_2
+
+
+async def test_a_new_pair_is_served_to_new_connections(files):
+    source = files.source()
+    source.load()
+    old = source.facts.serial
+    files.write(files.pair())
+    assert source.refresh()
+    serial, _ = await served_by(source, files.ca)
+    assert serial == source.facts.serial != old
+
+
+def test_nothing_happens_while_the_files_stay(files):
+    source = files.source()
+    source.load()
+    assert not source.refresh()
+    assert source.problem is None
+    assert files.observer.reads == [True]
+
+
+def spoil_mismatch(files):
+    files.certificate.write_bytes(files.pair().certificate)
+
+
+def spoil_half_written(files):
+    files.certificate.write_bytes(files.pair().certificate[:100])
+
+
+def spoil_empty(files):
+    files.key.write_bytes(b"")
+
+
+def spoil_gone(files):
+    files.key.unlink()
+
+
+def spoil_expired(files):
+    files.write(files.pair(lifetime=timedelta(seconds=-1)))
+
+
+def spoil_huge(files):
+    files.certificate.write_bytes(b"x" * (2 << 20))
+
+
+def spoil_directory(files):
+    files.key.unlink()
+    files.key.mkdir()
+
+
+BAD = {
+    "of two different pairs": (spoil_mismatch, "does not belong"),
+    "half written": (spoil_half_written, "no PEM certificate"),
+    "empty": (spoil_empty, "is empty"),
+    "gone": (spoil_gone, "No such file"),
+    "expired": (spoil_expired, "expired at"),
+    "no certificate at all": (spoil_huge, "larger than"),
+    "a directory": (spoil_directory, "Is a directory"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "text"), BAD.values(), ids=BAD.keys())
+async def test_the_old_pair_is_served_on_when_the_new_one_is(spoil, text, files, caplog):
+    source = files.source()
+    source.load()
+    serial = source.facts.serial
+    spoil(files)
+    assert not source.refresh()
+    assert not source.refresh()
+    assert text in source.problem
+    assert (await served_by(source, files.ca))[0] == serial
+    assert files.observer.reads == [True, False, False]
+    complaints = [record for record in caplog.records if "cannot be served" in record.message]
+    assert len(complaints) == 1, "said once, not at every look"
+
+
+@pytest.mark.parametrize(("spoil", "text"), BAD.values(), ids=BAD.keys())
+def test_a_first_pair_cannot_be_loaded_when_it_is(spoil, text, files):
+    spoil(files)
+    with pytest.raises(InvalidPair, match=text):
+        files.source().load()
+
+
+def test_a_mended_pair_clears_the_problem(files):
+    source = files.source()
+    source.load()
+    spoil_half_written(files)
+    source.refresh()
+    files.write(files.pair())
+    assert source.refresh()
+    assert source.problem is None
+
+
+def test_the_old_pair_put_back_clears_the_problem_too(files):
+    old = files.certificate.read_bytes()
+    source = files.source()
+    source.load()
+    spoil_half_written(files)
+    source.refresh()
+    files.certificate.write_bytes(old)
+    assert not source.refresh()
+    assert source.problem is None
+
+
+def test_a_pair_from_the_future_is_taken_once_its_time_has_come(files):
+    source = files.source()
+    source.load()
+    files.now += timedelta(hours=1)
+    future = files.pair()
+    files.now -= timedelta(hours=1)
+    files.write(future)
+    assert not source.refresh()
+    files.now += timedelta(hours=1)
+    assert source.refresh()
+
+
+def test_expiry_is_told(files):
+    source = files.source()
+    source.load()
+    assert not source.expired
+    files.now += 2 * DAY
+    assert source.expired
+
+
+async def test_run_follows_the_files_until_it_is_cancelled(files):
+    source = files.source()
+    source.load()
+    old = source.facts.serial
+    following = asyncio.create_task(source.run())
+    files.write(files.pair())
+    async with asyncio.timeout(20):
+        while source.facts.serial == old:  # noqa: ASYNC110 - swapped by a thread, without an event
+            await asyncio.sleep(0.01)
+    following.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await following
+
+
+async def test_both_files_come_from_one_version_of_a_secret_volume(tmp_path):
+    """Links of a mounted Secret are resolved once, whatever is swapped between the two reads."""
+    store = DirectoryStore(tmp_path / "secret")
+    policy = Policy(names=("localhost",))
+    bundle, _ = advance(Bundle(), policy=policy, now=NOW)
+    await store.save(bundle, over=Stored(Bundle()))
+    source = FileSource(tmp_path / "secret/tls.crt", tmp_path / "secret/tls.key")
+    source.load()
+    stop = asyncio.Event()
+
+    async def rotate():
+        current = bundle
+        for _ in range(40):
+            current, _ = advance(
+                Bundle(ca=current.ca, trusted=current.trusted), policy=policy, now=NOW
+            )
+            await store.save(current, over=Stored(Bundle()))
+        stop.set()
+
+    rotating = asyncio.create_task(rotate())
+    while not stop.is_set():
+        await asyncio.to_thread(source.refresh)
+        assert source.problem is None or "No such file" in source.problem
+        await asyncio.sleep(0)
+    await rotating
+    source.refresh()
+    assert source.problem is None
