@@ -20,7 +20,7 @@ import yaml
 
 from hyperjob.kube.errors import ConfigError
 
-_REFRESH_SECONDS = 60.0
+REFRESH_SECONDS = 60.0
 _FIX_FILE = "give a kubeconfig that exists with --kubeconfig or in KUBECONFIG"
 _FIX_CONTENT = "check it with `kubectl --kubeconfig {} version`"
 
@@ -71,15 +71,23 @@ class Connection:
         return urlsplit(self.server).netloc
 
 
-async def load(kubeconfig: str | Path | None = None, *, context: str | None = None) -> Connection:
+async def load(
+    kubeconfig: str | Path | None = None,
+    *,
+    context: str | None = None,
+    refresh_seconds: float = REFRESH_SECONDS,
+) -> Connection:
     """Find the API server: the given file, KUBECONFIG, the pod's account, then ~/.kube/config.
 
+    Tokens from files and plugins are read again after `refresh_seconds`, when a call needs them.
     Raises ConfigError that names the file and the next step.
     """
     given = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "")
     if not given and os.environ.get("KUBERNETES_SERVICE_HOST"):
         return _in_cluster()
-    return await _from_file(given or str(Path.home() / ".kube" / "config"), context=context)
+    return await _from_file(
+        given or str(Path.home() / ".kube" / "config"), context, refresh_seconds
+    )
 
 
 def _in_cluster() -> Connection:
@@ -99,7 +107,7 @@ def _in_cluster() -> Connection:
     return _connection(settings, source="in-cluster configuration")
 
 
-async def _from_file(files: str, *, context: str | None) -> Connection:
+async def _from_file(files: str, context: str | None, refresh_seconds: float) -> Connection:
     from kubernetes.aio import config
     from kubernetes.aio.client import Configuration
 
@@ -120,7 +128,7 @@ async def _from_file(files: str, *, context: str | None) -> Connection:
         raise _unusable(files, str(error)) from error
     except (TypeError, KeyError, AttributeError) as error:
         raise _unusable(files, "it lacks a cluster, a user or a context that it names") from error
-    _refresh(settings, loader, user, folder=readable[0].parent)
+    _refresh(settings, loader, user, folder=readable[0].parent, seconds=refresh_seconds)
     return _connection(settings, source=f"kubeconfig {files}")
 
 
@@ -139,7 +147,9 @@ def _user(loader: _Loader) -> dict[str, Any]:
     return {}
 
 
-def _refresh(settings: _Settings, loader: _Loader, user: dict[str, Any], *, folder: Path) -> None:
+def _refresh(
+    settings: _Settings, loader: _Loader, user: dict[str, Any], *, folder: Path, seconds: float
+) -> None:
     """Renew tokens that age: kubernetes.aio would keep the first one for ever."""
     token_file = user.get("tokenFile")
     if "exec" not in user and (not token_file or user.get("token")):
@@ -149,10 +159,10 @@ def _refresh(settings: _Settings, loader: _Loader, user: dict[str, Any], *, fold
 
     async def hook(target: _Settings) -> None:
         nonlocal renewed
-        if time.monotonic() - renewed < _REFRESH_SECONDS:
+        if time.monotonic() - renewed < seconds:
             return
         async with lock:
-            if time.monotonic() - renewed < _REFRESH_SECONDS:
+            if time.monotonic() - renewed < seconds:
                 return
             if "exec" in user:
                 await loader.load_from_exec_plugin()

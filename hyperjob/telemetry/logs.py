@@ -26,7 +26,8 @@ _context: ContextVar[Mapping[str, object]] = ContextVar("fields", default=Mappin
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _SECRET_KEY = re.compile(r"(?i)(token|password|secret|authorization|private_?key)")
 _SECRET_TEXT = re.compile(
-    r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"
+    r"(?i)\bbearer\s+[\w.~+/=-]{20,}"
+    r"|\bauthorization\W+(basic|bearer)\s+\S+"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)",
     re.DOTALL,
 )

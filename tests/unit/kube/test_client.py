@@ -1,0 +1,407 @@
+"""What each verb sends, what it makes of the answer, and when it tries again."""
+
+import asyncio
+from collections import Counter
+from contextlib import aclosing
+
+import pytest
+
+from hyperjob.kube import errors
+from hyperjob.kube.client import EventType, Kube, PatchType
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
+
+JOBS = "/apis/training.volcano.sh/v1alpha1/namespaces/default/hyperjobs"
+JOB = f"{JOBS}/llm"
+LLM = {
+    "apiVersion": "training.volcano.sh/v1alpha1",
+    "kind": "HyperJob",
+    "metadata": {"name": "llm", "namespace": "default", "resourceVersion": "7"},
+    "spec": {"unknown": {"kept": 1}},
+}
+
+SENT = {
+    "get": (
+        lambda k: k.get(HYPERJOBS, "llm", namespace="default"),
+        ("GET", JOB, {}, None, None),
+    ),
+    "get of something cluster-wide": (
+        lambda k: k.get(CLUSTERS, "member1"),
+        ("GET", "/apis/cluster.karmada.io/v1alpha1/clusters/member1", {}, None, None),
+    ),
+    "get in the core group": (
+        lambda k: k.get(PODS, "p", namespace="n"),
+        ("GET", "/api/v1/namespaces/n/pods/p", {}, None, None),
+    ),
+    "create goes to the object's own namespace": (
+        lambda k: k.create(HYPERJOBS, LLM),
+        ("POST", JOBS, {}, "application/json", LLM),
+    ),
+    "create as a dry run": (
+        lambda k: k.create(HYPERJOBS, LLM, dry_run=True),
+        ("POST", JOBS, {"dryRun": "All"}, "application/json", LLM),
+    ),
+    "replace of the status": (
+        lambda k: k.replace(HYPERJOBS, LLM, subresource="status"),
+        ("PUT", f"{JOB}/status", {}, "application/json", LLM),
+    ),
+    "apply says its manager and fills in the kind": (
+        lambda k: k.apply(
+            HYPERJOBS,
+            {"metadata": {"name": "llm", "namespace": "default"}, "spec": {}},
+            field_manager="hyperjob-controller",
+        ),
+        (
+            "PATCH",
+            JOB,
+            {"fieldManager": "hyperjob-controller", "force": "true"},
+            "application/apply-patch+yaml",
+            {
+                "apiVersion": "training.volcano.sh/v1alpha1",
+                "kind": "HyperJob",
+                "metadata": {"name": "llm", "namespace": "default"},
+                "spec": {},
+            },
+        ),
+    ),
+    "merge patch": (
+        lambda k: k.patch(
+            HYPERJOBS, "llm", {"spec": None}, kind=PatchType.MERGE, namespace="default"
+        ),
+        ("PATCH", JOB, {}, "application/merge-patch+json", {"spec": None}),
+    ),
+    "an empty merge patch still has a body": (
+        lambda k: k.patch(HYPERJOBS, "llm", {}, kind=PatchType.MERGE, namespace="default"),
+        ("PATCH", JOB, {}, "application/merge-patch+json", {}),
+    ),
+    "json patch": (
+        lambda k: k.patch(
+            HYPERJOBS,
+            "llm",
+            [{"op": "remove", "path": "/spec"}],
+            kind=PatchType.JSON,
+            namespace="default",
+            subresource="status",
+            field_manager="me",
+        ),
+        (
+            "PATCH",
+            f"{JOB}/status",
+            {"fieldManager": "me"},
+            "application/json-patch+json",
+            [{"op": "remove", "path": "/spec"}],
+        ),
+    ),
+    "delete of one very object": (
+        lambda k: k.delete(
+            HYPERJOBS, "llm", namespace="default", uid="u1", propagation="Foreground"
+        ),
+        (
+            "DELETE",
+            JOB,
+            {},
+            "application/json",
+            {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "preconditions": {"uid": "u1"},
+                "propagationPolicy": "Foreground",
+            },
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SENT)
+async def test_a_verb_sends_exactly(case, server, kube):
+    call, (method, path, query, content_type, body) = SENT[case]
+    server.on(path, server.reply(LLM))
+    assert await call(kube) == LLM
+    (seen,) = server.seen
+    assert (seen.method, seen.path, seen.query) == (method, path, query)
+    assert seen.headers.get("content-type") == content_type
+    assert (seen.json() if seen.body else None) == body
+    assert seen.headers["accept"] == "application/json"
+    assert seen.headers["user-agent"].startswith("hyperjob/")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda k: k.get(HYPERJOBS, "llm"),
+        lambda k: k.get(HYPERJOBS, "", namespace="default"),
+        lambda k: k.create(HYPERJOBS, {"metadata": {"name": "llm"}}),
+    ],
+    ids=["get without namespace", "get without name", "create without namespace"],
+)
+async def test_a_call_that_would_reach_the_wrong_path_is_refused(call, server, kube):
+    with pytest.raises(ValueError, match="needs a"):
+        await call(kube)
+    assert not server.seen
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (400, "BadRequest", errors.BadRequest),
+        (401, "Unauthorized", errors.Unauthorized),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (405, "MethodNotAllowed", errors.KubeError),
+        (409, "Conflict", errors.Conflict),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (410, "Expired", errors.Gone),
+        (415, "UnsupportedMediaType", errors.KubeError),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.TooManyRequests),
+        (500, "InternalError", errors.InternalError),
+        (503, "ServiceUnavailable", errors.Unavailable),
+        (504, "Timeout", errors.Unavailable),
+    ],
+)
+async def test_a_refusal_becomes_its_error(code, reason, kind, server, kube):
+    server.on(JOBS, server.failure(code, reason, "because"))
+    with pytest.raises(errors.KubeError) as raised:
+        await kube.create(HYPERJOBS, LLM)
+    assert type(raised.value) is kind
+    assert (raised.value.http_code, raised.value.reason) == (code, reason)
+    assert str(raised.value) == f"POST {JOBS}: because"
+
+
+async def test_a_refusal_that_is_no_status_keeps_its_text(server, kube):
+    server.on(JOB, server.reply("404 page not found", status=404))
+    with pytest.raises(errors.NotFound, match="404 page not found") as raised:
+        await kube.get(HYPERJOBS, "llm", namespace="default")
+    assert raised.value.reason == "NotFound"
+
+
+async def test_an_answer_that_is_no_object_is_an_error(server, kube):
+    server.on(JOB, server.reply([1]))
+    with pytest.raises(errors.Unavailable, match="no JSON object"):
+        await kube.get(HYPERJOBS, "llm", namespace="default")
+
+
+def page(*names, token="", version="5"):
+    return {
+        "kind": "NodeList",
+        "metadata": {"resourceVersion": version, "continue": token},
+        "items": [{"metadata": {"name": name}} for name in names],
+    }
+
+
+async def test_a_list_follows_its_pages_and_says_what_the_items_are(server, kube):
+    server.on(
+        "/api/v1/nodes",
+        server.reply(page("a", "b", token="t1")),
+        server.reply(page("c", token="t2")),
+        server.reply(page("d")),
+    )
+    listed = await kube.list(NODES, limit=2, label_selector="x in (y)", field_selector="a=b")
+    assert [item["metadata"]["name"] for item in listed.items] == ["a", "b", "c", "d"]
+    assert {(item["apiVersion"], item["kind"]) for item in listed.items} == {("v1", "Node")}
+    assert listed.resource_version == "5"
+    both = {"labelSelector": "x in (y)", "fieldSelector": "a=b", "limit": "2"}
+    assert [seen.query for seen in server.seen] == [
+        both,
+        {**both, "continue": "t1"},
+        {**both, "continue": "t2"},
+    ]
+
+
+async def test_a_list_whose_page_token_expired_starts_over_without_pages(server, kube):
+    server.on(
+        "/api/v1/nodes",
+        server.reply(page("a", token="t1")),
+        server.failure(410, "Expired"),
+        server.reply(page("a", "b", version="9")),
+    )
+    listed = await kube.list(NODES, limit=1)
+    assert [item["metadata"]["name"] for item in listed.items] == ["a", "b"]
+    assert listed.resource_version == "9"
+    assert server.seen[-1].query == {}
+
+
+async def test_a_null_list_of_items_is_empty(server, kube):
+    server.on("/api/v1/nodes", server.reply({"items": None, "metadata": {"resourceVersion": "1"}}))
+    assert (await kube.list(NODES)).items == []
+
+
+@pytest.mark.parametrize("code", [429, 503])
+async def test_a_write_is_repeated_when_the_server_says_when(code, server, kube):
+    server.on(JOBS, server.failure(code, "Busy", Retry_After="0"), server.reply(LLM, status=201))
+    assert await kube.create(HYPERJOBS, LLM) == LLM
+    assert [seen.json() for seen in server.seen] == [LLM, LLM]
+
+
+async def test_repeats_are_bounded(server, kube):
+    server.on(JOBS, server.failure(429, "TooManyRequests", Retry_After="0"))
+    with pytest.raises(errors.TooManyRequests):
+        await kube.create(HYPERJOBS, LLM)
+    assert len(server.seen) == 3
+
+
+async def test_a_wait_beyond_the_time_limit_is_left_to_the_caller(server, kube):
+    server.on(JOBS, server.failure(429, "TooManyRequests", Retry_After="3600"))
+    with pytest.raises(errors.TooManyRequests) as raised:
+        await kube.create(HYPERJOBS, LLM)
+    assert raised.value.retry_after == 3600
+    assert len(server.seen) == 1
+
+
+async def test_unavailable_without_a_time_is_not_repeated(server, kube):
+    server.on(JOBS, server.failure(503, "ServiceUnavailable"))
+    with pytest.raises(errors.Unavailable) as raised:
+        await kube.create(HYPERJOBS, LLM)
+    assert raised.value.answered
+    assert len(server.seen) == 1
+
+
+async def test_a_read_survives_broken_connections(server, kube):
+    server.on(JOB, server.reset(), server.reset(), server.reply(LLM))
+    assert await kube.get(HYPERJOBS, "llm", namespace="default") == LLM
+
+
+async def test_a_write_on_a_broken_connection_is_not_repeated(server, kube):
+    server.on(JOBS, server.reset(), server.reply(LLM))
+    with pytest.raises(errors.Unavailable) as raised:
+        await kube.create(HYPERJOBS, LLM)
+    assert not raised.value.answered
+    assert len(server.seen) == 1
+
+
+async def test_nobody_listening_is_unavailable_and_names_the_server(server, kube):
+    server.url = "https://127.0.0.1:1"
+    nobody = server.write_kubeconfig({}, name="nobody")
+    async with Kube.connect(kubeconfig=nobody) as lonely:
+        with pytest.raises(errors.Unavailable, match="https://127.0.0.1:1"):
+            await lonely.create(HYPERJOBS, LLM)
+
+
+async def test_a_server_that_does_not_answer_meets_the_time_limit(server):
+    server.on(JOBS, server.stream(then="hang"))
+    async with Kube.connect(kubeconfig=server.kubeconfig, time_limit=0.2) as hurried:
+        with pytest.raises(errors.Unavailable, match=r"no answer within 0\.2s") as raised:
+            await hurried.create(HYPERJOBS, LLM)
+    assert not raised.value.answered
+
+
+async def test_a_cancelled_call_ends_and_leaves_the_client_usable(server, kube):
+    server.on(JOB, server.stream(then="hang"), server.reply(LLM))
+    task = asyncio.create_task(kube.get(HYPERJOBS, "llm", namespace="default"))
+    while not server.seen:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await kube.get(HYPERJOBS, "llm", namespace="default") == LLM
+
+
+async def test_calls_share_a_connection(server, kube):
+    server.on(JOB, server.reply(LLM))
+    for _ in range(5):
+        await kube.get(HYPERJOBS, "llm", namespace="default")
+    assert len(server.peers) == 1
+
+
+async def test_every_call_is_counted(server):
+    counted = Counter()
+
+    class Metrics:
+        def request_done(self, *, code, method, host):
+            counted[code, method, host] += 1
+
+    broken = [server.reset()] * 2  # aiohttp repeats a read on a reused connection by itself
+    server.on(JOB, server.reply(LLM), *broken, server.failure(404, "NotFound"))
+    async with Kube.connect(kubeconfig=server.kubeconfig, metrics=Metrics()) as kube:
+        host = kube.host
+        await kube.get(HYPERJOBS, "llm", namespace="default")
+        with pytest.raises(errors.NotFound):
+            await kube.get(HYPERJOBS, "llm", namespace="default")
+    assert counted["200", "GET", host] == 1
+    assert counted["404", "GET", host] == 1
+    assert counted["<error>", "GET", host] >= 1
+
+
+def event(kind, name, version):
+    return {"type": kind, "object": {"metadata": {"name": name, "resourceVersion": version}}}
+
+
+async def collect(kube, **options):
+    async with aclosing(kube.watch(NODES, resource_version="5", **options)) as events:
+        return [(one.type, one.object["metadata"]["resourceVersion"]) async for one in events]
+
+
+async def test_a_watch_gives_events_and_bookmarks_until_the_server_ends_it(server, kube):
+    bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}}
+    server.on(
+        "/api/v1/nodes",
+        server.stream(event("ADDED", "a", "6"), event("DELETED", "a", "7"), bookmark),
+    )
+    assert await collect(kube, label_selector="a", timeout_seconds=60) == [
+        (EventType.ADDED, "6"),
+        (EventType.DELETED, "7"),
+        (EventType.BOOKMARK, "9"),
+    ]
+    assert server.seen[0].query == {
+        "watch": "1",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "5",
+        "timeoutSeconds": "60",
+        "labelSelector": "a",
+    }
+
+
+async def test_a_watch_takes_an_object_of_many_megabytes(server, kube):
+    large = event("ADDED", "a", "6")
+    large["object"]["data"] = "x" * 5_000_000
+    server.on("/api/v1/nodes", server.stream(large, event("MODIFIED", "a", "7")))
+    assert [version for _, version in await collect(kube)] == ["6", "7"]
+
+
+GONE = {
+    "type": "ERROR",
+    "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"},
+}
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        (lambda s: s.stream(GONE), errors.Gone),
+        (lambda s: s.failure(410, "Expired"), errors.Gone),
+        (lambda s: s.failure(404, "NotFound"), errors.NotFound),
+        (lambda s: s.stream(b"{not json"), errors.Unavailable),
+        (lambda s: s.stream({"type": "ADDED", "object": {"metadata": {}}}), errors.Unavailable),
+        (lambda s: s.stream({"type": "NEW", "object": {}}), errors.Unavailable),
+        (lambda s: s.stream({"type": "ERROR", "object": None}), errors.Unavailable),
+        (lambda s: s.stream(event("ADDED", "a", "6"), then="reset"), errors.Unavailable),
+        (lambda s: s.reset(), errors.Unavailable),
+    ],
+    ids=[
+        "an expired version as an event",
+        "an expired version as an answer",
+        "no such resource",
+        "garbage",
+        "an object without a name",
+        "an unknown type",
+        "an error without a status",
+        "a connection that breaks off",
+        "a connection that breaks at once",
+    ],
+)
+async def test_a_watch_that_fails_says_how(script, kind, server, kube):
+    server.on("/api/v1/nodes", script(server))
+    with pytest.raises(kind):
+        await collect(kube)
+
+
+async def test_a_watch_that_falls_silent_is_given_up(server, kube):
+    server.on("/api/v1/nodes", server.stream(event("ADDED", "a", "6"), then="hang"))
+    with pytest.raises(errors.Unavailable, match=r"nothing came for 0\.2s"):
+        await collect(kube, idle_limit=0.2)
+
+
+async def test_raw_reaches_any_path_and_gives_the_bytes(server, kube):
+    server.on("/version", server.reply({"gitVersion": "v1.36.2"}))
+    response = await kube.raw("GET", "/version", params={"timeout": "32s"})
+    assert response.json() == {"gitVersion": "v1.36.2"}
+    assert server.seen[0].query == {"timeout": "32s"}

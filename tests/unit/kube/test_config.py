@@ -1,0 +1,221 @@
+"""Where the API server is found, with which credentials, and what a wrong kubeconfig tells."""
+
+import json
+import stat
+import sys
+
+import pytest
+import yaml
+
+from hyperjob.kube import config
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import ConfigError
+from hyperjob.kube.transport import HttpTransport
+
+VERSION = "/version"
+
+
+@pytest.fixture(autouse=True)
+def outside_of_any_cluster(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+async def call(server, connection):
+    server.on(VERSION, server.reply({}))
+    async with HttpTransport(connection, user_agent="test") as transport:
+        await transport.request("GET", VERSION)
+    return server.seen[-1]
+
+
+async def test_a_client_certificate_is_presented(server):
+    seen = await call(server, await config.load(server.kubeconfig))
+    assert seen.user == "admin"
+    assert "authorization" not in seen.headers
+
+
+async def test_certificates_may_be_inline(server):
+    import base64
+
+    def inline(name):
+        return base64.b64encode((server.folder / name).read_bytes()).decode()
+
+    path = server.write_kubeconfig(
+        {
+            "client-certificate-data": inline("client.pem"),
+            "client-key-data": inline("client.key"),
+        },
+        name="inline",
+    )
+    assert (await call(server, await config.load(path))).user == "admin"
+
+
+async def test_a_token_is_sent(server):
+    path = server.write_kubeconfig({"token": "t0ken"}, name="token")
+    assert (await call(server, await config.load(path))).headers["authorization"] == "Bearer t0ken"
+
+
+async def test_a_token_file_beside_the_kubeconfig_is_read_again(server):
+    (server.folder / "token").write_text("one\n")
+    path = server.write_kubeconfig({"tokenFile": "token"}, name="with-file")
+    connection = await config.load(path, refresh_seconds=0)
+    assert (await call(server, connection)).headers["authorization"] == "Bearer one"
+    (server.folder / "token").write_text("two\n")
+    assert (await call(server, connection)).headers["authorization"] == "Bearer two"
+    (server.folder / "token").unlink()
+    assert (await call(server, connection)).headers["authorization"] == "Bearer two"
+
+
+async def test_a_token_file_is_not_read_at_every_call(server):
+    (server.folder / "token").write_text("one")
+    path = server.write_kubeconfig({"tokenFile": "token"}, name="with-file")
+    connection = await config.load(path)
+    (server.folder / "token").write_text("two")
+    assert (await call(server, connection)).headers["authorization"] == "Bearer one"
+
+
+async def test_an_exec_plugin_gives_new_tokens_as_they_expire(server):
+    plugin = server.folder / "plugin"
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "t%d", "expirationTimestamp": "2001-01-01T00:00:00Z"},
+    }
+    plugin.write_text(
+        f"#!{sys.executable}\n"
+        "from pathlib import Path\n"
+        f"calls = Path({str(server.folder / 'calls')!r})\n"
+        "count = len(calls.read_text()) if calls.exists() else 0\n"
+        "calls.write_text('x' * (count + 1))\n"
+        f"print({json.dumps(credential)!r} % count)\n"
+    )
+    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
+    path = server.write_kubeconfig(
+        {
+            "exec": {
+                "apiVersion": "client.authentication.k8s.io/v1",
+                "command": str(plugin),
+                "interactiveMode": "Never",
+            }
+        },
+        name="exec",
+    )
+    connection = await config.load(path, refresh_seconds=0)
+    tokens = [(await call(server, connection)).headers["authorization"] for _ in range(2)]
+    assert tokens == ["Bearer t1", "Bearer t2"]
+
+
+async def test_the_environment_names_the_kubeconfig(server, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", f"/nowhere:{server.kubeconfig}")
+    assert (await config.load()).server == server.url
+
+
+async def test_the_given_file_goes_before_the_environment(server, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
+    assert (await config.load(server.kubeconfig)).server == server.url
+
+
+async def test_another_context_may_be_chosen(server):
+    content = yaml.safe_load(server.kubeconfig.read_text())
+    content["clusters"].append({"name": "b", "cluster": {"server": "http://127.0.0.1:7"}})
+    content["contexts"].append({"name": "b", "context": {"cluster": "b", "user": "test"}})
+    server.kubeconfig.write_text(yaml.safe_dump(content))
+    connection = await config.load(server.kubeconfig, context="b")
+    assert (connection.server, connection.tls) == ("http://127.0.0.1:7", None)
+
+
+async def test_a_pod_uses_its_service_account(server, monkeypatch):
+    from kubernetes.aio.config import incluster_config
+
+    (server.folder / "token").write_text("account")
+    host, port = server.url.removeprefix("https://").split(":")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+    files = {"TOKEN": server.folder / "token", "CERT": server.folder / "ca.pem"}
+    for name, path in files.items():
+        monkeypatch.setattr(incluster_config, f"SERVICE_{name}_FILENAME", str(path))
+    seen = await call(server, await config.load())
+    assert seen.headers["authorization"].lower() == "bearer account"
+
+
+async def test_a_pod_without_its_token_is_told_what_to_do(monkeypatch):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    with pytest.raises(ConfigError, match=r"in-cluster .*automountServiceAccountToken"):
+        await config.load()
+
+
+def changed(**parts):
+    def change(content):
+        content.update(parts)
+        return content
+
+    return change
+
+
+def without_cluster_entry(content):
+    content["clusters"] = []
+    return content
+
+
+def with_server(address):
+    def change(content):
+        content["clusters"][0]["cluster"]["server"] = address
+        return content
+
+    return change
+
+
+def with_bad_authority(content):
+    content["clusters"][0]["cluster"] = {
+        "server": "https://127.0.0.1:1",
+        "certificate-authority-data": "bm90IGEgY2VydGlmaWNhdGU=",
+    }
+    return content
+
+
+def with_missing_key(content):
+    content["users"][0]["user"] = {"client-certificate": "client.pem", "client-key": "none.key"}
+    return content
+
+
+WRONG = {
+    "no content": (lambda content: None, "lacks a cluster"),
+    "a list": (lambda content: [], "lacks a cluster"),
+    "no current context": (changed(**{"current-context": ""}), "current-context|contexts"),
+    "an unknown context": (changed(**{"current-context": "other"}), "other"),
+    "an unknown cluster": (without_cluster_entry, "test"),
+    "an unknown user": (changed(users=[]), "lacks a cluster, a user"),
+    "an address that is none": (with_server("ftp://x"), "no http"),
+    "an authority that is none": (with_bad_authority, "certificate authority"),
+    "a key that is not there": (with_missing_key, "none.key"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+async def test_a_wrong_kubeconfig_is_named_with_the_reason(case, server):
+    change, reason = WRONG[case]
+    path = server.kubeconfig
+    path.write_text(yaml.safe_dump(change(yaml.safe_load(path.read_text()))))
+    with pytest.raises(ConfigError, match=reason) as raised:
+        await config.load(path)
+    assert str(path) in str(raised.value)
+
+
+async def test_a_kubeconfig_that_is_no_yaml_is_named(server):
+    server.kubeconfig.write_text("a: [")
+    with pytest.raises(ConfigError, match=str(server.kubeconfig)):
+        await config.load(server.kubeconfig)
+
+
+async def test_a_missing_kubeconfig_says_how_to_give_one(tmp_path):
+    with pytest.raises(ConfigError, match=r"none: no such file; .*--kubeconfig") as raised:
+        async with Kube.connect(kubeconfig=tmp_path / "none"):
+            pass
+    assert str(tmp_path / "none") in str(raised.value)
+
+
+async def test_without_any_the_default_place_is_named():
+    with pytest.raises(ConfigError, match=r"home/\.kube/config: no such file"):
+        await config.load()
