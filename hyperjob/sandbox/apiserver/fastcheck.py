@@ -14,7 +14,7 @@ from hyperjob.sandbox.apiserver.goregexp import compile_go
 from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.stringformats import checked_format, string_format
 
-Check: TypeAlias = "Callable[[Json], bool]"
+Check: TypeAlias = Callable[[Json], bool]
 
 _ROOT: Final = Path()
 _COMBINATIONS: Final = ("allOf", "anyOf", "oneOf", "not")
@@ -80,9 +80,28 @@ def _plain(schema: Object) -> Check | None:
 
 
 _VALUE_WORDS: Final = frozenset(
-    "format enum maximum exclusiveMaximum minimum exclusiveMinimum multipleOf maxLength minLength "
-    "pattern maxItems minItems uniqueItems maxProperties minProperties required properties "
-    "additionalProperties items nullable".split()
+    [
+        "format",
+        "enum",
+        "maximum",
+        "exclusiveMaximum",
+        "minimum",
+        "exclusiveMinimum",
+        "multipleOf",
+        "maxLength",
+        "minLength",
+        "pattern",
+        "maxItems",
+        "minItems",
+        "uniqueItems",
+        "maxProperties",
+        "minProperties",
+        "required",
+        "properties",
+        "additionalProperties",
+        "items",
+        "nullable",
+    ]
 )
 
 
@@ -108,22 +127,24 @@ def _boolean(schema: Object) -> Check:
 def _string(schema: Object) -> Check:
     allowed = schema.get("enum")
     pattern = schema.get("pattern")
-    form = string_format(checked_format(schema.get("format") or "", ("string",)) or "-none")
-    if form is not None:
-        return _slow({k: v for k, v in schema.items() if k not in _COMBINATIONS})
+    form = string_format(checked_format(schema.get("format") or "", ("string",)))
+    # A list passes where a string with a format is wanted: the thorough half knows when.
+    thorough = _slow({k: v for k, v in schema.items() if k not in _COMBINATIONS})
     search = _searcher(pattern) if pattern else None
     low = schema.get("minLength") or 0
     high = schema.get("maxLength")
     members = frozenset(item for item in allowed if isinstance(item, str)) if allowed else None
-    if members is None and search is None and not low and high is None:
+    if members is None and search is None and form is None and not low and high is None:
         return lambda value: type(value) is str
 
     def check(value: Json) -> bool:
+        if type(value) is not str:
+            return form is not None and thorough(value)
         return (
-            type(value) is str
-            and len(value) >= low
+            len(value) >= low
             and (high is None or len(value) <= high)
             and (members is None or value in members)
+            and (form is None or form(value))
             and (search is None or search(value) is not None)
         )
 
@@ -142,8 +163,7 @@ def _number(schema: Object, types: tuple[str, ...]) -> Check:
     thorough = _slow(words)
     low, high = schema.get("minimum"), schema.get("maximum")
     exact = all(bound is None or isinstance(bound, int) for bound in (low, high)) and not any(
-        schema.get(word)
-        for word in ("exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum")
+        schema.get(word) for word in ("exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum")
     )
     if types != ("integer",) or not exact:
         return thorough
@@ -180,9 +200,9 @@ def _object(schema: Object) -> Check:
     if schema.get("enum"):
         return _slow({k: v for k, v in schema.items() if k not in _COMBINATIONS})
     fields = {
-        name: check
+        name: below
         for name, child in (schema.get("properties") or {}).items()
-        if (check := compile_check(child)) is not None
+        if (below := compile_check(child)) is not None
     }
     known = frozenset(schema.get("properties") or ())
     additional = schema.get("additionalProperties")

@@ -13,7 +13,7 @@ import orjson
 
 from hyperjob.sandbox.apiserver.jsonvalue import Json, go_format, json_type
 
-Step: TypeAlias = "Callable[[list[Json]], list[Json]]"
+Step: TypeAlias = Callable[[list[Json]], list[Json]]
 
 _SLICE = re.compile(r"(-?\d*)(:-?\d*)?(:-?\d*)?")
 _COMPARISON = re.compile(r"([^!<>=]+)([!<>=]+)(.+)", re.DOTALL)

@@ -1,7 +1,7 @@
 """Why a value does not fit its schema, in the API server's words and order.
 
-The slow and thorough half of value validation: `fastcheck` has said that something is wrong, this says
-what. Total: any JSON value gets an answer. Rules, list types and embedded resources are judged elsewhere.
+The slow and thorough half of value validation: `fastcheck` has said that something is wrong, this
+says what. Total: any JSON value gets an answer. Rules and list types are judged elsewhere.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def explain(
 
 
 class Result:
-    """Errors found so far, none twice, and how many checks were made: it picks the best of anyOf."""
+    """Errors found so far, none twice; the count of checks made picks the best of anyOf."""
 
     __slots__ = ("count", "errors", "prefix")
 
@@ -44,22 +44,27 @@ class Result:
         self.count = 0
 
     def merge(self, other: "Result") -> None:
+        """Take over what another result found."""
         for text, error in other.errors.items():
             self.errors.setdefault(text, error)
         self.count += other.count
 
     def path(self, name: str) -> Path:
+        """Return where a value lies in its object."""
         name = name.removeprefix(".")
         return self.prefix.child(name) if name else self.prefix
 
     def invalid(self, name: str, text: str, value: Json = "") -> None:
+        """Add a value that is out of bounds."""
         shown = "" if value is None else value
         self.errors.setdefault(text, field.invalid(self.path(name), shown, text))
 
     def plain(self, text: str) -> None:
+        """Add an error that names no field of its own."""
         self.errors.setdefault(text, field.invalid(self.prefix, "", text))
 
     def mistyped(self, name: str, wanted: str, found: str) -> None:
+        """Add a value of another type or format."""
         text = f"{name} in body must be of type {wanted}: {field.go_quote(found)}"
         self.errors.setdefault(text, field.type_invalid(self.path(name), found, text))
 
@@ -106,11 +111,11 @@ def _check_type(
     kind: str,
     types: tuple[str, ...],
     form: str,
-    nullable: bool,  # noqa: FBT001
+    nullable: bool,
     name: str,
     result: Result,
 ) -> int:
-    """Check the JSON type; return 1 where it fits, which counts when the best of anyOf is chosen."""
+    """Check the JSON type; return 1 where it fits: the best of anyOf has most of these."""
     joined = ",".join(types)
     if value is None:
         if types and not nullable:
@@ -178,7 +183,7 @@ def _show(number: float) -> str:
     return go_float(number) if isinstance(number, float) else str(number)
 
 
-def _multiple(value: float, factor: float, exclusive: bool) -> str:  # noqa: FBT001
+def _multiple(value: float, factor: float, exclusive: bool) -> str:
     del exclusive
     if factor <= 0:
         return "a multiple of a positive factor"
@@ -187,13 +192,13 @@ def _multiple(value: float, factor: float, exclusive: bool) -> str:  # noqa: FBT
     return "" if fits else f"a multiple of {_show(factor)}"
 
 
-def _at_least(value: float, limit: float, exclusive: bool) -> str:  # noqa: FBT001
+def _at_least(value: float, limit: float, exclusive: bool) -> str:
     if value > limit or (value == limit and not exclusive):
         return ""
     return f"greater than {'' if exclusive else 'or equal to '}{_show(limit)}"
 
 
-def _at_most(value: float, limit: float, exclusive: bool) -> str:  # noqa: FBT001
+def _at_most(value: float, limit: float, exclusive: bool) -> str:
     if value < limit or (value == limit and not exclusive):
         return ""
     return f"less than {'' if exclusive else 'or equal to '}{_show(limit)}"
@@ -211,9 +216,7 @@ _BOUND_TITLES: Final = {
 }
 
 
-def _check_range(
-    value: float, kind: str, form: str, title: str, name: str, result: Result
-) -> None:
+def _check_range(value: float, kind: str, form: str, title: str, name: str, result: Result) -> None:
     """Check that a number has a place in its type and format at all."""
     if kind == "integer":
         low, high = _RANGES.get(form, _INT64)
