@@ -51,7 +51,9 @@ def write_kubeconfig(path: Path, *, server: str, ca: Path, certificate: Path, ke
                         "user": {"client-certificate": str(certificate), "client-key": str(key)},
                     }
                 ],
-                "contexts": [{"name": "envtest", "context": {"cluster": "envtest", "user": "admin"}}],
+                "contexts": [
+                    {"name": "envtest", "context": {"cluster": "envtest", "user": "admin"}}
+                ],
                 "current-context": "envtest",
             }
         )

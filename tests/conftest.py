@@ -1,0 +1,25 @@
+"""Fixtures of all tests."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from tests.support.controlplane import ControlPlane
+from tests.support.controlplane import control_plane as start_control_plane
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Run one API server for the session: real with KUBEBUILDER_ASSETS, else embedded."""
+    with start_control_plane(tmp_path_factory.mktemp("control-plane")) as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """Make a namespace of this test alone."""
+    name = f"test-{uuid4().hex[:8]}"
+    control_plane.kubectl("create", "namespace", name)
+    yield name
+    control_plane.kubectl("delete", "namespace", name, "--wait=false")

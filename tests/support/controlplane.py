@@ -1,0 +1,82 @@
+"""A control plane for integration tests: embedded, or real where KUBEBUILDER_ASSETS says so."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.embedded import ROOT, crd_files
+from tests.support.envtest import kube_apiserver
+from tests.support.processes import running, wait_for
+
+KUBECTL = Path(sys.executable).parent / "kubectl"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """How to reach the API server, whichever it is."""
+
+    kubeconfig: Path
+    real: bool
+
+    def kubectl(
+        self, *arguments: str, stdin: str | None = None, check: bool = True, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl; with `check`, fail with its own error text."""
+        done = subprocess.run(
+            [KUBECTL, f"--kubeconfig={self.kubeconfig}", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        if check and done.returncode:
+            raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}")
+        return done
+
+    def writes(self) -> Counter[tuple[str, str, str]]:
+        """Count the requests so far that write, by (verb, resource, subresource)."""
+        text = self.kubectl("get", "--raw", "/metrics").stdout
+        counts: Counter[tuple[str, str, str]] = Counter()
+        for family in text_string_to_metric_families(text):
+            if family.name != "apiserver_request":
+                continue
+            for sample in family.samples:
+                labels = sample.labels
+                if sample.name == "apiserver_request_total" and labels["verb"] in {
+                    *("POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"),
+                }:
+                    key = (labels["verb"], labels["resource"], labels["subresource"])
+                    counts[key] += int(sample.value)
+        return counts
+
+
+@contextlib.contextmanager
+def control_plane(directory: Path) -> Iterator[ControlPlane]:
+    """Run an API server with the CRDs of HyperJob, Karmada and Volcano established."""
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    with contextlib.ExitStack() as stack:
+        if assets:
+            plane = ControlPlane(
+                stack.enter_context(kube_apiserver(Path(assets), directory)), real=True
+            )
+        else:
+            kubeconfig, log = directory / "kubeconfig", directory / "apiserver.log"
+            process = stack.enter_context(
+                running([sys.executable, "-m", "tests.support.embedded", directory], log=log)
+            )
+            wait_for(kubeconfig.exists, what="embedded API server", process=process, log=log)
+            plane = ControlPlane(kubeconfig, real=False)
+        files = [word for path in crd_files() for word in ("-f", str(path))]
+        plane.kubectl("apply", "--server-side", *files)
+        plane.kubectl("wait", "--for=condition=Established", *files, "--timeout=30s")
+        yield plane
+
+
+__all__ = ["KUBECTL", "ROOT", "ControlPlane", "control_plane"]

@@ -1,0 +1,34 @@
+"""Run one embedded API server with all CRDs as a process: `python -m tests.support.embedded DIR`."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import yaml
+
+from hyperjob.sandbox.apiserver import ApiServer
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def crd_files() -> list[Path]:
+    """List our CRD and those that a real Karmada brings."""
+    return sorted((ROOT / "crds").glob("*.yaml")) + sorted(
+        (ROOT / "hyperjob/sandbox/crds").glob("*.yaml")
+    )
+
+
+async def _serve(directory: Path) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, stop.set)
+    async with ApiServer() as server:
+        server.kubeconfig(directory / "kubeconfig.new")
+        (directory / "kubeconfig.new").rename(directory / "kubeconfig")
+        await stop.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(Path(sys.argv[1])))
