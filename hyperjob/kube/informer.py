@@ -110,6 +110,7 @@ class Informer:
         self._opened = math.inf
         self._changes = 0
         self._failures = 0
+        self._said: type[KubeError] | None = None
 
     def get(self, key: str) -> Object | None:
         """Give the object under `namespace/name` (or `name`)."""
@@ -151,8 +152,7 @@ class Informer:
             healthy = clock() - self._opened >= _HEALTHY_SECONDS
             brought = self._changes > before
             if healthy or brought:
-                self._backoff.reset()
-                self._failures = 0
+                self._recovered()
             if self._opened < math.inf:
                 self._metrics.informer_watch(
                     self.resource.group_resource, short=not healthy and not brought
@@ -206,6 +206,8 @@ class Informer:
         obj = event.object
         if event.type is not EventType.BOOKMARK:
             self._changes += 1
+            if self._said is not None:
+                self._recovered()
             if self._transform:
                 obj = self._transform(obj)
             if event.type is EventType.DELETED:
@@ -233,8 +235,14 @@ class Informer:
     def _flowing(self) -> None:
         """Note that the server has agreed to the watch."""
         self._opened = asyncio.get_running_loop().time()
-        if self.last_error is not None:
-            self.last_error = None
+        self.last_error = None
+
+    def _recovered(self) -> None:
+        """Note that all is well, once it has proved to be."""
+        self._backoff.reset()
+        self._failures = 0
+        if self._said is not None:
+            self._said = None
             log.info("Watching again", extra=self._about())
 
     def _failed(self, error: KubeError) -> None:
@@ -246,10 +254,10 @@ class Informer:
         if isinstance(error, Gone):
             log.info("Listing again", extra=self._about(error=error.message))
             return
-        known = type(self.last_error) is type(error)
         self.last_error = error
-        if known:
+        if self._said is type(error):
             return
+        self._said = type(error)
         if isinstance(error, NotFound):
             log.warning(
                 "Resource is not served, waiting for it: is its CRD installed?",

@@ -97,6 +97,7 @@ class Server:
     folder: Path = Path()
     kubeconfig: Path = Path()
     peers: set[Any] = field(default_factory=set)
+    arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     reply = staticmethod(reply)
     failure = staticmethod(failure)
@@ -106,8 +107,10 @@ class Server:
     def on(self, path: str, *handlers: Handler) -> None:
         self.scripts[path] += handlers
 
-    def calls(self, path: str) -> list[Seen]:
-        return [seen for seen in self.seen if seen.path == path]
+    async def until(self, count: int) -> None:
+        """Wait for the request of this number."""
+        async with asyncio.timeout(30), self.arrived:
+            await self.arrived.wait_for(lambda: len(self.seen) >= count)
 
     def write_kubeconfig(self, user: dict[str, Any], *, name: str = "kubeconfig") -> Path:
         cluster = {"server": self.url, "certificate-authority": "ca.pem"}
@@ -136,6 +139,8 @@ class Server:
                 _common_name(request.transport.get_extra_info("peercert")),
             )
         )
+        async with self.arrived:
+            self.arrived.notify_all()
         script = self.scripts[request.path]
         if not script:
             return await failure(404, "NotFound", "not found")(request)

@@ -272,7 +272,7 @@ async def test_nobody_listening_is_unavailable_and_names_the_server(server, kube
     server.url = "https://127.0.0.1:1"
     nobody = server.write_kubeconfig({}, name="nobody")
     async with Kube.connect(kubeconfig=nobody) as lonely:
-        with pytest.raises(errors.Unavailable, match="https://127.0.0.1:1"):
+        with pytest.raises(errors.Unavailable, match=r"https://127\.0\.0\.1:1"):
             await lonely.create(HYPERJOBS, LLM)
 
 
@@ -287,8 +287,7 @@ async def test_a_server_that_does_not_answer_meets_the_time_limit(server):
 async def test_a_cancelled_call_ends_and_leaves_the_client_usable(server, kube):
     server.on(JOB, server.stream(then="hang"), server.reply(LLM))
     task = asyncio.create_task(kube.get(HYPERJOBS, "llm", namespace="default"))
-    while not server.seen:
-        await asyncio.sleep(0.01)
+    await server.until(1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
