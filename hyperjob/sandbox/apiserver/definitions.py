@@ -123,7 +123,7 @@ def _resource(spec: Object, version: Object, storage_version: str) -> ResourceIn
         columns=_columns(version),
         generation=True,
         scale=scale,
-        schema=CustomSchema.build(spec, version),
+        schema=CustomSchema.build(version),
         selectable=tuple(
             found["jsonPath"].lstrip(".") for found in version.get("selectableFields") or ()
         ),

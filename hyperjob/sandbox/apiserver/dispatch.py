@@ -9,6 +9,7 @@ from hyperjob.sandbox.apiserver.call import Call, Reply, Stream
 from hyperjob.sandbox.apiserver.core import Core
 from hyperjob.sandbox.apiserver.discovery import Discovery
 from hyperjob.sandbox.apiserver.encode import dump
+from hyperjob.sandbox.apiserver.openapi import OpenApi
 from hyperjob.sandbox.apiserver.requestinfo import RequestInfo
 
 VERSION = {
@@ -46,6 +47,7 @@ class Dispatcher:
         self._core = core
         self._closing = closing
         self._discovery = Discovery(core.registry)
+        self._openapi = OpenApi(core.registry)
 
     async def handle(
         self,
@@ -129,6 +131,10 @@ class Dispatcher:
         if path.rstrip("/") == "/version":
             return Reply(200, dump(VERSION))
         found = self._discovery.answer(path, headers.accept, address)
+        if found is None and root == "/openapi":
+            if path.rstrip("/") == "/openapi/v2" and "json" not in headers.accept:
+                raise errors.not_acceptable(("application/json",))
+            found = self._openapi.answer(path)
         if found is None:
             raise errors.PlainError(404, "404 page not found\n")
         etag = found.headers.get("ETag")

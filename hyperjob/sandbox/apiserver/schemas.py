@@ -1,29 +1,54 @@
-"""The schema of a custom resource, as the handlers use it."""
+"""The schema of one version of a custom resource, as the handlers use it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hyperjob.api.field import FieldError
 from hyperjob.api.meta import Object
+from hyperjob.sandbox.apiserver.scale import ScaleSpec
+from hyperjob.sandbox.apiserver.structural import StructuralSchema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CustomSchema:
-    """A version of a custom resource: its published document and the rules built from it."""
+    """A version's published document and the rules compiled from it."""
 
     document: Object
+    structural: StructuralSchema
+    scale: ScaleSpec | None
 
     @classmethod
-    def build(cls, spec: Object, version: Object) -> "CustomSchema":
-        """Read the schema of one version of a definition."""
-        del spec
-        return cls((version.get("schema") or {}).get("openAPIV3Schema") or {})
+    def build(cls, version: Object) -> "CustomSchema":
+        """Compile the schema of one version of a definition."""
+        document = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+        scale = (version.get("subresources") or {}).get("scale")
+        return cls(
+            document,
+            StructuralSchema.build(document),
+            ScaleSpec.from_object(scale) if scale else None,
+        )
 
     def prepare(self, obj: Object) -> list[str]:
-        """Prune and default an object in place; return its unknown fields."""
-        del obj
-        return []
+        """Prune and default an object in place; return what is wrong with its fields."""
+        unknown = self.structural.prune(obj)
+        self.structural.default(obj)
+        return [f'unknown field "{path}"' for path in unknown]
 
-    def validate(self, obj: Object, old: Object | None) -> list[FieldError]:
-        """Check an object, and its change from an old one."""
-        del obj, old
-        return []
+    def validate(
+        self,
+        obj: Object,
+        old: Object | None,
+        *,
+        before: Sequence[FieldError],
+        status_only: bool,
+        foreign: bool,
+    ) -> list[FieldError]:
+        """Return `before` and what is wrong with an object.
+
+        `foreign` says that it is of another kind than the schema's: only its rules are checked then.
+        """
+        if status_only and old is not None:
+            return self.structural.validate_status(obj, old, before=before, scale=self.scale)
+        return self.structural.validate(
+            obj, old, before=before, scale=self.scale, values=not foreign
+        )

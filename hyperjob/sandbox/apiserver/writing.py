@@ -6,6 +6,7 @@ validation → validating webhooks → store. A patch that loses a race is appli
 
 from collections.abc import Awaitable, Callable
 
+from hyperjob.api import field
 from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors, kindrules, patching
@@ -47,8 +48,7 @@ async def store_new(core: Core, call: Call, obj: Object) -> Stored:
     obj = await admit(core, call, "CREATE", obj, None)
     before_create(obj, resource)
     kindrules.created(core, obj, resource)
-    failed = validate_meta(obj["metadata"], resource)
-    failed = [*kind_errors(obj, resource), *validate(obj, None, resource), *failed]
+    failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
     refuse(obj, resource, failed)
     if obj["metadata"].get("resourceVersion"):
         raise errors.plain_internal("resourceVersion should not be set on objects to be created")
@@ -156,7 +156,7 @@ async def _store_change(
     failed = validate_meta_update(new["metadata"], old["metadata"], resource)
     if resource.custom:
         # Checked once by the generic registry and once by the kind's strategy.
-        failed = [*failed, *kind_errors(new, resource), *validate(new, old, resource), *failed]
+        failed = [*failed, *validate(new, old, resource, failed, subresource)]
     refuse(new, resource, failed)
     await admit(core, call, "UPDATE", new, old, validating=True)
     if core.find(resource, *live.key) is not live:
@@ -215,20 +215,23 @@ def report(call: Call, problems: list[str]) -> None:
             return
 
 
-def kind_errors(obj: Object, resource: ResourceInfo) -> list[FieldError]:
-    """Check that a custom resource is of the kind that its path serves."""
-    from hyperjob.api import field
-
-    if not resource.custom or obj.get("kind") == resource.kind:
-        return []
-    return [field.invalid(field.Path("kind"), obj.get("kind"), f"must be {resource.kind}")]
-
-
-def validate(obj: Object, old: Object | None, resource: ResourceInfo) -> list[FieldError]:
-    """Check an object against its schema or its kind's own rules."""
-    if resource.schema is not None:
-        return resource.schema.validate(obj, old)
-    return []
+def validate(
+    obj: Object,
+    old: Object | None,
+    resource: ResourceInfo,
+    before: list[FieldError],
+    subresource: str = "",
+) -> list[FieldError]:
+    """Return the errors of the metadata and what else is wrong with an object."""
+    if resource.schema is None:
+        return before
+    foreign = obj.get("kind") != resource.kind
+    if foreign:
+        wrong = field.invalid(field.Path("kind"), obj.get("kind"), f"must be {resource.kind}")
+        before = [wrong, *before]
+    return resource.schema.validate(
+        obj, old, before=before, status_only=subresource == "status", foreign=foreign
+    )
 
 
 def refuse(obj: Object, resource: ResourceInfo, failed: list[FieldError]) -> None:
