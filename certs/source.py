@@ -29,13 +29,13 @@ _log = logging.getLogger(__name__)
 class Observer(Protocol):
     """Counts reads; `hyperjob.telemetry.metrics.Metrics` fits."""
 
-    def certificate_read(self, *, ok: bool) -> None:
+    def certificate_read(self, *, failed: bool = False) -> None:
         """Count one attempt to read a changed pair."""
         ...
 
 
 class _Silent:
-    def certificate_read(self, *, ok: bool) -> None:
+    def certificate_read(self, *, failed: bool = False) -> None:
         """Count nothing."""
 
 
@@ -145,10 +145,10 @@ class FileSource:
             except ssl.SSLError as error:
                 raise InvalidPair(f"TLS refuses the pair: {error.reason or error}") from None
         self._current, self._facts, self._served = context, found, pair
-        self._observer.certificate_read(ok=True)
+        self._observer.certificate_read()
 
     def _complain(self, problem: str) -> None:
-        self._observer.certificate_read(ok=False)
+        self._observer.certificate_read(failed=True)
         if problem != self._problem:
             self._problem = problem
             _log.error(

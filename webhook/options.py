@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import hyperjob
+from hyperjob.telemetry.endpoints import parse_address
 
 ENVIRONMENT_PREFIX: Final = "HYPERJOB_"
 
@@ -20,26 +21,6 @@ TLS_VERSIONS: Final = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """A host and port to listen on; port 0 takes a free one."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Address":
-        """Read `host:port`, `[v6]:port` or `:port`; raise ValueError on anything else."""
-        host, colon, port = text.rpartition(":")
-        if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-            raise ValueError(f"expected host:port, got {text!r}")
-        return cls(host.removeprefix("[").removesuffix("]"), int(port))
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +33,8 @@ class Options:
     secure_port: int = 9443
     tls_min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
     tls_reload_interval: float = 10.0
-    health_probe_bind_address: Address | None = Address("", 8081)
+    health_probe_bind_address: str = ":8081"
+    metrics_bind_address: str = ""
     request_timeout: float = 4.0
     max_requests_inflight: int = 128
     max_connections: int = 1024
@@ -60,6 +42,11 @@ class Options:
     shutdown_grace_period: float = 10.0
     log_format: Literal["text", "json"] = "json"
     log_level: str = "info"
+
+    @property
+    def metrics_address(self) -> str:
+        """Where /metrics is served, once the default is resolved."""
+        return self.metrics_bind_address or self.health_probe_bind_address
 
     def __post_init__(self) -> None:
         if not 0 < self.request_timeout < 30:
@@ -80,8 +67,9 @@ class _Flag:
     metavar: str | None = None
 
 
-def _optional_address(text: str) -> Address | None:
-    return None if text == "0" else Address.parse(text)
+def _address(text: str) -> str:
+    parse_address(text)
+    return text
 
 
 def _tls_version(text: str) -> ssl.TLSVersion:
@@ -100,8 +88,13 @@ _FLAGS: Final[Mapping[str, _Flag]] = {
     ),
     "tls_reload_interval": _Flag("how often to look for a changed pair", float, metavar="SECONDS"),
     "health_probe_bind_address": _Flag(
-        "where /healthz, /readyz and /metrics are served, plain HTTP; 0 for nowhere",
-        _optional_address,
+        "where /healthz and /readyz are served, plain HTTP; 0 for nowhere",
+        _address,
+        metavar="HOST:PORT",
+    ),
+    "metrics_bind_address": _Flag(
+        "where /metrics is served, plain HTTP; empty for where /healthz is, 0 for nowhere",
+        _address,
         metavar="HOST:PORT",
     ),
     "request_timeout": _Flag(

@@ -19,8 +19,8 @@ class Counter:
     def __init__(self):
         self.reads = []
 
-    def certificate_read(self, *, ok):
-        self.reads.append(ok)
+    def certificate_read(self, *, failed=False):
+        self.reads.append("failed" if failed else "read")
 
 
 class Files:
@@ -107,7 +107,7 @@ def test_nothing_happens_while_the_files_stay(files):
     source.load()
     assert not source.refresh()
     assert source.problem is None
-    assert files.observer.reads == [True]
+    assert files.observer.reads == ["read"]
 
 
 def spoil_mismatch(files):
@@ -160,7 +160,7 @@ async def test_the_old_pair_is_served_on_when_the_new_one_is(spoil, text, files,
     assert not source.refresh()
     assert text in source.problem
     assert (await served_by(source, files.ca))[0] == serial
-    assert files.observer.reads == [True, False, False]
+    assert files.observer.reads == ["read", "failed", "failed"]
     complaints = [record for record in caplog.records if "cannot be served" in record.message]
     assert len(complaints) == 1, "said once, not at every look"
 

@@ -1,0 +1,154 @@
+"""`hyperjob-webhook`: from options to a served webhook, and in good order to its end.
+
+Wires the parts together and decides nothing. It opens no connection to any API server.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+import ssl
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Final
+
+from certs.source import FileSource
+from certs.x509 import InvalidPair
+from hyperjob.telemetry import logs
+from hyperjob.telemetry.endpoints import Addresses, serve
+from hyperjob.telemetry.health import Checks
+from hyperjob.telemetry.metrics import Metrics
+from webhook.options import Options, parse
+from webhook.report import Report
+from webhook.server import Limits, WebhookServer
+
+_log: Final = logging.getLogger("webhook")
+
+
+class CannotStart(Exception):  # noqa: N818 - the end of the process, in one line
+    """Why the webhook cannot start, with the next step."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; 0 after a drain, 1 when it could not start."""
+    options = parse(arguments)
+    logs.setup(format=options.log_format, level=options.log_level)
+    try:
+        asyncio.run(_serve(options))
+    except CannotStart as problem:
+        sys.stderr.write(f"error: {problem}\n")
+        return 1
+    return 0
+
+
+async def _serve(options: Options) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    metrics = Metrics()
+    source = _load(options, metrics)
+    server = WebhookServer(
+        reporter=Report(metrics),
+        limits=Limits(
+            request_timeout=options.request_timeout,
+            requests_inflight=options.max_requests_inflight,
+            connections=options.max_connections,
+        ),
+    )
+    readyz = Checks("readyz")
+    readyz.add("certificate", lambda: _certificate(source))
+    readyz.add("shutdown", lambda: "the webhook is shutting down" if server.draining else None)
+    port = await _listen(server, options, source.server_context())
+    following = asyncio.create_task(source.run(), name="certificate")
+    try:
+        async with AsyncExitStack() as stack:
+            addresses = await _open_side_door(stack, options, readyz, metrics)
+            # What start-up has made lives for ever: the collector need not look at it again.
+            gc.collect()
+            gc.freeze()
+            _log.info(
+                "serving",
+                extra={
+                    "address": f"{options.bind_address}:{port}",
+                    "health": addresses.health,
+                    "metrics": addresses.metrics,
+                    "notAfter": source.facts.not_after.isoformat(),
+                },
+            )
+            await stop.wait()
+            await _drain(server, options)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await server.stop(grace=0)
+
+
+async def _open_side_door(
+    stack: AsyncExitStack, options: Options, readyz: Checks, metrics: Metrics
+) -> Addresses:
+    try:
+        return await stack.enter_async_context(
+            serve(
+                healthz=Checks("healthz"),
+                readyz=readyz,
+                registry=metrics.registry,
+                health_address=options.health_probe_bind_address,
+                metrics_address=options.metrics_address,
+            )
+        )
+    except OSError as error:
+        where = f"{options.health_probe_bind_address} or {options.metrics_address}"
+        if options.health_probe_bind_address == options.metrics_address:
+            where = options.metrics_address
+        raise CannotStart(_taken(where, error, flag="--health-probe-bind-address")) from None
+
+
+async def _drain(server: WebhookServer, options: Options) -> None:
+    """Fail readiness first, serve on while others notice, then finish what is in flight."""
+    _log.info("draining", extra={"delay": options.shutdown_delay})
+    server.drain()
+    await asyncio.sleep(options.shutdown_delay)
+    await server.stop(grace=options.shutdown_grace_period)
+    _log.info("stopped")
+
+
+def _load(options: Options, metrics: Metrics) -> FileSource:
+    source = FileSource(
+        options.tls_cert_file,
+        options.tls_private_key_file,
+        minimum_version=options.tls_min_version,
+        poll_seconds=options.tls_reload_interval,
+        observer=metrics,
+    )
+    try:
+        source.load()
+    except InvalidPair as problem:
+        hint = "check --tls-cert-file and --tls-private-key-file, or run `hyperjob-certs issue`"
+        raise CannotStart(f"no certificate to serve: {problem}; {hint}") from None
+    return source
+
+
+async def _listen(server: WebhookServer, options: Options, tls: ssl.SSLContext) -> int:
+    try:
+        return await server.start(host=options.bind_address, port=options.secure_port, tls=tls)
+    except OSError as error:
+        where = f"{options.bind_address}:{options.secure_port}"
+        raise CannotStart(_taken(where, error, flag="--secure-port")) from None
+
+
+def _taken(where: str, error: OSError, *, flag: str) -> str:
+    reason = error.strerror or str(error)
+    return f"cannot listen on {where}: {reason}; choose another address with {flag}"
+
+
+def _certificate(source: FileSource) -> str | None:
+    if source.expired:
+        reason = f"; {source.problem}" if source.problem else ""
+        return f"the served certificate expired at {source.facts.not_after.isoformat()}{reason}"
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
