@@ -1,0 +1,172 @@
+"""The webhook configurations, judged as an API server would read them."""
+
+import base64
+
+import cel
+import pytest
+from cel_expr_python import cel as google_cel
+
+from certs import inject
+from webhook import configuration
+from webhook.configuration import ServiceReference, configurations
+from webhook.paths import PATHS
+
+URL = "https://hyperjob-webhook.hyperjob-system.svc:443"
+CA = b"-----BEGIN CERTIFICATE-----\n"
+
+
+def webhooks(**arguments):
+    mutating, validating = configurations(**({"url": URL, "ca_bundle": CA} | arguments))
+    return {hook["name"]: hook for hook in mutating["webhooks"] + validating["webhooks"]}
+
+
+def test_kinds_and_names():
+    mutating, validating = configurations(url=URL, ca_bundle=CA)
+    assert (mutating["kind"], mutating["metadata"]["name"]) == (
+        "MutatingWebhookConfiguration",
+        "hyperjob-mutating",
+    )
+    assert (validating["kind"], validating["metadata"]["name"]) == (
+        "ValidatingWebhookConfiguration",
+        "hyperjob-validating",
+    )
+
+
+def test_ours_is_called_before_volcano_global_and_again_after_it():
+    assert configuration.MUTATING_NAME < "volcano-global-mutating"
+    assert webhooks()["mresourcebinding.training.volcano.sh"]["reinvocationPolicy"] == "IfNeeded"
+
+
+def test_certificates_are_injected_into_these_configurations():
+    assert {name for _, name in inject.TARGETS} == {
+        configuration.MUTATING_NAME,
+        configuration.VALIDATING_NAME,
+    }
+
+
+def test_every_path_is_called_once():
+    urls = [hook["clientConfig"]["url"] for hook in webhooks().values()]
+    assert sorted(urls) == sorted(URL + path for path in PATHS)
+
+
+def test_common_settings():
+    for hook in webhooks().values():
+        assert hook["timeoutSeconds"] == 5
+        assert hook["sideEffects"] == "None"
+        assert hook["matchPolicy"] == "Equivalent"
+        assert hook["admissionReviewVersions"] == ["v1"]
+        assert hook["failurePolicy"] == "Fail"
+        assert base64.b64decode(hook["clientConfig"]["caBundle"]) == CA
+
+
+def test_only_create_and_update_of_the_objects_themselves_are_sent():
+    resources = []
+    for hook in webhooks().values():
+        for rule in hook["rules"]:
+            assert rule["operations"] == ["CREATE", "UPDATE"]
+            assert rule["scope"] == "Namespaced"
+            resources += [(rule["apiGroups"], rule["apiVersions"], rule["resources"])]
+    assert sorted(resources) == [
+        (["training.volcano.sh"], ["v1alpha1"], ["hyperjobs"]),
+        (["training.volcano.sh"], ["v1alpha1"], ["hyperjobs"]),
+        (["work.karmada.io"], ["v1alpha2"], ["resourcebindings"]),
+    ]
+
+
+def test_a_service_is_referred_to_by_path_and_port():
+    hook = webhooks(url=None, service=ServiceReference("ns", "hooks", 8443))[
+        "vhyperjob.training.volcano.sh"
+    ]
+    assert hook["clientConfig"]["service"] == {
+        "namespace": "ns",
+        "name": "hooks",
+        "path": "/validate-training-volcano-sh-v1alpha1-hyperjob",
+        "port": 8443,
+    }
+
+
+def test_an_empty_bundle_is_left_for_others_to_fill_in():
+    assert (
+        "caBundle" not in webhooks(ca_bundle=b"")["vhyperjob.training.volcano.sh"]["clientConfig"]
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"url": None},
+        {"service": ServiceReference("a", "b")},
+        {"url": "http://plain"},
+    ],
+)
+def test_an_address_that_cannot_be_is_refused(wrong):
+    with pytest.raises(ValueError):
+        webhooks(**wrong)
+
+
+GATED = {"affinityName": "hyperjob-gang", "clusterNames": ["m"]}
+OTHER = {"affinityName": "mine"}
+NAMELESS = {"clusterNames": ["m"]}
+
+
+def placed(*affinities):
+    return {"metadata": {}, "spec": {"placement": {"clusterAffinities": list(affinities)}}}
+
+
+BINDINGS = {
+    "ours": (placed(GATED), True),
+    "ours among others": (placed(NAMELESS, OTHER, GATED), True),
+    "another name": (placed(OTHER), False),
+    "no name": (placed(NAMELESS), False),
+    "an ungated HyperJob": (placed({"affinityName": "hyperjob"}), False),
+    "no affinity": (placed(), False),
+    "null affinities": ({"spec": {"placement": {"clusterAffinities": None}}}, False),
+    "a clusterAffinity": ({"spec": {"placement": {"clusterAffinity": {}}}}, False),
+    "an empty placement": ({"spec": {"placement": {}}}, False),
+    "a null placement": ({"spec": {"placement": None}}, False),
+    "no placement": ({"spec": {"requiredBy": []}}, False),
+    "a null spec": ({"spec": None}, False),
+    "no spec": ({"metadata": {}}, False),
+}
+HYPERJOBS = {
+    "alive": ({"metadata": {"name": "x"}}, True),
+    "with a null deletion": ({"metadata": {"deletionTimestamp": None}}, True),
+    "being deleted": ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, False),
+}
+
+
+def google(expression, obj):
+    environment = google_cel.NewEnv(variables={"object": google_cel.Type.DYN})
+    return environment.compile(expression).eval(data={"object": obj}).value()
+
+
+def rust(expression, obj):
+    return cel.evaluate(expression, {"object": obj})
+
+
+def conditions(hook):
+    return [condition["expression"] for condition in webhooks()[hook]["matchConditions"]]
+
+
+@pytest.mark.parametrize("evaluate", [google, rust])
+@pytest.mark.parametrize(
+    ("hook", "obj", "expected"),
+    [
+        pytest.param(hook, obj, expected, id=f"{hook.partition('.')[0]}: {name}")
+        for (hook, cases) in (
+            ("mresourcebinding.training.volcano.sh", BINDINGS),
+            ("mhyperjob.training.volcano.sh", HYPERJOBS),
+            ("vhyperjob.training.volcano.sh", HYPERJOBS),
+        )
+        for name, (obj, expected) in cases.items()
+    ],
+)
+def test_match_conditions_select(evaluate, hook, obj, expected):
+    (expression,) = conditions(hook)
+    assert evaluate(expression, obj) is expected
+
+
+def test_match_conditions_are_named_once_per_webhook():
+    for hook in webhooks().values():
+        names = [condition["name"] for condition in hook["matchConditions"]]
+        assert len(names) == len(set(names)) > 0
