@@ -1,0 +1,337 @@
+"""client-go's promises: nothing twice at once, nothing twice in line, nothing lost."""
+
+import asyncio
+import heapq
+import itertools
+from collections import Counter
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from hyperjob.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
+from hyperjob.kube.workqueue import ShutDown, WorkQueue
+
+
+class Hand:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self):
+        self.time = 100.0
+        self.timers = []
+        self.order = itertools.count()
+
+    def now(self):
+        return self.time
+
+    def call_later(self, delay, callback):
+        timer = Timer(callback)
+        heapq.heappush(self.timers, (self.time + delay, next(self.order), timer))
+        return timer
+
+    def advance(self, seconds):
+        until = self.time + seconds
+        while self.timers and self.timers[0][0] <= until:
+            due, _, timer = heapq.heappop(self.timers)
+            self.time = max(self.time, due)
+            if timer.callback:
+                timer.callback()
+        self.time = until
+
+
+class Timer:
+    def __init__(self, callback):
+        self.callback = callback
+
+    def cancel(self):
+        self.callback = None
+
+
+@pytest.fixture
+def clock():
+    return Hand()
+
+
+def taken(queue):
+    """Take one item that must be there."""
+    with pytest.raises(StopIteration) as done:
+        queue.get().send(None)
+    return done.value.value
+
+
+def test_items_come_in_order_and_once(clock):
+    queue = WorkQueue(clock=clock)
+    for item in "abca":
+        queue.add(item)
+    assert len(queue) == 3
+    assert [taken(queue) for _ in range(3)] == ["a", "b", "c"]
+
+
+def test_an_item_added_while_in_work_comes_back_when_it_is_done(clock):
+    queue = WorkQueue(clock=clock)
+    queue.add("a")
+    taken(queue)
+    queue.add("a")
+    queue.add("a")
+    assert len(queue) == 0
+    queue.done("a")
+    assert len(queue) == 1
+    assert taken(queue) == "a"
+    queue.done("a")
+    assert len(queue) == 0
+
+
+def test_done_for_what_is_not_in_work_does_nothing(clock):
+    queue = WorkQueue(clock=clock)
+    queue.add("a")
+    queue.done("a")
+    assert len(queue) == 1
+
+
+@pytest.mark.parametrize(
+    ("delays", "expected"),
+    [
+        ((5,), 5),
+        ((5, 3), 3),
+        ((3, 5), 3),
+        ((9, 7, 8), 7),
+        ((0,), 0),
+        ((-1,), 0),
+    ],
+)
+def test_of_several_delays_the_earliest_counts_once(delays, expected, clock):
+    queue = WorkQueue(clock=clock)
+    for delay in delays:
+        queue.add_after("a", delay)
+    clock.advance(max(0, expected - 0.001))
+    assert len(queue) == (1 if expected == 0 else 0)
+    clock.advance(0.001)
+    assert taken(queue) == "a"
+    queue.done("a")
+    clock.advance(1000)
+    assert len(queue) == 0
+
+
+def test_delayed_items_ripen_each_at_its_time(clock):
+    queue = WorkQueue(clock=clock)
+    for item, delay in (("c", 30), ("a", 10), ("b", 20)):
+        queue.add_after(item, delay)
+    for item in "abc":
+        clock.advance(10)
+        assert taken(queue) == item
+        assert len(queue) == 0
+
+
+def test_a_failing_item_waits_longer_each_time_until_it_is_forgotten(clock):
+    limiter = ItemBackoff()
+    waits = [limiter.when("a") for _ in range(20)]
+    assert waits[:5] == [0.005, 0.01, 0.02, 0.04, 0.08]
+    assert waits[-2:] == [1000, 1000]
+    assert limiter.when("b") == 0.005
+    assert limiter.failures("a") == 20
+    limiter.forget("a")
+    assert limiter.failures("a") == 0
+    assert limiter.when("a") == 0.005
+
+
+def test_a_thousand_failures_are_no_overflow():
+    limiter = ItemBackoff()
+    assert {limiter.when("a") for _ in range(3000)} >= {0.005, 1000}
+
+
+def test_the_bucket_spreads_what_is_beyond_the_burst(clock):
+    bucket = TokenBucket(qps=10, burst=3, clock=clock)
+    assert [round(bucket.reserve(), 3) for _ in range(6)] == [0, 0, 0, 0.1, 0.2, 0.3]
+    clock.advance(0.3)
+    assert round(bucket.reserve(), 3) == 0.1
+    clock.advance(1000)
+    assert [bucket.reserve() for _ in range(3)] == [0, 0, 0]
+    assert bucket.reserve() > 0
+
+
+def test_rate_limited_items_obey_both_limits(clock):
+    queue = WorkQueue(clock=clock, limiter=DefaultLimiter(qps=1, burst=1, clock=clock))
+    queue.add_rate_limited("a")
+    queue.add_rate_limited("b")
+    clock.advance(0.005)
+    assert (taken(queue), len(queue)) == ("a", 0)
+    clock.advance(1)
+    assert taken(queue) == "b"
+    assert queue.failures("a") == 1
+    queue.forget("a")
+    assert queue.failures("a") == 0
+
+
+async def test_a_getter_waits_for_an_item():
+    queue = WorkQueue()
+    getter = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add("a")
+    async with asyncio.timeout(10):
+        assert await getter == "a"
+
+
+async def test_a_cancelled_getter_loses_nothing():
+    queue = WorkQueue()
+    first, second = (asyncio.create_task(queue.get()) for _ in range(2))
+    await asyncio.sleep(0)
+    queue.add("a")
+    first.cancel()
+    async with asyncio.timeout(10):
+        assert await second == "a"
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_the_real_clock_ripens_items():
+    queue = WorkQueue()
+    queue.add_after("late", 0.02)
+    queue.add_after("soon", 0.01)
+    async with asyncio.timeout(10):
+        assert [await queue.get(), await queue.get()] == ["soon", "late"]
+
+
+async def test_shut_down_gives_out_what_waits_then_ends_every_getter():
+    queue = WorkQueue()
+    waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await asyncio.sleep(0)
+    queue.add("a")
+    queue.add_after("never", 0.001)
+    queue.shut_down()
+    queue.add("too late")
+    queue.add_rate_limited("too late")
+    async with asyncio.timeout(10):
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert results[0] == "a"
+    assert [type(result) for result in results[1:]] == [ShutDown, ShutDown]
+    assert queue.shutting_down
+    with pytest.raises(ShutDown):
+        await queue.get()
+
+
+async def test_workers_never_have_the_same_item_at_once():
+    queue = WorkQueue(limiter=ItemBackoff(base=0.0001, cap=0.001))
+    working, worked = set(), Counter()
+
+    async def worker():
+        while True:
+            try:
+                item = await queue.get()
+            except ShutDown:
+                return
+            assert item not in working
+            working.add(item)
+            await asyncio.sleep(0)
+            worked[item] += 1
+            working.discard(item)
+            if worked[item] < 5:
+                queue.add(item)
+            queue.done(item)
+            if len(worked) == 20 and min(worked.values()) == 5:
+                queue.shut_down()
+
+    for item in range(20):
+        queue.add(item)
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        for _ in range(7):
+            group.create_task(worker())
+    assert set(worked.values()) == {5}
+
+
+def test_metrics_follow_the_items(clock):
+    class Recorder:
+        def __init__(self):
+            self.seen = []
+
+        def __getattr__(self, name):
+            return lambda *args: self.seen.append((name, *args))
+
+    metrics = Recorder()
+    queue = WorkQueue("jobs", clock=clock, metrics=metrics)
+    queue.add("a")
+    clock.advance(2)
+    taken(queue)
+    clock.advance(3)
+    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (3, 3)
+    queue.done("a")
+    queue.add_after("a", 1)
+    assert metrics.seen == [
+        ("queue_started", "jobs", queue),
+        ("queue_added", "jobs"),
+        ("queue_waited", "jobs", 2.0),
+        ("queue_worked", "jobs", 3.0),
+        ("queue_retried", "jobs"),
+    ]
+    assert (queue.depth(), queue.unfinished_seconds(), queue.longest_running_seconds()) == (0, 0, 0)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """The queue beside a model so simple that it is plainly right."""
+
+    items = st.sampled_from("abc")
+
+    def __init__(self):
+        super().__init__()
+        self.clock = Hand()
+        self.queue = WorkQueue(clock=self.clock)
+        self.line = []  # waits, in order
+        self.again = set()  # added while in work
+        self.working = []
+        self.later = {}  # item: (earliest time, when that was said)
+        self.said = 0
+
+    def _add(self, item):
+        if item in self.working:
+            self.again.add(item)
+        elif item not in self.line:
+            self.line.append(item)
+
+    @rule(item=items)
+    def add(self, item):
+        self.queue.add(item)
+        self._add(item)
+
+    @rule(item=items, delay=st.integers(1, 5))
+    def add_after(self, item, delay):
+        self.queue.add_after(item, delay)
+        self.said += 1
+        due = self.clock.time + delay
+        if item not in self.later or due < self.later[item][0]:
+            self.later[item] = (due, self.said)
+
+    @rule(seconds=st.integers(1, 6))
+    def pass_time(self, seconds):
+        self.clock.advance(seconds)
+        for item in sorted(self.later, key=self.later.get):
+            if self.later[item][0] <= self.clock.time:
+                del self.later[item]
+                self._add(item)
+
+    @rule()
+    def get(self):
+        if self.line:
+            item = taken(self.queue)
+            assert item == self.line.pop(0)
+            self.working.append(item)
+
+    @rule(item=items)
+    def done(self, item):
+        self.queue.done(item)
+        if item in self.working:
+            self.working.remove(item)
+            if item in self.again:
+                self.again.remove(item)
+                self.line.append(item)
+
+    @invariant()
+    def holds(self):
+        assert list(self.queue._queue) == self.line
+        assert len(set(self.line)) == len(self.line)
+        assert set(self.queue._processing) == set(self.working)
+        assert not set(self.line) & set(self.working)
+        assert set(self.queue._due) == set(self.later)
+
+
+TestQueueMachine = QueueMachine.TestCase
+TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
