@@ -212,4 +212,5 @@ class Observed:
     refusals: Mapping[str, Refusal]
     admission: QueueAdmission
     now: datetime
+    queues: Mapping[str, str] | None = None  # state by name; None: queues are not known
     capacity_changes_in: timedelta | None = None

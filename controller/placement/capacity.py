@@ -106,20 +106,25 @@ def summarise(raw: Object, candidacy: Candidacy) -> Summary:
     )
 
 
-def candidates(
-    summaries: Iterable[Summary], reservations: Iterable[Reservation], *, now: datetime
-) -> tuple[Cluster, ...]:
-    """Take reservations off what the summaries say is free; ordered by name."""
-    reserved: dict[str, list[Resources]] = {}
+def reserved(reservations: Iterable[Reservation], *, now: datetime) -> dict[str, Resources]:
+    """Add up, per cluster, what the summaries may still lack."""
+    held: dict[str, list[Resources]] = {}
     for item in reservations:
         if item.holds(now):
-            reserved.setdefault(item.cluster, []).append(item.demand)
+            held.setdefault(item.cluster, []).append(item.demand)
+    return {cluster: total(demands) for cluster, demands in held.items()}
+
+
+def candidates(
+    summaries: Iterable[Summary], reserved: Mapping[str, Resources]
+) -> tuple[Cluster, ...]:
+    """Take reservations off what the summaries say is free; ordered by name."""
     return tuple(
         Cluster(
             name=summary.name,
             usable=summary.usable,
             reason=summary.reason,
-            free=subtract(summary.free, total(reserved[summary.name]))
+            free=subtract(summary.free, reserved[summary.name])
             if summary.name in reserved
             else summary.free,
             allocatable=summary.allocatable,

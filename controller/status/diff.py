@@ -1,6 +1,6 @@
 """The difference of two statuses as a merge patch, so that nothing stale is ever written back.
 
-Empty, zero and absent are the same to an API that omits them or fills in defaults.
+A field that is null and one that is absent are the same, as they are to a merge patch.
 """
 
 from controller.model.wire import mapping
@@ -23,7 +23,7 @@ def merge_patch(old: object, new: Object) -> Object:
 def _change(old: object, new: object) -> object:
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
-    patch: Object = {key: None for key in old if key not in new and not _empty(old[key])}
+    patch: Object = {key: None for key in old if key not in new}
     for key, value in new.items():
         if not _same(old.get(key), value):
             patch[key] = _change(old.get(key), value)
@@ -32,12 +32,5 @@ def _change(old: object, new: object) -> object:
 
 def _same(left: object, right: object) -> bool:
     if isinstance(left, dict) and isinstance(right, dict):
-        keys = {*left, *right}
-        return all(_same(left.get(key), right.get(key)) for key in keys)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
-    return left == right or (_empty(left) and _empty(right))
-
-
-def _empty(value: object) -> bool:
-    return value is None or (value in ("", 0, [], {}) and value is not False)
+        return all(_same(left.get(key), right.get(key)) for key in {*left, *right})
+    return left == right

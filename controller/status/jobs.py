@@ -81,7 +81,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
     """Derive the state of one sub-job."""
     child, record = outlook.child, outlook.child.record
     report = child.report
-    phase, reason, message = _situation(outlook)
+    phase, reason, message = _situation(observed, outlook)
     if report is not None:
         since = report.last_transition
     elif record is not None and record.phase == phase:
@@ -107,7 +107,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
     )
 
 
-def _situation(outlook: Outlook) -> tuple[str, str, str]:
+def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     """Return phase, reason and message."""
     child = outlook.child
     report, record = child.report, child.record
@@ -120,7 +120,7 @@ def _situation(outlook: Outlook) -> tuple[str, str, str]:
     known = child.phase
     if known is not JobPhase.UNKNOWN and record is not None:
         return record.phase, *_silent(outlook, record)
-    return _not_started(outlook)
+    return _not_started(observed, outlook)
 
 
 def _reported(outlook: Outlook, report: Report) -> tuple[str, str]:
@@ -142,7 +142,7 @@ def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
     return record.reason, record.message
 
 
-def _not_started(outlook: Outlook) -> tuple[str, str, str]:
+def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     child, binding = outlook.child, outlook.child.binding
     cluster = outlook.cluster or child.cluster
     where = f" on {cluster}" if cluster else ""
@@ -150,7 +150,7 @@ def _not_started(outlook: Outlook) -> tuple[str, str, str]:
         return PLACED, Reason.DISPATCHING, f"waits for Karmada{where}"
     queue = queue_of(outlook.sub_job.size.template)
     if binding.scheduling_suspended:
-        return QUEUED, Reason.WAITING_FOR_QUEUE, f"queue {queue} has not admitted it yet"
+        return QUEUED, Reason.WAITING_FOR_QUEUE, _queued(observed, queue)
     if binding.apply_error:
         return PLACED, Reason.APPLY_FAILED, f"{cluster}: {binding.apply_error}"
     if binding.unscheduled_reason:
@@ -160,6 +160,17 @@ def _not_started(outlook: Outlook) -> tuple[str, str, str]:
     if binding.dispatching_suspended and not is_held(child):
         return PLACED, Reason.SUSPENDED_BY_POLICY, "its policy suspends dispatching"
     return PLACED, Reason.DISPATCHING, f"is being dispatched{where}"
+
+
+def _queued(observed: Observed, queue: str) -> str:
+    """Say why a queue may not admit."""
+    if observed.queues is not None:
+        state = observed.queues.get(queue)
+        if state is None:
+            return f"queue {queue} does not exist"
+        if state != "Open":
+            return f"queue {queue} is {state or 'not Open yet'}"
+    return f"queue {queue} has not admitted it yet"
 
 
 def _short(text: str) -> str:

@@ -1,0 +1,74 @@
+"""`hyperjob-controller`: reads options, runs until SIGTERM or SIGINT, and says in one line why not.
+
+Exit codes: 0 stopped, 1 cannot run, 2 wrong usage.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+
+from controller import manager
+from controller.options import Options, parse
+from hyperjob.kube.errors import ConfigError
+from hyperjob.kube.leaderelection import LeadershipLostError
+from hyperjob.telemetry import logs
+
+log = logging.getLogger("controller")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the controller and return the exit code."""
+    options = parse(arguments)
+    logs.setup(format=options.log_format, level=options.log_level)
+    try:
+        asyncio.run(_until_told(options))
+    except BaseException as error:
+        reasons = [_known(leaf) for leaf in _leaves(error)]
+        if not all(reasons):
+            raise
+        for reason, leaf in zip(reasons, _leaves(error), strict=True):
+            log.error(reason, extra={"error": str(leaf)})  # noqa: TRY400 - the operator's error
+        return 1
+    return 0
+
+
+async def _until_told(options: Options) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    run = asyncio.create_task(manager.run(options))
+    told = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({run, told}, return_when=asyncio.FIRST_COMPLETED)
+        if not run.done():
+            log.info("Stopping")
+            run.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await run
+    finally:
+        told.cancel()
+
+
+def _known(error: BaseException) -> str:
+    """Say what went wrong where it is the operator's to mend; empty for a bug."""
+    if isinstance(error, ConfigError):
+        return "Cannot reach the API server"
+    if isinstance(error, LeadershipLostError):
+        return "Lost the lease; start again"
+    return "Cannot listen" if isinstance(error, OSError) else ""
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,205 @@
+"""Carries a plan out: API calls in the plan's order, in parallel across sub-jobs.
+
+Takes no decision. What is there already, or gone already, is noted in the caches, and the next plan
+decides about it; one sub-job's error keeps no other from being tried.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from controller.caches import Caches
+from controller.model.planned import (
+    Action,
+    Adopt,
+    CreateChild,
+    DeleteChild,
+    OpenGate,
+    Repin,
+    Resize,
+)
+from hyperjob.api.meta import Object
+from hyperjob.api.names import FIELD_MANAGER, GATE, GATE_OPEN
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    InternalError,
+    Invalid,
+    KubeError,
+    NotFound,
+)
+from hyperjob.kube.resources import (
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+)
+
+REFUSALS: Final = (Invalid, Forbidden, BadRequest, NotFound, InternalError)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An action that did not succeed."""
+
+    name: str
+    error: KubeError
+
+    @property
+    def is_refusal(self) -> bool:
+        """Tell whether the server said no, rather than nothing or "later"."""
+        return isinstance(self.error, REFUSALS)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a plan; `stale`: some cache was behind, look again at once."""
+
+    done: Sequence[Action]
+    failures: Sequence[Failure]
+    stale: bool
+
+
+class _StaleError(Exception):
+    """The object is not as the plan saw it; the cache knows better now."""
+
+
+class Applier:
+    """Makes the calls; `in_flight` bounds them over all HyperJobs together."""
+
+    def __init__(self, kube: Kube, caches: Caches, *, in_flight: int = 50) -> None:
+        self._kube = kube
+        self._caches = caches
+        self._slots = asyncio.Semaphore(in_flight)
+
+    async def apply(self, namespace: str, actions: Sequence[Action]) -> Result:
+        """Carry actions out: those of one sub-job in order, deletions after all others."""
+        done: list[Action] = []
+        failures: list[Failure] = []
+        stale: list[str] = []
+
+        async def run(batch: Sequence[Action]) -> None:
+            for action in batch:
+                try:
+                    async with self._slots:
+                        await self._do(namespace, action)
+                    done.append(action)
+                except (_StaleError, Conflict):
+                    stale.append(action.name)
+                    return
+                except KubeError as error:
+                    failures.append(Failure(action.name, error))
+                    return
+
+        for chosen in (
+            [action for action in actions if not isinstance(action, DeleteChild)],
+            [action for action in actions if isinstance(action, DeleteChild)],
+        ):
+            batches: dict[str, list[Action]] = {}
+            for action in chosen:
+                batches.setdefault(action.name, []).append(action)
+            async with asyncio.TaskGroup() as group:
+                for batch in batches.values():
+                    group.create_task(run(batch))
+        order = {id(action): position for position, action in enumerate(actions)}
+        done.sort(key=lambda action: order[id(action)])
+        failures.sort(key=lambda failure: failure.name)
+        return Result(done, failures, bool(stale))
+
+    async def _do(self, namespace: str, action: Action) -> None:
+        match action:
+            case CreateChild():
+                if action.policy is not None:
+                    await self._create(PROPAGATION_POLICIES, action.policy)
+                if action.job is not None:
+                    await self._create(VCJOBS, action.job)
+            case Repin():
+                body = {"metadata": {"uid": action.uid}, "spec": {"placement": action.placement}}
+                await self._merge(PROPAGATION_POLICIES, namespace, action.name, body)
+            case Adopt():
+                kind = VCJOBS if action.kind == "Job" else PROPAGATION_POLICIES
+                await self._merge(kind, namespace, action.name, action.patch)
+            case Resize():
+                await self._patch(
+                    VCJOBS, namespace, action.name, list(action.operations), PatchType.JSON
+                )
+            case OpenGate():
+                await self._open(namespace, action)
+            case DeleteChild():
+                await self._delete(VCJOBS, namespace, action.name, action.job_uid)
+                await self._delete(PROPAGATION_POLICIES, namespace, action.name, action.policy_uid)
+            case _:
+                assert_never(action)
+
+    async def _create(self, resource: Resource, obj: Object) -> None:
+        try:
+            self._caches.note(resource, await self._kube.create(resource, obj))
+        except AlreadyExists as error:
+            metadata = obj["metadata"]
+            await self._look(resource, metadata["namespace"], metadata["name"])
+            raise _StaleError from error
+
+    async def _look(self, resource: Resource, namespace: str, name: str) -> None:
+        """Read an object that the caches do not have."""
+        try:
+            found = await self._kube.get(resource, name, namespace=namespace)
+        except NotFound:
+            return
+        self._caches.note(resource, found)
+
+    async def _merge(self, resource: Resource, namespace: str, name: str, body: Object) -> None:
+        await self._patch(resource, namespace, name, body, PatchType.MERGE)
+
+    async def _patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        body: Object | list[Object],
+        kind: PatchType,
+    ) -> None:
+        try:
+            answer = await self._kube.patch(
+                resource,
+                name,
+                body,
+                kind=kind,
+                namespace=namespace,
+                field_manager=FIELD_MANAGER,
+            )
+        except NotFound as error:
+            raise _StaleError from error
+        self._caches.note(resource, answer)
+
+    async def _open(self, namespace: str, action: OpenGate) -> None:
+        """Lift the policy's suspension first: once the gate is open, one there is a user's."""
+        if action.policy_suspended:
+            await self._merge(
+                PROPAGATION_POLICIES, namespace, action.name, {"spec": {"suspension": None}}
+            )
+        suspension: Object = {"dispatching": None}
+        if action.release_scheduling:
+            suspension["scheduling"] = None
+        body = {
+            "metadata": {"annotations": {GATE: GATE_OPEN}},
+            "spec": {"suspension": suspension},
+        }
+        await self._merge(RESOURCE_BINDINGS, namespace, action.binding, body)
+
+    async def _delete(self, resource: Resource, namespace: str, name: str, uid: str | None) -> None:
+        if uid is None:
+            return
+        try:
+            answer = await self._kube.delete(
+                resource, name, namespace=namespace, uid=uid, propagation="Background"
+            )
+        except NotFound:
+            answer = {"kind": "Status"}
+        if answer.get("kind") == resource.kind:
+            self._caches.note(resource, answer)
+        else:
+            self._caches.note_deleted(resource, f"{namespace}/{name}", uid)

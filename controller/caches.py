@@ -1,0 +1,147 @@
+"""The informers' stores that a decision reads, each with our own writes on top.
+
+Holds objects as they came; parsing is the observer's.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller.model.parse import controller_of
+from controller.model.wire import at, mapping, string, string_map
+from controller.mutationcache import MutationCache
+from hyperjob.api.meta import Object
+from hyperjob.api.names import (
+    KIND,
+    LABEL_HYPERJOB,
+    VCJOB_API_VERSION,
+    VCJOB_KIND,
+    binding_name,
+)
+from hyperjob.kube.client import Kube
+from hyperjob.kube.informer import Informer, strip_managed_fields
+from hyperjob.kube.instruments import SILENT, InformerMetrics
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+    key_of,
+)
+
+BY_HYPERJOB: Final = "hyperjob"
+
+
+def hyperjob_keys(obj: Object) -> Iterable[str]:
+    """Give the HyperJobs that an object concerns: its controller, and the one its label names."""
+    metadata = mapping(obj.get("metadata"))
+    namespace = string(metadata.get("namespace"))
+    reference = controller_of(metadata)
+    names = [string_map(metadata.get("labels")).get(LABEL_HYPERJOB, "")]
+    if reference.get("kind") == KIND:
+        names.append(string(reference.get("name")))
+    return {f"{namespace}/{name}" for name in names if name}
+
+
+def job_key_of_binding(binding: Object) -> str | None:
+    """Give the key of the vcjob that a binding stands for, or None for another kind."""
+    resource = at(binding, "spec", "resource")
+    if (
+        at(resource, "apiVersion") != VCJOB_API_VERSION
+        or at(resource, "kind") != VCJOB_KIND
+        or not at(resource, "name")
+    ):
+        return None
+    return f"{string(at(resource, 'namespace'))}/{string(at(resource, 'name'))}"
+
+
+def slim_binding(obj: Object) -> Object:
+    """Keep of a binding that is not a vcjob's only its metadata: there may be many."""
+    strip_managed_fields(obj)
+    if job_key_of_binding(obj) is None:
+        metadata = obj["metadata"]
+        kept = {key: metadata[key] for key in _IDENTITY if key in metadata}
+        return {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind"), "metadata": kept}
+    return obj
+
+
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
+
+
+class Caches:
+    """All informers of the controller."""
+
+    def __init__(
+        self, kube: Kube, *, namespace: str | None = None, metrics: InformerMetrics = SILENT
+    ) -> None:
+        def informer(resource: Resource, **options: object) -> Informer:
+            scope = namespace if resource.namespaced else None
+            return Informer(kube, resource, namespace=scope, metrics=metrics, **options)  # type: ignore[arg-type]  # passed through
+
+        index = {BY_HYPERJOB: hyperjob_keys}
+        self.hyperjobs = informer(HYPERJOBS)
+        self.jobs = informer(VCJOBS, label_selector=LABEL_HYPERJOB, indexers=index)
+        self.policies = informer(
+            PROPAGATION_POLICIES, label_selector=LABEL_HYPERJOB, indexers=index
+        )
+        self.bindings = informer(RESOURCE_BINDINGS, transform=slim_binding)
+        self.clusters = informer(CLUSTERS)
+        self.queues = informer(QUEUES)
+        self._written = {
+            HYPERJOBS: MutationCache(self.hyperjobs),
+            VCJOBS: MutationCache(self.jobs, index=BY_HYPERJOB, indexer=hyperjob_keys),
+            PROPAGATION_POLICIES: MutationCache(
+                self.policies, index=BY_HYPERJOB, indexer=hyperjob_keys
+            ),
+            RESOURCE_BINDINGS: MutationCache(self.bindings),
+        }
+
+    @property
+    def required(self) -> tuple[Informer, ...]:
+        """Give the informers without which nothing can be decided."""
+        return self.hyperjobs, self.jobs, self.policies, self.bindings, self.clusters
+
+    @property
+    def all(self) -> tuple[Informer, ...]:
+        """Give every informer; queues only serve messages, so they are not waited for."""
+        return *self.required, self.queues
+
+    def note(self, resource: Resource, obj: Object) -> None:
+        """Remember what the server answered to a write of ours."""
+        self._written[resource].note(obj)
+
+    def note_deleted(self, resource: Resource, key: str, uid: str) -> None:
+        """Remember that we deleted an object."""
+        self._written[resource].note_deleted(key, uid)
+
+    def hyperjob(self, key: str) -> Object | None:
+        """Give a HyperJob."""
+        return self._written[HYPERJOBS].get(key)
+
+    def job(self, key: str) -> Object | None:
+        """Give a vcjob."""
+        return self._written[VCJOBS].get(key)
+
+    def policy(self, key: str) -> Object | None:
+        """Give a PropagationPolicy."""
+        return self._written[PROPAGATION_POLICIES].get(key)
+
+    def binding_of(self, job_key: str) -> Object | None:
+        """Give the ResourceBinding of a vcjob."""
+        namespace, _, name = job_key.partition("/")
+        return self._written[RESOURCE_BINDINGS].get(f"{namespace}/{binding_name(name)}")
+
+    def jobs_of(self, key: str) -> list[Object]:
+        """List the vcjobs that concern a HyperJob, strangers met under its names included."""
+        return self._of(VCJOBS, key)
+
+    def policies_of(self, key: str) -> list[Object]:
+        """List the PropagationPolicies that concern a HyperJob, strangers included."""
+        return self._of(PROPAGATION_POLICIES, key)
+
+    def _of(self, resource: Resource, key: str) -> list[Object]:
+        cache = self._written[resource]
+        found = {key_of(obj): obj for obj in cache.written(f"{key}-")}
+        return list((found | {key_of(obj): obj for obj in cache.by_index(key)}).values())

@@ -1,0 +1,104 @@
+"""Which HyperJobs a change concerns, and when they are to be looked at.
+
+Only queues keys; never reads what a HyperJob says.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from controller.caches import Caches, hyperjob_keys, job_key_of_binding
+from controller.ledger import Ledger
+from controller.model.wire import at
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import EventType
+from hyperjob.kube.resources import key_of
+from hyperjob.kube.workqueue import WorkQueue
+
+# Pods of a job change together; a pass for each of them would write a status for each.
+SETTLE_SECONDS: Final = 0.1
+
+
+class Handlers:
+    """Connects the caches to the queue."""
+
+    def __init__(
+        self, caches: Caches, queue: WorkQueue[str], *, now: Callable[[], datetime]
+    ) -> None:
+        self._caches = caches
+        self._queue = queue
+        self._now = now
+        self._waiting: dict[str, None] = {}
+        self._ledger: Ledger | None = None
+
+    def connect(self, ledger: Ledger) -> None:
+        """Start to listen; what the caches hold already is told at once."""
+        self._ledger = ledger
+        self._caches.hyperjobs.add_handler(self._hyperjob)
+        self._caches.jobs.add_handler(self._child)
+        self._caches.policies.add_handler(self._child)
+        self._caches.bindings.add_handler(self._binding)
+        self._caches.clusters.add_handler(self._cluster)
+
+    def waits(self, key: str, waiting: bool) -> None:
+        """Remember whether a HyperJob waits for capacity."""
+        if waiting:
+            self._waiting[key] = None
+        else:
+            self._waiting.pop(key, None)
+
+    def freed(self) -> None:
+        """Look again at every HyperJob that waits for capacity, the longest waiting first."""
+        for key in self._waiting:
+            self._queue.add_after(key, SETTLE_SECONDS)
+
+    def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        obj = new if new is not None else old
+        if obj is None:
+            return
+        if kind is EventType.MODIFIED and _only_status_changed(old, new):
+            return  # nobody writes it but us
+        self._queue.add(key_of(obj))
+
+    def _child(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        obj = new if new is not None else old
+        if obj is None:
+            return
+        self._update(key_of(obj))
+        urgent = kind is not EventType.MODIFIED
+        for key in sorted({*hyperjob_keys(obj), *(hyperjob_keys(old) if old else ())}):
+            self._queue.add_after(key, 0 if urgent else SETTLE_SECONDS)
+
+    def _binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        obj = new if new is not None else old
+        job_key = job_key_of_binding(obj) if obj is not None else None
+        if job_key is None:
+            return
+        self._update(job_key)
+        job = self._caches.job(job_key)
+        for key in sorted(hyperjob_keys(job) if job is not None else ()):
+            self._queue.add_after(key, SETTLE_SECONDS)
+
+    def _cluster(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        if kind is not EventType.MODIFIED or _capacity(old) != _capacity(new):
+            self.freed()
+
+    def _update(self, job_key: str) -> None:
+        if self._ledger is not None:
+            self._ledger.update(job_key, now=self._now())
+
+
+def _only_status_changed(old: Object | None, new: Object | None) -> bool:
+    fields = ("generation", "deletionTimestamp", "labels", "annotations")
+    return all(at(old, "metadata", field) == at(new, "metadata", field) for field in fields)
+
+
+def _capacity(cluster: Object | None) -> tuple[object, ...]:
+    """Return what a cluster's candidacy and capacity depend on."""
+    return (
+        at(cluster, "metadata", "deletionTimestamp"),
+        at(cluster, "spec"),
+        at(cluster, "status", "resourceSummary"),
+        at(cluster, "status", "conditions"),
+        at(cluster, "status", "apiEnablements"),
+    )

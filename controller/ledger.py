@@ -1,0 +1,158 @@
+"""The reservations of all sub-jobs, kept up to date event by event, summed per cluster.
+
+A memory of what the API says and nothing more: after a restart it is built anew from the caches.
+"""
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from controller.expansion.expand import demand_of
+from controller.model.observed import Report
+from controller.model.parse import parse_binding, parse_report, pinned_clusters
+from controller.model.planned import Action, CreateChild
+from controller.model.resources import Resources
+from controller.model.wire import at, mapping, string
+from controller.placement.capacity import Reservation, is_complete, reservation
+from hyperjob.api.meta import Object
+
+Lookup = Callable[[str], Object | None]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is remembered of one vcjob, across the events that say less."""
+
+    uid: str
+    generation: object
+    demand: Resources
+    complete_since: datetime | None = None
+
+
+class Ledger:
+    """What sub-jobs take on each cluster that its resourceSummary cannot show yet."""
+
+    def __init__(
+        self,
+        *,
+        job: Lookup,
+        policy: Lookup,
+        binding: Lookup,
+        lag: timedelta,
+        freed: Callable[[], None],
+    ) -> None:
+        """Lookups take the key of the vcjob; `freed` is called when something was given back."""
+        self._job = job
+        self._policy = policy
+        self._binding = binding
+        self._lag = lag
+        self._freed = freed
+        self._known: dict[str, _Known] = {}
+        self._entries: dict[str, Reservation] = {}
+        self._sums: dict[str, dict[str, int]] = {}
+        self._due: list[tuple[datetime, int, str, Reservation]] = []
+        self._order = itertools.count()
+
+    def update(self, key: str, *, now: datetime) -> None:
+        """Look at a vcjob's objects again."""
+        raw = self._job(key)
+        if raw is None or at(raw, "metadata", "deletionTimestamp") is not None:
+            self._known.pop(key, None)
+            self._replace(key, None)
+            return
+        known = self._remember(key, raw)
+        cluster, report = self._whereabouts(key, raw)
+        if known.complete_since is None and is_complete(known.demand, report):
+            known.complete_since = now
+        elif report is not None and not is_complete(known.demand, report):
+            known.complete_since = None
+        entry = reservation(
+            cluster=cluster,
+            demand=known.demand,
+            report=report,
+            complete_since=known.complete_since,
+            lag=self._lag,
+        )
+        held = entry if entry is not None and cluster and entry.holds(now) else None
+        self._replace(key, held)
+
+    def reserved(self, *, now: datetime) -> dict[str, Resources]:
+        """Give what is reserved per cluster now."""
+        self._expire(now)
+        return {cluster: sums for cluster, sums in self._sums.items() if sums}
+
+    def next_change(self, *, now: datetime) -> timedelta | None:
+        """Tell when the next reservation ends by time alone."""
+        self._expire(now)
+        return self._due[0][0] - now if self._due else None
+
+    @contextmanager
+    def assumed(self, actions: Iterable[Action]) -> Iterator[None]:
+        """Reserve what is about to be created, while inside."""
+        assumed = [action for action in actions if isinstance(action, CreateChild) and action.job]
+        for action in assumed:
+            self._add(action.cluster, action.demand, 1)
+        try:
+            yield
+        finally:
+            for action in assumed:
+                self._add(action.cluster, action.demand, -1)
+
+    def _remember(self, key: str, raw: Object) -> _Known:
+        metadata = mapping(raw.get("metadata"))
+        uid, generation = string(metadata.get("uid")), metadata.get("generation")
+        known = self._known.get(key)
+        if known is None or known.uid != uid or known.generation != generation:
+            demand = demand_of(mapping(raw.get("spec")))
+            since = known.complete_since if known is not None and known.uid == uid else None
+            known = _Known(uid, generation, demand, since)
+            self._known[key] = known
+        return known
+
+    def _whereabouts(self, key: str, raw: Object) -> tuple[str, Report | None]:
+        report = parse_report(raw.get("status"))
+        found = self._binding(key)
+        if found is not None:
+            binding = parse_binding(found)
+            if binding.job_uid == at(raw, "metadata", "uid") and binding.cluster:
+                return binding.cluster, binding.report or report
+        policy = self._policy(key)
+        pins = pinned_clusters(at(policy, "spec", "placement")) if policy is not None else ()
+        return (pins[0] if len(pins) == 1 else ""), report
+
+    def _replace(self, key: str, entry: Reservation | None) -> None:
+        old = self._entries.get(key)
+        if old == entry:
+            return
+        if old is not None:
+            del self._entries[key]
+            self._add(old.cluster, old.demand, -1)
+        if entry is not None:
+            self._entries[key] = entry
+            self._add(entry.cluster, entry.demand, 1)
+            if entry.shown_at is not None:
+                heapq.heappush(self._due, (entry.shown_at, next(self._order), key, entry))
+        if old is not None and (entry is None or entry.cluster != old.cluster):
+            self._freed()
+
+    def _expire(self, now: datetime) -> None:
+        while self._due:
+            due, _, key, entry = self._due[0]
+            current = self._entries.get(key) is entry
+            if current and due > now:
+                return
+            heapq.heappop(self._due)
+            if current:
+                self._replace(key, None)
+
+    def _add(self, cluster: str, demand: Resources, sign: int) -> None:
+        sums = self._sums.setdefault(cluster, {})
+        for name, amount in demand.items():
+            left = sums.get(name, 0) + sign * amount
+            if left:
+                sums[name] = left
+            else:
+                sums.pop(name, None)

@@ -1,0 +1,82 @@
+"""The workers: take a key, reconcile it, and see to it that it comes back when it must.
+
+A failure is one key's own; it ends no worker and delays no other key.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from hyperjob.kube.errors import KubeError, TooManyRequests, Unavailable
+from hyperjob.kube.resources import split_key
+from hyperjob.kube.workqueue import ShutDown, WorkQueue
+from hyperjob.telemetry.logs import bound
+from hyperjob.telemetry.metrics import Metrics, ReconcileResult
+
+log = logging.getLogger(__name__)
+
+CONTROLLER = "hyperjob"
+PASS_SECONDS = 120.0
+
+Reconcile = Callable[[str], Awaitable[timedelta | None]]
+
+
+async def run_workers(
+    queue: WorkQueue[str], reconcile: Reconcile, *, workers: int, metrics: Metrics
+) -> None:
+    """Work until cancelled, or until the queue is shut down and empty."""
+    metrics.controller_started(CONTROLLER, workers=workers)
+    async with asyncio.TaskGroup() as group:
+        for number in range(workers):
+            group.create_task(_work(queue, reconcile, metrics), name=f"worker {number}")
+
+
+async def _work(queue: WorkQueue[str], reconcile: Reconcile, metrics: Metrics) -> None:
+    while True:
+        try:
+            key = await queue.get()
+        except ShutDown:
+            return
+        try:
+            namespace, name = split_key(key)
+            with (
+                bound(hyperjob={"namespace": namespace, "name": name}),
+                metrics.reconciling(CONTROLLER),
+            ):
+                metrics.reconciled(CONTROLLER, await _pass(queue, reconcile, key))
+        finally:
+            queue.done(key)
+
+
+async def _pass(queue: WorkQueue[str], reconcile: Reconcile, key: str) -> ReconcileResult:
+    try:
+        async with asyncio.timeout(PASS_SECONDS):
+            again = await reconcile(key)
+    except (KubeError, TimeoutError) as error:
+        _retry(queue, key, error)
+        return ReconcileResult.ERROR
+    except Exception:
+        # A bug must not stop the controller for everybody else.
+        log.exception("Reconciliation failed")
+        queue.add_rate_limited(key)
+        return ReconcileResult.ERROR
+    if again is not None and not again:
+        queue.add_rate_limited(key)
+        return ReconcileResult.REQUEUE
+    queue.forget(key)
+    if again is not None:
+        queue.add_after(key, again.total_seconds())
+        return ReconcileResult.REQUEUE_AFTER
+    return ReconcileResult.SUCCESS
+
+
+def _retry(queue: WorkQueue[str], key: str, error: Exception) -> None:
+    expected = isinstance(error, Unavailable | TooManyRequests | TimeoutError)
+    level = logging.INFO if expected else logging.WARNING
+    log.log(level, "Reconciliation is tried again", extra={"error": str(error) or "time limit"})
+    wait = error.retry_after if isinstance(error, KubeError) else None
+    if wait is not None:
+        queue.add_after(key, wait)
+    else:
+        queue.add_rate_limited(key)

@@ -1,0 +1,196 @@
+"""Puts the controller together and runs it: client, caches, leader election, workers, endpoints.
+
+Wires and waits; decides nothing. Every task it starts ends before it returns.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from controller.apply import Applier
+from controller.caches import Caches
+from controller.handlers import Handlers
+from controller.ledger import Ledger
+from controller.loop import CONTROLLER, run_workers
+from controller.observe import Observer
+from controller.options import Options
+from controller.reconciler import Reconciler
+from controller.refusals import Refusals
+from hyperjob.kube.client import Kube
+from hyperjob.kube.events import EventRecorder
+from hyperjob.kube.leaderelection import LeaderElector
+from hyperjob.kube.ratelimit import DefaultLimiter
+from hyperjob.kube.workqueue import WorkQueue
+from hyperjob.telemetry.endpoints import serve
+from hyperjob.telemetry.health import Checks
+from hyperjob.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+USER_AGENT: Final = "hyperjob-controller/1"
+_REPORT_SECONDS: Final = 10.0
+_LONGEST_BACKOFF: Final = 60.0
+_RETRIES_PER_SECOND: Final = 100.0
+
+
+def utc_now() -> datetime:
+    """Return the wall clock's time."""
+    return datetime.now(UTC)
+
+
+class Manager:
+    """One controller process against one API server."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        options: Options,
+        *,
+        metrics: Metrics | None = None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.options = options
+        self.metrics = metrics or Metrics()
+        self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
+        self.working = asyncio.Event()
+        self.caches = Caches(kube, namespace=options.namespace, metrics=self.metrics)
+        self.queue: WorkQueue[str] = WorkQueue(
+            CONTROLLER,
+            limiter=DefaultLimiter(cap=_LONGEST_BACKOFF, qps=_RETRIES_PER_SECOND),
+            metrics=self.metrics,
+        )
+        self._kube = kube
+        self._recorder = EventRecorder(
+            kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
+        )
+        handlers = Handlers(self.caches, self.queue, now=now)
+        ledger = Ledger(
+            job=self.caches.job,
+            policy=self.caches.policy,
+            binding=self.caches.binding_of,
+            lag=options.lag,
+            freed=handlers.freed,
+        )
+        refusals = Refusals()
+        observer = Observer(
+            self.caches,
+            ledger,
+            refusals,
+            admission=options.queue_admission,
+            candidacy=options.candidacy,
+            now=now,
+        )
+        self._reconciler = Reconciler(
+            kube,
+            self.caches,
+            observer,
+            Applier(kube, self.caches, in_flight=options.in_flight),
+            ledger,
+            refusals,
+            self._recorder,
+            waits=handlers.waits,
+        )
+        handlers.connect(ledger)
+
+    async def run(self) -> None:
+        """Run until cancelled; the queue is not worked on before every cache is complete."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(informer.run()) for informer in self.caches.all]
+            tasks.append(group.create_task(self._recorder.run()))
+            try:
+                if self.options.leader_elect:
+                    await self._elector().run(self._work)
+                else:
+                    await self._work()
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    async def _work(self) -> None:
+        await self._wait_for_caches()
+        self.working.set()
+        try:
+            await run_workers(
+                self.queue,
+                self._reconciler.reconcile,
+                workers=self.options.workers,
+                metrics=self.metrics,
+            )
+        finally:
+            self.working.clear()
+
+    async def _wait_for_caches(self) -> None:
+        """Wait until every cache is complete, and say every while what is missing, and why."""
+        while missing := [item for item in self.caches.required if not item.synced.is_set()]:
+            waits = [asyncio.ensure_future(item.synced.wait()) for item in missing]
+            try:
+                await asyncio.wait(
+                    waits, timeout=_REPORT_SECONDS, return_when=asyncio.ALL_COMPLETED
+                )
+            finally:
+                for wait in waits:
+                    wait.cancel()
+            for item in missing:
+                if not item.synced.is_set():
+                    log.warning(
+                        "Waiting for a resource that cannot be listed",
+                        extra={
+                            "resource": item.resource.group_resource,
+                            "error": str(item.last_error or "no answer yet"),
+                        },
+                    )
+        log.info("Caches are complete", extra={"hyperjobs": len(self.caches.hyperjobs)})
+
+    def ready(self) -> str | None:
+        """Say why the process is not ready; a standby with complete caches is."""
+        missing = [
+            item.resource.group_resource
+            for item in self.caches.required
+            if not item.synced.is_set()
+        ]
+        return f"waiting for {', '.join(missing)}" if missing else None
+
+    def _elector(self) -> LeaderElector:
+        return LeaderElector(
+            self._kube,
+            self.options.leader_elect_namespace,
+            self.options.leader_elect_name,
+            self.identity,
+            metrics=self.metrics,
+            overdue=lambda: os._exit(1),
+        )
+
+
+async def run(options: Options) -> None:
+    """Run the controller as a process does, endpoints included, until cancelled."""
+    metrics = Metrics()
+    async with Kube.connect(
+        kubeconfig=options.kubeconfig,
+        context=options.context,
+        user_agent=USER_AGENT,
+        metrics=metrics,
+    ) as kube:
+        manager = Manager(kube, options, metrics=metrics)
+        readyz = Checks("readyz")
+        readyz.add("caches", manager.ready)
+        async with serve(
+            healthz=Checks("healthz"),
+            readyz=readyz,
+            registry=metrics.registry,
+            health_address=options.health_probe_bind_address,
+            metrics_address=options.metrics_bind_address,
+        ) as addresses:
+            log.info(
+                "Controller started",
+                extra={
+                    "server": kube.host,
+                    "queueAdmission": str(options.queue_admission),
+                    "health": addresses.health,
+                    "metrics": addresses.metrics,
+                },
+            )
+            await manager.run()

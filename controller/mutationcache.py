@@ -1,0 +1,125 @@
+"""An informer's store with our own writes on top, until the informer has seen them too.
+
+Without it the next pass would not know what the last one wrote, and write it again. It never
+shadows anything newer: the informer wins as soon as it has caught up, and any entry is dropped
+after a while, so that a lost event cannot hide the truth for long.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from controller.model.wire import mapping, string
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import EventType
+from hyperjob.kube.informer import Informer
+from hyperjob.kube.resources import key_of
+
+LIFETIME: Final = 30.0
+
+Indexer = Callable[[Object], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What we wrote last under a key; `obj` None: we deleted the object with this UID."""
+
+    obj: Object | None
+    uid: str
+    version: int
+    expires: float
+
+
+class MutationCache:
+    """Read an informer's objects as they are after our own writes."""
+
+    def __init__(
+        self, informer: Informer, *, index: str | None = None, indexer: Indexer | None = None
+    ) -> None:
+        """`index` names the informer's index that `by_index` reads; `indexer` is its function."""
+        self._informer = informer
+        self._index = index
+        self._indexer = indexer
+        self._written: dict[str, _Written] = {}
+        informer.add_handler(self._seen)
+
+    def get(self, key: str) -> Object | None:
+        """Give the object under a key."""
+        written = self._current(key)
+        return written.obj if written is not None else self._informer.get(key)
+
+    def by_index(self, value: str) -> list[Object]:
+        """List the objects that the index gives for a value."""
+        assert self._index is not None
+        assert self._indexer is not None
+        found = {key_of(obj): obj for obj in self._informer.by_index(self._index, value)}
+        for key in list(self._written):
+            written = self._current(key)
+            if written is None:
+                continue
+            if written.obj is not None and value in self._indexer(written.obj):
+                found[key] = written.obj
+            else:
+                found.pop(key, None)
+        return list(found.values())
+
+    def written(self, prefix: str) -> list[Object]:
+        """List what only we know of under keys with a prefix: the informer may not select it."""
+        keys = [key for key in self._written if key.startswith(prefix)]
+        entries = [self._current(key) for key in keys]
+        return [entry.obj for entry in entries if entry is not None and entry.obj is not None]
+
+    def note(self, obj: Object) -> None:
+        """Remember an object as the server answered it."""
+        key = key_of(obj)
+        known = self._informer.get(key)
+        if known is not None and _uid(known) == _uid(obj) and _version(known) >= _version(obj):
+            return
+        self._put(key, _Written(obj, _uid(obj), _version(obj), self._expiry()))
+
+    def note_deleted(self, key: str, uid: str) -> None:
+        """Remember that an object is gone."""
+        known = self._informer.get(key)
+        if known is None or _uid(known) != uid:
+            self._written.pop(key, None)
+            return
+        self._put(key, _Written(None, uid, 0, self._expiry()))
+
+    def _put(self, key: str, written: _Written) -> None:
+        self._written[key] = written
+
+    def _expiry(self) -> float:
+        return asyncio.get_running_loop().time() + LIFETIME
+
+    def _current(self, key: str) -> _Written | None:
+        written = self._written.get(key)
+        if written is not None and asyncio.get_running_loop().time() >= written.expires:
+            del self._written[key]
+            return None
+        return written
+
+    def _seen(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        obj = new if new is not None else old
+        if not self._written or obj is None:
+            return
+        key = key_of(obj)
+        written = self._written.get(key)
+        if written is None:
+            return
+        other = _uid(obj) != written.uid
+        if kind is EventType.DELETED:
+            overtaken = not other
+        else:
+            overtaken = other or (written.obj is not None and _version(obj) >= written.version)
+        if overtaken:
+            del self._written[key]
+
+
+def _uid(obj: Object) -> str:
+    return string(mapping(obj.get("metadata")).get("uid"))
+
+
+def _version(obj: Object) -> int:
+    text = string(mapping(obj.get("metadata")).get("resourceVersion"))
+    return int(text) if text.isascii() and text.isdigit() else 0

@@ -1,0 +1,86 @@
+"""From the caches to one `Observed`: everything a plan may depend on, taken at one instant.
+
+Reads memory only and never awaits, so nothing changes while it looks.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from controller.caches import Caches
+from controller.ledger import Ledger
+from controller.model.observed import Binding, Observed, QueueAdmission
+from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from controller.model.wire import at, string
+from controller.placement.capacity import Candidacy, Summary, candidates, summarise
+from controller.refusals import Refusals
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import EventType
+
+_SOON = timedelta(seconds=1)
+
+
+class Observer:
+    """Looks at the caches for one HyperJob at a time."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        ledger: Ledger,
+        refusals: Refusals,
+        *,
+        admission: QueueAdmission,
+        candidacy: Candidacy,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._caches = caches
+        self._ledger = ledger
+        self._refusals = refusals
+        self._admission = admission
+        self._candidacy = candidacy
+        self._now = now
+        self._summaries: dict[str, Summary] = {}
+        caches.clusters.add_handler(self._cluster_changed)
+
+    def observe(self, key: str) -> Observed | None:
+        """Give what is known about a HyperJob, or None when there is none."""
+        raw = self._caches.hyperjob(key)
+        if raw is None:
+            return None
+        now = self._now()
+        hyperjob = parse_hyperjob(raw)
+        jobs = [parse_job(job, owner=hyperjob) for job in self._caches.jobs_of(key)]
+        policies = [parse_policy(item, owner=hyperjob) for item in self._caches.policies_of(key)]
+        wait = self._ledger.next_change(now=now)
+        return Observed(
+            hyperjob=hyperjob,
+            jobs={job.name: job for job in jobs},
+            policies={policy.name: policy for policy in policies},
+            bindings=self._bindings(hyperjob.namespace, [job.name for job in jobs]),
+            clusters=candidates(self._summaries.values(), self._ledger.reserved(now=now)),
+            refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
+            admission=self._admission,
+            now=now,
+            queues=self._queues(),
+            capacity_changes_in=None if wait is None else max(wait, _SOON),
+        )
+
+    def _bindings(self, namespace: str, jobs: list[str]) -> dict[str, Binding]:
+        found = (self._caches.binding_of(f"{namespace}/{name}") for name in jobs)
+        bindings = (parse_binding(raw) for raw in found if raw is not None)
+        return {binding.name: binding for binding in bindings}
+
+    def _queues(self) -> dict[str, str] | None:
+        queues = self._caches.queues
+        if not queues.synced.is_set():
+            return None
+        return {
+            string(at(queue, "metadata", "name")): string(at(queue, "status", "state"))
+            for queue in queues.items()
+        }
+
+    def _cluster_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        if kind is EventType.DELETED or new is None:
+            self._summaries.pop(string(at(old, "metadata", "name")), None)
+            return
+        summary = summarise(new, self._candidacy)
+        self._summaries[summary.name] = summary

@@ -1,0 +1,152 @@
+"""One pass over one HyperJob: observe, plan, apply, one status write, events.
+
+Nothing is decided here.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Protocol
+
+from controller.apply import Applier, Failure, Result
+from controller.caches import Caches
+from controller.ledger import Ledger
+from controller.model.observed import Observed
+from controller.model.planned import Event, Plan
+from controller.observe import Observer
+from controller.plan import plan
+from controller.refusals import Refusals
+from controller.status.diff import merge_patch
+from controller.status.transitions import action_events
+from hyperjob.api.meta import Object
+from hyperjob.api.names import FIELD_MANAGER
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import NotFound
+from hyperjob.kube.events import EventKind
+from hyperjob.kube.resources import HYPERJOBS, split_key
+
+log = logging.getLogger(__name__)
+
+
+class Recorder(Protocol):
+    """What is needed of an EventRecorder."""
+
+    def event(self, obj: Object, type: EventKind, reason: str, action: str, note: str) -> None:  # noqa: A002
+        """Record an Event about an object."""
+        ...
+
+
+class Reconciler:
+    """Brings one HyperJob closer to what its spec says."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        caches: Caches,
+        observer: Observer,
+        applier: Applier,
+        ledger: Ledger,
+        refusals: Refusals,
+        recorder: Recorder,
+        *,
+        waits: Callable[[str, bool], None],
+    ) -> None:
+        """Tell `waits`, after each pass, whether a HyperJob waits for capacity."""
+        self._kube = kube
+        self._caches = caches
+        self._observer = observer
+        self._applier = applier
+        self._ledger = ledger
+        self._refusals = refusals
+        self._recorder = recorder
+        self._waits = waits
+
+    async def reconcile(self, key: str) -> timedelta | None:
+        """Make one pass; return when to look again. Raises KubeError when it must be retried."""
+        observed = self._observer.observe(key)
+        if observed is None:
+            self._forget(key)
+            return None
+        decided = plan(observed)
+        result = await self._carry_out(observed, decided)
+        if result.failures or result.stale:
+            self._note(key, observed, result)
+            seen = self._observer.observe(key)
+            if seen is None:
+                return None
+            observed, decided = seen, plan(seen)
+        self._waits(key, decided.waits_for_capacity)
+        await self._write_status(key, observed, decided)
+        self._tell(key, action_events(result.done))
+        retry = next((item.error for item in result.failures if not item.is_refusal), None)
+        if retry is not None:
+            raise retry
+        return timedelta() if result.stale else decided.requeue_after
+
+    async def _carry_out(self, observed: Observed, decided: Plan) -> Result:
+        if not decided.actions:
+            return Result((), (), stale=False)
+        with self._ledger.assumed(decided.actions):
+            return await self._applier.apply(observed.hyperjob.namespace, decided.actions)
+
+    async def _write_status(self, key: str, observed: Observed, decided: Plan) -> None:
+        if decided.status is None:
+            return
+        patch = merge_patch(observed.hyperjob.status, decided.status)
+        if patch:
+            namespace, name = split_key(key)
+            try:
+                answer = await self._kube.patch(
+                    HYPERJOBS,
+                    name,
+                    {"status": patch},
+                    kind=PatchType.MERGE,
+                    namespace=namespace,
+                    subresource="status",
+                    field_manager=FIELD_MANAGER,
+                )
+            except NotFound:
+                return
+            self._caches.note(HYPERJOBS, answer)
+        self._tell(key, decided.events)
+
+    def _note(self, key: str, observed: Observed, result: Result) -> None:
+        """Remember refusals, so that the next plan can tell them and wait."""
+        hyperjob = observed.hyperjob
+        for failure in result.failures:
+            _log(key, failure)
+            if failure.is_refusal:
+                self._refusals.note(
+                    key,
+                    failure.name,
+                    uid=hyperjob.uid,
+                    generation=hyperjob.generation,
+                    reason=failure.error.reason or type(failure.error).__name__,
+                    message=failure.error.message,
+                    now=observed.now,
+                )
+        for action in result.done:
+            self._refusals.clear(key, action.name)
+
+    def _tell(self, key: str, events: Iterable[Event]) -> None:
+        regarding = self._caches.hyperjob(key)
+        if regarding is None:
+            return
+        for event in events:
+            self._recorder.event(regarding, event.type, event.reason, event.action, event.note)
+
+    def _forget(self, key: str) -> None:
+        self._refusals.forget(key)
+        self._waits(key, False)
+
+
+def _log(key: str, failure: Failure) -> None:
+    namespace, name = split_key(key)
+    log.warning(
+        "Sub-job could not be brought about",
+        extra={
+            "hyperjob": {"namespace": namespace, "name": name},
+            "job": {"namespace": namespace, "name": failure.name},
+            "error": str(failure.error),
+        },
+    )

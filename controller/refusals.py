@@ -1,0 +1,71 @@
+"""What the API server refused, and when it may be tried again.
+
+A memory for back-off only. It is forgotten with the process: the first try after a restart tells
+the same again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller.model.observed import Refusal
+
+_FIRST: Final = 5.0
+_LONGEST: Final = 300.0
+
+
+@dataclass(slots=True)
+class _Memory:
+    uid: str
+    generation: int
+    refusals: dict[str, Refusal]
+    times: dict[str, int]
+
+
+class Refusals:
+    """Refusals by HyperJob and sub-job; a changed spec starts afresh."""
+
+    def __init__(self) -> None:
+        self._memories: dict[str, _Memory] = {}
+
+    def of(self, key: str, *, uid: str, generation: int) -> Mapping[str, Refusal]:
+        """Give the refusals that still count for a HyperJob of this generation."""
+        memory = self._memories.get(key)
+        if memory is None:
+            return {}
+        if (memory.uid, memory.generation) != (uid, generation):
+            del self._memories[key]
+            return {}
+        return memory.refusals
+
+    def note(
+        self,
+        key: str,
+        name: str,
+        *,
+        uid: str,
+        generation: int,
+        reason: str,
+        message: str,
+        now: datetime,
+    ) -> None:
+        """Remember a refusal; each further one of the same sub-job doubles the wait."""
+        memory = self._memories.setdefault(key, _Memory(uid, generation, {}, {}))
+        times = memory.times.get(name, 0)
+        wait = min(_LONGEST, _FIRST * 2.0 ** min(times, 32))
+        memory.times[name] = times + 1
+        memory.refusals[name] = Refusal(
+            reason=reason, message=message, retry_at=now + timedelta(seconds=wait)
+        )
+
+    def clear(self, key: str, name: str) -> None:
+        """Forget a sub-job: it was accepted."""
+        memory = self._memories.get(key)
+        if memory is not None:
+            memory.refusals.pop(name, None)
+            memory.times.pop(name, None)
+
+    def forget(self, key: str) -> None:
+        """Forget a HyperJob: it is gone."""
+        self._memories.pop(key, None)
