@@ -35,9 +35,8 @@ class Sight:
 
     def updated(self, lease: Object, now: float) -> "Sight":
         """See the Lease again: the time of sight moves only when it was written meanwhile."""
-        same = lease["metadata"].get("uid") == self.lease["metadata"].get("uid") and _spec(
-            lease
-        ) == _spec(self.lease)
+        was, is_now = self.lease["metadata"], lease["metadata"]
+        same = all(was.get(part) == is_now.get(part) for part in ("uid", "resourceVersion"))
         return replace(self, lease=lease, since=self.since if same else now)
 
 

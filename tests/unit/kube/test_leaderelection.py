@@ -1,0 +1,450 @@
+"""Never two leaders, and never none for long: candidates on one Lease, in virtual time."""
+
+import asyncio
+import copy
+import random
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyperjob.kube import errors
+from hyperjob.kube.leaderelection import LeaderElector, LeadershipLostError
+from hyperjob.kube.lease import Sight, held, released
+from hyperjob.kube.microtime import micro_time
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Server:
+    """One Lease with an API server's rules, and the lines of the candidates to it."""
+
+    def __init__(self):
+        self.lease = None
+        self.version = 0
+        self.writes = []
+
+    def store(self, lease):
+        self.version += 1
+        self.lease = copy.deepcopy(lease)
+        self.lease["metadata"] |= {"resourceVersion": str(self.version), "uid": "u1"}
+        self.writes.append(self.lease["spec"])
+        return copy.deepcopy(self.lease)
+
+
+class Line:
+    """A candidate's connection: `down` until a time, or slow by some seconds each way."""
+
+    def __init__(self, server):
+        self.server = server
+        self.down_until = 0.0
+        self.slow = 0.0
+        self.slow_answers = 0.0
+        self.hangs = False
+
+    async def _travel(self):
+        await asyncio.sleep(self.slow)
+        if asyncio.get_running_loop().time() < self.down_until:
+            if self.hangs:
+                await asyncio.sleep(3600)
+            raise errors.unreachable("PUT", "cut off")
+
+    async def get(self, resource, name, *, namespace=None):
+        await self._travel()
+        if self.server.lease is None:
+            raise errors.NotFound({"code": 404})
+        found = copy.deepcopy(self.server.lease)
+        await self._travel()
+        return found
+
+    async def create(self, resource, obj):
+        await self._travel()
+        if self.server.lease is not None:
+            raise errors.AlreadyExists({"code": 409})
+        stored = self.server.store(obj)
+        await self._travel()
+        await asyncio.sleep(self.slow_answers)
+        return stored
+
+    async def replace(self, resource, obj):
+        await self._travel()
+        if obj["metadata"]["resourceVersion"] != self.server.lease["metadata"]["resourceVersion"]:
+            raise errors.Conflict({"code": 409})
+        stored = self.server.store(obj)
+        await self._travel()
+        await asyncio.sleep(self.slow_answers)
+        return stored
+
+
+class Stage:
+    """Candidates whose bodies note when they begin and end."""
+
+    def __init__(self):
+        self.server = Server()
+        self.terms = []
+        self.active = set()
+
+    def candidate(self, identity, **options):
+        line = Line(self.server)
+        wall = options.pop("wall", None) or self.wall
+        elector = LeaderElector(line, "karmada", "hyperjob", identity, wall=wall, **options)
+        return elector, line
+
+    @staticmethod
+    def wall():
+        return START + timedelta(seconds=asyncio.get_running_loop().time() - 1000)
+
+    def body(self, identity, *, lasts=None, stops_in=0.0, fails=None):
+        async def run():
+            assert not self.active, "two leaders"
+            self.active.add(identity)
+            began = asyncio.get_running_loop().time() - 1000
+            try:
+                await asyncio.sleep(3600 if lasts is None else lasts)
+                if fails:
+                    raise fails
+            finally:
+                try:
+                    await asyncio.sleep(stops_in)
+                finally:
+                    self.active.discard(identity)
+                    ended = asyncio.get_running_loop().time() - 1000
+                    self.terms.append((identity, round(began, 1), round(ended, 1)))
+
+        return run
+
+
+async def cancelled(task):
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_an_absent_lease_is_created_and_given_up_at_the_end(virtual):
+    stage = Stage()
+
+    async def main():
+        elector, _ = stage.candidate("a")
+        await elector.run(stage.body("a", lasts=5))
+
+    virtual(main())
+    first, *_, last = stage.server.writes
+    assert first == {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-03-01T12:00:00.000000Z",
+        "renewTime": "2026-03-01T12:00:00.000000Z",
+        "leaseTransitions": 0,
+    }
+    assert last["holderIdentity"] == ""
+    assert last["leaseTransitions"] == 0
+    assert stage.terms == [("a", 0.0, 5.0)]
+
+
+def test_the_leader_renews_every_two_seconds_and_keeps_its_acquire_time(virtual):
+    stage = Stage()
+
+    async def main():
+        elector, _ = stage.candidate("a")
+        await elector.run(stage.body("a", lasts=21))
+
+    virtual(main())
+    renewals = stage.server.writes[1:-1]
+    assert 8 <= len(renewals) <= 10
+    assert {spec["acquireTime"] for spec in renewals} == {"2026-03-01T12:00:00.000000Z"}
+    times = [spec["renewTime"] for spec in renewals]
+    assert times == sorted(set(times))
+
+
+def test_the_next_leader_follows_at_once_when_the_lease_is_given_up(virtual):
+    stage = Stage()
+
+    async def main():
+        first, _ = stage.candidate("a")
+        second, _ = stage.candidate("b")
+        task = asyncio.create_task(first.run(stage.body("a", lasts=30)))
+        await asyncio.sleep(1)
+        assert first.is_leader
+        assert not second.is_leader
+        await second.run(stage.body("b", lasts=1))
+        assert second.leader == ""
+        await task
+
+    virtual(main())
+    (_, _, ended), (who, began, _) = stage.terms
+    assert who == "b"
+    assert began - ended <= 2.5
+    assert [spec["leaseTransitions"] for spec in stage.server.writes][-1] == 1
+
+
+def test_a_leader_that_dies_is_followed_when_its_lease_expires(virtual):
+    stage = Stage()
+
+    async def main():
+        dying, line = stage.candidate("a")
+        task = asyncio.create_task(dying.run(stage.body("a")))
+        await asyncio.sleep(5)
+        line.down_until = 1e9
+        await cancelled(task)
+        second, _ = stage.candidate("b")
+        await second.run(stage.body("b", lasts=1))
+
+    virtual(main())
+    (_, _, died), (_, began, _) = stage.terms
+    assert 15 <= began - died <= 18
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["refused", "silent"])
+def test_a_leader_that_is_cut_off_stops_before_another_may_begin(hangs, virtual):
+    stage = Stage()
+
+    async def main():
+        first, line = stage.candidate("a")
+        second, _ = stage.candidate("b")
+        task = asyncio.create_task(first.run(stage.body("a", stops_in=4.5)))
+        await asyncio.sleep(20)
+        waiting = asyncio.create_task(second.run(stage.body("b", lasts=5)))
+        await asyncio.sleep(10)
+        line.down_until, line.hangs = 1e9, hangs
+        with pytest.raises(LeadershipLostError, match="karmada/hyperjob"):
+            await task
+        assert not first.is_leader
+        await waiting
+
+    virtual(main())
+    assert [who for who, _, _ in stage.terms] == ["a", "b"]
+    (_, _, stopped), (_, began, _) = stage.terms
+    assert stopped <= began
+
+
+def test_a_late_answer_to_a_renewal_makes_the_term_no_longer(virtual):
+    stage = Stage()
+
+    async def main():
+        first, line = stage.candidate("a")
+        second, _ = stage.candidate("b")
+        task = asyncio.create_task(first.run(stage.body("a", stops_in=4.9)))
+        waiting = asyncio.create_task(second.run(stage.body("b", lasts=5)))
+        await asyncio.sleep(10)
+        line.slow_answers = 4.9
+        written = len(stage.server.writes)
+        while len(stage.server.writes) == written:
+            await asyncio.sleep(0.1)
+        line.down_until = 1e9
+        with pytest.raises(LeadershipLostError):
+            await task
+        await waiting
+
+    virtual(main())
+    assert [who for who, _, _ in stage.terms] == ["a", "b"]
+
+
+def test_a_short_outage_is_bridged(virtual):
+    stage = Stage()
+
+    async def main():
+        elector, line = stage.candidate("a")
+        task = asyncio.create_task(elector.run(stage.body("a", lasts=60)))
+        for _ in range(4):
+            await asyncio.sleep(10)
+            line.down_until = asyncio.get_running_loop().time() + 6
+        await task
+
+    virtual(main())
+    assert stage.terms == [("a", 0.0, 60.0)]
+
+
+def test_a_wrong_clock_moves_no_lease(virtual):
+    stage = Stage()
+
+    async def main():
+        first, _ = stage.candidate("a", wall=lambda: datetime(2001, 1, 1, tzinfo=UTC))
+        second, _ = stage.candidate("b", wall=lambda: datetime(2099, 1, 1, tzinfo=UTC))
+        tasks = [
+            asyncio.create_task(elector.run(stage.body(elector.identity)))
+            for elector in (first, second)
+        ]
+        await asyncio.sleep(300)
+        assert (first.is_leader, second.is_leader) == (True, False)
+        for task in tasks:
+            await cancelled(task)
+
+    virtual(main())
+    assert [who for who, _, _ in stage.terms] == ["a"]
+
+
+def test_a_lease_that_was_taken_is_not_written_again(virtual):
+    stage = Stage()
+
+    async def main():
+        elector, _ = stage.candidate("a")
+        task = asyncio.create_task(elector.run(stage.body("a")))
+        await asyncio.sleep(5)
+        stage.server.store(
+            stage.server.lease | {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 15}}
+        )
+        with pytest.raises(LeadershipLostError, match="thief has it"):
+            await task
+
+    virtual(main())
+    assert stage.server.writes[-1]["holderIdentity"] == "thief"
+    assert stage.terms[0][2] < 10
+
+
+def test_what_the_body_raises_comes_out_and_the_lease_is_given_up(virtual):
+    stage = Stage()
+
+    async def main():
+        elector, _ = stage.candidate("a")
+        with pytest.raises(LookupError, match="a bug"):
+            await elector.run(stage.body("a", lasts=3, fails=LookupError("a bug")))
+
+    virtual(main())
+    assert stage.server.writes[-1]["holderIdentity"] == ""
+
+
+def test_cancelling_stops_the_body_before_the_lease_is_given_up(virtual):
+    stage = Stage()
+
+    async def main():
+        elector, _ = stage.candidate("a")
+        task = asyncio.create_task(elector.run(stage.body("a", stops_in=3)))
+        await asyncio.sleep(5)
+        task.cancel()
+        await asyncio.sleep(1)
+        task.cancel()  # an impatient caller
+        assert stage.server.lease["spec"]["holderIdentity"] == "a"
+        await cancelled(task)
+
+    virtual(main())
+    assert stage.terms == [("a", 0.0, 8.0)]
+    assert stage.server.writes[-1]["holderIdentity"] == ""
+
+
+def test_a_body_that_does_not_stop_in_time_is_reported_as_the_lease_expires(virtual, caplog):
+    stage = Stage()
+    overdue = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        elector, line = stage.candidate("a", overdue=lambda: overdue.append(loop.time() - 1000))
+        task = asyncio.create_task(elector.run(stage.body("a", stops_in=60)))
+        await asyncio.sleep(1)
+        line.down_until = 1e9
+        with pytest.raises(LeadershipLostError):
+            await task
+
+    virtual(main())
+    assert [round(moment) for moment in overdue] == [15]
+    assert "The lease expires while its work still runs" in caplog.text
+
+
+def test_the_metric_shows_who_leads(virtual):
+    stage = Stage()
+    shown = []
+
+    class Metrics:
+        def leader_changed(self, name, *, leading):
+            shown.append((name, leading))
+
+    async def main():
+        elector, _ = stage.candidate("a", metrics=Metrics())
+        await elector.run(stage.body("a", lasts=5))
+
+    virtual(main())
+    assert shown == [("hyperjob", False), ("hyperjob", True), ("hyperjob", False)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lease_seconds": 10, "renew_seconds": 10},
+        {"renew_seconds": 2.0, "retry_seconds": 2.0},
+        {"retry_seconds": 0},
+        {"identity": ""},
+    ],
+    ids=str,
+)
+def test_durations_that_could_make_two_leaders_are_refused(options):
+    identity = options.pop("identity", "a")
+    with pytest.raises(ValueError, match=r"must hold|identity"):
+        LeaderElector(Line(Server()), "n", "l", identity, **options)
+
+
+faults = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.floats(0, 300),
+        st.floats(0, 60),
+        st.floats(0, 3),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(faults=faults, seed=st.integers(0, 2**16))
+def test_whatever_the_network_does_there_is_at_most_one_leader(faults, seed):
+    from asyncio import Runner
+
+    from tests.unit.kube.conftest import VirtualLoop
+
+    random.seed(seed)
+    stage = Stage()
+
+    async def candidate(identity):
+        elector, line = stage.candidate(identity)
+        lines[identity] = line
+        while True:
+            try:
+                await elector.run(stage.body(identity, stops_in=random.uniform(0, 4.9)))
+            except LeadershipLostError:
+                continue
+
+    async def disturb(identity, at, lasts, slow, hangs):
+        await asyncio.sleep(at)
+        line = lines[identity]
+        line.down_until = asyncio.get_running_loop().time() + lasts
+        line.slow, line.hangs = slow, hangs
+        await asyncio.sleep(lasts)
+        line.slow, line.hangs = 0.0, False
+
+    async def main():
+        tasks = [asyncio.create_task(candidate(identity)) for identity in "abc"]
+        await asyncio.sleep(0.01)
+        tasks += [asyncio.create_task(disturb(*fault)) for fault in faults]
+        await asyncio.sleep(500)
+        assert stage.active, "nobody leads although the network is well"
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            assert result is None or isinstance(result, asyncio.CancelledError), result
+
+    lines = {}
+    with Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(main())
+
+
+def test_writing_a_lease_keeps_what_others_put_there():
+    lease = {
+        "metadata": {"name": "l", "resourceVersion": "7", "labels": {"x": "y"}},
+        "spec": {"holderIdentity": "other", "strategy": "OldestEmulationVersion"},
+    }
+    mine = held(Sight(lease, 0), "me", seconds=15, now=START)
+    assert mine["metadata"] == lease["metadata"]
+    assert mine["spec"]["strategy"] == "OldestEmulationVersion"
+    assert mine["spec"]["leaseTransitions"] == 1
+    assert released(Sight(mine, 0), now=START)["spec"]["strategy"] == "OldestEmulationVersion"
+    assert lease["spec"]["holderIdentity"] == "other"
+
+
+def test_micro_time_is_utc_wherever_it_is_written():
+    new_york = timezone(timedelta(hours=-5))
+    moment = datetime(2026, 1, 1, 7, 0, 0, 12, tzinfo=new_york)
+    assert micro_time(moment) == "2026-01-01T12:00:00.000012Z"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", micro_time(START))
+    with pytest.raises(ValueError, match="time zone"):
+        micro_time(datetime(2026, 1, 1))  # noqa: DTZ001
