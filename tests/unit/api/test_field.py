@@ -223,8 +223,8 @@ RECORDED = [
             ],
         ),
         (
-            'gadgets.conf.example.dev "posted" is invalid: metadata.resourceVersion: Invalid value: 0:'
-            " must be specified for an update"
+            'gadgets.conf.example.dev "posted" is invalid: metadata.resourceVersion: Invalid value:'
+            " 0: must be specified for an update"
         ),
         {
             "name": "posted",

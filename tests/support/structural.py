@@ -1,0 +1,104 @@
+"""A structural schema as a plain JSON Schema, judged by an independent validator."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cel
+import yaml
+from jsonschema import Draft202012Validator
+
+ROOT = Path(__file__).parents[2]
+CRDS = ROOT / "crds"
+SANDBOX_CRDS = ROOT / "hyperjob/sandbox/crds"
+
+
+@cache
+def crds() -> dict[str, dict[str, Any]]:
+    """Return every CRD of the project by kind."""
+    files = [*CRDS.glob("*.yaml"), *SANDBOX_CRDS.glob("*.yaml")]
+    loaded = [yaml.safe_load(file.read_text()) for file in files]
+    return {crd["spec"]["names"]["kind"]: crd for crd in loaded}
+
+
+def schema_of(crd: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the version that is stored."""
+    (version,) = (item for item in crd["spec"]["versions"] if item["storage"])
+    schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def strict(schema: dict[str, Any]) -> dict[str, Any]:
+    """Translate a structural schema; a field that would be pruned is an error."""
+    if schema.get("x-kubernetes-int-or-string"):
+        text = {"type": "string"} | ({"pattern": schema["pattern"]} if "pattern" in schema else {})
+        return {"anyOf": [{"type": "integer"}, text]}
+    result = {
+        key: value
+        for key, value in schema.items()
+        if key not in ("description", "format", "nullable", "default") and not key.startswith("x-")
+    }
+    if "items" in schema:
+        result["items"] = strict(schema["items"])
+    if "properties" in schema:
+        result["properties"] = {name: strict(value) for name, value in schema["properties"].items()}
+        result["additionalProperties"] = False
+    if isinstance(schema.get("additionalProperties"), dict):
+        result["additionalProperties"] = strict(schema["additionalProperties"])
+    if schema.get("nullable"):
+        result["type"] = [schema["type"], "null"]
+    return result
+
+
+@cache
+def _validator(kind: str) -> Draft202012Validator:
+    schema = strict(schema_of(crds()[kind]))
+    schema["properties"]["metadata"] = {"type": "object"}
+    return Draft202012Validator(schema)
+
+
+def with_defaults(value: Any, schema: dict[str, Any]) -> Any:
+    """Return a value with the defaults that its schema gives."""
+    if isinstance(value, list) and "items" in schema:
+        return [with_defaults(item, schema["items"]) for item in value]
+    if not isinstance(value, dict):
+        return value
+    fields = schema.get("properties", {})
+    filled = {name: field["default"] for name, field in fields.items() if "default" in field}
+    filled |= value
+    other = schema.get("additionalProperties")
+    return {
+        name: with_defaults(item, fields.get(name) or (other if isinstance(other, dict) else {}))
+        for name, item in filled.items()
+    }
+
+
+def violations(obj: dict[str, Any]) -> list[str]:
+    """Return what a CRD has against an object, rules and duplicate keys included."""
+    kind = obj["kind"]
+    found = [
+        f"{error.json_path.removeprefix('$.')}: {error.message}"
+        for error in _validator(kind).iter_errors(obj)
+    ]
+    schema = schema_of(crds()[kind])
+    return found + _rules(with_defaults(obj, schema), schema, kind)
+
+
+def _rules(value: Any, schema: dict[str, Any], at: str) -> list[str]:
+    found = [
+        f"{at}: {rule['message']}"
+        for rule in schema.get("x-kubernetes-validations", [])
+        if not cel.evaluate(rule["rule"], {"self": value})
+    ]
+    if isinstance(value, list):
+        keys = schema.get("x-kubernetes-list-map-keys", [])
+        seen = [tuple(item.get(key) for key in keys) for item in value if keys]
+        found += [f"{at}: duplicate {key}" for key in {key for key in seen if seen.count(key) > 1}]
+        for index, item in enumerate(value):
+            found += _rules(item, schema.get("items", {}), f"{at}[{index}]")
+    if isinstance(value, dict):
+        other = schema.get("additionalProperties")
+        for name, item in value.items():
+            below = schema.get("properties", {}).get(name, other)
+            found += _rules(item, below if isinstance(below, dict) else {}, f"{at}.{name}")
+    return found
