@@ -1,0 +1,30 @@
+"""Change an object without changing it: copies are made only on the way down to a change.
+
+Knows nothing of what is changed. Values of an unexpected type pass through as they are.
+"""
+
+from collections.abc import Callable
+
+from hyperjob.api.meta import Object
+
+Edit = Callable[[Object], Object]
+
+
+def edit(parent: Object, name: str, change: Edit) -> Object:
+    """Apply `change` to the object in field `name`; returns `parent` itself if nothing changes."""
+    before = parent.get(name)
+    if not isinstance(before, dict):
+        return parent
+    after = change(before)
+    return parent if after is before else {**parent, name: after}
+
+
+def edit_items(parent: Object, name: str, change: Edit) -> Object:
+    """Apply `change` to each object in list `name`; returns `parent` itself if nothing changes."""
+    before = parent.get(name)
+    if not isinstance(before, list):
+        return parent
+    after = [change(item) if isinstance(item, dict) else item for item in before]
+    if all(new is old for new, old in zip(after, before, strict=True)):
+        return parent
+    return {**parent, name: after}

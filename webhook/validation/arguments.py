@@ -1,0 +1,141 @@
+"""Arguments of plugins, read as Go's flag package reads them.
+
+Volcano logs a mistake in an argument where no user looks, and goes on without all that follow it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from hyperjob.api.field import Path
+from webhook.validation.report import Report
+from webhook.validation.rules import INVALID, WARNING, rule
+from webhook.validation.suggest import did_you_mean
+
+
+class Kind(Enum):
+    """What the value of an argument is."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    PORT = "port"
+    SWITCH = "switch"
+    TASK = "task"
+
+
+Flags = Mapping[str, Kind]
+
+NOT_A_FLAG = rule(
+    "V14",
+    INVALID,
+    "is not an argument: write `--name=value`{hint}",
+    "an argument of a plugin does not start with '-', so it and all that follow are not read",
+    "write each argument as --name=value, one a list item",
+)
+UNKNOWN = rule(
+    "V14",
+    INVALID,
+    "unknown argument `--{name}` of plugin {plugin}{hint}",
+    "a plugin has no such argument; all that follow would not be read",
+    "use one of the plugin's arguments, or remove it",
+)
+NO_VALUE = rule(
+    "V14",
+    INVALID,
+    "needs a value: write `--{name}=value`",
+    "an argument of a plugin has no value",
+    "write --name=value",
+)
+NOT_A_NUMBER = rule(
+    "V14",
+    INVALID,
+    "must have a whole number as its value",
+    "an argument of a plugin that is a number has another value",
+    "write --name=NUMBER",
+)
+NOT_A_PORT = rule(
+    "V14",
+    INVALID,
+    "must have a port from 1 to 65535 as its value",
+    "an argument of a plugin that is a port is out of range",
+    "use a number from 1 to 65535",
+)
+NOT_A_SWITCH = rule(
+    "V14",
+    INVALID,
+    "must have true or false as its value",
+    "an argument of a plugin that is on or off has another value",
+    "write --name=true or --name=false",
+)
+IGNORED = rule(
+    "V14",
+    WARNING,
+    "has no effect: plugin {plugin} has no arguments",
+    "a plugin that has no arguments is given some",
+    "use an empty list",
+)
+
+_SWITCHES: Final = frozenset(
+    {"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"}
+)
+_NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|[0-9]{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument that was understood, and where it stands."""
+
+    value: str
+    path: Path
+
+
+def validate_arguments(
+    plugin: str, given: Sequence[str], flags: Flags, path: Path, report: Report
+) -> dict[str, Argument]:
+    """Check the arguments of one plugin, and return those that were understood by name."""
+    found: dict[str, Argument] = {}
+    if given and not flags:
+        report.warn(IGNORED, path, plugin=plugin)
+        return found
+    index = 0
+    while index < len(given):
+        at, text = path.index(index), given[index]
+        index += 1
+        name, equals, value = text.lstrip("-").partition("=")
+        dashes = len(text) - len(text.lstrip("-"))
+        if not 1 <= dashes <= 2 or not name:
+            near = did_you_mean(f"--{name}", [f"--{flag}" for flag in flags])
+            report.add(NOT_A_FLAG, at, text, hint=near)
+            continue
+        kind = flags.get(name)
+        if kind is None:
+            near = did_you_mean(f"--{name}", [f"--{flag}" for flag in flags])
+            report.add(UNKNOWN, at, text, name=name, plugin=plugin, hint=near)
+            continue
+        if not equals and kind is Kind.SWITCH:
+            value = "true"
+        elif not equals:
+            if index == len(given):
+                report.add(NO_VALUE, at, text, name=name)
+                continue
+            at, value = path.index(index), given[index]
+            index += 1
+        if _validate_value(kind, value, text, at, report):
+            found[name] = Argument(value, at)
+    return found
+
+
+def _validate_value(kind: Kind, value: str, text: str, path: Path, report: Report) -> bool:
+    """Check the value of one argument; returns whether it can be used."""
+    match kind:
+        case Kind.SWITCH if value not in _SWITCHES:
+            report.add(NOT_A_SWITCH, path, text)
+        case Kind.NUMBER | Kind.PORT if not _NUMBER.fullmatch(value):
+            report.add(NOT_A_NUMBER, path, text)
+        case Kind.PORT if not 1 <= int(value, 0 if "x" in value.lower() else 10) <= 65535:
+            report.add(NOT_A_PORT, path, text)
+        case _:
+            return True
+    return False

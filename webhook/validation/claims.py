@@ -1,0 +1,92 @@
+"""Claims on storage that are made for a job or a pod."""
+
+from typing import Final
+
+from hyperjob.api import formats
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import Quantity
+from webhook.validation.forms import check
+from webhook.validation.report import Report
+from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, rule
+
+ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+VOLUME_MODES: Final = ("Block", "Filesystem")
+
+NO_ACCESS_MODE = rule(
+    "V15",
+    REQUIRED,
+    "at least 1 access mode is required",
+    "a claim does not say how it is mounted",
+    "add accessModes, such as [ReadWriteMany]",
+)
+ENUM = rule(
+    "V15",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "a claim has a mode that Kubernetes does not know",
+    "use one of the values listed",
+)
+ONCE_POD = rule(
+    "V15",
+    FORBIDDEN,
+    "may not use ReadWriteOncePod with other access modes",
+    "a claim is for one pod and for several",
+    "keep one of the access modes",
+)
+NO_SIZE = rule(
+    "V15",
+    REQUIRED,
+    "",
+    "a claim does not say how much storage it wants",
+    "add resources.requests.storage",
+)
+SIZE = rule(
+    "V15",
+    INVALID,
+    "must be greater than zero",
+    "a claim wants no storage",
+    "ask for more than 0",
+)
+AMOUNT = rule(
+    "V15",
+    INVALID,
+    "{message}",
+    "the size of a claim is no amount",
+    "write it as 500Mi or 10Gi",
+)
+
+
+def validate_claim_spec(spec: Object, path: Path, report: Report) -> None:
+    """Check what a claim asks for."""
+    modes = spec.get("accessModes") or []
+    if not modes:
+        report.add(NO_ACCESS_MODE, path.child("accessModes"))
+    for mode in modes:
+        if mode not in ACCESS_MODES:
+            at = path.child("accessModes")
+            report.errors.append(ENUM.unsupported(at, mode, ACCESS_MODES))
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        report.add(ONCE_POD, path.child("accessModes"))
+    at = path.child("resources")
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if size is None:
+        report.add(NO_SIZE, at.key("storage"))
+    else:
+        _validate_size(size, at.key("storage"), report)
+    if spec.get("storageClassName"):
+        at = path.child("storageClassName")
+        check(formats.dns1123_subdomain, spec["storageClassName"], at, report)
+    mode = spec.get("volumeMode")
+    if mode and mode not in VOLUME_MODES:
+        report.errors.append(ENUM.unsupported(path.child("volumeMode"), mode, VOLUME_MODES))
+
+
+def _validate_size(size: str | int, path: Path, report: Report) -> None:
+    try:
+        amount = Quantity.parse(size)
+    except ValueError as error:
+        report.add(AMOUNT, path, size, message=error)
+        return
+    if amount.nano <= 0:
+        report.add(SIZE, path, str(amount))

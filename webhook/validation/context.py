@@ -1,0 +1,42 @@
+"""What is known of the other objects in the control plane, for warnings about references.
+
+A value, filled by whoever has caches; a part that is None is unknown, and nothing is said of it.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """What matters of a Volcano Queue."""
+
+    state: str = "Open"
+    children: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """What matters of a Karmada Cluster."""
+
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The objects around a HyperJob; names only, those in a namespace of the HyperJob's own."""
+
+    clusters: Mapping[str, Cluster] | None = None
+    queues: Mapping[str, Queue] | None = None
+    priority_classes: AbstractSet[str] | None = None
+    config_maps: AbstractSet[str] | None = None
+    secrets: AbstractSet[str] | None = None
+    persistent_volume_claims: AbstractSet[str] | None = None
+    vcjobs: Mapping[str, str] | None = None
+    """Existing vcjobs and propagation policies, with the name of the HyperJob that owns each."""
+    batch_jobs: AbstractSet[str] | None = None
+
+
+NOTHING_KNOWN: Final = Context()

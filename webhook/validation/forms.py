@@ -1,0 +1,59 @@
+"""Checks of one text each, reported at its path with Kubernetes' message for its form.
+
+Only the form; whether the thing named exists is asked elsewhere.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from hyperjob.api import formats
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from webhook.validation.report import Report
+from webhook.validation.rules import INVALID, TOO_LONG, rule
+
+MAX_ANNOTATIONS: Final = 256 * 1024
+
+FORM = rule(
+    "V8",
+    INVALID,
+    "{message}",
+    "a name, label, key, port or variable has a form that Kubernetes does not take",
+    "the message says which characters and lengths are allowed, and shows an example",
+)
+ANNOTATIONS_TOO_LONG = rule(
+    "V8",
+    TOO_LONG,
+    f"may not be more than {MAX_ANNOTATIONS} bytes",
+    "the annotations together are too large",
+    "move large values to a ConfigMap",
+)
+
+Check = Callable[[str], list[str]]
+
+
+def check(form: Check, value: str, path: Path, report: Report) -> bool:
+    """Report what is wrong with the form of a text; returns whether nothing is."""
+    messages = form(value)
+    for message in messages:
+        report.add(FORM, path, value, message=message)
+    return not messages
+
+
+def validate_labels(labels: Object, path: Path, report: Report) -> None:
+    """Check the keys and values of labels, or of anything that selects by them."""
+    for key in sorted(labels):
+        check(formats.qualified_name, key, path, report)
+        check(formats.label_value, labels[key], path, report)
+
+
+def validate_annotations(annotations: Object, path: Path, report: Report) -> None:
+    """Check the keys of annotations, whose case does not matter, and their size."""
+    size = 0
+    for key in sorted(annotations):
+        messages = formats.qualified_name(key.lower())
+        for message in messages:
+            report.add(FORM, path, key, message=message)
+        size += len(key) + len(annotations[key])
+    if size > MAX_ANNOTATIONS:
+        report.add(ANNOTATIONS_TOO_LONG, path)

@@ -1,0 +1,116 @@
+"""The HyperJob as a whole: its parts, and what they must be together."""
+
+from typing import Final
+
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from webhook.validation.forms import validate_annotations, validate_labels
+from webhook.validation.hyperplugins import validate_hyperjob_plugins
+from webhook.validation.lifecycle import (
+    validate_depends_on,
+    validate_failure_policy,
+    validate_success_policy,
+)
+from webhook.validation.names import validate_names
+from webhook.validation.replicatedjobs import validate_replicated_job
+from webhook.validation.report import Report
+from webhook.validation.rules import DUPLICATE, INVALID, REQUIRED, rule
+from webhook.validation.split import sub_jobs
+
+MAX_SUB_JOBS: Final = 5000
+
+NO_JOBS = rule(
+    "X6",
+    REQUIRED,
+    "must have at least one replicatedJob",
+    "the HyperJob has nothing to run",
+    "add a replicatedJob",
+)
+NAME_TWICE = rule(
+    "X4",
+    DUPLICATE,
+    "",
+    "two replicatedJobs have the same name, and so would their sub-jobs",
+    "rename one of them",
+)
+MIN_AVAILABLE = rule(
+    "X6",
+    INVALID,
+    "must be between 0 and the number of sub-jobs ({count})",
+    "more sub-jobs must start together than there are, so none ever starts",
+    "lower minAvailable, or raise the replicas of a replicatedJob",
+)
+MAX_DOMAINS = rule(
+    "X6",
+    INVALID,
+    "must be greater than or equal to 1",
+    "no cluster at all may be used",
+    "use 1 or more, or leave it out for no limit",
+)
+TOO_MANY_JOBS = rule(
+    "X6",
+    INVALID,
+    f"must be at most {MAX_SUB_JOBS} sub-jobs in all replicatedJobs together",
+    "the status of more sub-jobs does not fit into one object",
+    "make fewer and larger sub-jobs, or several HyperJobs",
+)
+TTL = rule(
+    "X6",
+    INVALID,
+    "must be greater than or equal to 0",
+    "the HyperJob would be deleted before its end",
+    "use a number of seconds from 0 on, or leave it out",
+)
+
+
+def validate_hyperjob(hyperjob: Object, report: Report) -> None:
+    """Check a HyperJob whose shape is right."""
+    _validate_metadata(hyperjob.get("metadata") or {}, report)
+    spec = hyperjob.get("spec") or {}
+    path = Path("spec")
+    jobs: list[Object] = spec.get("replicatedJobs") or []
+    at_jobs = path.child("replicatedJobs")
+    if not jobs:
+        report.add(NO_JOBS, at_jobs)
+    names: dict[str, int] = {}
+    for index, job in enumerate(jobs):
+        at = at_jobs.index(index)
+        name = job.get("name") or ""
+        if name and name in names:
+            report.add(NAME_TWICE, at.child("name"), name)
+        validate_replicated_job(job, at, report, max_domains=spec.get("maxDomains"))
+        validate_depends_on(job, names, at, report)
+        names.setdefault(name, index)
+    _validate_numbers(spec, jobs, path, report)
+    validate_names(hyperjob, report)
+    if spec.get("failurePolicy"):
+        validate_failure_policy(spec["failurePolicy"], names, path.child("failurePolicy"), report)
+    if spec.get("successPolicy"):
+        validate_success_policy(spec["successPolicy"], names, path.child("successPolicy"), report)
+    if spec.get("plugins"):
+        validate_hyperjob_plugins(spec["plugins"], jobs, path.child("plugins"), report)
+
+
+def _validate_metadata(metadata: Object, report: Report) -> None:
+    path = Path("metadata")
+    if metadata.get("labels"):
+        validate_labels(metadata["labels"], path.child("labels"), report)
+    if metadata.get("annotations"):
+        validate_annotations(metadata["annotations"], path.child("annotations"), report)
+
+
+def _validate_numbers(spec: Object, jobs: list[Object], path: Path, report: Report) -> None:
+    counts = [sub_jobs(job) for job in jobs]
+    total = sum(count for count in counts if count)
+    if total > MAX_SUB_JOBS:
+        report.add(TOO_MANY_JOBS, path.child("replicatedJobs"), total)
+    available = spec.get("minAvailable")
+    known = all(count is not None for count in counts)
+    if available is not None and (available < 0 or (known and available > total)):
+        report.add(MIN_AVAILABLE, path.child("minAvailable"), available, count=total)
+    domains = spec.get("maxDomains")
+    if domains is not None and domains < 1:
+        report.add(MAX_DOMAINS, path.child("maxDomains"), domains)
+    seconds = spec.get("ttlSecondsAfterFinished")
+    if seconds is not None and seconds < 0:
+        report.add(TTL, path.child("ttlSecondsAfterFinished"), seconds)

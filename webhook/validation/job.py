@@ -1,0 +1,140 @@
+"""The vcjob template of a replicatedJob, as Volcano's webhook will judge the sub-jobs.
+
+A number that Volcano fills in counts as filled in.
+"""
+
+from typing import Final
+
+from hyperjob.api import formats
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from webhook.validation.durations import validate_duration
+from webhook.validation.forms import check
+from webhook.validation.plugins import validate_plugins
+from webhook.validation.policies import validate_policies
+from webhook.validation.report import Report
+from webhook.validation.rules import INVALID, REQUIRED, WARNING, rule
+from webhook.validation.tasks import validate_tasks
+from webhook.validation.topology import validate_topology
+from webhook.validation.volumes import validate_volumes
+
+ROOT_QUEUE: Final = "root"
+MAX_SCHEDULER: Final = 63
+
+NO_TASKS = rule(
+    "V1",
+    REQUIRED,
+    "must have at least one task",
+    "a vcjob without tasks is refused by Volcano",
+    "add a task",
+)
+MIN_AVAILABLE = rule(
+    "V12",
+    INVALID,
+    "must be less than or equal to the replicas of all tasks ({total})",
+    "more pods must start together than there are, so none ever starts",
+    "lower minAvailable, raise the replicas, or leave minAvailable out for all pods",
+)
+MIN_SUCCESS = rule(
+    "V12",
+    INVALID,
+    "must be less than or equal to the replicas of all tasks ({total})",
+    "more pods must succeed than there are, so the sub-job never completes",
+    "lower minSuccess, or raise the replicas",
+)
+NEGATIVE = rule(
+    "V12",
+    INVALID,
+    "must be greater than or equal to 0",
+    "a number of the template is negative",
+    "use 0 or more",
+)
+MIN_SUCCESS_POSITIVE = rule(
+    "V12",
+    INVALID,
+    "must be greater than or equal to 1",
+    "minSuccess of the template is not positive",
+    "use 1 or more, or leave it out",
+)
+ROOT = rule(
+    "V16",
+    INVALID,
+    "must not be the root queue: Volcano takes jobs only into leaf queues",
+    "the queue is the one that all others are below",
+    "use another queue, or leave it out for `default`",
+)
+SCHEDULER_LENGTH = rule(
+    "V11",
+    INVALID,
+    f"must be no more than {MAX_SCHEDULER} characters",
+    "the name of the scheduler is too long",
+    "use `volcano`, or leave it out",
+)
+OTHER_SCHEDULER = rule(
+    "V11",
+    WARNING,
+    'is not "volcano": pods start one by one unless that scheduler knows gangs',
+    "the template names another scheduler",
+    "leave schedulerName out, unless the scheduler is Volcano under another name",
+)
+TTL_IGNORED = rule(
+    "X17",
+    WARNING,
+    "has no effect in a template: Karmada removes it; use spec.ttlSecondsAfterFinished",
+    "the template says when a finished sub-job is deleted",
+    "remove it from the template",
+)
+
+
+def validate_job_spec(spec: Object, path: Path, report: Report) -> None:
+    """Check the vcjob template of one replicatedJob."""
+    tasks: list[Object] = spec.get("tasks") or []
+    if not tasks:
+        report.add(NO_TASKS, path.child("tasks"))
+    else:
+        validate_tasks(tasks, path.child("tasks"), report)
+    _validate_numbers(spec, tasks, path, report)
+    if spec.get("policies"):
+        validate_policies(spec["policies"], path.child("policies"), report)
+    if spec.get("plugins"):
+        validate_plugins(spec["plugins"], tasks, path.child("plugins"), report)
+    if spec.get("volumes"):
+        validate_volumes(spec["volumes"], path.child("volumes"), report)
+    if spec.get("networkTopology"):
+        validate_topology(spec["networkTopology"], path.child("networkTopology"), report)
+    _validate_names(spec, path, report)
+    if spec.get("runningEstimate") is not None:
+        validate_duration(spec["runningEstimate"], path.child("runningEstimate"), report)
+
+
+def _validate_numbers(spec: Object, tasks: list[Object], path: Path, report: Report) -> None:
+    total = sum(max(task.get("replicas") or 0, 0) for task in tasks)
+    for name in ("minAvailable", "maxRetry", "ttlSecondsAfterFinished"):
+        value = spec.get(name)
+        if value is not None and value < 0:
+            report.add(NEGATIVE, path.child(name), value)
+    available, success = spec.get("minAvailable") or 0, spec.get("minSuccess")
+    if tasks and available > total:
+        report.add(MIN_AVAILABLE, path.child("minAvailable"), available, total=total)
+    if success is not None and success < 1:
+        report.add(MIN_SUCCESS_POSITIVE, path.child("minSuccess"), success)
+    elif success is not None and tasks and success > total:
+        report.add(MIN_SUCCESS, path.child("minSuccess"), success, total=total)
+    if spec.get("ttlSecondsAfterFinished") is not None:
+        report.warn(TTL_IGNORED, path.child("ttlSecondsAfterFinished"))
+
+
+def _validate_names(spec: Object, path: Path, report: Report) -> None:
+    queue = spec.get("queue")
+    if queue == ROOT_QUEUE:
+        report.add(ROOT, path.child("queue"), queue)
+    elif queue:
+        check(formats.dns1123_subdomain, queue, path.child("queue"), report)
+    priority = spec.get("priorityClassName")
+    if priority:
+        check(formats.dns1123_subdomain, priority, path.child("priorityClassName"), report)
+    scheduler = spec.get("schedulerName")
+    if scheduler and len(scheduler) > MAX_SCHEDULER:
+        report.add(SCHEDULER_LENGTH, path.child("schedulerName"), scheduler)
+    elif scheduler and scheduler != "volcano":
+        report.warn(OTHER_SCHEDULER, path.child("schedulerName"))

@@ -1,0 +1,199 @@
+"""Names: the HyperJob's own, and those that sub-jobs, services and pods get from it.
+
+Volcano checks the index of a task where the index of a pod counts, and nobody checks services,
+so a name that is too long shows hours later and in a member cluster only.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final, Self
+
+from hyperjob.api import formats
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from hyperjob.api.names import child_name
+from webhook.defaulting.job import SVC_USERS
+from webhook.validation.forms import check
+from webhook.validation.report import Report
+from webhook.validation.rules import INVALID, REQUIRED, rule
+from webhook.validation.split import sub_jobs
+
+MAX_NAME: Final = 63
+GENERATED: Final = 5
+MAX_BASE: Final = MAX_NAME - GENERATED
+
+MISSING = rule(
+    "X3",
+    REQUIRED,
+    "name or generateName is required",
+    "the HyperJob has no name",
+    "add metadata.name",
+)
+TOO_LONG = rule(
+    "X3",
+    INVALID,
+    f"must be no more than {MAX_NAME} characters: it is a label of every sub-job",
+    "the name of the HyperJob does not fit into the label by which its sub-jobs are found",
+    "shorten the name",
+)
+JOB_TOO_LONG = rule(
+    "V11",
+    INVALID,
+    'the name of sub-job "{name}" would have {length} characters, and may have'
+    f" {MAX_NAME}: shorten it or the HyperJob's name by {{excess}}",
+    "the names of HyperJob and replicatedJob together are too long for a vcjob",
+    "shorten one of the two by as many characters as the message says",
+)
+POD_TOO_LONG = rule(
+    "X1",
+    INVALID,
+    'the name of pod "{name}" would have {length} characters, and may have'
+    f" {MAX_NAME}: shorten it, the replicatedJob's or the HyperJob's name by {{excess}}",
+    "the names of HyperJob, replicatedJob and task together are too long for a pod",
+    "shorten one of the three by as many characters as the message says",
+)
+SERVICE = rule(
+    "X2",
+    INVALID,
+    'the svc plugin makes a Service "{name}" in the member clusters: {message}',
+    "a Service is named for each sub-job, and its name must start with a letter and have no dot",
+    "rename the HyperJob, or do without the svc plugin (mpi, pytorch, ray, tensorflow need it)",
+)
+SAME_PODS = rule(
+    "X4",
+    INVALID,
+    'pods of task "{task}" would have the same names as those of replicatedJob "{other}"',
+    "two replicatedJobs have names such that pods in one cluster would be called the same",
+    "rename one of the two, so that neither starts with the other and a number",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnName:
+    """The name that the HyperJob has or will get, and the field that it comes from."""
+
+    value: str
+    path: Path
+    written: str
+
+    @classmethod
+    def of(cls, metadata: Object) -> Self | None:
+        """Read the name; one that is to be generated is as long as it will be."""
+        path = Path("metadata")
+        if metadata.get("name"):
+            return cls(metadata["name"], path.child("name"), metadata["name"])
+        base = metadata.get("generateName")
+        if not base:
+            return None
+        return cls(base[:MAX_BASE] + "x" * GENERATED, path.child("generateName"), base)
+
+
+def validate_names(hyperjob: Object, report: Report) -> None:
+    """Check the HyperJob's name and all names that will be made from it."""
+    own = OwnName.of(hyperjob.get("metadata") or {})
+    if own is None:
+        report.add(MISSING, Path("metadata").child("name"))
+        return
+    check(formats.dns1123_subdomain, own.value, own.path, report)
+    if len(own.value) > MAX_NAME:
+        report.add(TOO_LONG, own.path, own.written)
+        return
+    path = Path("spec").child("replicatedJobs")
+    jobs: list[Object] = (hyperjob.get("spec") or {}).get("replicatedJobs") or []
+    for index, job in enumerate(jobs):
+        if job.get("name"):
+            _validate_composed(own, job, path.index(index), report)
+    _validate_service(own, jobs, report)
+    _validate_distinct(jobs, path, report)
+
+
+def _last_index(job: Object) -> int:
+    """Return the highest index that a sub-job can have."""
+    count = sub_jobs(job)
+    if count is None:
+        # A split that is found at admission makes one accelerator a sub-job at the most.
+        count = (job.get("splitPolicy") or {}).get("accelerators") or 1
+    return max(count, 1) - 1
+
+
+def _validate_composed(own: OwnName, job: Object, path: Path, report: Report) -> None:
+    """Check the longest names of one replicatedJob's sub-jobs and their pods."""
+    name = child_name(own.value, job["name"], _last_index(job))
+    if len(name) > MAX_NAME:
+        report.add(
+            JOB_TOO_LONG,
+            path.child("name"),
+            job["name"],
+            name=name,
+            length=len(name),
+            excess=len(name) - MAX_NAME,
+        )
+        return
+    longest = ""
+    at = path
+    for index, task in enumerate((job.get("templateSpec") or {}).get("tasks") or ()):
+        pod = f"{name}-{_task_name(task, index)}-{max((task.get('replicas') or 1) - 1, 0)}"
+        if len(pod) > len(longest):
+            longest, at = pod, path.child("templateSpec", "tasks").index(index).child("name")
+    if len(longest) > MAX_NAME:
+        excess = len(longest) - MAX_NAME
+        task = longest[len(name) + 1 :].rpartition("-")[0]
+        report.add(POD_TOO_LONG, at, task, name=longest, length=len(longest), excess=excess)
+
+
+def _validate_service(own: OwnName, jobs: list[Object], report: Report) -> None:
+    """Check that the names of services are DNS labels, where there will be services."""
+    for job in jobs:
+        plugins = (job.get("templateSpec") or {}).get("plugins") or {}
+        if "svc" not in plugins and SVC_USERS.isdisjoint(plugins):
+            continue
+        name = child_name(own.value, job.get("name") or "", 0)
+        if len(name) > MAX_NAME:
+            continue
+        messages = formats.dns1035_label(name)
+        # What is wrong with the part after the HyperJob's name is said of the replicatedJob.
+        if messages and formats.dns1035_label(f"{own.value}-0"):
+            report.add(SERVICE, own.path, own.written, name=name, message=messages[0])
+            return
+
+
+def _validate_distinct(jobs: list[Object], path: Path, report: Report) -> None:
+    """Check that no two pods of the HyperJob would have one name."""
+    for index, longer in enumerate(jobs):
+        name = longer.get("name") or ""
+        for shorter in jobs:
+            start = f"{shorter.get('name') or ''}-"
+            if shorter is longer or not name.startswith(start):
+                continue
+            match = re.fullmatch(r"(0|[1-9][0-9]{0,5})(?:-(.*))?", name[len(start) :])
+            if match is None or int(match[1]) > _last_index(shorter):
+                continue
+            task = _clashing_task(shorter, longer, match[2] or "")
+            if task:
+                other = shorter["name"]
+                at = path.index(index).child("name")
+                report.add(SAME_PODS, at, name, task=task, other=other)
+                break
+
+
+def _clashing_task(shorter: Object, longer: Object, rest: str) -> str:
+    """Return the task of `longer` whose pods are called like some of `shorter`, or nothing."""
+    prefix = f"{rest}-" if rest else ""
+    own = _task_names(shorter)
+    for task in _task_names(longer):
+        for name in own:
+            if not name.startswith(prefix) or not name.endswith(f"-{task}"):
+                continue
+            between = name[len(prefix) : -len(task) - 1]
+            if between.isdecimal() and len(between) < 7 and int(between) <= _last_index(longer):
+                return task
+    return ""
+
+
+def _task_names(job: Object) -> list[str]:
+    tasks = (job.get("templateSpec") or {}).get("tasks") or ()
+    return [_task_name(task, index) for index, task in enumerate(tasks)]
+
+
+def _task_name(task: Object, index: int) -> str:
+    return task.get("name") or f"default{index}"

@@ -1,0 +1,74 @@
+"""Partitions of a task: groups of pods of equal size."""
+
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from webhook.validation.report import Report
+from webhook.validation.rules import INVALID, WARNING, rule
+from webhook.validation.topology import validate_topology
+
+NOT_POSITIVE = rule(
+    "V10",
+    INVALID,
+    "must be greater than 0",
+    "the number or the size of partitions is not positive",
+    "use 1 or more",
+)
+NEGATIVE = rule(
+    "V10",
+    INVALID,
+    "must be greater than or equal to 0",
+    "the least number of partitions is negative",
+    "use 0 or more",
+)
+REPLICAS = rule(
+    "V10",
+    INVALID,
+    "must be totalPartitions * partitionSize ({product}) when `partitionPolicy` is set",
+    "the pods of a task do not fill its partitions",
+    "make replicas the product of the two",
+)
+TOO_MANY = rule(
+    "V10",
+    INVALID,
+    "must be less than or equal to `totalPartitions` ({total})",
+    "more partitions must start together than there are",
+    "lower minPartitions",
+)
+MIN_AVAILABLE = rule(
+    "V10",
+    INVALID,
+    "must be minPartitions * partitionSize ({product}) when `minPartitions` is set",
+    "the pods that must start together are no whole number of partitions",
+    "make minAvailable the product of the two, or leave it out",
+)
+VERSION = rule(
+    "X13",
+    WARNING,
+    "needs Volcano 1.14 in the member clusters; older ones drop the field silently",
+    "partitions are unknown to older versions of Volcano",
+    "make sure that all member clusters have that version",
+)
+
+
+def validate_partitions(task: Object, path: Path, report: Report) -> None:
+    """Check the partitions of a task against its size."""
+    policy, at = task["partitionPolicy"], path.child("partitionPolicy")
+    total, size = policy.get("totalPartitions") or 0, policy.get("partitionSize") or 0
+    least = policy.get("minPartitions") or 0
+    for name, value in (("totalPartitions", total), ("partitionSize", size)):
+        if value <= 0:
+            report.add(NOT_POSITIVE, at.child(name), value)
+    if least < 0:
+        report.add(NEGATIVE, at.child("minPartitions"), least)
+    replicas, available = task.get("replicas") or 0, task.get("minAvailable")
+    if total > 0 and size > 0:
+        if replicas != total * size:
+            report.add(REPLICAS, path.child("replicas"), replicas, product=total * size)
+        if least > total:
+            report.add(TOO_MANY, at.child("minPartitions"), least, total=total)
+        elif least > 0 and available is not None and available != least * size:
+            at_available = path.child("minAvailable")
+            report.add(MIN_AVAILABLE, at_available, available, product=least * size)
+    report.warn(VERSION, at)
+    if policy.get("networkTopology"):
+        validate_topology(policy["networkTopology"], at.child("networkTopology"), report)

@@ -1,0 +1,159 @@
+"""The plugins of a vcjob: which there are, and the tasks that their arguments name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from webhook.validation.arguments import Argument, Flags, Kind, validate_arguments
+from webhook.validation.report import Report
+from webhook.validation.rules import INVALID, NOT_SUPPORTED, WARNING, rule
+from webhook.validation.suggest import did_you_mean
+
+TASK, PORT, TEXT, NUMBER, SWITCH = Kind.TASK, Kind.PORT, Kind.TEXT, Kind.NUMBER, Kind.SWITCH
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """What is known of a plugin."""
+
+    flags: Flags = field(default_factory=dict)
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that name a task without which the plugin refuses the job, with their defaults."""
+    uses: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that name a task without which the plugin does nothing, with their defaults."""
+    since: str = ""
+
+
+PLUGINS: Final[Mapping[str, Plugin]] = {
+    "env": Plugin(),
+    "hcclrank": Plugin({"master": TASK, "worker": TASK}, since="1.13"),
+    "mpi": Plugin(
+        {"master": TASK, "worker": TASK, "port": PORT},
+        needs={"master": "master", "worker": "worker"},
+    ),
+    "pytorch": Plugin(
+        {
+            "master": TASK,
+            "worker": TASK,
+            "port": PORT,
+            "wait-master-enabled": SWITCH,
+            "wait-master-timeout": NUMBER,
+            "wait-master-image": TEXT,
+        },
+        uses={"master": "master"},
+    ),
+    "ray": Plugin(
+        {
+            "head": TASK,
+            "headContainer": TEXT,
+            "worker": TASK,
+            "workerContainer": TEXT,
+            "port": PORT,
+            "dashboardPort": PORT,
+            "clientPort": PORT,
+        },
+        uses={"head": "head"},
+        since="1.13",
+    ),
+    "ssh": Plugin(
+        {
+            "ssh-key-file-path": TEXT,
+            "ssh-private-key": TEXT,
+            "ssh-public-key": TEXT,
+            "ssh-port": PORT,
+        }
+    ),
+    "svc": Plugin(
+        {
+            "publish-not-ready-addresses": SWITCH,
+            "disable-network-policy": SWITCH,
+            "inject-hosts-env": SWITCH,
+        }
+    ),
+    "tensorflow": Plugin(
+        {"ps": TASK, "worker": TASK, "chief": TASK, "evaluator": TASK, "port": PORT}
+    ),
+}
+
+UNKNOWN = rule(
+    "V14",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "Volcano has no such plugin, and refuses the sub-jobs",
+    "use one of the values listed; names are in lower case",
+)
+NO_MASTER = rule(
+    "V2",
+    INVALID,
+    'there is no task "{task}", which plugin mpi takes for its master{hint}',
+    "Volcano refuses a job with the mpi plugin whose master task is missing",
+    "name the task with --master=NAME",
+)
+NO_WORKER = rule(
+    "X12",
+    INVALID,
+    'there is no task "{task}", which plugin mpi takes for its worker{hint}',
+    "Volcano up to 1.14 refuses a job with the mpi plugin whose worker task is missing",
+    "name the task with --worker=NAME",
+)
+NO_TASK = rule(
+    "X12",
+    INVALID,
+    'there is no task "{task}"{hint}',
+    "an argument of a plugin names a task that the template lacks",
+    "use the name of a task of the template",
+)
+NO_EFFECT = rule(
+    "X12",
+    WARNING,
+    'has no effect: there is no task "{task}"; name it with `--{name}`',
+    "a plugin looks for a task by its default name, and the template has none of that name",
+    "name the task that the plugin is for",
+)
+VERSION = rule(
+    "X14",
+    WARNING,
+    "needs Volcano {version} in the member clusters; older ones refuse the sub-job",
+    "a plugin is unknown to older versions of Volcano",
+    "make sure that all member clusters have that version",
+)
+
+
+def validate_plugins(plugins: Object, tasks: list[Object], path: Path, report: Report) -> None:
+    """Check the plugins of one template, and their arguments against its tasks."""
+    names = [task.get("name") or f"default{index}" for index, task in enumerate(tasks)]
+    for name in sorted(plugins):
+        at = path.key(name)
+        plugin = PLUGINS.get(name)
+        if plugin is None:
+            report.errors.append(UNKNOWN.unsupported(at, name, tuple(PLUGINS)))
+            continue
+        if plugin.since:
+            report.warn(VERSION, at, version=plugin.since)
+        arguments = validate_arguments(name, plugins[name] or [], plugin.flags, at, report)
+        _validate_tasks(plugin, arguments, names, at, report)
+
+
+def _validate_tasks(
+    plugin: Plugin, arguments: Mapping[str, Argument], names: list[str], path: Path, report: Report
+) -> None:
+    """Check that the tasks which a plugin works with are there."""
+    for flag, kind in plugin.flags.items():
+        if kind is not Kind.TASK:
+            continue
+        given = arguments.get(flag)
+        default = plugin.needs.get(flag) or plugin.uses.get(flag)
+        task = given.value if given else default
+        if task is None or task in names:
+            continue
+        at, value = (given.path, f"--{flag}={task}") if given else (path, "")
+        hint = did_you_mean(task, names)
+        if flag in plugin.needs:
+            missing = NO_MASTER if flag == "master" else NO_WORKER
+            report.add(missing, at, value, task=task, hint=hint)
+        elif given:
+            report.add(NO_TASK, at, value, task=task, hint=hint)
+        else:
+            report.warn(NO_EFFECT, path, task=task, name=flag)

@@ -1,0 +1,195 @@
+"""Lifecycle policies of a vcjob and its tasks: which event leads to which action.
+
+Volcano stops at the first mistake in a list and lets some pass; here all are named.
+"""
+
+from typing import Final
+
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from webhook.validation.durations import validate_duration
+from webhook.validation.report import Report
+from webhook.validation.rules import (
+    DUPLICATE,
+    FORBIDDEN,
+    INVALID,
+    NOT_SUPPORTED,
+    REQUIRED,
+    WARNING,
+    rule,
+)
+
+ANY: Final = "*"
+EVENTS: Final = (
+    ANY,
+    "JobUpdated",
+    "PodEvicted",
+    "PodFailed",
+    "PodPending",
+    "TaskCompleted",
+    "TaskFailed",
+    "Unknown",
+)
+ACTIONS: Final = (
+    "AbortJob",
+    "CompleteJob",
+    "RestartJob",
+    "RestartPartition",
+    "RestartPod",
+    "RestartTask",
+    "ResumeJob",
+    "TerminateJob",
+)
+NEW_WORDS: Final = {"PodPending": "1.12", "RestartPod": "1.12", "RestartPartition": "1.14"}
+
+EVENT_AND_CODE = rule(
+    "F4",
+    FORBIDDEN,
+    "may not be set together with `event` or `events`",
+    "a policy answers an event and an exit code",
+    "make two policies of it",
+)
+NOTHING = rule(
+    "F4",
+    REQUIRED,
+    "one of `event`, `events` or `exitCode` must be set",
+    "a policy answers nothing",
+    "say which event or exit code it answers",
+)
+EVENT = rule(
+    "F4",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "a policy answers an event that Volcano does not know, or keeps for itself",
+    "use one of the values listed",
+)
+ACTION = rule(
+    "F4",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "a policy has an action that Volcano does not know, or keeps for itself",
+    "use one of the values listed",
+)
+ACTION_MISSING = rule(
+    "F4", REQUIRED, "", "a policy does nothing", "add an action, such as RestartJob"
+)
+CODE_ACTION = rule(
+    "X11",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "a policy for an exit code has an action that Volcano does not know, and does not check",
+    "use one of the values listed",
+)
+CODE_ACTION_MISSING = rule(
+    "X11",
+    REQUIRED,
+    "",
+    "a policy for an exit code does nothing",
+    "add an action, such as RestartJob",
+)
+EVENT_TWICE = rule(
+    "F4",
+    DUPLICATE,
+    "",
+    "two policies of a list answer the same event",
+    "keep one of them",
+)
+ANY_AND_MORE = rule(
+    "F4",
+    FORBIDDEN,
+    "may not be set together with other events: `*` answers them all",
+    "one policy of a list answers every event, and another one some",
+    "remove one of the two",
+)
+CODE_ZERO = rule(
+    "F4",
+    INVALID,
+    "must not be 0, which is success",
+    "a policy for failures answers success",
+    "use the exit code of a failure, or the event TaskCompleted",
+)
+CODE_TWICE = rule(
+    "F4",
+    DUPLICATE,
+    "",
+    "two policies of a list answer the same exit code",
+    "keep one of them",
+)
+CODE_RANGE = rule(
+    "X11",
+    WARNING,
+    "can never match: containers on Linux exit with a code from 0 to 255",
+    "a policy answers an exit code that no container has",
+    "use a code from 1 to 255; one that ends by signal N has 128+N",
+)
+VERSION = rule(
+    "X13",
+    WARNING,
+    "{word} needs Volcano {version} in the member clusters; older ones refuse the sub-job",
+    "a policy uses an event or action that older versions of Volcano do not know",
+    "make sure that all member clusters have that version",
+)
+
+
+def validate_policies(policies: list[Object], path: Path, report: Report) -> None:
+    """Check one list of policies."""
+    events: dict[str, Path] = {}
+    codes: set[int] = set()
+    for index, policy in enumerate(policies):
+        at = path.index(index)
+        code = policy.get("exitCode")
+        given = _events(policy, at)
+        if code is not None and given:
+            report.add(EVENT_AND_CODE, at.child("exitCode"))
+        elif code is None and not given:
+            report.add(NOTHING, at)
+        for event, where in given.items():
+            _validate_event(event, where, report)
+            if event in events:
+                report.add(EVENT_TWICE, where, event)
+            events.setdefault(event, where)
+        if code is not None:
+            _validate_code(code, codes, at.child("exitCode"), report)
+        _validate_action(policy, at.child("action"), report, of_code=not given)
+        if policy.get("timeout") is not None:
+            validate_duration(policy["timeout"], at.child("timeout"), report)
+    if ANY in events and len(events) > 1:
+        report.add(ANY_AND_MORE, events[ANY])
+
+
+def _events(policy: Object, path: Path) -> dict[str, Path]:
+    """Return the events of a policy, each with the first place where it is named."""
+    found: dict[str, Path] = {}
+    if policy.get("event"):
+        found[policy["event"]] = path.child("event")
+    for index, event in enumerate(policy.get("events") or ()):
+        found.setdefault(event, path.child("events").index(index))
+    return found
+
+
+def _validate_event(event: str, path: Path, report: Report) -> None:
+    if event not in EVENTS:
+        report.errors.append(EVENT.unsupported(path, event, EVENTS))
+    elif event in NEW_WORDS:
+        report.warn(VERSION, path, word=event, version=NEW_WORDS[event])
+
+
+def _validate_code(code: int, seen: set[int], path: Path, report: Report) -> None:
+    if code == 0:
+        report.add(CODE_ZERO, path, code)
+    elif not 0 < code <= 255:
+        report.warn(CODE_RANGE, path)
+    if code in seen:
+        report.add(CODE_TWICE, path, code)
+    seen.add(code)
+
+
+def _validate_action(policy: Object, path: Path, report: Report, *, of_code: bool) -> None:
+    action = policy.get("action")
+    if not action:
+        report.add(CODE_ACTION_MISSING if of_code else ACTION_MISSING, path)
+    elif action not in ACTIONS:
+        known = CODE_ACTION if of_code else ACTION
+        report.errors.append(known.unsupported(path, action, ACTIONS))
+    elif action in NEW_WORDS:
+        report.warn(VERSION, path, word=action, version=NEW_WORDS[action])

@@ -1,0 +1,211 @@
+"""Warnings about other objects that a HyperJob refers to.
+
+They may come later, so nothing is refused for one that is missing; what is not known is not
+spoken of.
+"""
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from hyperjob.api.names import child_name
+from webhook.validation.context import NOTHING_KNOWN, Context
+from webhook.validation.report import Report
+from webhook.validation.rules import WARNING, rule
+from webhook.validation.split import sub_jobs
+from webhook.validation.suggest import did_you_mean
+
+MAX_NAMED: Final = 5
+
+CLUSTER_UNKNOWN = rule(
+    "X8",
+    WARNING,
+    'there is no cluster "{name}" now{hint}',
+    "clusterNames has a cluster that Karmada does not know",
+    "correct the name; `kubectl get clusters` lists them",
+)
+CLUSTER_NOT_READY = rule(
+    "X8",
+    WARNING,
+    'cluster "{name}" is not ready now',
+    "clusterNames has a cluster that is not ready",
+    "see `kubectl describe cluster NAME`; other clusters are used unless clusterPolicy is Required",
+)
+QUEUE_UNKNOWN = rule(
+    "X9",
+    WARNING,
+    'there is no queue "{name}" now; the sub-jobs wait until there is{hint}',
+    "the template names a queue that does not exist in the control plane",
+    "create the queue, or correct the name",
+)
+QUEUE_CLOSED = rule(
+    "V16",
+    WARNING,
+    'queue "{name}" is {state} now; Volcano takes no jobs into it',
+    "the template names a queue that is not open",
+    "open the queue, or use another",
+)
+QUEUE_PARENT = rule(
+    "V16",
+    WARNING,
+    'queue "{name}" has queues below it; Volcano takes jobs only into leaf queues',
+    "the template names a queue that has children",
+    "use one of the queues below it",
+)
+PRIORITY_UNKNOWN = rule(
+    "X9",
+    WARNING,
+    'there is no PriorityClass "{name}" now{hint}',
+    "the template names a priority class that does not exist in the control plane",
+    "create it, or correct the name",
+)
+OBJECT_UNKNOWN = rule(
+    "X18",
+    WARNING,
+    'there is no {kind} "{name}" in the namespace now; the pods wait until there is{hint}',
+    "the pods need an object that does not exist in the control plane",
+    "create it there, so that it is sent to the member clusters with the sub-jobs",
+)
+JOB_TAKEN = rule(
+    "X4",
+    WARNING,
+    'sub-job "{name}" exists already and is not this HyperJob\'s',
+    "a vcjob or policy of the name of a sub-job belongs to someone else",
+    "rename the HyperJob or the replicatedJob, or delete the other object",
+)
+BATCH_JOB_TAKEN = rule(
+    "X5",
+    WARNING,
+    'a batch/v1 Job "{name}" exists; Karmada would use one binding for both',
+    "a Job of Kubernetes has the name of a sub-job, and their bindings would be the same",
+    "rename one of the two",
+)
+
+
+def warn_references(hyperjob: Object, report: Report, *, context: Context) -> None:
+    """Warn of what a HyperJob refers to and what is not there, or not ready."""
+    if context is NOTHING_KNOWN:
+        return
+    name = (hyperjob.get("metadata") or {}).get("name") or ""
+    for index, job in enumerate((hyperjob.get("spec") or {}).get("replicatedJobs") or ()):
+        path = Path("spec").child("replicatedJobs").index(index)
+        _warn_clusters(job, path, report, context)
+        template, at = job.get("templateSpec") or {}, path.child("templateSpec")
+        _warn_queue(template.get("queue") or "default", at.child("queue"), report, context)
+        priority, classes = template.get("priorityClassName"), context.priority_classes
+        if priority and classes is not None and priority not in classes:
+            hint = did_you_mean(priority, classes)
+            at_priority = at.child("priorityClassName")
+            report.warn(PRIORITY_UNKNOWN, at_priority, name=priority, hint=hint)
+        _warn_objects(template, at, report, context)
+        if name:
+            _warn_taken(name, job, path, report, context)
+
+
+def _warn_clusters(job: Object, path: Path, report: Report, context: Context) -> None:
+    if context.clusters is None:
+        return
+    for index, name in enumerate(job.get("clusterNames") or ()):
+        at = path.child("clusterNames").index(index)
+        cluster = context.clusters.get(name)
+        if cluster is None:
+            report.warn(CLUSTER_UNKNOWN, at, name=name, hint=did_you_mean(name, context.clusters))
+        elif not cluster.ready:
+            report.warn(CLUSTER_NOT_READY, at, name=name)
+
+
+def _warn_queue(name: str, path: Path, report: Report, context: Context) -> None:
+    if context.queues is None:
+        return
+    queue = context.queues.get(name)
+    if queue is None:
+        report.warn(QUEUE_UNKNOWN, path, name=name, hint=did_you_mean(name, context.queues))
+        return
+    if queue.state != "Open":
+        report.warn(QUEUE_CLOSED, path, name=name, state=queue.state or "not known to be open")
+    if queue.children:
+        report.warn(QUEUE_PARENT, path, name=name)
+
+
+def _warn_objects(template: Object, path: Path, report: Report, context: Context) -> None:
+    known: dict[str, AbstractSet[str] | None] = {
+        "ConfigMap": context.config_maps,
+        "Secret": context.secrets,
+        "PersistentVolumeClaim": context.persistent_volume_claims,
+    }
+    seen: set[tuple[str, str]] = set()
+    for kind, name, at in _references(template, path):
+        names = known[kind]
+        if names is None or name in names or (kind, name) in seen:
+            continue
+        seen.add((kind, name))
+        hint = did_you_mean(name, names)
+        report.warn(OBJECT_UNKNOWN, at, kind=kind, name=name, hint=hint)
+
+
+Reference = tuple[str, str, Path]
+
+
+def _references(template: Object, path: Path) -> Iterator[Reference]:
+    """Yield the objects without which the pods of a template do not start."""
+    for index, volume in enumerate(template.get("volumes") or ()):
+        if volume.get("volumeClaimName") and not volume.get("volumeClaim"):
+            at = path.child("volumes").index(index).child("volumeClaimName")
+            yield "PersistentVolumeClaim", volume["volumeClaimName"], at
+    for index, task in enumerate(template.get("tasks") or ()):
+        spec = (task.get("template") or {}).get("spec") or {}
+        at = path.child("tasks").index(index).child("template", "spec")
+        yield from _of_volumes(spec, at)
+        for kind in ("initContainers", "containers"):
+            for position, container in enumerate(spec.get(kind) or ()):
+                yield from _of_container(container, at.child(kind).index(position))
+
+
+def _of_volumes(spec: Object, path: Path) -> Iterator[Reference]:
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        at = path.child("volumes").index(index)
+        for source, kind, field in (
+            ("configMap", "ConfigMap", "name"),
+            ("secret", "Secret", "secretName"),
+            ("persistentVolumeClaim", "PersistentVolumeClaim", "claimName"),
+        ):
+            given = volume.get(source) or {}
+            if given.get(field) and not given.get("optional"):
+                yield kind, given[field], at.child(source, field)
+
+
+def _of_container(container: Object, path: Path) -> Iterator[Reference]:
+    for index, variable in enumerate(container.get("env") or ()):
+        at = path.child("env").index(index).child("valueFrom")
+        yield from _named(variable.get("valueFrom") or {}, at, _KEYS)
+    for index, source in enumerate(container.get("envFrom") or ()):
+        yield from _named(source, path.child("envFrom").index(index), _WHOLE)
+
+
+_KEYS: Final = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))
+_WHOLE: Final = (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))
+
+
+def _named(holder: Object, path: Path, fields: Iterable[tuple[str, str]]) -> Iterator[Reference]:
+    for field, kind in fields:
+        given = holder.get(field) or {}
+        if given.get("name") and not given.get("optional"):
+            yield kind, given["name"], path.child(field, "name")
+
+
+def _warn_taken(hyperjob: str, job: Object, path: Path, report: Report, context: Context) -> None:
+    """Warn of objects that have the names of sub-jobs; a few are enough to see why."""
+    warned = 0
+    for index in range(sub_jobs(job) or 1):
+        name = child_name(hyperjob, job.get("name") or "", index)
+        owner = (context.vcjobs or {}).get(name, hyperjob)
+        if owner != hyperjob:
+            report.warn(JOB_TAKEN, path.child("name"), name=name)
+            warned += 1
+        if name in (context.batch_jobs or ()):
+            report.warn(BATCH_JOB_TAKEN, path.child("name"), name=name)
+            warned += 1
+        if warned >= MAX_NAMED:
+            return

@@ -1,0 +1,79 @@
+"""A rule: its number, the form of its message, why it fires, and what to do about it.
+
+Every message that validation can give is one of these values, declared beside the code that
+applies it; the page of messages in the docs is made from them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob.api import field
+from hyperjob.api.field import ErrorType, FieldError, Path
+from webhook.validation.suggest import did_you_mean
+
+REQUIRED: Final = ErrorType.REQUIRED
+INVALID: Final = ErrorType.INVALID
+NOT_SUPPORTED: Final = ErrorType.NOT_SUPPORTED
+DUPLICATE: Final = ErrorType.DUPLICATE
+FORBIDDEN: Final = ErrorType.FORBIDDEN
+TOO_LONG: Final = ErrorType.TOO_LONG
+TOO_MANY: Final = ErrorType.TOO_MANY
+NOT_FOUND: Final = ErrorType.NOT_FOUND
+TYPE_INVALID: Final = ErrorType.TYPE_INVALID
+WARNING: Final = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One message; `form` has the words that vary in braces, and no kind means a warning."""
+
+    id: str
+    kind: ErrorType | None
+    form: str
+    cause: str
+    remedy: str
+
+    def at(self, path: Path, value: object = "", /, **words: object) -> FieldError:
+        """Return the error of a field that breaks the rule."""
+        if self.kind is None:
+            raise TypeError(f"{self.id} is a warning: {self.form}")
+        return FieldError(self.kind, str(path), value, self.text(**words))
+
+    def warning(self, path: Path, /, **words: object) -> str:
+        """Return the warning about a field, as it stands in an AdmissionResponse."""
+        return f"{path}: {self.text(**words)}"
+
+    def text(self, **words: object) -> str:
+        """Return the message with its words filled in."""
+        return self.form.format(**words) if words else self.form
+
+    def unsupported(self, path: Path, value: str, supported: tuple[str, ...]) -> FieldError:
+        """Return the error of a value outside a closed set, with the nearest one in it."""
+        error = field.not_supported(path, value, supported)
+        hint = did_you_mean(value, supported)
+        return FieldError(error.type, error.field, value, error.detail + hint)
+
+    def missing(self, path: Path, value: str, known: Iterable[str]) -> FieldError:
+        """Return the error of a reference to something that is not there, with the nearest."""
+        hint = did_you_mean(value, known).removeprefix("; ")
+        return FieldError(ErrorType.NOT_FOUND, str(path), value, hint)
+
+
+_RULES: Final[list[Rule]] = []
+
+
+def rule(number: str, kind: ErrorType | None, form: str, cause: str, remedy: str) -> Rule:
+    """Declare a rule."""
+    made = Rule(number, kind, form, cause, remedy)
+    _RULES.append(made)
+    return made
+
+
+def declared() -> tuple[Rule, ...]:
+    """Return the rules of all modules that have been imported, in the order of their numbers."""
+    return tuple(sorted(_RULES, key=lambda known: _sort_key(known.id)))
+
+
+def _sort_key(number: str) -> tuple[str, int]:
+    return number[:1], int(number[1:])

@@ -1,0 +1,212 @@
+"""Split policies: whether the accelerators asked for can be shared out in whole pods.
+
+The size of a sub-job changes by one task, the one with the most pods that request the
+accelerator; all other tasks keep their pods.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob.api import formats
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import NANO, Quantity
+from webhook.validation.forms import check
+from webhook.validation.report import Report
+from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, rule
+from webhook.validation.suggest import did_you_mean
+
+MODES: Final = ("static", "auto")
+
+MODE = rule(
+    "X7",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "the mode of a split policy is not one that is known",
+    "use static or auto",
+)
+INCOMPLETE = rule(
+    "X7",
+    REQUIRED,
+    "must be set {when}",
+    "a split policy does not say how many accelerators of which type are shared out",
+    "set both accelerators and acceleratorType",
+)
+NOT_POSITIVE = rule(
+    "X7",
+    INVALID,
+    "must be greater than 0",
+    "a split policy shares out no accelerators",
+    "use 1 or more",
+)
+NOT_REQUESTED = rule(
+    "X7",
+    INVALID,
+    "is in no container's resources.limits in the templateSpec{hint}",
+    "a split policy shares out an accelerator that the pods do not use",
+    "name the resource that the containers request, or add it to them",
+)
+NOT_WHOLE = rule(
+    "X7",
+    INVALID,
+    "cannot be shared out in whole pods: {reason}",
+    "the number of accelerators does not add up to a whole number of pods",
+    "use a number of accelerators that the message allows, or change the tasks",
+)
+AUTO_REPLICAS = rule(
+    "X7",
+    FORBIDDEN,
+    "must be 1 or unset when `splitPolicy.mode` is auto: the split decides it",
+    "a number of sub-jobs is given, and shall be found",
+    "remove replicas, or use mode static",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one task needs: pods, and accelerators in each."""
+
+    pods: int
+    each: int
+
+    @property
+    def total(self) -> int:
+        """Accelerators of all pods."""
+        return self.pods * self.each
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a template needs: accelerators that stay, and those of one pod more."""
+
+    fixed: int
+    step: int
+    total: int
+
+
+def sub_jobs(job: Object) -> int | None:
+    """Return the number of sub-jobs of a replicatedJob; None if it is found at admission."""
+    replicas = job.get("replicas")
+    replicas = 1 if replicas is None else replicas
+    policy = job.get("splitPolicy") or {}
+    if policy.get("mode") == "auto":
+        return None
+    accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType")
+    if replicas != 1 or not accelerators or not kind:
+        return max(replicas, 0)
+    total = sum(demand.total for demand in demands(job.get("templateSpec") or {}, kind))
+    return accelerators // total if total and accelerators % total == 0 else 1
+
+
+def validate_split(job: Object, path: Path, report: Report, *, max_domains: int | None) -> None:
+    """Check the split policy of a replicatedJob against its template."""
+    policy, at = job["splitPolicy"], path.child("splitPolicy")
+    mode = policy.get("mode") or "static"
+    if mode not in MODES:
+        report.errors.append(MODE.unsupported(at.child("mode"), mode, MODES))
+    replicas = job.get("replicas")
+    if mode == "auto" and replicas not in {None, 1}:
+        report.add(AUTO_REPLICAS, path.child("replicas"))
+    accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType") or ""
+    if not _validate_complete(mode, accelerators, kind, at, report):
+        return
+    if accelerators <= 0:
+        report.add(NOT_POSITIVE, at.child("accelerators"), accelerators)
+        return
+    if not check(formats.qualified_name, kind, at.child("acceleratorType"), report):
+        return
+    template = job.get("templateSpec") or {}
+    found = [demand for demand in demands(template, kind) if demand.each]
+    if not found:
+        hint = did_you_mean(kind, requested(template))
+        report.add(NOT_REQUESTED, at.child("acceleratorType"), kind, hint=hint)
+        return
+    sizes = _sizes(found)
+    reason = _misfit(accelerators, mode, replicas or 1, sizes, max_domains)
+    if reason:
+        report.add(NOT_WHOLE, at.child("accelerators"), accelerators, reason=reason)
+
+
+def _validate_complete(
+    mode: str, accelerators: int | None, kind: str, path: Path, report: Report
+) -> bool:
+    """Check that number and type are there together; returns whether both are."""
+    if accelerators is None and not kind:
+        if mode == "auto":
+            when = "when `mode` is auto"
+            report.add(INCOMPLETE, path.child("accelerators"), when=when)
+            report.add(INCOMPLETE, path.child("acceleratorType"), when=when)
+        return False
+    if accelerators is None:
+        report.add(INCOMPLETE, path.child("accelerators"), when="together with `acceleratorType`")
+    if not kind:
+        report.add(INCOMPLETE, path.child("acceleratorType"), when="together with `accelerators`")
+    return accelerators is not None and bool(kind)
+
+
+def demands(template: Object, kind: str) -> Iterator[Demand]:
+    """Yield what each task of a template needs of one kind of accelerator."""
+    for task in template.get("tasks") or ():
+        spec = (task.get("template") or {}).get("spec") or {}
+        running = sum(_limit(container, kind) for container in spec.get("containers") or ())
+        before = max((_limit(c, kind) for c in spec.get("initContainers") or ()), default=0)
+        yield Demand(pods=max(task.get("replicas") or 0, 0), each=max(running, before))
+
+
+def requested(template: Object) -> list[str]:
+    """Return the names of all resources that the containers of a template limit."""
+    names: dict[str, None] = {}
+    for task in template.get("tasks") or ():
+        spec = (task.get("template") or {}).get("spec") or {}
+        for container in spec.get("containers") or ():
+            names.update(dict.fromkeys((container.get("resources") or {}).get("limits") or ()))
+    return sorted(names)
+
+
+def _limit(container: Object, kind: str) -> int:
+    """Return the accelerators of a container; what is no whole amount is named elsewhere."""
+    resources = container.get("resources") or {}
+    value = (resources.get("limits") or {}).get(kind)
+    if value is None:
+        value = (resources.get("requests") or {}).get(kind)
+    if value is None:
+        return 0
+    try:
+        return max(Quantity.parse(value).nano // NANO, 0)
+    except ValueError:
+        return 0
+
+
+def _sizes(found: list[Demand]) -> Sizes:
+    total = sum(demand.total for demand in found)
+    elastic = max(found, key=lambda demand: demand.pods)
+    return Sizes(fixed=total - elastic.total, step=elastic.each, total=total)
+
+
+def _misfit(
+    accelerators: int, mode: str, replicas: int, sizes: Sizes, max_domains: int | None
+) -> str:
+    """Return why the accelerators cannot be shared out, or nothing if they can."""
+    if mode == "auto":
+        most = min(max_domains or accelerators, accelerators // (sizes.fixed + sizes.step))
+        if sizes.fixed == 0:
+            fits = most > 0 and accelerators % sizes.step == 0
+        else:
+            # The remainders repeat after as many sub-jobs as one pod has accelerators.
+            tries = range(1, min(most, sizes.step) + 1)
+            fits = any((accelerators - count * sizes.fixed) % sizes.step == 0 for count in tries)
+        return "" if fits else f"sub-jobs need {_in_words(sizes)}"
+    if replicas == 1:
+        if sizes.total and accelerators % sizes.total == 0:
+            return ""
+        return f"one sub-job of the template has {sizes.total}; use a multiple of it"
+    rest = accelerators - replicas * sizes.fixed
+    if rest >= replicas * sizes.step and rest % sizes.step == 0:
+        return ""
+    return f"{replicas} sub-jobs need {_in_words(sizes)} each"
+
+
+def _in_words(sizes: Sizes) -> str:
+    more = f"a multiple of {sizes.step}"
+    return f"{sizes.fixed} and {more}" if sizes.fixed else more

@@ -1,0 +1,253 @@
+"""Judge a change of a HyperJob: what its sub-jobs cannot take is refused here, with the reason.
+
+What was stored before is never held against a change, so that a stricter release blocks nobody;
+and nothing is held against an object that is being deleted.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from webhook.outcome import ACCEPTED, Outcome
+from webhook.validation.changes import Steps, changes
+from webhook.validation.context import Context
+from webhook.validation.create import inspect
+from webhook.validation.report import Report
+from webhook.validation.rules import FORBIDDEN, WARNING, rule
+from webhook.validation.structure import check_structure, to_path
+from webhook.validation.support import Features
+
+MAX_TOLD: Final = 20
+
+FINISHED = rule(
+    "X15",
+    FORBIDDEN,
+    "the HyperJob is {phase}; only metadata, `suspend` and `ttlSecondsAfterFinished` can be"
+    " changed after the end",
+    "a HyperJob that has ended is changed; it would never run again",
+    "create a new HyperJob",
+)
+IMMUTABLE = rule(
+    "X15",
+    FORBIDDEN,
+    "may not be changed: the sub-jobs made from it cannot take it; Volcano lets only"
+    " minAvailable, priorityClassName and the size of tasks be changed",
+    "a template is changed after sub-jobs were made from it",
+    "create a new HyperJob, or delete this one first",
+)
+FIXED = rule(
+    "X15",
+    FORBIDDEN,
+    "may not be changed once the HyperJob exists",
+    "a field is changed that decides how the sub-jobs were made",
+    "create a new HyperJob",
+)
+PLACED = rule(
+    "X15",
+    FORBIDDEN,
+    "may not be changed while the HyperJob is {phase}: its sub-jobs are placed already",
+    "a field about clusters is changed after clusters were chosen",
+    "create a new HyperJob",
+)
+JOBS_CHANGED = rule(
+    "X15",
+    FORBIDDEN,
+    "replicatedJobs may not be added, removed or renamed; set `replicas` to scale one",
+    "the list of replicatedJobs is changed",
+    "create another HyperJob for another replicatedJob",
+)
+TASKS_CHANGED = rule(
+    "X15",
+    FORBIDDEN,
+    "tasks may not be added or removed; set `replicas` to scale one",
+    "the list of tasks of a template is changed, which Volcano refuses",
+    "create a new HyperJob",
+)
+SPLIT_SIZE = rule(
+    "X15",
+    FORBIDDEN,
+    "may not be changed: `splitPolicy` decided the number and size of the sub-jobs",
+    "the size of a split replicatedJob is changed",
+    "create a new HyperJob",
+)
+NOT_SCALED = rule(
+    "X15",
+    FORBIDDEN,
+    "may not be changed: this release does not change sub-jobs that exist; set `replicas` of the"
+    " replicatedJob to change their number",
+    "the size of tasks is changed, and this release would not act on it",
+    "change the number of sub-jobs, or create a new HyperJob",
+)
+GANG_STAYS = rule(
+    "X15",
+    WARNING,
+    "stays {value}; set it too if all pods shall start together",
+    "a task grew, and as many pods as before are enough for it to start",
+    "set minAvailable to the new number of pods",
+)
+
+UNPLACED: Final = frozenset({"", "Pending", "Queued", "Suspended"})
+AFTER_END: Final = frozenset({"suspend", "ttlSecondsAfterFinished"})
+FREE: Final = AFTER_END | {"minAvailable", "failurePolicy", "successPolicy"}
+
+
+def inspect_update(new: Object, old: Object, *, features: Features, context: Context) -> Outcome:
+    """Return what is wrong with a change, and what is surprising about it."""
+    if _is_deleted(new) or _is_deleted(old):
+        return ACCEPTED
+    before = check_structure(old, strict=False).checked
+    after = check_structure(new, strict=False).checked
+    old_spec, new_spec = before.get("spec") or {}, after.get("spec") or {}
+    old_spec = _in_order_of(new_spec, old_spec)
+    if next(changes(old_spec, new_spec), None) is None:
+        return ACCEPTED
+    report = Report()
+    _validate_changes(new_spec, old_spec, before.get("status") or {}, report, features)
+    found = inspect(new, features=features, context=context, strict=False)
+    known = inspect(old, features=features, context=context, strict=False)
+    refused = {error.field for error in report.errors}
+    stored = set(map(str, known.errors))
+    report.errors.extend(
+        error
+        for error in found.errors
+        if str(error) not in stored and not error.field.startswith(tuple(refused))
+    )
+    stored = set(known.warnings)
+    report.warnings.extend(text for text in found.warnings if text not in stored)
+    return report.outcome()
+
+
+def _is_deleted(hyperjob: Object) -> bool:
+    metadata = hyperjob.get("metadata") if isinstance(hyperjob, dict) else None
+    return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+
+
+def _jobs(spec: Object) -> list[Object]:
+    return spec.get("replicatedJobs") or []
+
+
+def _names(spec: Object) -> list[str]:
+    return [job.get("name") or "" for job in _jobs(spec)]
+
+
+def _in_order_of(new: Object, old: Object) -> Object:
+    """Return the old spec with its replicatedJobs, a map by name, in the order of the new one."""
+    order, names = _names(new), _names(old)
+    if order == names or sorted(order) != sorted(names) or len(set(names)) < len(names):
+        return old
+    by_name = {job.get("name"): job for job in _jobs(old)}
+    return {**old, "replicatedJobs": [by_name[name] for name in order]}
+
+
+def _validate_changes(
+    new: Object, old: Object, status: Object, report: Report, features: Features
+) -> None:
+    phase, finished = _phase(status), _finished(status)
+    if finished:
+        for step in islice(_told(old, new), MAX_TOLD):
+            if step[0] not in AFTER_END:
+                report.add(FINISHED, _path(step), phase=finished)
+        return
+    if phase == "Suspended":
+        return
+    jobs_changed = _names(new) != _names(old)
+    if jobs_changed:
+        report.add(JOBS_CHANGED, Path("spec").child("replicatedJobs"))
+    for step in islice(_told(old, new), MAX_TOLD):
+        if step[0] in FREE:
+            continue
+        if step[0] != "replicatedJobs":
+            _refuse_field(step, phase, report)
+        elif not jobs_changed:
+            job = _jobs(new)[int(step[1])]
+            _judge_job(step, job, phase, report, features)
+
+
+def _told(old: Object, new: Object) -> Iterator[Steps]:
+    """Yield the changes of two specs, a list of tasks as a whole where its length changes."""
+    for step in changes(old, new):
+        if step[-1] != "volumeClaimName" or not _is_generated(new, step):
+            yield step
+
+
+def _is_generated(spec: Object, step: Steps) -> bool:
+    """Tell whether the name of a claim is one that Volcano gives to a claim it makes."""
+    volume: object = spec
+    for part in step[:-1]:
+        holder = volume
+        if isinstance(holder, dict) and isinstance(part, str):
+            volume = holder.get(part)
+        elif isinstance(holder, list) and isinstance(part, int):
+            volume = holder[part]
+    return isinstance(volume, dict) and volume.get("volumeClaim") is not None
+
+
+def _refuse_field(step: Steps, phase: str, report: Report) -> None:
+    if step[0] != "maxDomains":
+        report.add(FIXED, _path(step))
+    elif phase not in UNPLACED:
+        report.add(PLACED, _path(step), phase=phase)
+
+
+def _judge_job(step: Steps, job: Object, phase: str, report: Report, features: Features) -> None:
+    """Judge one change inside a replicatedJob."""
+    split = job.get("splitPolicy") or {}
+    sized = split.get("mode") == "auto" or bool(split.get("accelerators"))
+    match step[2:]:
+        case ("replicas",):
+            if sized:
+                report.add(SPLIT_SIZE, _path(step))
+        case ("clusterNames" | "clusterPolicy", *_):
+            if phase not in UNPLACED:
+                report.add(PLACED, _path(step), phase=phase)
+        case ("templateSpec", "priorityClassName" | "minAvailable") | (
+            "templateSpec",
+            "tasks",
+            _,
+            "replicas" | "minAvailable",
+        ):
+            _judge_scale(step, job, report, features, sized=sized)
+        case ("templateSpec", "tasks"):
+            report.add(TASKS_CHANGED, _path(step))
+        case ("templateSpec", *_):
+            report.add(IMMUTABLE, _path(step))
+        case _:
+            report.add(FIXED, _path(step))
+
+
+def _judge_scale(
+    step: Steps, job: Object, report: Report, features: Features, *, sized: bool
+) -> None:
+    """Judge a change of what Volcano lets be changed in a vcjob."""
+    if sized and step[-1] != "priorityClassName":
+        report.add(SPLIT_SIZE, _path(step))
+    elif not features.template_scale:
+        report.add(NOT_SCALED, _path(step))
+    elif step[-1] == "replicas":
+        task = job["templateSpec"]["tasks"][int(step[4])]
+        available, replicas = task.get("minAvailable"), task.get("replicas") or 0
+        if available is not None and available < replicas:
+            at = _path((*step[:-1], "minAvailable"))
+            report.warn(GANG_STAYS, at, value=available)
+
+
+def _path(step: Steps) -> Path:
+    return to_path(("spec", *step))
+
+
+def _phase(status: Object) -> str:
+    phase = (status.get("state") or {}).get("phase")
+    return phase if isinstance(phase, str) else ""
+
+
+def _finished(status: Object) -> str:
+    """Return how the HyperJob ended, or nothing while it has not."""
+    for condition in status.get("conditions") or ():
+        kind = condition.get("type")
+        if kind in {CONDITION_COMPLETED, CONDITION_FAILED} and condition.get("status") == "True":
+            return str(kind)
+    phase = _phase(status)
+    return phase if phase in {CONDITION_COMPLETED, CONDITION_FAILED} else ""

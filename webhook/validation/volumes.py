@@ -1,0 +1,69 @@
+"""The volumes that a vcjob mounts into all of its pods."""
+
+from hyperjob.api import formats
+from hyperjob.api.field import Path
+from hyperjob.api.meta import Object
+from webhook.validation.claims import validate_claim_spec
+from webhook.validation.forms import check
+from webhook.validation.report import Report
+from webhook.validation.rules import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, rule
+
+PATH_MISSING = rule(
+    "V15",
+    REQUIRED,
+    "",
+    "a volume of the template is mounted nowhere",
+    "add mountPath",
+)
+PATH_TWICE = rule(
+    "V15",
+    DUPLICATE,
+    "",
+    "two volumes of the template are mounted at the same place",
+    "mount one of them elsewhere",
+)
+PATH_COLON = rule(
+    "V15",
+    INVALID,
+    "must not contain ':'",
+    "the place of a volume has a colon",
+    "use another path",
+)
+NO_CLAIM = rule(
+    "V15",
+    REQUIRED,
+    "one of `volumeClaim` or `volumeClaimName` must be set",
+    "a volume of the template does not say which claim it is",
+    "name a claim, or describe one to be made",
+)
+BOTH_CLAIMS = rule(
+    "V15",
+    FORBIDDEN,
+    "may not be set together with `volumeClaim`",
+    "a volume of the template names a claim and describes another",
+    "keep one of the two",
+)
+
+
+def validate_volumes(volumes: list[Object], path: Path, report: Report) -> None:
+    """Check the volumes of one vcjob template."""
+    seen: set[str] = set()
+    for index, volume in enumerate(volumes):
+        at = path.index(index)
+        where = volume.get("mountPath") or ""
+        if not where:
+            report.add(PATH_MISSING, at.child("mountPath"))
+        elif ":" in where:
+            report.add(PATH_COLON, at.child("mountPath"), where)
+        elif where in seen:
+            report.add(PATH_TWICE, at.child("mountPath"), where)
+        seen.add(where)
+        claim, name = volume.get("volumeClaim"), volume.get("volumeClaimName")
+        if claim is None and not name:
+            report.add(NO_CLAIM, at)
+        if claim is not None and name:
+            report.add(BOTH_CLAIMS, at.child("volumeClaimName"))
+        if name:
+            check(formats.dns1123_subdomain, name, at.child("volumeClaimName"), report)
+        if claim is not None:
+            validate_claim_spec(claim, at.child("volumeClaim"), report)
