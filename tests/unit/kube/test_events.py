@@ -1,0 +1,287 @@
+"""Events reach the server once for each thing that happened, and never hold anybody up."""
+
+import asyncio
+import copy
+from collections import Counter
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from hyperjob.kube import errors
+from hyperjob.kube.client import PatchType
+from hyperjob.kube.events import EventRecorder, reference
+from hyperjob.kube.resources import EVENTS
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+JOB = {
+    "apiVersion": "training.volcano.sh/v1alpha1",
+    "kind": "HyperJob",
+    "metadata": {"name": "llm", "namespace": "ml", "uid": "u1", "resourceVersion": "7"},
+    "spec": {},
+}
+
+
+class Server:
+    def __init__(self):
+        self.events = {}
+        self.writes = []
+        self.fails = []
+        self.slow = 0.0
+
+    async def create(self, resource, obj):
+        await self._arrive("create", obj)
+        name = obj["metadata"]["name"]
+        if name in self.events:
+            raise errors.AlreadyExists({"code": 409})
+        self.events[name] = copy.deepcopy(obj)
+        return obj
+
+    async def patch(self, resource, name, body, *, kind, namespace=None):
+        await self._arrive("patch", body)
+        assert kind is PatchType.MERGE
+        assert resource is EVENTS
+        if name not in self.events:
+            raise errors.NotFound({"code": 404})
+        self.events[name] |= copy.deepcopy(body)
+        return self.events[name]
+
+    async def _arrive(self, verb, body):
+        self.writes.append((verb, copy.deepcopy(body)))
+        await asyncio.sleep(self.slow)
+        if self.fails:
+            raise self.fails.pop(0)
+
+
+class Metrics:
+    def __init__(self):
+        self.dropped = Counter()
+
+    def event_dropped(self, reason):
+        self.dropped[reason] += 1
+
+
+@asynccontextmanager
+async def recording(server, **options):
+    recorder = EventRecorder(
+        server, "hyperjob-controller", instance="pod-1", wall=lambda: NOW, **options
+    )
+    task = asyncio.create_task(recorder.run())
+    try:
+        yield recorder
+    finally:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def happened(recorder, obj=JOB, note="two of two sub-jobs run"):
+    recorder.event(obj, "Normal", "Running", "Aggregate", note)
+
+
+def test_an_event_carries_all_that_the_api_asks_for(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            recorder.event(
+                JOB, "Warning", "Unplaced", "Place", "no room", related={**JOB, "kind": "Job"}
+            )
+            await asyncio.sleep(1)
+
+    virtual(main())
+    ((name, event),) = server.events.items()
+    assert name.startswith("llm.")
+    assert event == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": "ml"},
+        "eventTime": "2026-03-01T12:00:00.000000Z",
+        "reportingController": "hyperjob-controller",
+        "reportingInstance": "pod-1",
+        "type": "Warning",
+        "reason": "Unplaced",
+        "action": "Place",
+        "note": "no room",
+        "regarding": {
+            "apiVersion": "training.volcano.sh/v1alpha1",
+            "kind": "HyperJob",
+            "namespace": "ml",
+            "name": "llm",
+            "uid": "u1",
+            "resourceVersion": "7",
+        },
+        "related": event["regarding"] | {"kind": "Job"},
+    }
+
+
+def test_an_object_without_namespace_has_its_events_in_default(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            happened(recorder, {"kind": "Queue", "metadata": {"name": "q"}})
+            await asyncio.sleep(1)
+
+    virtual(main())
+    (event,) = server.events.values()
+    assert event["metadata"]["namespace"] == "default"
+    assert event["regarding"] == {"kind": "Queue", "name": "q"}
+
+
+def test_the_same_again_is_a_series_on_the_first(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            for _ in range(5):
+                happened(recorder)
+                await asyncio.sleep(60)
+            happened(recorder, note="another note")
+            await asyncio.sleep(1)
+
+    virtual(main())
+    first, second = server.events.values()
+    assert first["series"] == {"count": 5, "lastObservedTime": "2026-03-01T12:00:00.000000Z"}
+    assert "series" not in second
+    assert [verb for verb, _ in server.writes] == ["create", *["patch"] * 4, "create"]
+
+
+def test_a_burst_while_the_server_is_slow_is_one_write(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            server.slow = 1
+            for _ in range(100):
+                happened(recorder)
+            await asyncio.sleep(10)
+
+    virtual(main())
+    (event,) = server.events.values()
+    assert event["series"]["count"] == 100
+    assert len(server.writes) == 1
+
+
+def test_after_six_minutes_it_is_news_again(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            happened(recorder)
+            await asyncio.sleep(361)
+            happened(recorder)
+            await asyncio.sleep(1)
+
+    virtual(main())
+    assert len(server.events) == 2
+
+
+def test_a_series_whose_event_was_swept_away_begins_anew(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            happened(recorder)
+            await asyncio.sleep(1)
+            server.events.clear()
+            happened(recorder)
+            await asyncio.sleep(1)
+
+    virtual(main())
+    (event,) = server.events.values()
+    assert event["series"]["count"] == 2
+
+
+def test_what_the_server_refuses_is_counted_and_holds_nothing_up(virtual):
+    server, metrics = Server(), Metrics()
+    server.fails = [errors.Forbidden({"code": 403}), errors.unreachable("POST", "down")]
+
+    async def main():
+        async with recording(server, metrics=metrics) as recorder:
+            for note in ("one", "two", "three"):
+                happened(recorder, note=note)
+            await asyncio.sleep(1)
+
+    virtual(main())
+    assert [event["note"] for event in server.events.values()] == ["three"]
+    assert metrics.dropped == {"failed": 2}
+
+
+def test_one_object_cannot_flood_the_others(virtual):
+    server, metrics = Server(), Metrics()
+
+    async def main():
+        async with recording(server, metrics=metrics) as recorder:
+            for count in range(100):
+                happened(recorder, note=f"note {count}")
+            happened(recorder, {**JOB, "metadata": {"name": "other", "namespace": "ml"}})
+            await asyncio.sleep(1)
+            await asyncio.sleep(300)
+            happened(recorder, note="after a while")
+            await asyncio.sleep(1)
+
+    virtual(main())
+    names = Counter(event["regarding"]["name"] for event in server.events.values())
+    assert names == {"llm": 26, "other": 1}
+    assert metrics.dropped == {"spam": 75}
+
+
+def test_what_does_not_fit_is_dropped_and_counted(virtual):
+    server, metrics = Server(), Metrics()
+
+    async def main():
+        recorder = EventRecorder(server, "hyperjob-controller", metrics=metrics)
+        for number in range(1200):
+            happened(recorder, {"kind": "Job", "metadata": {"name": f"j{number}"}})
+
+    virtual(main())
+    assert metrics.dropped == {"full": 200}
+
+
+def test_what_waits_at_the_end_is_written_still(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            await asyncio.sleep(1)
+            happened(recorder)
+
+    virtual(main())
+    assert len(server.events) == 1
+
+
+def test_the_end_does_not_wait_for_a_dead_server(virtual):
+    server, metrics = Server(), Metrics()
+
+    async def main():
+        async with recording(server, metrics=metrics) as recorder:
+            server.slow = 3600
+            happened(recorder)
+            happened(recorder, note="another")
+            await asyncio.sleep(1)
+            before = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - before <= 2
+
+    virtual(main())
+    assert metrics.dropped == {"failed": 2}
+
+
+def test_a_long_note_is_cut_at_a_whole_character(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            happened(recorder, note="ü" * 2000)
+            happened(recorder, {"kind": "Job", "metadata": {"name": "n" * 253}})
+            await asyncio.sleep(1)
+
+    virtual(main())
+    long, named = server.events.values()
+    assert len(long["note"].encode()) <= 1024
+    assert long["note"].endswith("ü…")
+    assert len(named["metadata"]["name"]) == 253
+
+
+def test_a_reference_leaves_out_what_the_object_lacks():
+    assert reference({"metadata": {"name": "a"}}) == {"name": "a"}

@@ -1,0 +1,80 @@
+"""Paths and keys, and that each of our resources has the path of the real API."""
+
+import pytest
+
+from hyperjob.kube import resources
+from hyperjob.kube.resources import Resource, key_of, split_key
+
+PATHS = {
+    "HYPERJOBS": "/apis/training.volcano.sh/v1alpha1/namespaces/n/hyperjobs/x",
+    "VCJOBS": "/apis/batch.volcano.sh/v1alpha1/namespaces/n/jobs/x",
+    "QUEUES": "/apis/scheduling.volcano.sh/v1beta1/queues/x",
+    "PODGROUPS": "/apis/scheduling.volcano.sh/v1beta1/namespaces/n/podgroups/x",
+    "COMMANDS": "/apis/bus.volcano.sh/v1alpha1/namespaces/n/commands/x",
+    "PROPAGATION_POLICIES": "/apis/policy.karmada.io/v1alpha1/namespaces/n/propagationpolicies/x",
+    "CLUSTER_PROPAGATION_POLICIES": "/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies/x",
+    "RESOURCE_BINDINGS": "/apis/work.karmada.io/v1alpha2/namespaces/n/resourcebindings/x",
+    "WORKS": "/apis/work.karmada.io/v1alpha1/namespaces/n/works/x",
+    "CLUSTERS": "/apis/cluster.karmada.io/v1alpha1/clusters/x",
+    "RESOURCE_INTERPRETERS": (
+        "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations/x"
+    ),
+    "NAMESPACES": "/api/v1/namespaces/x",
+    "NODES": "/api/v1/nodes/x",
+    "PODS": "/api/v1/namespaces/n/pods/x",
+    "SERVICES": "/api/v1/namespaces/n/services/x",
+    "SECRETS": "/api/v1/namespaces/n/secrets/x",
+    "CONFIG_MAPS": "/api/v1/namespaces/n/configmaps/x",
+    "LEASES": "/apis/coordination.k8s.io/v1/namespaces/n/leases/x",
+    "EVENTS": "/apis/events.k8s.io/v1/namespaces/n/events/x",
+    "PRIORITY_CLASSES": "/apis/scheduling.k8s.io/v1/priorityclasses/x",
+    "CRDS": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x",
+    "MUTATING_WEBHOOKS": ("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/x"),
+    "VALIDATING_WEBHOOKS": (
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/x"
+    ),
+    "CLUSTER_ROLES": "/apis/rbac.authorization.k8s.io/v1/clusterroles/x",
+    "CLUSTER_ROLE_BINDINGS": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/x",
+}
+
+
+def test_every_resource_has_its_real_path():
+    known = {name: value for name, value in vars(resources).items() if isinstance(value, Resource)}
+    assert {name: value.path("n", "x") for name, value in known.items()} == PATHS
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (resources.PODS.path(), "/api/v1/pods"),
+        (resources.PODS.path("n"), "/api/v1/namespaces/n/pods"),
+        (resources.PODS.path("n", "x", "status"), "/api/v1/namespaces/n/pods/x/status"),
+        (resources.PODS.path("../n", "a/b?c"), "/api/v1/namespaces/..%2Fn/pods/a%2Fb%3Fc"),
+        (
+            resources.CLUSTER_ROLES.path(None, "system:node"),
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node",
+        ),
+    ],
+)
+def test_paths_escape_what_is_no_name(path, expected):
+    assert path == expected
+
+
+@pytest.mark.parametrize(
+    ("obj", "key"),
+    [
+        ({"metadata": {"name": "a", "namespace": "n"}}, "n/a"),
+        ({"metadata": {"name": "a"}}, "a"),
+        ({"metadata": {"name": "a", "namespace": ""}}, "a"),
+    ],
+)
+def test_a_key_names_an_object_both_ways(obj, key):
+    assert key_of(obj) == key
+    assert split_key(key) == (obj["metadata"].get("namespace") or None, "a")
+
+
+def test_names_of_group_and_version():
+    assert resources.PODS.api_version == "v1"
+    assert resources.PODS.group_resource == "pods"
+    assert resources.LEASES.api_version == "coordination.k8s.io/v1"
+    assert resources.LEASES.group_resource == "leases.coordination.k8s.io"
