@@ -21,7 +21,7 @@ Amount = str | int
 _CLUSTER_NAME_LIMIT = 48
 
 
-class ConfigError(ValueError):
+class SandboxConfigError(ValueError):
     """The clusters file cannot be used; the text names the file, the field and the reason."""
 
 
@@ -234,26 +234,26 @@ class SandboxConfig(_Model):
 
 
 def load(path: Path) -> SandboxConfig:
-    """Read a clusters file; raises ConfigError."""
+    """Read a clusters file; raises SandboxConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from None
+        raise SandboxConfigError(f"{path}: {error.strerror or error}") from None
     return parse(text, source=str(path))
 
 
 def parse(text: str, *, source: str = "clusters file") -> SandboxConfig:
-    """Read the text of a clusters file; raises ConfigError, which lists every wrong field."""
+    """Read the text of a clusters file; raises SandboxConfigError with every wrong field."""
     try:
         raw = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}" if mark is not None else ""
-        raise ConfigError(
+        raise SandboxConfigError(
             f"{source}{where}: not YAML: {getattr(error, 'problem', error)}"
         ) from None
     if not isinstance(raw, dict):
-        raise ConfigError(f"{source}: a mapping with the key `clusters` is expected")
+        raise SandboxConfigError(f"{source}: a mapping with the key `clusters` is expected")
     try:
         return SandboxConfig.model_validate(raw)
     except ValidationError as error:
@@ -261,7 +261,7 @@ def parse(text: str, *, source: str = "clusters file") -> SandboxConfig:
             f"{_path(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
             for each in error.errors()
         )
-        raise ConfigError(f"{source}: {problems}") from None
+        raise SandboxConfigError(f"{source}: {problems}") from None
 
 
 def _path(location: Sequence[int | str]) -> str:
