@@ -17,7 +17,8 @@ SANDBOX_CRDS = ROOT / "hyperjob/sandbox/crds"
 def crds() -> dict[str, dict[str, Any]]:
     """Return every CRD of the project by kind."""
     files = [*CRDS.glob("*.yaml"), *SANDBOX_CRDS.glob("*.yaml")]
-    loaded = [yaml.safe_load(file.read_text()) for file in files]
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loaded = [yaml.load(file.read_text(), Loader=loader) for file in files]
     return {crd["spec"]["names"]["kind"]: crd for crd in loaded}
 
 

@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Any
 
 import pytest
-import yaml
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic.fields import FieldInfo
 
@@ -256,7 +255,3 @@ def test_upstream_names_and_defaults_are_kept() -> None:
     }
     ours = {at: value for at, value in defaults.items() if ".template." not in at}
     assert ours == {"[].replicas": 1, "[].clusterPolicy": "Preferred"}
-
-
-def test_the_yaml_says_what_the_generator_gives() -> None:
-    assert yaml.safe_load(schema.render(schema.hyperjob_crd())) == schema.hyperjob_crd()
