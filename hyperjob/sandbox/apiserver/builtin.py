@@ -6,8 +6,8 @@ them here. Kinds that only answer a POST (access reviews) are listed with their 
 
 from collections.abc import Iterator
 
-from hyperjob.sandbox.apiserver.columns import AGE_COLUMN, BUILTIN_COLUMNS
 from hyperjob.sandbox.apiserver.defaults import DEFAULTS
+from hyperjob.sandbox.apiserver.printers import BUILTIN_COLUMNS, DEFAULT_COLUMNS
 from hyperjob.sandbox.apiserver.resources import (
     ALL_VERBS,
     ResourceInfo,
@@ -175,7 +175,7 @@ def _resource(
         subresources=dict(sorted(subresources.items())),
         storage=("", "events") if events else (group, plural),
         storage_version=version,
-        columns=BUILTIN_COLUMNS.get((group, plural), (AGE_COLUMN,)),
+        columns=BUILTIN_COLUMNS.get(plural, DEFAULT_COLUMNS),
         generation="g" in flags,
         unconditional_update=plural not in _VERSION_NEEDED,
         create_on_update=plural in _PUT_CREATES,

@@ -50,5 +50,3 @@ def _age(obj: Object, now: datetime) -> Any:
 
 NAME_COLUMN = Column("Name", "string", _name, "name", NAME_HELP)
 AGE_COLUMN = Column("Age", "date", _age, "", AGE_HELP)
-
-BUILTIN_COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {}

@@ -7,7 +7,7 @@ here it happens in the same write.
 from typing import Any
 
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.apiserver.columns import AGE_COLUMN, Column
+from hyperjob.sandbox.apiserver.columns import AGE_COLUMN, NAME_COLUMN, Column
 from hyperjob.sandbox.apiserver.core import Core, now
 from hyperjob.sandbox.apiserver.printing import custom_column
 from hyperjob.sandbox.apiserver.resources import (
@@ -21,11 +21,15 @@ from hyperjob.sandbox.apiserver.schemas import CustomSchema
 from hyperjob.sandbox.apiserver.store import Change, GroupResource
 
 DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions")
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def accept(definition: Object, registry: Registry) -> None:
     """Write the status that the naming and establishing controllers would write."""
     spec = definition["spec"]
+    meta = definition["metadata"]
+    if not meta.get("deletionTimestamp") and FINALIZER not in (meta.get("finalizers") or ()):
+        meta["finalizers"] = [*(meta.get("finalizers") or ()), FINALIZER]
     taken = _taken_name(definition, registry)
     status = definition.setdefault("status", {})
     moment = now()
@@ -84,14 +88,22 @@ def served(definition: Object) -> list[ResourceInfo]:
     """Give the resources that a definition declares, one for each served version."""
     spec = definition["spec"]
     storage_version = next(v["name"] for v in spec["versions"] if v.get("storage"))
+    verbs = CUSTOM_VERBS
+    if definition["metadata"].get("deletionTimestamp"):
+        verbs = tuple(verb for verb in verbs if verb != "create")
     return [
-        _resource(spec, version, storage_version)
+        _resource(spec, version, storage_version, verbs)
         for version in spec["versions"]
         if version.get("served")
     ]
 
 
-def _resource(spec: Object, version: Object, storage_version: str) -> ResourceInfo:
+def _resource(
+    spec: Object,
+    version: Object,
+    storage_version: str,
+    verbs: tuple[str, ...],
+) -> ResourceInfo:
     names = spec["names"]
     subresources: dict[str, Subresource] = {}
     declared = version.get("subresources") or {}
@@ -116,7 +128,7 @@ def _resource(spec: Object, version: Object, storage_version: str) -> ResourceIn
         list_kind=names.get("listKind") or "",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        verbs=CUSTOM_VERBS,
+        verbs=verbs,
         subresources=subresources,
         storage=(spec["group"], names["plural"]),
         storage_version=storage_version,
@@ -132,7 +144,8 @@ def _resource(spec: Object, version: Object, storage_version: str) -> ResourceIn
 
 def _columns(version: Object) -> tuple[Column, ...]:
     declared = version.get("additionalPrinterColumns")
-    return tuple(map(custom_column, declared)) if declared else (AGE_COLUMN,)
+    own = map(custom_column, declared) if declared else (AGE_COLUMN,)
+    return (NAME_COLUMN, *own)
 
 
 def _taken_name(definition: Object, registry: Registry) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from hyperjob.sandbox.apiserver.call import Call, Reply, json_reply
 from hyperjob.sandbox.apiserver.core import Core
 from hyperjob.sandbox.apiserver.decode import load, media_type
 from hyperjob.sandbox.apiserver import protobuf
-from hyperjob.sandbox.apiserver.encode import as_version
+from hyperjob.sandbox.apiserver.encode import to_version
 from hyperjob.sandbox.apiserver.reading import list_body, object_reply
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 from hyperjob.sandbox.apiserver.selection import selection
@@ -71,7 +71,7 @@ async def delete(core: Core, call: Call) -> Reply:
         if live is None:
             raise call.not_found()
         _check_preconditions(call, options, live)
-        await admit(core, call, "DELETE", None, as_version(live.obj, resource), validating=True)
+        await admit(core, call, "DELETE", None, to_version(live.obj, resource), validating=True)
         try:
             left = delete_stored(core, resource, live, options)
         except Stale:
@@ -98,7 +98,7 @@ async def delete_collection(core: Core, call: Call) -> Reply:
         if not chosen or chosen.matches(stored.obj)
     ]
     for stored in found:
-        await admit(core, call, "DELETE", None, as_version(stored.obj, resource), validating=True)
+        await admit(core, call, "DELETE", None, to_version(stored.obj, resource), validating=True)
         live = core.collection(resource).get(stored.key)
         if live is not None:
             delete_stored(core, resource, live, options)

@@ -3,7 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hyperjob.sandbox.apiserver import deleting, errors, reading, watching, writing
+from hyperjob.sandbox.apiserver import (
+    deleting,
+    errors,
+    podactions,
+    reading,
+    reviews,
+    scaling,
+    watching,
+    writing,
+)
 from hyperjob.sandbox.apiserver.authn import User
 from hyperjob.sandbox.apiserver.call import Call, Reply, Stream
 from hyperjob.sandbox.apiserver.core import Core
@@ -91,6 +100,8 @@ class Dispatcher:
                 return reading.list_objects(core, call)
             case "watch":
                 return watching.watch(core, call, closing=self._closing)
+            case "create" if allowed == ("create",):
+                return reviews.review(call)
             case "create":
                 return await writing.create(core, call)
             case "update" if info.name:
@@ -119,7 +130,19 @@ class Dispatcher:
                     return await writing.update(core, call)
                 case _:
                     return await writing.patch(core, call)
-        raise errors.PlainError(404, "404 page not found\n")
+        match info.subresource:
+            case "scale":
+                return await scaling.scale(core, call)
+            case "binding":
+                return podactions.bind(core, call)
+            case "eviction":
+                return podactions.evict(core, call)
+            case "log":
+                return podactions.log(core, call)
+            case "token":
+                return reviews.token(call)
+            case _:
+                raise errors.PlainError(404, "404 page not found\n")
 
     def _outside(self, info: RequestInfo, headers: Headers, address: str) -> Reply:
         path = info.path

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from hyperjob.api.meta import Object
+from hyperjob.sandbox.apiserver import coreevents
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 from hyperjob.sandbox.apiserver.store import Change, Stored
 
@@ -54,10 +55,19 @@ def ordered(source: Object, order: tuple[str, ...]) -> Object:
     return result
 
 
+def ordered_meta(meta: Object) -> Object:
+    """Copy metadata into the order of its Go struct, maps sorted."""
+    result = ordered(meta, META_ORDER)
+    for key in ("labels", "annotations"):
+        if key in result:
+            result[key] = dict(sorted(result[key].items()))
+    return result
+
+
 def builtin_order(obj: Object, info: ResourceInfo) -> Object:
     """Copy a built-in object into the order of its Go struct."""
     result: Object = {"kind": info.kind, "apiVersion": info.api_version}
-    result["metadata"] = ordered(obj["metadata"], META_ORDER)
+    result["metadata"] = ordered_meta(obj["metadata"])
     for key, value in obj.items():
         if key not in result:
             order = _FIELD_ORDER.get((info.group, key))
@@ -65,27 +75,30 @@ def builtin_order(obj: Object, info: ResourceInfo) -> Object:
     return result
 
 
-def as_version(obj: Object, info: ResourceInfo) -> Object:
+def to_version(obj: Object, info: ResourceInfo) -> Object:
     """Give a stored object as the version that is asked for; the same object where it fits."""
+    if info.storage == coreevents.EVENTS:
+        return coreevents.read(obj, info.group)
     if obj.get("apiVersion") == info.api_version:
         return obj
     return {**obj, "apiVersion": info.api_version}
 
 
-def encode(obj: Object, info: ResourceInfo) -> bytes:
-    """Encode one object."""
-    if info.custom:
-        return orjson.dumps(as_version(obj, info), option=orjson.OPT_SORT_KEYS)
-    return orjson.dumps(builtin_order(to_version(obj, info), info))
-
-
-def to_version(obj: Object, info: ResourceInfo) -> Object:
-    """Convert a stored built-in object to the served group and version."""
-    from hyperjob.sandbox.apiserver import coreevents
-
-    if info.storage == ("", "events"):
-        return coreevents.read(obj, info.group)
+def to_storage(obj: Object, info: ResourceInfo) -> Object:
+    """Give an object of a served version in its stored form."""
+    if info.storage == coreevents.EVENTS:
+        return coreevents.write(obj, info.group)
+    if info.storage_version != info.version:
+        version = f"{info.group}/{info.storage_version}" if info.group else info.storage_version
+        return {**obj, "apiVersion": version}
     return obj
+
+
+def encode(obj: Object, info: ResourceInfo) -> bytes:
+    """Encode one stored object."""
+    if info.custom:
+        return orjson.dumps(to_version(obj, info), option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(builtin_order(to_version(obj, info), info))
 
 
 def encode_stored(stored: Stored, info: ResourceInfo) -> bytes:
@@ -125,5 +138,5 @@ def partial_metadata(obj: Object) -> Object:
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
-        "metadata": ordered(obj["metadata"], META_ORDER),
+        "metadata": ordered_meta(obj["metadata"]),
     }

@@ -7,6 +7,7 @@ from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors
 from hyperjob.sandbox.apiserver.call import Call
 from hyperjob.sandbox.apiserver.decode import load, media_type
+from hyperjob.sandbox.apiserver.managing import apply
 from hyperjob.sandbox.apiserver.patch import json_patch, merge_patch, strategic_merge_patch
 
 JSON_PATCH = "application/json-patch+json"
@@ -30,8 +31,7 @@ class Patch:
 
     def first(self, call: Call) -> Object:
         """Give the object that an apply creates."""
-        del call
-        return dict(self.body)
+        return apply(None, self._configuration(call), call)
 
     def apply(self, live: Object, call: Call) -> Object:
         """Give the live object with the patch applied, as a new value."""
@@ -43,7 +43,19 @@ class Patch:
             case _ if self.media == STRATEGIC_MERGE:
                 return strategic_merge_patch(live, self.body, call.resource.kind)
             case _:
-                return _object(merge_patch(live, self.body))
+                return apply(live, self._configuration(call), call)
+
+    def _configuration(self, call: Call) -> Object:
+        body = self.body
+        if not isinstance(body, dict):
+            raise errors.bad_request(f"error decoding YAML: {body!r} is no object")
+        resource = call.resource
+        given = (body.get("apiVersion"), body.get("kind"))
+        if given != (resource.api_version, resource.kind):
+            raise errors.bad_request(
+                f"invalid object type: {body.get('apiVersion', '')}, Kind={body.get('kind', '')}"
+            )
+        return body
 
 
 def read(call: Call) -> Patch:
@@ -56,6 +68,8 @@ def read(call: Call) -> Patch:
         raise errors.unsupported_media_type(accepted)
     if media == APPLY and not call.info.query.get("fieldManager"):
         raise _manager_needed()
+    if media != APPLY and "force" in call.info.query:
+        raise _no_force()
     body, problems = load(call.body, yaml_allowed=media == APPLY, kind=call.resource.kind)
     return Patch(media, body, problems)
 
@@ -67,15 +81,24 @@ def _object(value: Any) -> Object:
 
 
 def _manager_needed() -> errors.ApiError:
-    why = "Required value: is required for apply patch"
-    cause = {"reason": "FieldValueRequired", "message": why, "field": "fieldManager"}
+    return _bad_option(
+        "fieldManager", "FieldValueRequired", "Required value: is required for apply patch"
+    )
+
+
+def _no_force() -> errors.ApiError:
+    why = "Forbidden: may not be specified for non-apply patch"
+    return _bad_option("force", "FieldValueForbidden", why)
+
+
+def _bad_option(name: str, reason: str, why: str) -> errors.ApiError:
     return errors.ApiError(
         errors.failure(
             422,
             "Invalid",
-            f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {why}',
+            f'PatchOptions.meta.k8s.io "" is invalid: {name}: {why}',
             group="meta.k8s.io",
             kind="PatchOptions",
-            causes=[cause],
+            causes=[{"reason": reason, "message": why, "field": name}],
         )
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.apiserver.columns import AGE_COLUMN, Column
+from hyperjob.sandbox.apiserver.columns import AGE_COLUMN, NAME_COLUMN, Column
 from hyperjob.sandbox.apiserver.schemas import CustomSchema
 from hyperjob.sandbox.apiserver.store import GroupResource
 
@@ -57,7 +57,7 @@ class ResourceInfo:
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     storage: GroupResource = ("", "")
     storage_version: str = ""
-    columns: tuple[Column, ...] = (AGE_COLUMN,)
+    columns: tuple[Column, ...] = (NAME_COLUMN, AGE_COLUMN)
     generation: bool = False
     unconditional_update: bool = True
     create_on_update: bool = False
@@ -140,6 +140,15 @@ class Registry:
         """List the resources of one group and version by name."""
         found = self._groups.get(group, {}).get(version, {})
         return [found[plural] for plural in sorted(found)]
+
+    def stored(self, storage: GroupResource) -> ResourceInfo | None:
+        """Find a served resource by where its objects are stored, its storage version first."""
+        found: ResourceInfo | None = None
+        for info in self._groups.get(storage[0], {}).values():
+            here = info.get(storage[1])
+            if here is not None and (found is None or here.version == here.storage_version):
+                found = here
+        return found
 
     def storages(self) -> Iterator[ResourceInfo]:
         """Yield one served resource for each storage, in its storage version where served."""

@@ -7,6 +7,7 @@ from hyperjob.api.field import FieldError
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver.scale import ScaleSpec
 from hyperjob.sandbox.apiserver.structural import StructuralSchema
+from hyperjob.sandbox.apiserver.typeinfo import TypeInfo
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,6 +17,7 @@ class CustomSchema:
     document: Object
     structural: StructuralSchema
     scale: ScaleSpec | None
+    types: TypeInfo
 
     @classmethod
     def build(cls, version: Object) -> "CustomSchema":
@@ -26,6 +28,7 @@ class CustomSchema:
             document,
             StructuralSchema.build(document),
             ScaleSpec.from_object(scale) if scale else None,
+            TypeInfo.from_schema(document),
         )
 
     def prepare(self, obj: Object) -> list[str]:

@@ -53,9 +53,5 @@ def selection(info: RequestInfo, resource: ResourceInfo) -> Selection:
         try:
             fields.require((*_ALWAYS, *resource.selectable))
         except SelectorError as error:
-            gv = resource.api_version
-            raise errors.bad_request(
-                f'Unable to find "{gv}, Resource={resource.plural}" that match label selector'
-                f' "{info.query.get("labelSelector", "")}", field selector "{text}": {error}'
-            ) from None
+            raise errors.bad_request(str(error)) from None
     return Selection(labels, fields)

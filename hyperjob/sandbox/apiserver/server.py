@@ -12,13 +12,14 @@ from types import TracebackType
 from typing import Self
 
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.apiserver import definitions
+from hyperjob.sandbox.apiserver import aggregation, definitions
 from hyperjob.sandbox.apiserver.authn import ADMIN_GROUP, User
 from hyperjob.sandbox.apiserver.bootstrap import bootstrap_objects, install
 from hyperjob.sandbox.apiserver.builtin import builtin_resources
 from hyperjob.sandbox.apiserver.core import Core
 from hyperjob.sandbox.apiserver.dispatch import Dispatcher
 from hyperjob.sandbox.apiserver.frontend import Frontend
+from hyperjob.sandbox.apiserver.housekeeping import Housekeeper
 from hyperjob.sandbox.apiserver.pki import Authority, write_kubeconfig
 from hyperjob.sandbox.apiserver.store import Store
 
@@ -47,6 +48,7 @@ class ApiServer:
         self._crds = copy.deepcopy(list(crds))
         self._core = Core(history_limit=history)
         self._authority = Authority(name, hosts=(host,))
+        self._housekeeping: asyncio.Task[None] | None = None
         self._dispatcher = Dispatcher(self._core, closing=lambda: self._frontend.closing)
         self._frontend = Frontend(
             self._dispatcher,
@@ -105,8 +107,15 @@ class ApiServer:
         for resource in builtin_resources():
             self._core.registry.add(resource)
         definitions.follow(self._core)
+        housekeeper = Housekeeper(self._core)
         install(self._core, [*bootstrap_objects(), *self._crds])
-        await self._frontend.start()
+        aggregation.synchronize(self._core)
+        self._housekeeping = asyncio.create_task(housekeeper.run(), name=f"{self.name}-gc")
+        try:
+            await self._frontend.start()
+        except BaseException:
+            await self._stop_housekeeping()
+            raise
         return self
 
     async def __aexit__(
@@ -115,4 +124,11 @@ class ApiServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await asyncio.shield(self._frontend.stop())
+        await self._frontend.stop()
+        await self._stop_housekeeping()
+
+    async def _stop_housekeeping(self) -> None:
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+            await asyncio.wait([self._housekeeping])
+            self._housekeeping = None

@@ -29,7 +29,7 @@ def normalise_meta(obj: Object) -> Object:
     if not isinstance(meta, dict):
         meta = {}
     else:
-        meta = {key: value for key, value in meta.items() if value not in (None, "", {}, [])}
+        meta = {key: value for key, value in meta.items() if value or key == "managedFields"}
     obj["metadata"] = meta
     return meta
 

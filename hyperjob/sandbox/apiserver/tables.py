@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.apiserver.columns import NAME_COLUMN, Column
-from hyperjob.sandbox.apiserver.encode import META_ORDER, ordered, partial_metadata
+from hyperjob.sandbox.apiserver.columns import Column
+from hyperjob.sandbox.apiserver.encode import ordered_meta, partial_metadata
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 
 
@@ -23,7 +23,7 @@ def table(
     headers: bool = True,
 ) -> Object:
     """Build a table; `include` is None, Metadata or Object, as in the includeObject parameter."""
-    columns = (NAME_COLUMN, *info.columns)
+    columns = info.columns
     now = datetime.now(UTC)
     result: Object = {
         "kind": "Table",
@@ -48,7 +48,7 @@ def _definition(column: Column) -> Object:
 def _row(obj: Object, columns: Sequence[Column], include: str, now: datetime) -> Object:
     row: Object = {"cells": [column.cell(obj, now) for column in columns]}
     if include == "Object":
-        row["object"] = {**obj, "metadata": ordered(obj["metadata"], META_ORDER)}
+        row["object"] = {**obj, "metadata": ordered_meta(obj["metadata"])}
     elif include != "None":
         row["object"] = partial_metadata(obj)
     else:

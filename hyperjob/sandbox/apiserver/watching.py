@@ -13,7 +13,6 @@ from hyperjob.sandbox.apiserver import errors
 from hyperjob.sandbox.apiserver.call import Call, Stream
 from hyperjob.sandbox.apiserver.core import Core
 from hyperjob.sandbox.apiserver.encode import (
-    as_version,
     dump,
     encode,
     encode_change,
@@ -109,9 +108,7 @@ class _Watch:
             }
         if resource.custom and form == "object":
             return watch_line("BOOKMARK", encode(body, resource))
-        return watch_line(
-            "BOOKMARK", dump(as_version(body, resource) if form == "object" else body)
-        )
+        return watch_line("BOOKMARK", dump(body))
 
 
 def watch(core: Core, call: Call, *, closing: Callable[[], bool]) -> Stream:

@@ -11,11 +11,12 @@ from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors, kindrules, patching
 from hyperjob.sandbox.apiserver.admitting import admit, check_namespace
+from hyperjob.sandbox.apiserver.apply import keep_times
 from hyperjob.sandbox.apiserver.call import Call, Reply
 from hyperjob.sandbox.apiserver.core import Core, key_of
 from hyperjob.sandbox.apiserver.decode import read_object, require_type, strict_error
 from hyperjob.sandbox.apiserver.deleting import finish_if_free
-from hyperjob.sandbox.apiserver.encode import as_version
+from hyperjob.sandbox.apiserver.encode import to_storage, to_version
 from hyperjob.sandbox.apiserver.managing import track
 from hyperjob.sandbox.apiserver.metadata import validate_meta, validate_meta_update
 from hyperjob.sandbox.apiserver.reading import object_reply
@@ -38,13 +39,14 @@ async def create(core: Core, call: Call) -> Reply:
     return object_reply(stored, call, code=201)
 
 
-async def store_new(core: Core, call: Call, obj: Object) -> Stored:
+async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = False) -> Stored:
     """Take a decoded object through admission and validation into the store."""
     resource = call.resource
     check_namespace(core, call, obj)
     if not resource.namespaced:
         obj["metadata"].pop("namespace", None)
-    obj = track(None, obj, call)
+    if not applied:
+        obj = track(None, obj, call)
     obj = await admit(core, call, "CREATE", obj, None)
     before_create(obj, resource)
     kindrules.created(core, obj, resource)
@@ -54,7 +56,7 @@ async def store_new(core: Core, call: Call, obj: Object) -> Stored:
         raise errors.plain_internal("resourceVersion should not be set on objects to be created")
     await admit(core, call, "CREATE", obj, None, validating=True)
     key = key_of(resource, obj)
-    obj = stored_form(obj, resource)
+    obj = to_storage(obj, resource)
     if call.dry_run:
         if core.collection(resource).get(key) is not None:
             raise errors.already_exists(resource.group, resource.plural, key[1])
@@ -101,22 +103,22 @@ async def patch(core: Core, call: Call) -> Reply:
     live = core.find(call.resource, call.info.namespace, call.info.name)
     if live is None and wanted.applies and not call.info.subresource:
         obj = wanted.first(call)
-        place(obj, call)
+        place_update(obj, call)
         report(call, wanted.problems + prepare(obj, call.resource))
-        return object_reply(await store_new(core, call, obj), call, code=201)
+        return object_reply(await store_new(core, call, obj, applied=True), call, code=201)
 
     async def patched(current: Stored) -> Object:
-        base = as_version(current.obj, call.resource)
+        base = to_version(current.obj, call.resource)
         obj = wanted.apply(base, call)
         require_type(obj, call.resource, call.body)
-        place(obj, call)
+        place_update(obj, call)
         report(call, wanted.problems + prepare(obj, call.resource))
         return obj
 
-    return object_reply(await change(core, call, patched, tracked=wanted.applies), call)
+    return object_reply(await change(core, call, patched, applied=wanted.applies), call)
 
 
-async def change(core: Core, call: Call, edit: Change, *, tracked: bool = False) -> Stored:
+async def change(core: Core, call: Call, edit: Change, *, applied: bool = False) -> Stored:
     """Apply an edit to the live object, again when another writer came first."""
     resource = call.resource
     for _ in range(_PATCH_ATTEMPTS):
@@ -127,7 +129,7 @@ async def change(core: Core, call: Call, edit: Change, *, tracked: bool = False)
         new = await edit(live)
         _check_preconditions(call, new, live)
         try:
-            return await _store_change(core, call, new, live, tracked=tracked)
+            return await _store_change(core, call, new, live, applied=applied)
         except Stale:
             continue
     raise call.conflict()
@@ -139,13 +141,13 @@ async def _store_change(
     new: Object,
     live: Stored,
     *,
-    tracked: bool,
+    applied: bool,
 ) -> Stored:
     resource, subresource = call.resource, call.info.subresource
-    old = as_version(live.obj, resource)
+    old = to_version(live.obj, resource)
     before_update(new, old, resource, subresource)
     kindrules.updated(core, new, old, resource)
-    if not tracked:
+    if not applied:
         new = track(old, new, call)
     admitted = await admit(core, call, "UPDATE", new, old)
     if admitted is not new:
@@ -161,9 +163,10 @@ async def _store_change(
     await admit(core, call, "UPDATE", new, old, validating=True)
     if core.find(resource, *live.key) is not live:
         raise Stale
-    new = stored_form(new, resource)
-    if new == live.obj:
+    new = keep_times(old, new)
+    if new == old:
         return live
+    new = to_storage(new, resource)
     if call.dry_run:
         return Stored(live.key, new, live.revision)
     ended = finish_if_free(core, resource, new, live)
@@ -184,7 +187,7 @@ def _check_preconditions(call: Call, new: Object, live: Stored) -> None:
 def place(obj: Object, call: Call) -> None:
     """Put an object where the request's path says; refuse one that says otherwise (400)."""
     meta = normalise_meta(obj)
-    namespace = call.info.namespace if call.resource.namespaced else ""
+    namespace = _namespace(call)
     given = meta.get("namespace") or ""
     if given and given != namespace:
         raise errors.bad_request(
@@ -192,6 +195,26 @@ def place(obj: Object, call: Call) -> None:
         )
     if namespace:
         meta["namespace"] = namespace
+
+
+def place_update(obj: Object, call: Call) -> None:
+    """Check that a changed object still is the one that the path names (400)."""
+    meta = normalise_meta(obj)
+    for part, wanted in (("name", call.info.name), ("namespace", _namespace(call))):
+        given = meta.get(part) or ""
+        if given != wanted and (given or part == "name"):
+            raise errors.bad_request(
+                f"the {part} of the object ({given}) does not match the {part} on the URL"
+                f" ({wanted})"
+                if given
+                else "the name of the object must be provided"
+            )
+        if wanted:
+            meta[part] = wanted
+
+
+def _namespace(call: Call) -> str:
+    return call.info.namespace if call.resource.namespaced else ""
 
 
 def prepare(obj: Object, resource: ResourceInfo) -> list[str]:
@@ -240,13 +263,6 @@ def refuse(obj: Object, resource: ResourceInfo, failed: list[FieldError]) -> Non
         kind = str(obj.get("kind") or resource.kind)
         name = str(obj["metadata"].get("name") or "")
         raise errors.ApiError(invalid_status(resource.group, kind, name, failed))
-
-
-def stored_form(obj: Object, resource: ResourceInfo) -> Object:
-    """Give an object in its storage version."""
-    if resource.custom and resource.storage_version != resource.version:
-        return {**obj, "apiVersion": f"{resource.group}/{resource.storage_version}"}
-    return obj
 
 
 def _version_needed(call: Call) -> errors.ApiError:
