@@ -71,7 +71,7 @@ class JobStatus(Model):
         default=None, description="Accelerators of its pods together."
     )
     phase: str = Field(
-        default="", description="Phase of the vcjob, or why there is none: Queued, Placed, Lost."
+        default="", description="Phase of the vcjob; before it has one: Unplaced, Queued or Placed."
     )
     reason: str = Field(default="", description="Why, as one CamelCase word for programs.")
     message: str = Field(default="", description="Why, for people.")
