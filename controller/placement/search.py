@@ -3,17 +3,18 @@
 Exact on small cases. The bound is on steps, never on time, so that equal inputs give equal outputs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import combinations, islice
 from math import comb
 from typing import Final
 
-from controller.model.observed import Cluster
-from controller.model.resources import fits
 from controller.placement.assign import Request, Room, greedy, ordered, preference_cost
 
 _STEPS: Final = 4000
 _DOMAIN_SETS: Final = 400
+_FEWEST_SETS: Final = 4
+_PLACINGS: Final = 5_000  # sub-jobs times domain sets
 _SEARCHED: Final = 200  # sub-jobs; beyond it the greedy assignment stands
 
 
@@ -77,31 +78,53 @@ class _Search:
         self._descend(depth + 1)
 
 
-def _domain_sets(
-    requests: Sequence[Request], room: Room, max_domains: int
-) -> Iterator[frozenset[str]]:
-    """Yield sets of clusters to try, those in use always among them; the likeliest first."""
+def _domain_sets(requests: Sequence[Request], room: Room, max_domains: int) -> list[frozenset[str]]:
+    """Return the sets of clusters to try, those in use always among them; the likeliest first."""
     used = frozenset(room.domains)
     slots = max_domains - len(used)
+    counts = Counter(request.kind for request in requests)
+    kinds = list({request.kind: request for request in requests}.values())
+    holds = {name: _holds(kinds, room, name) for name in room.free}
     pool = sorted(
         (name for name in room.free if name not in used),
-        key=lambda name: _promise(requests, room.clusters[name]),
+        key=lambda name: (
+            -_bound(kinds, counts, [holds[name]]),
+            sum(request.tier(name) for request in kinds),
+            name,
+        ),
     )
     if slots <= 0 or not pool:
-        yield used
-        return
+        return [used]
     size = min(slots, len(pool))
     while comb(len(pool), size) > _DOMAIN_SETS and len(pool) > size + 1:
         pool.pop()
-    for chosen in islice(combinations(pool, size), _DOMAIN_SETS):
-        yield used.union(chosen)
+    sets = [used.union(chosen) for chosen in islice(combinations(pool, size), _DOMAIN_SETS)]
+    # Stable: among sets that could hold as many, those of the most promising clusters come first.
+    sets.sort(key=lambda names: -_bound(kinds, counts, [holds[n] for n in names if n in holds]))
+    return sets[: max(_FEWEST_SETS, _PLACINGS // len(requests))]
 
 
-def _promise(requests: Sequence[Request], cluster: Cluster) -> tuple[int, int, str]:
-    """Rank a cluster by how many requests it could take, then by their preference."""
-    able = [
-        request
-        for request in requests
-        if request.allows(cluster.name) and fits(request.demand, cluster.free)
+def _holds(kinds: Sequence[Request], room: Room, name: str) -> list[int]:
+    """Count how many requests of each kind a cluster could hold if it held nothing else."""
+    free = room.free[name]
+    return [
+        min(
+            (max(0, free.get(r, 0)) // amount for r, amount in kind.demand.items() if amount > 0),
+            default=_PLACINGS,
+        )
+        if kind.allows(name)
+        else 0
+        for kind in kinds
     ]
-    return -len(able), sum(request.tier(cluster.name) for request in able), cluster.name
+
+
+def _bound(
+    kinds: Sequence[Request],
+    counts: Mapping[tuple[object, ...], int],
+    holds: Sequence[Sequence[int]],
+) -> int:
+    """Bound from above how many requests a set of clusters can take."""
+    return sum(
+        min(counts[kind.kind], sum(held[position] for held in holds))
+        for position, kind in enumerate(kinds)
+    )

@@ -48,7 +48,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         status["startTime"] = start or now
     if state.phase.is_terminal:
         status["completionTime"] = string(old.get("completionTime")) or now
-    return status
+    return {key: value for key, value in status.items() if value not in ([], "") or key in old}
 
 
 def derive_refusal(observed: Observed, message: str) -> Object:

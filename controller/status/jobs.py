@@ -8,7 +8,7 @@ from typing import Final
 
 from controller.expansion.expand import queue_of
 from controller.gate import is_held
-from controller.model.observed import Observed, Record, Report
+from controller.model.observed import Observed, QueueAdmission, Record, Report
 from controller.model.wire import rfc3339
 from controller.status.outlook import Outlook, Reason
 from hyperjob.api.batch import JobPhase
@@ -146,9 +146,11 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     child, binding = outlook.child, outlook.child.binding
     cluster = outlook.cluster or child.cluster
     where = f" on {cluster}" if cluster else ""
+    queue = queue_of(outlook.sub_job.size.template)
+    if binding is None and observed.admission is not QueueAdmission.NONE:
+        return QUEUED, Reason.WAITING_FOR_QUEUE, f"waits for Karmada and queue {queue}"
     if binding is None:
         return PLACED, Reason.DISPATCHING, f"waits for Karmada{where}"
-    queue = queue_of(outlook.sub_job.size.template)
     if binding.scheduling_suspended:
         return QUEUED, Reason.WAITING_FOR_QUEUE, _queued(observed, queue)
     if binding.apply_error:

@@ -1,0 +1,153 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controller.model.observed import Report
+from controller.model.parse import parse_report
+from controller.model.resources import parse_resources
+from controller.placement.capacity import (
+    Candidacy,
+    Reservation,
+    candidates,
+    reservation,
+    reserved,
+    summarise,
+)
+from tests.unit.controller.builders import GPU, NOW, Object, vcjob_status
+
+LAG = timedelta(seconds=30)
+DEMAND = parse_resources({GPU: "16", "pods": "16"})
+
+
+def raw_cluster(**changes: Any) -> Object:
+    status: Object = {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "apiEnablements": [
+            {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
+        ],
+        "resourceSummary": {
+            "allocatable": {GPU: "32", "cpu": "1024", "pods": "4k"},
+            "allocated": {GPU: "12", "cpu": "6", "pods": "6"},
+            "allocating": {GPU: "6", "pods": "6"},
+        },
+    }
+    spec: Object = {"provider": "p", "region": "r", "zones": ["z"]}
+    metadata: Object = {"name": "member1"}
+    for path, value in changes.items():
+        target = {"status": status, "spec": spec, "metadata": metadata}[path.split("_")[0]]
+        field = path.split("_", 1)[1]
+        if value is None:
+            target.pop(field)
+        else:
+            target[field] = value
+    return {"metadata": metadata, "spec": spec, "status": status}
+
+
+def test_free_is_allocatable_less_allocated_less_allocating() -> None:
+    summary = summarise(raw_cluster(), Candidacy())
+    assert summary.usable
+    assert summary.free == parse_resources({GPU: "14", "cpu": "1018", "pods": "3988"})
+    assert (summary.provider, summary.region, summary.zone) == ("p", "r", "z")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"status_conditions": [{"type": "Ready", "status": "False", "reason": "Gone"}]},
+            "is not Ready (Gone)",
+        ),
+        ({"status_conditions": None}, "is not Ready"),
+        ({"status_conditions": "nonsense"}, "is not Ready"),
+        (
+            {"spec_taints": [{"key": "maintenance", "effect": "NoSchedule"}]},
+            "has taint maintenance:NoSchedule",
+        ),
+        ({"spec_taints": [{"key": "k", "effect": "NoExecute"}]}, "has taint k:NoExecute"),
+        (
+            {"status_apiEnablements": []},
+            "does not serve batch.volcano.sh/v1alpha1 Job (is Volcano installed?)",
+        ),
+        (
+            {
+                "status_apiEnablements": [
+                    {"groupVersion": "batch/v1", "resources": [{"kind": "Job"}]}
+                ]
+            },
+            "does not serve batch.volcano.sh/v1alpha1 Job (is Volcano installed?)",
+        ),
+        ({"status_resourceSummary": None}, "reports no resourceSummary"),
+        ({"metadata_deletionTimestamp": "2026-01-01T00:00:00Z"}, "is being removed"),
+    ],
+)
+def test_a_cluster_is_no_candidate_and_says_why(changes: Object, reason: str) -> None:
+    summary = summarise(raw_cluster(**changes), Candidacy())
+    assert (summary.usable, summary.reason) == (False, reason)
+
+
+def test_prefer_no_schedule_taints_repel_nobody() -> None:
+    taints = [{"key": "k", "effect": "PreferNoSchedule"}]
+    assert summarise(raw_cluster(spec_taints=taints), Candidacy()).usable
+
+
+def test_what_a_cluster_must_have_can_be_configured() -> None:
+    bare = raw_cluster(status_apiEnablements=None, status_resourceSummary=None)
+    lenient = Candidacy(require_vcjob_api=False, require_resource_summary=False)
+    assert summarise(bare, lenient).usable
+    assert not summarise({"metadata": None, "spec": 3, "status": []}, lenient).usable
+
+
+def report(phase: str, pods: dict[str, int], since: str = "2026-01-02T03:04:00Z") -> Report:
+    found = parse_report(vcjob_status(phase, pods, since=since))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("seen", "complete", "expected"),
+    [
+        pytest.param(None, None, "held", id="nothing reported yet"),
+        pytest.param(report("Pending", {}), None, "held", id="no pods yet"),
+        pytest.param(report("Pending", {"pending": 9}), None, "held", id="some pods yet"),
+        pytest.param(
+            report("Pending", {"pending": 16}), NOW - timedelta(seconds=5), "held",
+            id="all pods, but the summary may be older",
+        ),
+        pytest.param(
+            report("Pending", {"pending": 16}), NOW - LAG, "shown",
+            id="all pods for longer than the summary's lag",
+        ),
+        pytest.param(
+            report("Running", {"running": 16}), None, "held", id="running since a moment ago"
+        ),
+        pytest.param(
+            report("Running", {"running": 16}, "2026-01-02T03:03:00Z"), None, "shown",
+            id="running for longer than the lag, as after a restart of ours",
+        ),
+        pytest.param(
+            report("Running", {"running": 15}, "2026-01-02T03:03:00Z"), None, "held",
+            id="running with a pod missing",
+        ),
+        pytest.param(None, NOW - LAG, "shown", id="status wiped after all pods were seen"),
+        pytest.param(report("Completed", {}), None, "none", id="completed"),
+        pytest.param(report("Failed", {"failed": 1}), None, "none", id="failed"),
+        pytest.param(report("Completing", {"terminating": 2}), None, "held", id="completing"),
+    ],
+)  # fmt: skip
+def test_a_sub_job_reserves_until_the_summary_surely_counts_it(
+    seen: Report | None, complete: Any, expected: str
+) -> None:
+    entry = reservation(cluster="a", demand=DEMAND, report=seen, complete_since=complete, lag=LAG)
+    actual = "none" if entry is None else "held" if entry.holds(NOW) else "shown"
+    assert actual == expected
+
+
+def test_reservations_are_taken_off_what_is_free() -> None:
+    summaries = [summarise(raw_cluster(metadata_name=name), Candidacy()) for name in ("b", "a")]
+    held = Reservation(cluster="b", demand=DEMAND, shown_at=None)
+    shown = Reservation(cluster="b", demand=DEMAND, shown_at=NOW)
+    found = candidates(summaries, reserved([held, shown], now=NOW))
+    assert [cluster.name for cluster in found] == ["a", "b"]
+    assert found[0].free[GPU] == parse_resources({GPU: "14"})[GPU]
+    assert found[1].free[GPU] == -parse_resources({GPU: "2"})[GPU]
