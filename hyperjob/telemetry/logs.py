@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, TextIO
+from typing import Literal, TextIO
 
 import orjson
 
@@ -25,7 +25,7 @@ Format = Literal["json", "text"]
 _context: ContextVar[Mapping[str, object]] = ContextVar("fields", default=MappingProxyType({}))
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_SECRET_KEY = re.compile(r"(?i)(token|password|secret|authorization|private_?key)")
+_SECRET_NAME = re.compile(r"(?i)(token|password|secret|authorization|private_?key)")
 _SECRET_TEXT = re.compile(
     r"(?i)\bbearer\s+[\w.~+/=-]{20,}"
     r"|\bauthorization\W+(basic|bearer)\s+\S+"
@@ -34,6 +34,7 @@ _SECRET_TEXT = re.compile(
 )
 _SECRET_WORDS = ("bearer", "authorization", "private key")
 _HIDDEN = "<hidden>"
+_JSON_INTEGER = 2**53
 _PLAIN = re.compile(r"[^\s\"'=\\]+")
 _QUIET = ("aiohttp.access", "asyncio", "kubernetes")
 
@@ -81,12 +82,12 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "ts": _moment(record),
             "logger": record.name,
-            "msg": record.getMessage(),
+            "msg": _hide(record.getMessage()),
             **_fields(record),
         }
         if trace := _trace(record):
             line["stacktrace"] = trace
-        return _hide(orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode())
+        return orjson.dumps(line).decode()
 
 
 class TextFormatter(logging.Formatter):
@@ -94,12 +95,13 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Print a record."""
-        parts = [_moment(record), f"{record.levelname:<7}", record.name, record.getMessage()]
+        message = _hide(record.getMessage())
+        parts = [_moment(record), f"{record.levelname:<7}", record.name, message]
         parts += [f"{name}={_text(value)}" for name, value in _fields(record).items()]
         line = " ".join(parts)
         if trace := _trace(record):
             line += "\n" + trace.rstrip()
-        return _hide(line)
+        return line
 
 
 def _moment(record: logging.LogRecord) -> str:
@@ -109,35 +111,38 @@ def _moment(record: logging.LogRecord) -> str:
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
     own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-    fields = {**_context.get(), **own}
-    return {
-        name: _HIDDEN if isinstance(value, str | bytes) and _is_secret(name) else value
-        for name, value in fields.items()
-    }
+    return {name: _clean(name, value) for name, value in {**_context.get(), **own}.items()}
+
+
+def _clean(name: str, value: object) -> object:
+    """Make a value JSON, with everything hidden in it that is named or looks like a secret."""
+    if isinstance(value, Mapping):
+        return {str(key): _clean(str(key), part) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clean(name, part) for part in value]
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < _JSON_INTEGER else str(value)
+    return _HIDDEN if _is_secret(name) else _hide(str(value))
 
 
 @lru_cache(maxsize=1024)
 def _is_secret(name: str) -> bool:
-    return _SECRET_KEY.search(name) is not None
+    return _SECRET_NAME.search(name) is not None
 
 
 def _text(value: object) -> str:
     if isinstance(value, Mapping) and set(value) <= {"namespace", "name"}:
         return "/".join(str(value[part]) for part in ("namespace", "name") if part in value)
-    text = value if isinstance(value, str) else _dump(value)
+    text = orjson.dumps(value).decode() if isinstance(value, dict | list) else str(value)
     return text if _PLAIN.fullmatch(text) else orjson.dumps(text).decode()
-
-
-def _dump(value: Any) -> str:  # noqa: ANN401 - whatever a caller logs
-    if isinstance(value, dict | list | tuple):
-        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    return str(value)
 
 
 def _trace(record: logging.LogRecord) -> str:
     if not record.exc_info or record.exc_info[0] is None:
         return ""
-    return "".join(traceback.format_exception(*record.exc_info))
+    return _hide("".join(traceback.format_exception(*record.exc_info)))
 
 
 def _hide(line: str) -> str:

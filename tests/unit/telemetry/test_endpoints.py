@@ -1,0 +1,186 @@
+"""What probes, people and Prometheus read at the side door."""
+
+import gzip
+
+import aiohttp
+import pytest
+
+from hyperjob.telemetry.endpoints import parse_address, serve
+from hyperjob.telemetry.health import Checks
+from hyperjob.telemetry.metrics import Metrics
+
+
+@pytest.fixture
+def healthz():
+    return Checks("healthz")
+
+
+@pytest.fixture
+def readyz():
+    return Checks("readyz")
+
+
+@pytest.fixture
+def metrics():
+    return Metrics()
+
+
+@pytest.fixture
+async def get(healthz, readyz, metrics):
+    """Read a path; gives status and text."""
+    async with (
+        serve(
+            healthz=healthz,
+            readyz=readyz,
+            registry=metrics.registry,
+            health_address="127.0.0.1:0",
+            metrics_address="127.0.0.1:0",
+        ) as addresses,
+        aiohttp.ClientSession() as session,
+    ):
+
+        async def read(path, method="GET", **options):
+            url = f"http://{addresses.health}{path}"
+            async with session.request(method, url, **options) as response:
+                return response.status, await response.text()
+
+        yield read
+
+
+ALL_WELL = "[+]ping ok\n[+]certificate ok\nreadyz check passed\n"
+NOT_WELL = "[+]ping ok\n[-]certificate failed: expired\nreadyz check failed\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason", "expected"),
+    [
+        ("/readyz", None, (200, "ok")),
+        ("/readyz?verbose", None, (200, ALL_WELL)),
+        ("/readyz?verbose=true", None, (200, ALL_WELL)),
+        ("/readyz", "expired", (500, NOT_WELL)),
+        ("/readyz?verbose", "expired", (500, NOT_WELL)),
+        ("/readyz?exclude=certificate", "expired", (200, "ok")),
+        ("/readyz?verbose&exclude=ping&exclude=x", None, (200, ALL_WELL[len("[+]ping ok\n") :])),
+        ("/readyz/certificate", None, (200, "ok")),
+        (
+            "/readyz/certificate",
+            "expired",
+            (500, "[-]certificate failed: expired\nreadyz check failed\n"),
+        ),
+        ("/readyz/ping", "expired", (200, "ok")),
+        ("/healthz", "expired", (200, "ok")),
+        ("/livez?verbose", "expired", (200, "[+]ping ok\nhealthz check passed\n")),
+    ],
+)
+async def test_probes_read_as_in_kubernetes(path, reason, expected, get, readyz):
+    readyz.add("certificate", lambda: reason)
+    assert await get(path) == expected
+
+
+async def test_a_check_that_raises_has_failed(get, readyz):
+    readyz.add("broken", lambda: {}["x"])
+    status, text = await get("/readyz")
+    assert status == 500
+    assert "[-]broken failed: KeyError: 'x'" in text
+
+
+@pytest.mark.parametrize("path", ["/readyz/unknown", "/other", "/"])
+async def test_unknown_paths_are_not_found(path, get):
+    assert (await get(path))[0] == 404
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/metrics"])
+async def test_nothing_can_be_written(path, get):
+    assert (await get(path, method="POST"))[0] == 405
+
+
+async def test_metrics_are_served_in_the_form_that_is_asked_for(get, metrics):
+    metrics.event_dropped("spam")
+    line = 'hyperjob_events_dropped_total{reason="spam"} 1.0'
+    assert line in (await get("/metrics"))[1]
+    _, openmetrics = await get(
+        "/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
+    )
+    assert openmetrics.endswith("# EOF\n")
+
+
+async def test_metrics_are_compressed_for_who_understands_it(healthz, readyz, metrics):
+    async with (
+        serve(
+            healthz=healthz,
+            readyz=readyz,
+            registry=metrics.registry,
+            health_address="0",
+            metrics_address="127.0.0.1:0",
+        ) as addresses,
+        aiohttp.ClientSession(auto_decompress=False) as session,
+        session.get(
+            f"http://{addresses.metrics}/metrics", headers={"Accept-Encoding": "gzip"}
+        ) as response,
+    ):
+        assert addresses.health is None
+        assert b"hyperjob_build_info" in gzip.decompress(await response.read())
+
+
+async def test_two_addresses_are_two_listeners(healthz, readyz, metrics):
+    async with (
+        serve(
+            healthz=healthz,
+            readyz=readyz,
+            registry=metrics.registry,
+            health_address="127.0.0.1:0",
+            metrics_address="localhost:0",
+        ) as addresses,
+        aiohttp.ClientSession() as session,
+    ):
+        assert addresses.health != addresses.metrics
+        for address, path, status in (
+            (addresses.health, "/healthz", 200),
+            (addresses.health, "/metrics", 404),
+            (addresses.metrics, "/metrics", 200),
+            (addresses.metrics, "/healthz", 404),
+        ):
+            async with session.get(f"http://{address}{path}") as response:
+                assert response.status == status
+
+
+async def test_a_taken_address_is_an_error(healthz, readyz, metrics):
+    options = {"healthz": healthz, "readyz": readyz, "registry": metrics.registry}
+    async with serve(health_address="127.0.0.1:0", metrics_address="0", **options) as addresses:
+        with pytest.raises(OSError, match="address already in use"):
+            async with serve(health_address=addresses.health, metrics_address="0", **options):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("127.0.0.1:8081", ("127.0.0.1", 8081)),
+        (":8081", (None, 8081)),
+        ("[::1]:0", ("::1", 0)),
+        ("localhost:1", ("localhost", 1)),
+        ("0", None),
+        ("", None),
+    ],
+)
+def test_addresses(address, expected):
+    assert parse_address(address) == expected
+
+
+@pytest.mark.parametrize("address", ["8081", "host", "h:x", "h:70000", "::1:80", "[x]:80", "h:²"])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(ValueError, match=re_escape(address)):
+        parse_address(address)
+
+
+def re_escape(text):
+    import re
+
+    return re.escape(text.strip("[]").split("]")[0])
+
+
+def test_a_name_is_given_to_one_check_only(readyz):
+    readyz.add("a", lambda: None)
+    with pytest.raises(ValueError, match="'a'"):
+        readyz.add("a", lambda: None)
+    assert list(readyz) == ["ping", "a"]
