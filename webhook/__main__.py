@@ -6,6 +6,7 @@ Wires the parts together and decides nothing. It opens no connection to any API 
 import asyncio
 import gc
 import logging
+import os
 import signal
 import ssl
 import sys
@@ -19,9 +20,11 @@ from hyperjob.telemetry import logs
 from hyperjob.telemetry.endpoints import Addresses, serve
 from hyperjob.telemetry.health import Checks
 from hyperjob.telemetry.metrics import Metrics
+from webhook.defaulting import default
 from webhook.options import Options, parse
 from webhook.report import Report
 from webhook.server import Limits, WebhookServer
+from webhook.validation import validate_create
 
 _log: Final = logging.getLogger("webhook")
 
@@ -60,6 +63,7 @@ async def _serve(options: Options) -> None:
     readyz = Checks("readyz")
     readyz.add("certificate", lambda: _certificate(source))
     readyz.add("shutdown", lambda: "the webhook is shutting down" if server.draining else None)
+    _warm_up()
     port = await _listen(server, options, source.server_context())
     following = asyncio.create_task(source.run(), name="certificate")
     try:
@@ -105,6 +109,11 @@ async def _open_side_door(
         raise CannotStart(_taken(where, error, flag="--health-probe-bind-address")) from None
 
 
+def _warm_up() -> None:
+    """Make what is made once, the compiled schema above all, before anybody waits for it."""
+    validate_create(default({"spec": {}}))
+
+
 async def _drain(server: WebhookServer, options: Options) -> None:
     """Fail readiness first, serve on while others notice, then finish what is in flight."""
     _log.info("draining", extra={"delay": options.shutdown_delay})
@@ -139,7 +148,8 @@ async def _listen(server: WebhookServer, options: Options, tls: ssl.SSLContext) 
 
 
 def _taken(where: str, error: OSError, *, flag: str) -> str:
-    reason = error.strerror or str(error)
+    # asyncio repeats the address in its own text
+    reason = os.strerror(error.errno).lower() if error.errno else str(error)
     return f"cannot listen on {where}: {reason}; choose another address with {flag}"
 
 

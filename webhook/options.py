@@ -5,10 +5,11 @@ both. Only reads; whether files and ports are usable is found out at start.
 """
 
 import argparse
+import math
 import os
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Final, Literal
 
@@ -51,6 +52,8 @@ class Options:
     def __post_init__(self) -> None:
         if not 0 < self.request_timeout < 30:
             raise ValueError("--request-timeout must be above 0 and below 30 seconds")
+        if not 0 <= self.secure_port <= 65535:
+            raise ValueError(f"--secure-port must be between 0 and 65535, got {self.secure_port}")
         for name in ("max_requests_inflight", "max_connections"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1")
@@ -67,6 +70,22 @@ class _Flag:
     metavar: str | None = None
 
 
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"expected a whole number, got {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise ValueError(f"expected a number of seconds, got {text!r}")
+    return seconds
+
+
 def _address(text: str) -> str:
     parse_address(text)
     return text
@@ -80,13 +99,15 @@ def _tls_version(text: str) -> ssl.TLSVersion:
 
 _FLAGS: Final[Mapping[str, _Flag]] = {
     "bind_address": _Flag("address to serve reviews on", metavar="HOST"),
-    "secure_port": _Flag("port to serve reviews on; 0 takes a free one", int, metavar="PORT"),
+    "secure_port": _Flag("port to serve reviews on; 0 takes a free one", _whole, metavar="PORT"),
     "tls_cert_file": _Flag("PEM chain to serve, leaf first", Path, metavar="FILE"),
     "tls_private_key_file": _Flag("PEM key of that certificate", Path, metavar="FILE"),
     "tls_min_version": _Flag(
         f"lowest TLS version: {', '.join(TLS_VERSIONS)}", _tls_version, metavar="VERSION"
     ),
-    "tls_reload_interval": _Flag("how often to look for a changed pair", float, metavar="SECONDS"),
+    "tls_reload_interval": _Flag(
+        "how often to look for a changed pair", _seconds, metavar="SECONDS"
+    ),
     "health_probe_bind_address": _Flag(
         "where /healthz and /readyz are served, plain HTTP; 0 for nowhere",
         _address,
@@ -99,18 +120,18 @@ _FLAGS: Final[Mapping[str, _Flag]] = {
     ),
     "request_timeout": _Flag(
         "time limit of one review, to be below the configured timeoutSeconds",
-        float,
+        _seconds,
         metavar="SECONDS",
     ),
-    "max_requests_inflight": _Flag("reviews read and answered at a time", int, metavar="N"),
-    "max_connections": _Flag("open connections; further ones are closed", int, metavar="N"),
+    "max_requests_inflight": _Flag("reviews read and answered at a time", _whole, metavar="N"),
+    "max_connections": _Flag("open connections; further ones are closed", _whole, metavar="N"),
     "shutdown_delay": _Flag(
         "how long to serve on after SIGTERM, unready, until nobody sends any more",
-        float,
+        _seconds,
         metavar="SECONDS",
     ),
     "shutdown_grace_period": _Flag(
-        "how long reviews in flight may take after that", float, metavar="SECONDS"
+        "how long reviews in flight may take after that", _seconds, metavar="SECONDS"
     ),
     "log_format": _Flag("form of the log", choices=("text", "json")),
     "log_level": _Flag("least level to log", choices=("debug", "info", "warning", "error")),
@@ -123,7 +144,6 @@ def parse(
     """Read the options; usage errors end the process with code 2, as argparse does."""
     environment = os.environ if environment is None else environment
     defaults = {field.name: field.default for field in fields(Options)}
-    required = {"tls_cert_file", "tls_private_key_file"}
     parser = argparse.ArgumentParser(
         prog="hyperjob-webhook",
         description="Admit HyperJobs and gate their ResourceBindings.",
@@ -140,8 +160,8 @@ def parse(
             type=_reader(flag.read),
             choices=flag.choices,
             metavar=flag.metavar,
-            default=given if given is not None else _shown(name, defaults[name]),
-            required=name in required and given is None,
+            default=_shown(defaults[name]) if given is None else given,
+            required=defaults[name] is MISSING and given is None,
         )
     values = vars(parser.parse_args(arguments))
     for name, flag in _FLAGS.items():
@@ -153,10 +173,10 @@ def parse(
         parser.error(str(error))
 
 
-def _shown(name: str, default: object) -> str | None:
+def _shown(default: object) -> str:
     """Write a default as one would type it, so that --help is right and argparse reads it."""
-    if name in {"tls_cert_file", "tls_private_key_file"}:
-        return None
+    if default is MISSING:
+        return argparse.SUPPRESS
     if isinstance(default, ssl.TLSVersion):
         return next(text for text, version in TLS_VERSIONS.items() if version is default)
     return str(default)
