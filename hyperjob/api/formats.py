@@ -19,6 +19,10 @@ _ALPHANUMERIC_ENDS: Final = "and must start and end with an alphanumeric charact
 _QUALIFIED_RULE: Final = (
     f"must consist of alphanumeric characters, '-', '_' or '.', {_ALPHANUMERIC_ENDS}"
 )
+_PORT_RULE: Final = (
+    "must contain only alpha-numeric characters"  # codespell:ignore
+    " (a-z, 0-9), and hyphens (-)"
+)
 _RELAXED_ENV_RULE: Final = (
     "a valid environment variable name must consist only of printable ASCII characters other"
     " than '='"
@@ -111,7 +115,7 @@ def port_name(value: str) -> list[str]:
     """Check the name of a port: at most 15 of a-z, 0-9 and -, one letter at least."""
     errors = _at_most(value, 15)
     if not re.fullmatch("[-a-z0-9]+", value):
-        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        errors.append(_PORT_RULE)
     if not re.search("[a-z]", value):
         errors.append("must contain at least one letter (a-z)")
     if "--" in value:

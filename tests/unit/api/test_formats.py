@@ -34,6 +34,10 @@ VALUE = (
     " 'my_value',  or '12345', regex used for validation is"
     " '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
+PORT = (
+    "must contain only alpha-numeric characters"  # codespell:ignore
+    " (a-z, 0-9), and hyphens (-)"
+)
 KEY = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g."
     " 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is"
@@ -101,7 +105,7 @@ Check = Callable[[str], list[str]]
             formats.port_name,
             "Ä",
             [
-                "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+                PORT,
                 "must contain at least one letter (a-z)",
             ],
         ),
