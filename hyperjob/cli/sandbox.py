@@ -10,6 +10,13 @@ from pathlib import Path
 import click
 
 from hyperjob.cli.data import data_file
+from hyperjob.kube.config import ConfigError
+from hyperjob.kube.errors import KubeError
+from hyperjob.sandbox.clusters import SandboxConfig, SandboxConfigError, load
+from hyperjob.sandbox.topology import Topology
+
+READY_FILE = "ready"
+"""Written beside the kubeconfigs once everything is up."""
 
 
 @click.group()
@@ -54,8 +61,6 @@ def up(
 
     Example: hyperjob sandbox up --clusters clusters.yaml
     """
-    from hyperjob.sandbox.clusters import SandboxConfigError, load
-
     try:
         config = load(clusters or data_file("examples/clusters.yaml"))
     except SandboxConfigError as error:
@@ -65,6 +70,46 @@ def up(
     where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-"))
     where.mkdir(parents=True, exist_ok=True)
     try:
-        asyncio.run(_up(config, where, kubeconfig, port, output))
-    except OSError as error:
+        asyncio.run(_run(config, where, api=kubeconfig, port=port, output=output))
+    except (OSError, KubeError, ConfigError) as error:
         raise click.ClickException(str(error)) from None
+
+
+async def _run(
+    config: SandboxConfig, directory: Path, *, api: Path | None, port: int, output: str
+) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, stop.set)
+    # A file of an earlier run must not say that this one is ready.
+    (directory / READY_FILE).unlink(missing_ok=True)
+    async with Topology(config, directory, api=api, port=port) as topology:
+        _announce(topology, output)
+        (directory / READY_FILE).touch()
+        failing = asyncio.create_task(topology.failure())
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait((failing, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if failing.done():
+                failing.result()
+        finally:
+            for task in (failing, stopping):
+                task.cancel()
+            await asyncio.gather(failing, stopping, return_exceptions=True)
+
+
+def _announce(topology: Topology, output: str) -> None:
+    if output == "json":
+        ready = {
+            "kubeconfig": str(topology.kubeconfig),
+            "members": {name: str(path) for name, path in topology.members.items()},
+        }
+        click.echo(json.dumps(ready, indent=2))
+    else:
+        click.echo("A Karmada control plane and its members are up.\n")
+        for name, path in topology.members.items():
+            click.echo(f"  {name:24} {path}")
+        click.echo(f"\nexport KUBECONFIG={topology.kubeconfig}\nkubectl get clusters\n")
+        click.echo("Ctrl-C ends it.")
+    sys.stdout.flush()

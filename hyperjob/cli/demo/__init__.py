@@ -1,11 +1,16 @@
 """`hyperjob demo`: the whole road on this machine, as a user would have it."""
 
 import asyncio
+import signal
 import sys
 import tempfile
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+_T = TypeVar("_T")
 
 EXAMPLES = (
     "llm-training.yaml",
@@ -79,12 +84,19 @@ def demo(
         output=output,
     )
     try:
-        result = asyncio.run(Demo(options, Console()).run())
+        result = asyncio.run(_cancelled_by_sigterm(Demo(options, Console()).run()))
     except StackError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(130)
     if output == "json":
         click.echo(result.to_json())
     sys.exit(0 if result.completed else 1)
+
+
+async def _cancelled_by_sigterm(work: Coroutine[Any, Any, _T]) -> _T:
+    """Do the work in a task that SIGTERM cancels, so that no part outlives the demo."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task

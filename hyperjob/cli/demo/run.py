@@ -14,12 +14,19 @@ import yaml
 from rich.console import Console
 from rich.live import Live
 
-from certs.x509 import issue_ca, issue_serving
 from hyperjob.api.meta import Object
 from hyperjob.cli.data import data_file
 from hyperjob.cli.demo import view
 from hyperjob.cli.demo.follow import Follower
-from hyperjob.cli.demo.stack import Part, StackError, kubectl, part, until_file, until_ready
+from hyperjob.cli.demo.stack import (
+    Part,
+    StackError,
+    kubectl,
+    part,
+    run_once,
+    until_file,
+    until_ready,
+)
 from hyperjob.kube.client import Kube
 from webhook.configuration import configurations
 
@@ -113,7 +120,7 @@ class Demo:
         async with contextlib.AsyncExitStack() as stack:
             await self._start(stack)
             await self._apply(self._options.manifests)
-            kube = await stack.enter_async_context(await Kube.connect(kubeconfig=self._kubeconfig))
+            kube = await stack.enter_async_context(Kube.connect(kubeconfig=self._kubeconfig))
             follower = await stack.enter_async_context(Follower(kube).running())
             await self._watch(follower, result)
             result.hyperjobs = follower.hyperjobs
@@ -135,20 +142,21 @@ class Demo:
         sandbox = await stack.enter_async_context(
             part("control plane", *sandbox_command, log=directory / "control-plane.log")
         )
-        ca = issue_ca()
-        serving = issue_serving(ca, dns_names=["localhost"], ip_addresses=["127.0.0.1"])
-        certificate, key = directory / "webhook.crt", directory / "webhook.key"
-        certificate.write_bytes(serving.certificate_pem)
-        key.touch(mode=0o600)
-        key.write_bytes(serving.key_pem)
+        tls = directory / "tls"
+        await run_once(
+            "certificates",
+            *(python, "-m", "certs", "issue", "--directory", str(tls)),
+            *("--name", "127.0.0.1", "--name", "localhost"),
+        )
         webhook = await stack.enter_async_context(
             part(
                 "webhook",
-                *(python, "-m", "webhook"),
-                f"--bind-address=127.0.0.1:{webhook_port}",
-                f"--tls-cert-file={certificate}",
-                f"--tls-private-key-file={key}",
+                *(python, "-m", "webhook", "--bind-address=127.0.0.1"),
+                f"--secure-port={webhook_port}",
+                f"--tls-cert-file={tls / 'tls.crt'}",
+                f"--tls-private-key-file={tls / 'tls.key'}",
                 f"--health-probe-bind-address=127.0.0.1:{webhook_probe}",
+                "--shutdown-delay=0",
                 log=directory / "webhook.log",
             )
         )
@@ -158,7 +166,7 @@ class Demo:
                 "controller",
                 *(python, "-m", "controller"),
                 f"--kubeconfig={self._kubeconfig}",
-                "--queue-admission=volcano-global",
+                *("--queue-admission=volcano-global", "--no-leader-elect"),
                 f"--metrics-bind-address=127.0.0.1:{metrics}",
                 f"--health-probe-bind-address=127.0.0.1:{probe}",
                 log=directory / "controller.log",
@@ -167,7 +175,7 @@ class Demo:
         self._parts = [sandbox, webhook, controller]
         crd = data_file("crds/training.volcano.sh_hyperjobs.yaml")
         hooks = configurations(
-            url=f"https://127.0.0.1:{webhook_port}", service=None, ca_bundle=ca.certificate_pem
+            url=f"https://127.0.0.1:{webhook_port}", ca_bundle=(tls / "ca.crt").read_bytes()
         )
         await asyncio.gather(
             kubectl(self._kubeconfig, "apply", "--server-side", "-f", str(crd)),

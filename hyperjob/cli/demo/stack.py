@@ -117,14 +117,12 @@ def _check(running: Part, seconds: float, *, late: bool) -> None:
     raise StackError(f"{running.name} {why}; its log is {running.log}\n{running.tail()}")
 
 
-async def kubectl(
-    kubeconfig: Path, *arguments: str, stdin: bytes | None = None, seconds: float = 60
+async def run_once(
+    name: str, *command: str, stdin: bytes | None = None, seconds: float = 60
 ) -> str:
-    """Run kubectl and return what it printed; raise StackError with its own error."""
+    """Run a command to its end and return what it printed; raise StackError with its own error."""
     process = await asyncio.create_subprocess_exec(
-        program("kubectl"),
-        f"--kubeconfig={kubeconfig}",
-        *arguments,
+        *command,
         stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -134,7 +132,16 @@ async def kubectl(
     except TimeoutError:
         process.kill()
         await process.wait()
-        raise StackError(f"kubectl {' '.join(arguments)}: no end after {seconds:.0f} s") from None
+        raise StackError(f"{name}: no end after {seconds:.0f} s") from None
     if process.returncode:
-        raise StackError(f"kubectl {' '.join(arguments)}: {err.decode(errors='replace').strip()}")
+        raise StackError(f"{name}: {err.decode(errors='replace').strip()}")
     return out.decode(errors="replace")
+
+
+async def kubectl(kubeconfig: Path, *arguments: str, stdin: bytes | None = None) -> str:
+    """Run kubectl; return what it printed or raise StackError with its own error."""
+    return await run_once(
+        f"kubectl {' '.join(arguments)}",
+        *(program("kubectl"), f"--kubeconfig={kubeconfig}", *arguments),
+        stdin=stdin,
+    )
