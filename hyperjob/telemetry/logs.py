@@ -116,14 +116,15 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 def _clean(name: str, value: object) -> object:
     """Make a value JSON, with everything hidden in it that is named or looks like a secret."""
-    if isinstance(value, Mapping):
-        return {str(key): _clean(str(key), part) for key, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_clean(name, part) for part in value]
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):
         return value if abs(value) < _JSON_INTEGER else str(value)
+    if not isinstance(value, str):
+        if isinstance(value, Mapping):
+            return {str(key): _clean(str(key), part) for key, part in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [_clean(name, part) for part in value]
     return _HIDDEN if _is_secret(name) else _hide(str(value))
 
 
