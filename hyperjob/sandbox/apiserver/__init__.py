@@ -1,4 +1,4 @@
-"""An embedded Kubernetes API server: real HTTP, TLS, discovery, watches and validation, in memory."""
+"""An embedded Kubernetes API server: HTTP, TLS, discovery, watches, validation, in memory."""
 
 from hyperjob.sandbox.apiserver.server import ApiServer
 

@@ -1,4 +1,4 @@
-"""What a new API server holds before the first request: namespaces, priority classes, definitions."""
+"""What an API server holds before its first request: namespaces, priority classes, CRDs."""
 
 from collections.abc import Sequence
 

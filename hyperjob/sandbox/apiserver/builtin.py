@@ -15,64 +15,83 @@ from hyperjob.sandbox.apiserver.resources import (
     Subresource,
 )
 
-# group, version, plural, singular, kind, flags, short names
+# A line "group version", then "plural Kind flags short-names" for each resource.
 # flags: n namespaced, s status, c scale, a category all, x category api-extensions,
 #        g generation, o only POST, p names may be any path segment
 _KINDS = """
--                            v1 bindings                        binding                       Binding                        no  -
--                            v1 configmaps                      configmap                     ConfigMap                      n   cm
--                            v1 endpoints                       endpoints                     Endpoints                      n   ep
--                            v1 events                          event                         Event                          n   ev
--                            v1 limitranges                     limitrange                    LimitRange                     n   limits
--                            v1 namespaces                      namespace                     Namespace                      s   ns
--                            v1 nodes                           node                          Node                           s   no
--                            v1 persistentvolumeclaims          persistentvolumeclaim         PersistentVolumeClaim          ns  pvc
--                            v1 persistentvolumes               persistentvolume              PersistentVolume               s   pv
--                            v1 pods                            pod                           Pod                            nsag po
--                            v1 podtemplates                    podtemplate                   PodTemplate                    ng  -
--                            v1 replicationcontrollers          replicationcontroller         ReplicationController          nscag rc
--                            v1 resourcequotas                  resourcequota                 ResourceQuota                  ns  quota
--                            v1 secrets                         secret                        Secret                         n   -
--                            v1 serviceaccounts                 serviceaccount                ServiceAccount                 n   sa
--                            v1 services                        service                       Service                        nsa svc
-admissionregistration.k8s.io v1 mutatingwebhookconfigurations   mutatingwebhookconfiguration  MutatingWebhookConfiguration   xg  -
-admissionregistration.k8s.io v1 validatingadmissionpolicies     validatingadmissionpolicy     ValidatingAdmissionPolicy      xsg -
-admissionregistration.k8s.io v1 validatingadmissionpolicybindings validatingadmissionpolicybinding ValidatingAdmissionPolicyBinding xg -
-admissionregistration.k8s.io v1 validatingwebhookconfigurations validatingwebhookconfiguration ValidatingWebhookConfiguration xg -
-apiextensions.k8s.io         v1 customresourcedefinitions       customresourcedefinition      CustomResourceDefinition       xsg crd,crds
-apiregistration.k8s.io       v1 apiservices                     apiservice                    APIService                     xs  -
-apps                         v1 controllerrevisions             controllerrevision            ControllerRevision             n   -
-apps                         v1 daemonsets                      daemonset                     DaemonSet                      nsag ds
-apps                         v1 deployments                     deployment                    Deployment                     nscag deploy
-apps                         v1 replicasets                     replicaset                    ReplicaSet                     nscag rs
-apps                         v1 statefulsets                    statefulset                   StatefulSet                    nscag sts
-authentication.k8s.io        v1 selfsubjectreviews              selfsubjectreview             SelfSubjectReview              o   -
-authentication.k8s.io        v1 tokenreviews                    tokenreview                   TokenReview                    o   -
-authorization.k8s.io         v1 localsubjectaccessreviews       localsubjectaccessreview      LocalSubjectAccessReview       no  -
-authorization.k8s.io         v1 selfsubjectaccessreviews        selfsubjectaccessreview       SelfSubjectAccessReview        o   -
-authorization.k8s.io         v1 selfsubjectrulesreviews         selfsubjectrulesreview        SelfSubjectRulesReview         o   -
-authorization.k8s.io         v1 subjectaccessreviews            subjectaccessreview           SubjectAccessReview            o   -
-autoscaling                  v2 horizontalpodautoscalers        horizontalpodautoscaler       HorizontalPodAutoscaler        nsa hpa
-batch                        v1 cronjobs                        cronjob                       CronJob                        nsag cj
-batch                        v1 jobs                            job                           Job                            nsag -
-certificates.k8s.io          v1 certificatesigningrequests      certificatesigningrequest     CertificateSigningRequest      s   csr
-coordination.k8s.io          v1 leases                          lease                         Lease                          n   -
-discovery.k8s.io             v1 endpointslices                  endpointslice                 EndpointSlice                  ng  -
-events.k8s.io                v1 events                          event                         Event                          n   ev
-networking.k8s.io            v1 ingressclasses                  ingressclass                  IngressClass                   g   -
-networking.k8s.io            v1 ingresses                       ingress                       Ingress                        nsg ing
-networking.k8s.io            v1 networkpolicies                 networkpolicy                 NetworkPolicy                  ng  netpol
-node.k8s.io                  v1 runtimeclasses                  runtimeclass                  RuntimeClass                   -   -
-policy                       v1 poddisruptionbudgets            poddisruptionbudget           PodDisruptionBudget            nsg pdb
-rbac.authorization.k8s.io    v1 clusterrolebindings             clusterrolebinding            ClusterRoleBinding             p   -
-rbac.authorization.k8s.io    v1 clusterroles                    clusterrole                   ClusterRole                    p   -
-rbac.authorization.k8s.io    v1 rolebindings                    rolebinding                   RoleBinding                    np  -
-rbac.authorization.k8s.io    v1 roles                           role                          Role                           np  -
-scheduling.k8s.io            v1 priorityclasses                 priorityclass                 PriorityClass                  g   pc
-storage.k8s.io               v1 csidrivers                      csidriver                     CSIDriver                      -   -
-storage.k8s.io               v1 csinodes                        csinode                       CSINode                        -   -
-storage.k8s.io               v1 storageclasses                  storageclass                  StorageClass                   -   sc
-storage.k8s.io               v1 volumeattachments               volumeattachment              VolumeAttachment               s   -
+- v1
+  bindings Binding no -
+  configmaps ConfigMap n cm
+  endpoints Endpoints n ep
+  events Event n ev
+  limitranges LimitRange n limits
+  namespaces Namespace s ns
+  nodes Node s no
+  persistentvolumeclaims PersistentVolumeClaim ns pvc
+  persistentvolumes PersistentVolume s pv
+  pods Pod nsag po
+  podtemplates PodTemplate ng -
+  replicationcontrollers ReplicationController nscag rc
+  resourcequotas ResourceQuota ns quota
+  secrets Secret n -
+  serviceaccounts ServiceAccount n sa
+  services Service nsa svc
+admissionregistration.k8s.io v1
+  mutatingwebhookconfigurations MutatingWebhookConfiguration xg -
+  validatingadmissionpolicies ValidatingAdmissionPolicy xsg -
+  validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding xg -
+  validatingwebhookconfigurations ValidatingWebhookConfiguration xg -
+apiextensions.k8s.io v1
+  customresourcedefinitions CustomResourceDefinition xsg crd,crds
+apiregistration.k8s.io v1
+  apiservices APIService xs -
+apps v1
+  controllerrevisions ControllerRevision n -
+  daemonsets DaemonSet nsag ds
+  deployments Deployment nscag deploy
+  replicasets ReplicaSet nscag rs
+  statefulsets StatefulSet nscag sts
+authentication.k8s.io v1
+  selfsubjectreviews SelfSubjectReview o -
+  tokenreviews TokenReview o -
+authorization.k8s.io v1
+  localsubjectaccessreviews LocalSubjectAccessReview no -
+  selfsubjectaccessreviews SelfSubjectAccessReview o -
+  selfsubjectrulesreviews SelfSubjectRulesReview o -
+  subjectaccessreviews SubjectAccessReview o -
+autoscaling v2
+  horizontalpodautoscalers HorizontalPodAutoscaler nsa hpa
+batch v1
+  cronjobs CronJob nsag cj
+  jobs Job nsag -
+certificates.k8s.io v1
+  certificatesigningrequests CertificateSigningRequest s csr
+coordination.k8s.io v1
+  leases Lease n -
+discovery.k8s.io v1
+  endpointslices EndpointSlice ng -
+events.k8s.io v1
+  events Event n ev
+networking.k8s.io v1
+  ingressclasses IngressClass g -
+  ingresses Ingress nsg ing
+  networkpolicies NetworkPolicy ng netpol
+node.k8s.io v1
+  runtimeclasses RuntimeClass - -
+policy v1
+  poddisruptionbudgets PodDisruptionBudget nsg pdb
+rbac.authorization.k8s.io v1
+  clusterrolebindings ClusterRoleBinding p -
+  clusterroles ClusterRole p -
+  rolebindings RoleBinding np -
+  roles Role np -
+scheduling.k8s.io v1
+  priorityclasses PriorityClass g pc
+storage.k8s.io v1
+  csidrivers CSIDriver - -
+  csinodes CSINode - -
+  storageclasses StorageClass - sc
+  volumeattachments VolumeAttachment s -
 """
 
 _EXTRA: dict[tuple[str, str], dict[str, Subresource]] = {
@@ -135,18 +154,20 @@ _SELECTABLE: dict[tuple[str, str], tuple[str, ...]] = {
 
 def builtin_resources() -> Iterator[ResourceInfo]:
     """Yield every built-in resource."""
+    group = version = ""
     for line in _KINDS.strip().splitlines():
-        group, version, plural, singular, kind, flags, short = line.split()
-        yield _resource(
-            "" if group == "-" else group, version, plural, singular, kind, flags, short
-        )
+        if not line.startswith(" "):
+            group, version = line.split()
+            group = group.removeprefix("-")
+            continue
+        plural, kind, flags, short = line.split()
+        yield _resource(group, version, plural, kind, flags, short)
 
 
 def _resource(
     group: str,
     version: str,
     plural: str,
-    singular: str,
     kind: str,
     flags: str,
     short: str,
@@ -157,7 +178,7 @@ def _resource(
     if "c" in flags:
         subresources["scale"] = Subresource("Scale", "autoscaling", "v1")
     categories = ("all",) * ("a" in flags) + ("api-extensions",) * ("x" in flags)
-    verbs = ("create",) if "o" in flags else ALL_VERBS
+    verbs: tuple[str, ...] = ("create",) if "o" in flags else ALL_VERBS
     if plural == "namespaces":
         verbs = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
     events = plural == "events"
@@ -166,7 +187,7 @@ def _resource(
         group=group,
         version=version,
         plural=plural,
-        singular=singular,
+        singular=kind.lower(),
         kind=kind,
         namespaced="n" in flags,
         short_names=() if short == "-" else tuple(short.split(",")),

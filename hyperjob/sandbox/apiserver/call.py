@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors
 from hyperjob.sandbox.apiserver.authn import User
 from hyperjob.sandbox.apiserver.encode import dump
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.negotiate import Representation, negotiate
 from hyperjob.sandbox.apiserver.requestinfo import RequestInfo
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
@@ -74,7 +74,7 @@ class Stream:
     content_type: str = "application/json"
 
 
-def json_reply(value: Any, *, code: int = 200) -> Reply:
+def json_reply(value: Json, *, code: int = 200) -> Reply:
     """Answer with a JSON value as it is."""
     return Reply(code, dump(value))
 

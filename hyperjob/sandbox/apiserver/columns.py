@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver.jsonpath import age
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 
 NAME_HELP = (
     "Name must be unique within a namespace. Is required when creating resources, although some"
@@ -23,7 +23,7 @@ AGE_HELP = (
     " https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
 
-Cell = Callable[[Object, datetime], Any]
+Cell = Callable[[Object, datetime], Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class Column:
     priority: int = 0
 
 
-def _name(obj: Object, now: datetime) -> Any:
+def _name(obj: Object, now: datetime) -> Json:
     del now
     return obj["metadata"].get("name", "")
 
 
-def _age(obj: Object, now: datetime) -> Any:
+def _age(obj: Object, now: datetime) -> Json:
     created = obj["metadata"].get("creationTimestamp")
     return age(created, now=now) if created else "<unknown>"
 

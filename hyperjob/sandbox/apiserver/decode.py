@@ -5,13 +5,13 @@ Only decoding: what a field means is not checked here.
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import orjson
 import yaml
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors, protobuf
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 
 _READABLE = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
@@ -45,7 +45,7 @@ def read_object(body: bytes, content_type: str, info: ResourceInfo) -> tuple[Obj
     return value, duplicates
 
 
-def load(body: bytes, *, yaml_allowed: bool, kind: str) -> tuple[Any, list[str]]:
+def load(body: bytes, *, yaml_allowed: bool, kind: str) -> tuple[Json, list[str]]:
     """Decode JSON (or YAML) and list duplicate fields by their path."""
     if not body:
         raise _unrecognized(kind, "unexpected end of JSON input", body)
@@ -62,11 +62,11 @@ def load(body: bytes, *, yaml_allowed: bool, kind: str) -> tuple[Any, list[str]]
     return value, [f'duplicate field "{".".join(path)}"' for path in found]
 
 
-class _Pairs(list[tuple[str, Any]]):
+class _Pairs(list[tuple[str, Json]]):
     """A JSON object as its members, so that repeated ones stay visible."""
 
 
-def _find_duplicates(value: Any, path: tuple[str, ...], found: list[tuple[str, ...]]) -> None:
+def _find_duplicates(value: Json, path: tuple[str, ...], found: list[tuple[str, ...]]) -> None:
     if isinstance(value, _Pairs):
         seen: set[str] = set()
         for key, item in value:
@@ -81,7 +81,7 @@ def _find_duplicates(value: Any, path: tuple[str, ...], found: list[tuple[str, .
             _find_duplicates(item, at, found)
 
 
-def _load_yaml(body: bytes) -> tuple[Any, list[str]]:
+def _load_yaml(body: bytes) -> tuple[Json, list[str]]:
     try:
         loaded = yaml.load(body, Loader=_Loader)  # noqa: S506  a safe loader without timestamps
         value = orjson.loads(orjson.dumps(loaded, option=orjson.OPT_NON_STR_KEYS))

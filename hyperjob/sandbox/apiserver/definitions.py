@@ -4,11 +4,10 @@ The real server's controllers accept names and establish a definition a moment a
 here it happens in the same write.
 """
 
-from typing import Any
-
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver.columns import AGE_COLUMN, NAME_COLUMN, Column
 from hyperjob.sandbox.apiserver.core import Core, now
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.printing import custom_column
 from hyperjob.sandbox.apiserver.resources import (
     CUSTOM_VERBS,
@@ -88,7 +87,7 @@ def served(definition: Object) -> list[ResourceInfo]:
     """Give the resources that a definition declares, one for each served version."""
     spec = definition["spec"]
     storage_version = next(v["name"] for v in spec["versions"] if v.get("storage"))
-    verbs = CUSTOM_VERBS
+    verbs: tuple[str, ...] = CUSTOM_VERBS
     if definition["metadata"].get("deletionTimestamp"):
         verbs = tuple(verb for verb in verbs if verb != "create")
     return [
@@ -167,7 +166,7 @@ def _taken_name(definition: Object, registry: Registry) -> tuple[str, str] | Non
     return None
 
 
-def _condition(type_: str, status: str, reason: str, message: str, moment: str) -> dict[str, Any]:
+def _condition(type_: str, status: str, reason: str, message: str, moment: str) -> dict[str, Json]:
     return {
         "type": type_,
         "status": status,

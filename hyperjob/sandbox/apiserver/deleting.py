@@ -2,16 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.apiserver import errors
+from hyperjob.sandbox.apiserver import errors, protobuf
 from hyperjob.sandbox.apiserver.admitting import admit
 from hyperjob.sandbox.apiserver.call import Call, Reply, json_reply
 from hyperjob.sandbox.apiserver.core import Core
 from hyperjob.sandbox.apiserver.decode import load, media_type
-from hyperjob.sandbox.apiserver import protobuf
 from hyperjob.sandbox.apiserver.encode import to_version
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.reading import list_body, object_reply
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 from hyperjob.sandbox.apiserver.selection import selection
@@ -46,7 +45,7 @@ def read_options(call: Call) -> DeleteOptions:
             body = loaded if isinstance(loaded, dict) else {}
     query = call.info.query
     conditions: Object = body.get("preconditions") or {}
-    grace: Any = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    grace: Json = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     propagation = str(body.get("propagationPolicy") or query.get("propagationPolicy") or "")
     orphan = body.get("orphanDependents", query.get("orphanDependents"))
     if not propagation and orphan is not None:

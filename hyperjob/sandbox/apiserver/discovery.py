@@ -4,11 +4,11 @@ Built from the registry and cached until it changes.
 """
 
 import hashlib
-from typing import Any
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver.call import Reply, json_reply
 from hyperjob.sandbox.apiserver.encode import dump
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.negotiate import wants_aggregated_discovery
 from hyperjob.sandbox.apiserver.resources import Registry, ResourceInfo
 
@@ -152,7 +152,7 @@ def _resource(info: ResourceInfo) -> Object:
     return entry
 
 
-def _names(entry: dict[str, Any], info: ResourceInfo) -> None:
+def _names(entry: dict[str, Json], info: ResourceInfo) -> None:
     if info.short_names:
         entry["shortNames"] = list(info.short_names)
     if info.categories:

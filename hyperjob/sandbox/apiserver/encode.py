@@ -4,12 +4,11 @@ Custom resources are written with sorted keys (Go maps), built-in kinds in the o
 structs as far as something reads it: kind, apiVersion, metadata, then the rest as it came.
 """
 
-from typing import Any
-
 import orjson
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import coreevents
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 from hyperjob.sandbox.apiserver.store import Change, Stored
 
@@ -42,7 +41,7 @@ _FIELD_ORDER: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-def dump(value: Any) -> bytes:
+def dump(value: Json) -> bytes:
     """Encode a value as it is."""
     return orjson.dumps(value)
 

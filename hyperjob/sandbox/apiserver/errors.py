@@ -1,6 +1,6 @@
 """API errors as Kubernetes prints them: each is a `Status` with its HTTP code.
 
-The handlers raise these; only the HTTP edge turns them into responses. Nothing here logs or retries.
+The handlers raise these; only the HTTP edge turns them into responses. Nothing here logs.
 """
 
 from collections.abc import Sequence

@@ -8,9 +8,10 @@ import logging
 import socket
 import ssl
 from collections.abc import Mapping
-from typing import Any
 
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
 
 from hyperjob.sandbox.apiserver import errors
 from hyperjob.sandbox.apiserver.authn import User, identify
@@ -46,7 +47,7 @@ class Frontend:
         self._host = host
         self.port = port
         self._tokens = tokens
-        self._server: web.Server[web.BaseRequest] | None = None
+        self._server: web.Server | None = None
         self._listener: asyncio.Server | None = None
         self.closing = False
 
@@ -95,10 +96,10 @@ class Frontend:
 
     def _request(
         self,
-        message: Any,
-        payload: Any,
-        protocol: Any,
-        writer: Any,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
         task: "asyncio.Task[None]",
     ) -> web.BaseRequest:
         loop = asyncio.get_running_loop()
@@ -120,7 +121,7 @@ class Frontend:
             reply = status_reply(errors.timeout("the request did not end in time").status)
         except (ConnectionError, asyncio.CancelledError):
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001  a bug is answered 500; the server goes on
             _log.exception("request failed: %s %s", request.method, request.raw_path)
             reply = status_reply(errors.internal("the server failed; see its log").status)
         if isinstance(reply, Stream):

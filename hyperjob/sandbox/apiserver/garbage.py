@@ -77,7 +77,7 @@ class Collector:
                 self.due.append(("owner", node))
 
     def _judge(self, resource: GroupResource, stored: Stored) -> None:
-        """Delete an object whose owners are all gone or waiting for it; else tidy its references."""
+        """Delete an object whose owners are gone or wait for it; else tidy its references."""
         meta = stored.obj["metadata"]
         references = meta.get("ownerReferences") or []
         if not references or meta.get("deletionTimestamp"):

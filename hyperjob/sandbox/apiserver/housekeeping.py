@@ -1,4 +1,4 @@
-"""The background work of a control plane: garbage collection, namespaces, definitions, API services.
+"""The background work of a control plane: garbage, namespaces, definitions, API services.
 
 One task does it, woken by changes in the store. It writes past admission and is never counted among
 the requests. It ends with the server.
@@ -39,7 +39,7 @@ class Housekeeper:
             while self._queue or self._collector.due:
                 try:
                     self._step()
-                except Exception:
+                except Exception:  # noqa: BLE001  one object must not stop the rest
                     _log.exception("housekeeping failed")
                 done += 1
                 if done % _TURN == 0:

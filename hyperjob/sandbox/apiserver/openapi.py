@@ -1,7 +1,7 @@
 """OpenAPI documents: version 3 by group and version, and version 2 as one document.
 
-Custom resources are published with their whole schema; built-in kinds with what every object has, so
-that clients find them and send their checks to the server.
+Custom resources are published with their whole schema; built-in kinds with what every object has,
+so that clients find them and send their checks to the server.
 """
 
 import hashlib

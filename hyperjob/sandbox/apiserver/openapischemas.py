@@ -1,8 +1,7 @@
 """Schemas inside the OpenAPI documents: names, metadata, kinds and lists."""
 
-from typing import Any
-
 from hyperjob.api.meta import Object
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 
 META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -117,7 +116,7 @@ def list_schema(resource: ResourceInfo) -> Object:
     }
 
 
-def downgrade(schema: Any) -> Any:
+def downgrade(schema: Json) -> Json:
     """Rewrite a version 3 schema as version 2 can say it."""
     if isinstance(schema, list):
         return [downgrade(item) for item in schema]
@@ -129,7 +128,7 @@ def downgrade(schema: Any) -> Any:
             result["$ref"] = value[0]["$ref"].replace("/components/schemas/", "/definitions/")
         elif key == "$ref":
             result[key] = value.replace("/components/schemas/", "/definitions/")
-        elif key in ("properties",):
+        elif key == "properties":
             result[key] = {name: downgrade(item) for name, item in value.items()}
         elif key not in _DROPPED:
             result[key] = downgrade(value)

@@ -1,12 +1,12 @@
 """PATCH bodies: which type, what it changes, and server-side apply."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors
 from hyperjob.sandbox.apiserver.call import Call
 from hyperjob.sandbox.apiserver.decode import load, media_type
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.managing import apply
 from hyperjob.sandbox.apiserver.patch import json_patch, merge_patch, strategic_merge_patch
 
@@ -21,7 +21,7 @@ class Patch:
     """A decoded patch; `problems` names the fields that its body gives twice."""
 
     media: str
-    body: Any
+    body: Json
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -74,7 +74,7 @@ def read(call: Call) -> Patch:
     return Patch(media, body, problems)
 
 
-def _object(value: Any) -> Object:
+def _object(value: Json) -> Object:
     if not isinstance(value, dict):
         raise errors.rejected_patch()
     return value

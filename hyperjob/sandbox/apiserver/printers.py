@@ -6,27 +6,27 @@ objects have.
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver.columns import AGE_COLUMN, NAME_COLUMN, Column
 from hyperjob.sandbox.apiserver.jsonpath import age
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 
 _NONE = "<none>"
 _UNSET = "<unset>"
 
 
-def _at(obj: Object, path: str) -> Any:
-    found: Any = obj
+def _at(obj: Object, path: str) -> Json:
+    found: Json = obj
     for part in path.split("."):
         found = found.get(part) if isinstance(found, dict) else None
     return found
 
 
 def _path(
-    name: str, path: str, kind: str = "string", *, empty: Any = "", wide: bool = False
+    name: str, path: str, kind: str = "string", *, empty: Json = "", wide: bool = False
 ) -> Column:
-    def cell(obj: Object, now: datetime) -> Any:
+    def cell(obj: Object, now: datetime) -> Json:
         del now
         found = _at(obj, path)
         return empty if found is None else found
@@ -35,9 +35,9 @@ def _path(
 
 
 def _made(
-    name: str, make: Callable[[Object], Any], kind: str = "string", *, wide: bool = False
+    name: str, make: Callable[[Object], Json], kind: str = "string", *, wide: bool = False
 ) -> Column:
-    def cell(obj: Object, now: datetime) -> Any:
+    def cell(obj: Object, now: datetime) -> Json:
         del now
         return make(obj)
 
@@ -45,7 +45,7 @@ def _made(
 
 
 def _since(name: str, *paths: str, wide: bool = False) -> Column:
-    def cell(obj: Object, now: datetime) -> Any:
+    def cell(obj: Object, now: datetime) -> Json:
         for path in paths:
             if found := _at(obj, path):
                 return age(found, now=now)
@@ -54,12 +54,12 @@ def _since(name: str, *paths: str, wide: bool = False) -> Column:
     return Column(name, "string", cell, priority=int(wide))
 
 
-CREATED_COLUMN = Column("Created At", "date", lambda obj, now: _created(obj, now))
-
-
-def _created(obj: Object, now: datetime) -> Any:
+def _created(obj: Object, now: datetime) -> Json:
     del now
     return obj["metadata"].get("creationTimestamp")
+
+
+CREATED_COLUMN = Column("Created At", "date", _created)
 
 
 def _joined(values: Iterable[str]) -> str:

@@ -1,11 +1,11 @@
 """Cells of custom printer columns, read by JSONPath."""
 
 from datetime import datetime
-from typing import Any
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver.columns import Column
 from hyperjob.sandbox.apiserver.jsonpath import JSONPath
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 
 
 def custom_column(declared: Object) -> Column:
@@ -14,7 +14,7 @@ def custom_column(declared: Object) -> Column:
     compiled = JSONPath.compile(path)
     kind = declared["type"]
 
-    def cell(obj: Object, now: datetime) -> Any:
+    def cell(obj: Object, now: datetime) -> Json:
         return compiled.cell(obj, kind, now=now)
 
     description = declared.get("description") or (

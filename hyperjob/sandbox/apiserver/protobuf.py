@@ -8,12 +8,12 @@ import base64
 import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import orjson
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.protomessages import MESSAGES
 
 _MAGIC = b"k8s\x00"
@@ -22,7 +22,7 @@ _MAX_DEPTH = 32
 _INT64 = 1 << 63
 
 
-class _Malformed(Exception):
+class _MalformedError(Exception):
     """Bytes that are no protobuf message."""
 
 
@@ -40,14 +40,14 @@ def decode(body: bytes) -> Object:
         if message not in MESSAGES:
             raise errors.unsupported_media_type(("application/json", "application/yaml"))
         decoded = _message(raw, message, 0)
-    except (_Malformed, UnicodeDecodeError) as error:
+    except (_MalformedError, UnicodeDecodeError) as error:
         raise errors.bad_request(f"the protobuf body cannot be decoded: {error}") from None
     return {"kind": kind, "apiVersion": version, **decoded}
 
 
 def _message(data: bytes, name: str, depth: int) -> Object:
     if depth > _MAX_DEPTH:
-        raise _Malformed("too many levels")
+        raise _MalformedError("too many levels")
     known = MESSAGES[name]
     result: Object = {}
     for number, value in _fields(data):
@@ -69,7 +69,7 @@ def _message(data: bytes, name: str, depth: int) -> Object:
     return result
 
 
-def _value(value: int | bytes, kind: str, depth: int) -> Any:
+def _value(value: int | bytes, kind: str, depth: int) -> Json:
     match kind:
         case "int":
             number = _int(value)
@@ -121,9 +121,9 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif wire in (_FIXED64, _FIXED32):
             length = struct.calcsize("<q" if wire == _FIXED64 else "<i")
         else:
-            raise _Malformed(f"wire type {wire}")
+            raise _MalformedError(f"wire type {wire}")
         if position + length > len(data):
-            raise _Malformed("truncated")
+            raise _MalformedError("truncated")
         yield number, data[position : position + length]
         position += length
 
@@ -139,16 +139,16 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             break
-    raise _Malformed("bad number")
+    raise _MalformedError("bad number")
 
 
 def _bytes(value: int | bytes) -> bytes:
     if isinstance(value, bytes):
         return value
-    raise _Malformed("a number where bytes belong")
+    raise _MalformedError("a number where bytes belong")
 
 
 def _int(value: int | bytes) -> int:
     if isinstance(value, int):
         return value
-    raise _Malformed("bytes where a number belongs")
+    raise _MalformedError("bytes where a number belongs")

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Sequence
-from typing import Any
 
 import orjson
 
@@ -16,6 +15,7 @@ from hyperjob.sandbox.apiserver.encode import (
     partial_metadata,
     to_version,
 )
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 from hyperjob.sandbox.apiserver.selection import selection
 from hyperjob.sandbox.apiserver.store import Expired, Stored
@@ -97,7 +97,7 @@ def list_objects(core: Core, call: Call) -> Reply:
     return Reply(200, list_body(found, resource, meta))
 
 
-def list_body(found: Sequence[Stored], resource: ResourceInfo, meta: dict[str, Any]) -> bytes:
+def list_body(found: Sequence[Stored], resource: ResourceInfo, meta: dict[str, Json]) -> bytes:
     """Encode a list from the cached encodings of its items."""
     items = b"[" + b",".join([encode_item(stored, resource) for stored in found]) + b"]"
     kind, version = dump(resource.lists), dump(resource.api_version)

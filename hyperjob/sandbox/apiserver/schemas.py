@@ -48,7 +48,7 @@ class CustomSchema:
     ) -> list[FieldError]:
         """Return `before` and what is wrong with an object.
 
-        `foreign` says that it is of another kind than the schema's: only its rules are checked then.
+        `foreign` says that it is of another kind: only the schema's rules are checked then.
         """
         if status_only and old is not None:
             return self.structural.validate_status(obj, old, before=before, scale=self.scale)

@@ -1,8 +1,8 @@
 """Objects in memory, one revision counter, and the history that watches read.
 
-Objects are values: what is stored is never changed in place, so readers and watchers share it without
-copies. Everything here runs on the event loop's thread and never awaits, which makes each call atomic.
-It knows no HTTP, no kinds and no rules.
+Objects are values: what is stored is never changed in place, so readers and watchers share it
+without copies. Everything here runs on the event loop's thread; no call that changes something
+awaits, which makes it atomic. It knows no HTTP, no kinds and no rules.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ GroupResource = tuple[str, str]
 Key = tuple[str, str]
 
 
-class Expired(Exception):
+class Expired(Exception):  # noqa: N818  the history is a fact, not a fault
     """The history before `oldest` is gone."""
 
     def __init__(self, oldest: int) -> None:
@@ -26,11 +26,11 @@ class Expired(Exception):
         self.oldest = oldest
 
 
-class Exists(Exception):
+class Exists(Exception):  # noqa: N818  an answer, not a fault
     """An object with this key is stored already."""
 
 
-class Stale(Exception):
+class Stale(Exception):  # noqa: N818  an answer, not a fault
     """The stored object is not the one the caller read."""
 
 

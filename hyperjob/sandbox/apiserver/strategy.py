@@ -6,10 +6,10 @@ BeforeUpdate and each kind's PrepareForCreate and PrepareForUpdate.
 
 import random
 import uuid
-from typing import Any
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver.core import now
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -116,5 +116,5 @@ def _spec_moved(new: Object, old: Object, resource: ResourceInfo) -> bool:
     return _without(new, ignored) != _without(old, ignored)
 
 
-def _without(obj: Object, keys: set[str]) -> dict[str, Any]:
+def _without(obj: Object, keys: set[str]) -> dict[str, Json]:
     return {key: value for key, value in obj.items() if key not in keys}

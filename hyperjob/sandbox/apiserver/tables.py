@@ -5,11 +5,11 @@ Cells are JSON values; a date is printed as an age, as the real server does.
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver.columns import Column
 from hyperjob.sandbox.apiserver.encode import ordered_meta, partial_metadata
+from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 
 
@@ -56,9 +56,9 @@ def _row(obj: Object, columns: Sequence[Column], include: str, now: datetime) ->
     return row
 
 
-def list_meta(revision: int, *, token: str = "", remaining: int | None = None) -> dict[str, Any]:
+def list_meta(revision: int, *, token: str = "", remaining: int | None = None) -> dict[str, Json]:
     """Build the metadata of a list in the order of its Go struct."""
-    meta: dict[str, Any] = {"resourceVersion": str(revision)}
+    meta: dict[str, Json] = {"resourceVersion": str(revision)}
     if token:
         meta["continue"] = token
     if remaining is not None:

@@ -1,7 +1,7 @@
 """WATCH: the history of a collection as a stream of lines.
 
-A watcher owns no queue: it reads the collection's bounded history from its own position, so one that
-is too slow falls off the end and is closed, and an event is encoded once for all watchers.
+A watcher owns no queue: it reads the collection's bounded history from its own position, so one
+that is too slow falls off the end and is closed, and an event is encoded once for all watchers.
 """
 
 import asyncio
@@ -130,7 +130,7 @@ async def _lines(
     core: Core,
     state: _Watch,
     version: int,
-    initial: bool,  # noqa: FBT001
+    initial: bool,
     closing: Callable[[], bool],
 ) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
