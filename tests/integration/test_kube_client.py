@@ -1,0 +1,285 @@
+"""The client, informer, elector and recorder against a whole API server over real TLS."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from hyperjob.kube import errors
+from hyperjob.kube.client import EventType, Kube, PatchType
+from hyperjob.kube.events import EventRecorder
+from hyperjob.kube.informer import Informer
+from hyperjob.kube.leaderelection import LeaderElector
+from hyperjob.kube.resources import CONFIG_MAPS, EVENTS, HYPERJOBS, LEASES, NAMESPACES, QUEUES
+
+FOREVER = 60.0
+
+
+@pytest.fixture
+async def kube(control_plane: Any) -> AsyncIterator[Kube]:
+    async with Kube.connect(
+        kubeconfig=control_plane.kubeconfig, user_agent="kube-test/1"
+    ) as client:
+        yield client
+
+
+def settings(namespace: str, name: str, **data: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"test": "kube"}},
+        "data": data,
+    }
+
+
+def hyperjob(namespace: str, name: str) -> dict[str, Any]:
+    container = {"name": "main", "image": "train:1"}
+    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": "training.volcano.sh/v1alpha1",
+        "kind": "HyperJob",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicatedJobs": [
+                {"name": "trainer", "replicas": 1, "templateSpec": {"tasks": [task]}}
+            ]
+        },
+    }
+
+
+async def test_an_object_lives_and_dies(kube, namespace):
+    created = await kube.create(CONFIG_MAPS, settings(namespace, "one", a="1"))
+    assert created["metadata"]["uid"]
+    assert [entry["manager"] for entry in created["metadata"]["managedFields"]] == ["kube-test"]
+    with pytest.raises(errors.AlreadyExists):
+        await kube.create(CONFIG_MAPS, settings(namespace, "one"))
+
+    created["data"]["a"] = "2"
+    replaced = await kube.replace(CONFIG_MAPS, created)
+    with pytest.raises(errors.Conflict):
+        await kube.replace(CONFIG_MAPS, created)
+
+    merged = await kube.patch(
+        CONFIG_MAPS, "one", {"data": {"b": "3"}}, kind=PatchType.MERGE, namespace=namespace
+    )
+    assert merged["data"] == {"a": "2", "b": "3"}
+    operations = [{"op": "remove", "path": "/data/a"}]
+    jsoned = await kube.patch(
+        CONFIG_MAPS, "one", operations, kind=PatchType.JSON, namespace=namespace
+    )
+    assert jsoned["data"] == {"b": "3"}
+
+    with pytest.raises(errors.Conflict):
+        await kube.delete(CONFIG_MAPS, "one", namespace=namespace, uid="another")
+    uid = replaced["metadata"]["uid"]
+    await kube.delete(CONFIG_MAPS, "one", namespace=namespace, uid=uid, propagation="Background")
+    with pytest.raises(errors.NotFound) as raised:
+        await kube.get(CONFIG_MAPS, "one", namespace=namespace)
+    assert raised.value.message == 'configmaps "one" not found'
+
+
+async def test_a_dry_run_leaves_nothing(kube, namespace):
+    await kube.create(CONFIG_MAPS, settings(namespace, "dry"), dry_run=True)
+    with pytest.raises(errors.NotFound):
+        await kube.get(CONFIG_MAPS, "dry", namespace=namespace)
+
+
+async def test_server_side_apply_owns_fields_and_names_who_conflicts(kube, namespace):
+    def document(value: str) -> dict[str, Any]:
+        return {"metadata": {"name": "ssa", "namespace": namespace}, "data": {"a": value}}
+
+    await kube.apply(CONFIG_MAPS, document("1"), field_manager="first")
+    with pytest.raises(errors.Conflict) as raised:
+        await kube.apply(CONFIG_MAPS, document("2"), field_manager="second", force=False)
+    assert [cause["field"] for cause in raised.value.causes] == [".data.a"]
+    taken = await kube.apply(CONFIG_MAPS, document("2"), field_manager="second")
+    assert taken["data"] == {"a": "2"}
+
+
+async def test_an_invalid_object_says_which_fields(kube, namespace):
+    broken = hyperjob(namespace, "broken")
+    broken["spec"]["minAvailable"] = "two"
+    with pytest.raises(errors.Invalid) as raised:
+        await kube.create(HYPERJOBS, broken)
+    assert "spec.minAvailable" in [cause["field"] for cause in raised.value.causes]
+
+
+async def test_status_is_written_beside_the_spec(kube, namespace):
+    job = await kube.create(HYPERJOBS, hyperjob(namespace, "with-status"))
+    job["status"] = {"observedGeneration": 1}
+    job["spec"]["minAvailable"] = 1
+    written = await kube.replace(HYPERJOBS, job, subresource="status")
+    assert written["status"]["observedGeneration"] == 1
+    assert written["spec"].get("minAvailable") is None
+
+
+async def test_a_list_of_many_pages_is_whole_and_can_be_watched_from(kube, namespace):
+    async with asyncio.TaskGroup() as group:
+        for number in range(23):
+            group.create_task(kube.create(CONFIG_MAPS, settings(namespace, f"page-{number:02}")))
+    listed = await kube.list(CONFIG_MAPS, namespace=namespace, label_selector="test=kube", limit=5)
+    assert [obj["metadata"]["name"] for obj in listed.items] == [
+        f"page-{number:02}" for number in range(23)
+    ]
+    assert {obj["kind"] for obj in listed.items} == {"ConfigMap"}
+
+    await kube.patch(
+        CONFIG_MAPS, "page-07", {"data": {"a": "b"}}, kind=PatchType.MERGE, namespace=namespace
+    )
+    await kube.delete(CONFIG_MAPS, "page-08", namespace=namespace)
+    seen = []
+    async with (
+        asyncio.timeout(FOREVER),
+        aclosing(
+            kube.watch(
+                CONFIG_MAPS,
+                namespace=namespace,
+                label_selector="test=kube",
+                resource_version=listed.resource_version,
+            )
+        ) as events,
+    ):
+        async for event in events:
+            seen.append((event.type, event.object["metadata"].get("name")))
+            if len(seen) == 2:
+                break
+    assert seen == [(EventType.MODIFIED, "page-07"), (EventType.DELETED, "page-08")]
+
+
+async def test_a_version_from_nowhere_is_refused(kube):
+    async with aclosing(kube.watch(NAMESPACES, resource_version="abc")) as events:
+        with pytest.raises(errors.KubeError, match="abc"):
+            await anext(events)
+
+
+class Told:
+    """What an informer told, to be awaited."""
+
+    def __init__(self, informer: Informer) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self._arrived = asyncio.Event()
+        informer.add_handler(self)
+
+    def __call__(self, kind: EventType, old: Any, new: Any) -> None:
+        self.seen.append((kind.value, (new or old)["metadata"]["name"]))
+        self._arrived.set()
+
+    async def until(self, kind: str, name: str) -> None:
+        async with asyncio.timeout(FOREVER):
+            while (kind, name) not in self.seen:
+                self._arrived.clear()
+                await self._arrived.wait()
+
+
+@asynccontextmanager
+async def running(coroutine: Any) -> AsyncIterator[None]:
+    task = asyncio.create_task(coroutine)
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_informer_follows_a_resource(kube, namespace):
+    await kube.create(CONFIG_MAPS, settings(namespace, "before", owner="x"))
+    informer = Informer(
+        kube,
+        CONFIG_MAPS,
+        namespace=namespace,
+        label_selector="test=kube",
+        indexers={"owner": lambda obj: [obj["data"]["owner"]]},
+    )
+    told = Told(informer)
+    async with running(informer.run()):
+        await told.until("ADDED", "before")
+        await kube.create(CONFIG_MAPS, settings(namespace, "after", owner="x"))
+        await told.until("ADDED", "after")
+        assert len(informer.by_index("owner", "x")) == 2
+        await kube.patch(
+            CONFIG_MAPS,
+            "after",
+            {"data": {"owner": "y"}},
+            kind=PatchType.MERGE,
+            namespace=namespace,
+        )
+        await told.until("MODIFIED", "after")
+        assert [o["metadata"]["name"] for o in informer.by_index("owner", "y")] == ["after"]
+        await kube.delete(CONFIG_MAPS, "before", namespace=namespace)
+        await told.until("DELETED", "before")
+        assert informer.get(f"{namespace}/before") is None
+        assert "managedFields" not in informer.get(f"{namespace}/after")["metadata"]
+
+
+async def test_a_deletion_held_by_a_finalizer_is_a_change_first(kube, namespace):
+    job = hyperjob(namespace, "held")
+    job["metadata"]["finalizers"] = ["example.dev/hold"]
+    await kube.create(HYPERJOBS, job)
+    informer = Informer(kube, HYPERJOBS, namespace=namespace)
+    told = Told(informer)
+    async with running(informer.run()):
+        await told.until("ADDED", "held")
+        await kube.delete(HYPERJOBS, "held", namespace=namespace)
+        await told.until("MODIFIED", "held")
+        assert informer.get(f"{namespace}/held")["metadata"]["deletionTimestamp"]
+        await kube.patch(
+            HYPERJOBS,
+            "held",
+            {"metadata": {"finalizers": None}},
+            kind=PatchType.MERGE,
+            namespace=namespace,
+        )
+        await told.until("DELETED", "held")
+
+
+async def test_a_cluster_wide_resource_has_bare_keys(kube):
+    queue = {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": {"name": "kube-test"},
+        "spec": {"weight": 1},
+    }
+    await kube.create(QUEUES, queue)
+    informer = Informer(kube, QUEUES)
+    async with running(informer.run()), asyncio.timeout(FOREVER):
+        await informer.synced.wait()
+        assert informer.get("kube-test")["spec"]["weight"] == 1
+    await kube.delete(QUEUES, "kube-test")
+
+
+async def test_leadership_passes_on(kube, namespace):
+    order: list[str] = []
+
+    def body(identity: str) -> Any:
+        async def run() -> None:
+            order.append(identity)
+            lease = await kube.get(LEASES, "leader", namespace=namespace)
+            assert lease["spec"]["holderIdentity"] == identity
+
+        return run
+
+    for identity in ("a", "b"):
+        async with asyncio.timeout(FOREVER):
+            await LeaderElector(kube, namespace, "leader", identity).run(body(identity))
+    assert order == ["a", "b"]
+    lease = await kube.get(LEASES, "leader", namespace=namespace)
+    assert lease["spec"]["holderIdentity"] == ""
+    assert lease["spec"]["leaseTransitions"] == 1
+
+
+async def test_events_are_taken_by_the_server(kube, namespace):
+    job = await kube.create(HYPERJOBS, hyperjob(namespace, "noted"))
+    recorder = EventRecorder(kube, "hyperjob-controller", instance="pod-1")
+    async with running(recorder.run()):
+        recorder.event(job, "Warning", "Unplaced", "Place", "no cluster has room")
+        recorder.event(job, "Warning", "Unplaced", "Place", "no cluster has room")
+    (event,) = (await kube.list(EVENTS, namespace=namespace)).items
+    assert event["regarding"]["uid"] == job["metadata"]["uid"]
+    assert event["series"]["count"] == 2
+    async with running(recorder.run()):
+        recorder.event(job, "Warning", "Unplaced", "Place", "no cluster has room")
+    (event,) = (await kube.list(EVENTS, namespace=namespace)).items
+    assert event["series"]["count"] == 3
