@@ -197,8 +197,10 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
         ),
         (
             [policy(owners=owner("older", "x"))],
-            ("PropagationPolicy hj-trainer-0 exists and is not this HyperJob's,"
-            " controlled by HyperJob x"),
+            (
+                "PropagationPolicy hj-trainer-0 exists and is not this HyperJob's,"
+                " controlled by HyperJob x"
+            ),
         ),
         ([job(phase="Running"), policy(owners=owner("older"))], ""),
     ],

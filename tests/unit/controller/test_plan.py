@@ -1,0 +1,396 @@
+from datetime import timedelta
+
+import pytest
+
+from controller.model.observed import QueueAdmission, Refusal
+from controller.model.planned import (
+    Adopt,
+    CreateChild,
+    DeleteChild,
+    OpenGate,
+    Plan,
+    Repin,
+    Resize,
+)
+from controller.plan import CONFLICT_RECHECK, plan
+from tests.unit.controller.builders import (
+    GPU,
+    NOW,
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    owner,
+    policy,
+    task,
+    template,
+    vcjob_status,
+)
+
+A, B = cluster("a"), cluster("b")
+GLOBAL = QueueAdmission.VOLCANO_GLOBAL
+
+
+def kinds(decided: Plan) -> list[tuple[str, str]]:
+    return [(type(action).__name__, action.name) for action in decided.actions]
+
+
+def creations(decided: Plan) -> dict[str, CreateChild]:
+    return {item.name: item for item in decided.actions if isinstance(item, CreateChild)}
+
+
+def phase(decided: Plan) -> tuple[str, str]:
+    assert decided.status is not None
+    return decided.status["state"]["phase"], decided.status["state"]["reason"]
+
+
+def message(decided: Plan) -> str:
+    assert decided.status is not None
+    return str(decided.status["state"]["message"])
+
+
+def finished(kind: str = "Completed", **state: str) -> Object:
+    condition = {
+        "type": kind,
+        "status": "True",
+        "reason": "R",
+        "message": "m",
+        "lastTransitionTime": "2026-01-02T03:00:00Z",
+    }
+    jobs = [
+        {"name": f"hj-trainer-{i}", "replicatedJob": "trainer", "index": i, "phase": kind}
+        for i in range(2)
+    ]
+    return {"conditions": [condition], "observedGeneration": 1, "state": state, "jobs": jobs}
+
+
+def test_1_a_hyperjob_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
+    raw = hyperjob(deletionTimestamp="2026-01-02T03:04:00Z")
+    assert plan(observed(raw, clusters=(A,))) == Plan()
+
+
+@pytest.mark.parametrize("kind", ["Completed", "Failed"])
+def test_2_an_ended_hyperjob_is_never_run_again(kind: str) -> None:
+    """Not after its children are gone, and not after its spec was edited."""
+    status = finished(kind, phase=kind)
+    raw = hyperjob(group(replicas=5), status=status, generation=4)
+    decided = plan(observed(raw, clusters=(A,)))
+    assert decided.actions == ()
+    assert decided.status == status | {"observedGeneration": 4}
+    assert decided.events == ()
+
+
+def test_2_only_a_resume_by_hand_brings_an_aborted_hyperjob_back() -> None:
+    status = finished("Failed", phase="Failed", reason="JobsAborted")
+    stopped = [job("hj-trainer-0", phase="Aborted"), job("hj-trainer-1", phase="Aborted")]
+    assert plan(observed(hyperjob(status=status), *stopped, policy())).actions == ()
+    resumed = [job("hj-trainer-0", phase="Running"), job("hj-trainer-1", phase="Running")]
+    both = [policy("hj-trainer-0"), policy("hj-trainer-1")]
+    decided = plan(observed(hyperjob(status=status), *resumed, *both))
+    assert decided.actions == ()
+    assert phase(decided)[0] == "Running"
+    assert decided.status is not None
+    assert decided.status["conditions"] == []
+
+
+def test_2_a_failed_hyperjob_stays_failed_whatever_its_children_say() -> None:
+    status = finished("Failed", phase="Failed", reason="JobsFailed")
+    decided = plan(observed(hyperjob(status=status), job(phase="Running"), policy()))
+    assert decided.status == status
+
+
+def test_3_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() -> None:
+    split = {"mode": "static", "accelerators": 3, "acceleratorType": GPU}
+    raw = hyperjob(group(gpus=2, splitPolicy=split, templateSpec=template(task(gpus=2))))
+    decided = plan(observed(raw, job(), clusters=(A,)))
+    assert decided.actions == ()
+    assert phase(decided) == ("Pending", "InvalidSpec")
+    assert "whole number of pods" in message(decided)
+    assert [event.reason for event in decided.events] == ["InvalidSpec"]
+
+
+def test_4_a_policy_comes_with_every_vcjob_and_before_it() -> None:
+    decided = plan(observed(hyperjob(), clusters=(A, B)))
+    assert kinds(decided) == [("CreateChild", "hj-trainer-0"), ("CreateChild", "hj-trainer-1")]
+    for action in creations(decided).values():
+        assert action.policy is not None
+        assert action.job is not None
+        pinned = action.policy["spec"]["placement"]["clusterAffinities"][0]["clusterNames"]
+        assert pinned == [action.cluster]
+        assert "suspension" not in action.policy["spec"]
+    assert {item.cluster for item in creations(decided).values()} == {"a", "b"}
+
+
+def test_4_with_a_queue_every_sub_job_starts_behind_its_gate() -> None:
+    decided = plan(observed(hyperjob(), clusters=(A, B), admission=GLOBAL))
+    for action in creations(decided).values():
+        assert action.policy is not None
+        spec = action.policy["spec"]
+        assert spec["suspension"] == {"dispatching": True}
+        assert spec["placement"]["clusterAffinities"][0]["affinityName"] == "hyperjob-gang"
+
+
+def test_4_nothing_of_a_gang_is_made_until_all_of_it_has_room() -> None:
+    decided = plan(observed(hyperjob(), clusters=(cluster("a", 8), cluster("b", 7))))
+    assert decided.actions == ()
+    assert decided.waits_for_capacity
+    assert phase(decided) == ("Pending", "InsufficientCapacity")
+    assert message(decided) == (
+        "2 sub-jobs must be placed together, there is room for 1: hj-trainer-1 needs"
+        " 8 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (0 free); b lacks 1 nvidia.com/gpu (7 free)"
+    )
+
+
+def test_4_beyond_min_available_sub_jobs_are_made_as_capacity_allows() -> None:
+    raw = hyperjob(group(replicas=3), minAvailable=2)
+    decided = plan(observed(raw, clusters=(cluster("a", 8), cluster("b", 8))))
+    assert len(creations(decided)) == 2
+    assert decided.waits_for_capacity
+    more = [
+        item
+        for i in range(2)
+        for item in (
+            job(f"hj-trainer-{i}", phase="Running"),
+            policy(f"hj-trainer-{i}"),
+        )
+    ]
+    decided = plan(observed(raw, *more, clusters=(cluster("a", 0), cluster("b", 8))))
+    assert kinds(decided) == [("CreateChild", "hj-trainer-2")]
+    assert phase(decided)[0] == "Running"
+
+
+def test_4_waiting_for_capacity_looks_again_when_a_reservation_ends() -> None:
+    wait = timedelta(seconds=12)
+    decided = plan(observed(hyperjob(), clusters=(), capacity_changes_in=wait))
+    assert decided.requeue_after == wait
+    assert plan(observed(hyperjob(), clusters=(A,), capacity_changes_in=wait)).requeue_after is None
+
+
+def test_4_a_lost_vcjob_is_made_again_where_there_is_room_now() -> None:
+    records = [
+        {
+            "name": "hj-trainer-0",
+            "replicatedJob": "trainer",
+            "index": 0,
+            "phase": "Running",
+            "cluster": "a",
+        }
+    ]
+    raw = hyperjob(group(replicas=1), status={"jobs": records})
+    decided = plan(observed(raw, policy(), clusters=(cluster("a", 0), B)))
+    assert kinds(decided) == [("Repin", "hj-trainer-0"), ("CreateChild", "hj-trainer-0")]
+    repin = decided.actions[0]
+    assert isinstance(repin, Repin)
+    assert repin.placement["clusterAffinities"][0]["clusterNames"] == ["b"]
+    assert creations(decided)["hj-trainer-0"].policy is None
+
+
+def test_4_a_vcjob_that_had_ended_is_not_made_again() -> None:
+    records = [
+        {"name": f"hj-trainer-{i}", "replicatedJob": "trainer", "index": i, "phase": p}
+        for i, p in enumerate(["Completed", "Running"])
+    ]
+    raw = hyperjob(status={"jobs": records})
+    decided = plan(
+        observed(raw, job("hj-trainer-1", phase="Running"), policy("hj-trainer-1"), clusters=(A,))
+    )
+    assert decided.actions == ()
+    assert phase(decided)[0] == "Running"
+
+
+def test_4_the_policy_of_a_running_sub_job_is_made_again_for_its_own_cluster() -> None:
+    raw = hyperjob(group(replicas=1))
+    running = binding(cluster="b", status=vcjob_status("Running", {"running": 8}))
+    for admission in QueueAdmission:
+        decided = plan(observed(raw, job(), running, clusters=(A,), admission=admission))
+        action = creations(decided)["hj-trainer-0"]
+        assert action.job is None
+        assert action.policy is not None
+        assert action.cluster == "b"
+        assert "suspension" not in action.policy["spec"]
+
+
+def test_4_while_old_objects_are_on_their_way_out_nothing_new_is_made() -> None:
+    raw = hyperjob(group(replicas=1))
+    for leaving in (job(deleting=True), policy(deleting=True)):
+        decided = plan(observed(raw, leaving, clusters=(A,)))
+        assert decided.actions == ()
+        assert phase(decided) == ("Pending", "BeingDeleted")
+
+
+def test_4_a_strangers_name_is_reported_and_looked_at_again_later() -> None:
+    decided = plan(
+        observed(hyperjob(group(replicas=1)), job(owners=owner("x", "y")), clusters=(A,))
+    )
+    assert decided.actions == ()
+    assert phase(decided) == ("Pending", "NameConflict")
+    assert "controlled by HyperJob y" in message(decided)
+    assert decided.requeue_after == CONFLICT_RECHECK
+    assert [(event.type, event.reason) for event in decided.events] == [("Warning", "NameConflict")]
+
+
+def test_4_orphans_are_adopted_and_not_made_again() -> None:
+    decided = plan(
+        observed(hyperjob(group(replicas=1)), job(owners=[]), policy(owners=[]), clusters=(A,))
+    )
+    assert [type(action) for action in decided.actions] == [Adopt, Adopt]
+
+
+def test_4_children_of_the_go_controller_are_taken_as_they_are() -> None:
+    """Same names, labels and owner; its policy pins nothing, its vcjob has a hash label."""
+    theirs = job(phase="Running")
+    theirs["metadata"]["labels"]["volcano.sh/vcjob-template-spec-hash"] = "cv77bf949ww2v45z"
+    pp = policy()
+    pp["spec"]["placement"] = {"spreadConstraints": [{"spreadByField": "cluster"}]}
+    where = binding(cluster="b", status=vcjob_status("Running", {"running": 8}))
+    decided = plan(observed(hyperjob(group(replicas=1)), theirs, pp, where, clusters=(A,)))
+    assert decided.actions == ()
+    assert decided.status is not None
+    assert decided.status["clusterNames"] == "b"
+
+
+def test_4_a_refused_sub_job_waits_and_the_others_go_on() -> None:
+    refusal = Refusal(reason="Invalid", message="no queue", retry_at=NOW + timedelta(seconds=20))
+    raw = hyperjob(minAvailable=1)
+    decided = plan(observed(raw, clusters=(A,), refusals={"hj-trainer-0": refusal}))
+    assert kinds(decided) == [("CreateChild", "hj-trainer-1")]
+    assert decided.requeue_after == timedelta(seconds=20)
+    assert decided.status is not None
+    entry = decided.status["jobs"][0]
+    assert (entry["reason"], entry["message"]) == ("Refused", "Invalid: no queue")
+    later = observed(raw, clusters=(A,), refusals={"hj-trainer-0": refusal}, now=refusal.retry_at)
+    assert len(creations(plan(later))) == 2
+
+
+def test_4_a_refused_gang_says_why_it_waits() -> None:
+    refusal = Refusal(reason="Invalid", message="no queue", retry_at=NOW + timedelta(seconds=5))
+    decided = plan(observed(hyperjob(), clusters=(A,), refusals={"hj-trainer-0": refusal}))
+    assert decided.actions == ()
+    assert phase(decided) == ("Pending", "Refused")
+    assert "hj-trainer-0 Invalid: no queue" in message(decided)
+
+
+def test_4_scaling_down_deletes_by_uid_vcjob_and_policy() -> None:
+    objects = [
+        item
+        for i in range(2)
+        for item in (job(f"hj-trainer-{i}", phase="Running"), policy(f"hj-trainer-{i}"))
+    ]
+    decided = plan(observed(hyperjob(group(replicas=1)), *objects))
+    assert decided.actions == (
+        DeleteChild(name="hj-trainer-1", job_uid="uid-hj-trainer-1", policy_uid="pp-hj-trainer-1"),
+    )
+    assert decided.status is not None
+    assert [entry["name"] for entry in decided.status["jobs"]] == ["hj-trainer-0"]
+
+
+def test_4_the_sub_jobs_of_a_removed_replicated_job_go() -> None:
+    gone = job(
+        "hj-old-0",
+        phase="Running",
+        marked={"volcano.sh/hyperjob-name": "hj", "volcano.sh/replicatedjob-name": "old"},
+    )
+    stranger = job("hj-old-1", owners=owner("x"))
+    decided = plan(observed(hyperjob(group(replicas=1)), gone, stranger, clusters=(A,)))
+    assert kinds(decided) == [("CreateChild", "hj-trainer-0"), ("DeleteChild", "hj-old-0")]
+
+
+def test_4_scaling_down_to_what_has_completed_does_not_end_with_what_still_runs() -> None:
+    objects = [job(f"hj-trainer-{i}", phase="Completed") for i in range(2)]
+    running = [job("hj-trainer-2", phase="Running"), policy("hj-trainer-2")]
+    decided = plan(observed(hyperjob(), *objects, *running))
+    assert kinds(decided) == [("DeleteChild", "hj-trainer-1")]
+    assert decided.status is not None
+    assert "conditions" not in decided.status
+
+
+def test_4_task_sizes_are_changed_on_the_live_vcjob() -> None:
+    decided = plan(observed(hyperjob(group(replicas=1, gpus=4)), job(gpus=8), policy()))
+    assert [type(action) for action in decided.actions] == [Resize]
+
+
+def gated(name: str, *, scheduling: bool, where: str = "", gate: str = "held") -> list[Object]:
+    suspension = {"dispatching": True, "scheduling": scheduling}
+    return [
+        job(name),
+        policy(name, cluster="a", suspended=gate == "held"),
+        binding(name, cluster=where, gate=gate, suspension=suspension),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "opened"),
+    [
+        pytest.param((True, ""), (True, ""), 0, id="none admitted"),
+        pytest.param((False, "a"), (True, ""), 0, id="half of the gang admitted"),
+        pytest.param((False, "a"), (False, ""), 0, id="admitted but not placed"),
+        pytest.param((False, "a"), (False, "b"), 0, id="placed elsewhere than pinned"),
+        pytest.param((False, "a"), (False, "a"), 2, id="all admitted and placed"),
+    ],
+)
+def test_6_the_gate_opens_for_all_at_once(
+    first: tuple[bool, str], second: tuple[bool, str], opened: int
+) -> None:
+    objects = [
+        *gated("hj-trainer-0", scheduling=first[0], where=first[1]),
+        *gated("hj-trainer-1", scheduling=second[0], where=second[1]),
+    ]
+    decided = plan(observed(hyperjob(), *objects, admission=GLOBAL))
+    gates = [action for action in decided.actions if isinstance(action, OpenGate)]
+    assert len(gates) == opened
+    for gate in gates:
+        assert gate.binding == f"{gate.name}-job"
+        assert gate.policy_suspended
+        assert not gate.release_scheduling
+
+
+def test_6_a_late_sub_job_follows_a_gang_that_is_through() -> None:
+    through = [
+        job("hj-trainer-0", phase="Running"),
+        policy("hj-trainer-0"),
+        binding("hj-trainer-0", cluster="a", gate="open", suspension={"scheduling": False}),
+    ]
+    late = gated("hj-trainer-1", scheduling=False, where="a")
+    decided = plan(observed(hyperjob(), *through, *late, admission=GLOBAL))
+    assert kinds(decided) == [("OpenGate", "hj-trainer-1")]
+
+
+def test_6_a_crash_between_the_two_patches_of_a_gate_is_made_good() -> None:
+    objects = [
+        *gated("hj-trainer-0", scheduling=False, where="a"),
+        *gated("hj-trainer-1", scheduling=False, where="a", gate="open"),
+    ]
+    objects[1]["spec"].pop("suspension")
+    decided = plan(observed(hyperjob(), *objects, admission=GLOBAL))
+    assert [
+        (action.name, action.policy_suspended)
+        for action in decided.actions
+        if isinstance(action, OpenGate)
+    ] == [("hj-trainer-0", False)]
+
+
+def test_6_a_users_own_suspension_after_the_gate_is_left_alone_and_told() -> None:
+    objects = gated("hj-trainer-0", scheduling=False, where="a", gate="open")
+    objects[1]["spec"]["suspension"] = {"dispatching": True}
+    decided = plan(observed(hyperjob(group(replicas=1)), *objects, admission=GLOBAL))
+    assert decided.actions == ()
+    assert phase(decided) == ("Starting", "DispatchingSuspended")
+
+
+def test_6_without_a_queue_a_gate_from_before_is_opened_and_released() -> None:
+    objects = gated("hj-trainer-0", scheduling=True)
+    decided = plan(observed(hyperjob(group(replicas=1)), *objects))
+    assert [type(action) for action in decided.actions] == [OpenGate]
+    action = decided.actions[0]
+    assert isinstance(action, OpenGate)
+    assert action.release_scheduling
+
+
+def test_without_a_webhook_the_policys_suspension_alone_is_a_gate() -> None:
+    objects = gated("hj-trainer-0", scheduling=False, where="a")
+    objects[2]["metadata"]["annotations"] = {}
+    decided = plan(observed(hyperjob(group(replicas=1)), *objects, admission=GLOBAL))
+    assert [type(action) for action in decided.actions] == [OpenGate]
