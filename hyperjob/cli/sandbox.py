@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 
 from hyperjob.cli.data import data_file
-from hyperjob.kube.config import ConfigError
-from hyperjob.kube.errors import KubeError
+from hyperjob.kube.errors import ConfigError, KubeError
 from hyperjob.sandbox.clusters import SandboxConfig, SandboxConfigError, load
 from hyperjob.sandbox.topology import Topology
 

@@ -1,0 +1,99 @@
+"""What the demo prints of a HyperJob and of clusters."""
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from hyperjob.cli.demo import view
+
+
+def hyperjob(**status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "llm", "namespace": "ml"}, "status": status}
+
+
+RUNNING = hyperjob(
+    state={"phase": "Running", "message": "2 of 2 sub-jobs run"},
+    jobsReady="2/2",
+    jobs=[
+        {"name": "llm-t-0", "replicatedJob": "t", "cluster": "east", "phase": "Running"},
+        {"name": "llm-t-1", "replicatedJob": "t", "cluster": "west", "phase": "Running"},
+    ],
+    replicatedJobsStatus=[{"name": "t", "running": 256}],
+)
+
+
+def text(renderable: Any) -> str:
+    console = Console(width=200, record=True, force_terminal=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get()
+
+
+def test_a_hyperjob_without_status_is_pending() -> None:
+    item = view.row({"metadata": {"name": "new"}})
+    assert (item.name, item.phase, item.clusters, item.finished) == (
+        "default/new",
+        "Pending",
+        "",
+        False,
+    )
+
+
+def test_a_running_hyperjob_names_its_clusters_and_pods() -> None:
+    item = view.row(RUNNING)
+    assert (item.jobs, item.running_pods, item.clusters) == ("2/2", 256, "east,west")
+
+
+@pytest.mark.parametrize(
+    ("phase", "finished"),
+    [("Completed", True), ("Failed", True), ("Degraded", False), ("Queued", False)],
+)
+def test_only_completed_and_failed_are_ends(phase: str, finished: bool) -> None:
+    assert view.row(hyperjob(state={"phase": phase})).finished is finished
+
+
+def test_the_tree_shows_every_sub_job_with_cluster_and_reason() -> None:
+    waiting = hyperjob(
+        state={"phase": "Pending"},
+        jobs=[
+            {
+                "name": "llm-t-0",
+                "replicatedJob": "t",
+                "phase": "Pending",
+                "message": "8 nvidia.com/gpu are missing on east",
+            }
+        ],
+        replicatedJobsStatus=[{"name": "t"}],
+    )
+    shown = text(view.hyperjob_tree(waiting))
+    assert "llm-t-0  Pending  on no cluster yet  8 nvidia.com/gpu are missing on east" in shown
+    assert "no pods yet" in shown
+
+
+def test_the_tree_counts_pods_by_state() -> None:
+    assert "256 running" in text(view.hyperjob_tree(RUNNING))
+
+
+def test_a_transition_is_one_line() -> None:
+    assert view.transition(RUNNING) == "ml/llm Running 2/2 on east,west: 2 of 2 sub-jobs run"
+
+
+def test_usage_is_what_is_allocated_and_allocating_of_accelerators_only() -> None:
+    cluster = {
+        "metadata": {"name": "east"},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "resourceSummary": {
+                "allocatable": {"cpu": "64", "nvidia.com/gpu": "128"},
+                "allocated": {"cpu": "3", "nvidia.com/gpu": "32"},
+                "allocating": {"nvidia.com/gpu": "8"},
+            },
+        },
+    }
+    assert view.usages([cluster]) == [view.Usage("east", "nvidia.com/gpu", 40, 128, ready=True)]
+
+
+def test_a_cluster_without_summary_has_no_usage() -> None:
+    assert view.usages([{"metadata": {"name": "new"}}]) == []
+    assert "CLUSTER" in text(view.cluster_table([]))
