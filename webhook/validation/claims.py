@@ -3,10 +3,10 @@
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
+from webhook.validation.amounts import parse
 from webhook.validation.forms import check
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, rule
 
@@ -84,7 +84,7 @@ def validate_claim_spec(spec: Object, path: Path, report: Report) -> None:
 
 def _validate_size(size: str | int, path: Path, report: Report) -> None:
     try:
-        amount = Quantity.parse(size)
+        amount = parse(size)
     except ValueError as error:
         report.add(AMOUNT, path, size, message=error)
         return

@@ -3,17 +3,15 @@
 Only puts the parts together.
 """
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.outcome import Outcome
 from webhook.validation.context import Context
 from webhook.validation.hyperjob import validate_hyperjob
+from webhook.validation.place import SPEC
 from webhook.validation.references import warn_references
 from webhook.validation.report import Report
 from webhook.validation.structure import check_structure
 from webhook.validation.support import Features, validate_support
-
-SPEC = Path("spec")
 
 
 def inspect(raw: Object, *, features: Features, context: Context, strict: bool) -> Outcome:

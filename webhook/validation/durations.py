@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from hyperjob.api.field import Path
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, rule
 

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import validate_annotations, validate_labels
 from webhook.validation.hyperplugins import validate_hyperjob_plugins
@@ -12,6 +11,7 @@ from webhook.validation.lifecycle import (
     validate_success_policy,
 )
 from webhook.validation.names import validate_names
+from webhook.validation.place import METADATA, SPEC, Path
 from webhook.validation.replicatedjobs import validate_replicated_job
 from webhook.validation.report import Report
 from webhook.validation.rules import DUPLICATE, INVALID, REQUIRED, rule
@@ -67,7 +67,7 @@ def validate_hyperjob(hyperjob: Object, report: Report) -> None:
     """Check a HyperJob whose shape is right."""
     _validate_metadata(hyperjob.get("metadata") or {}, report)
     spec = hyperjob.get("spec") or {}
-    path = Path("spec")
+    path = SPEC
     jobs: list[Object] = spec.get("replicatedJobs") or []
     at_jobs = path.child("replicatedJobs")
     if not jobs:
@@ -92,7 +92,7 @@ def validate_hyperjob(hyperjob: Object, report: Report) -> None:
 
 
 def _validate_metadata(metadata: Object, report: Report) -> None:
-    path = Path("metadata")
+    path = METADATA
     if metadata.get("labels"):
         validate_labels(metadata["labels"], path.child("labels"), report)
     if metadata.get("annotations"):

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.arguments import Flags, Kind, validate_arguments
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, NOT_SUPPORTED, rule
 from webhook.validation.suggest import did_you_mean

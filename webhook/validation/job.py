@@ -6,10 +6,10 @@ A number that Volcano fills in counts as filled in.
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.durations import validate_duration
 from webhook.validation.forms import check
+from webhook.validation.place import Path
 from webhook.validation.plugins import validate_plugins
 from webhook.validation.policies import validate_policies
 from webhook.validation.report import Report
@@ -129,10 +129,10 @@ def _validate_names(spec: Object, path: Path, report: Report) -> None:
     if queue == ROOT_QUEUE:
         report.add(ROOT, path.child("queue"), queue)
     elif queue:
-        check(formats.dns1123_subdomain, queue, path.child("queue"), report)
+        check(formats.dns1123_subdomain, queue, path, report, "queue")
     priority = spec.get("priorityClassName")
     if priority:
-        check(formats.dns1123_subdomain, priority, path.child("priorityClassName"), report)
+        check(formats.dns1123_subdomain, priority, path, report, "priorityClassName")
     scheduler = spec.get("schedulerName")
     if scheduler and len(scheduler) > MAX_SCHEDULER:
         report.add(SCHEDULER_LENGTH, path.child("schedulerName"), scheduler)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
 from webhook.defaulting.job import SVC_USERS
 from webhook.validation.forms import check
+from webhook.validation.place import METADATA, SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, REQUIRED, rule
 from webhook.validation.split import sub_jobs
@@ -79,7 +79,7 @@ class OwnName:
     @classmethod
     def of(cls, metadata: Object) -> Self | None:
         """Read the name; one that is to be generated is as long as it will be."""
-        path = Path("metadata")
+        path = METADATA
         if metadata.get("name"):
             return cls(metadata["name"], path.child("name"), metadata["name"])
         base = metadata.get("generateName")
@@ -92,13 +92,13 @@ def validate_names(hyperjob: Object, report: Report) -> None:
     """Check the HyperJob's name and all names that will be made from it."""
     own = OwnName.of(hyperjob.get("metadata") or {})
     if own is None:
-        report.add(MISSING, Path("metadata").child("name"))
+        report.add(MISSING, METADATA.child("name"))
         return
     check(formats.dns1123_subdomain, own.value, own.path, report)
     if len(own.value) > MAX_NAME:
         report.add(TOO_LONG, own.path, own.written)
         return
-    path = Path("spec").child("replicatedJobs")
+    path = SPEC.child("replicatedJobs")
     jobs: list[Object] = (hyperjob.get("spec") or {}).get("replicatedJobs") or []
     for index, job in enumerate(jobs):
         if job.get("name"):

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.arguments import Argument, Flags, Kind, validate_arguments
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, NOT_SUPPORTED, WARNING, rule
 from webhook.validation.suggest import did_you_mean

@@ -5,9 +5,9 @@ Volcano stops at the first mistake in a list and lets some pass; here all are na
 
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.durations import validate_duration
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,
@@ -131,47 +131,45 @@ VERSION = rule(
 )
 
 
+Place = tuple[int | str, ...]
+
+
 def validate_policies(policies: list[Object], path: Path, report: Report) -> None:
     """Check one list of policies."""
-    events: dict[str, Path] = {}
+    events: dict[str, Place] = {}
     codes: set[int] = set()
     for index, policy in enumerate(policies):
-        at = path.index(index)
         code = policy.get("exitCode")
-        given = _events(policy, at)
+        given = _events(policy, index)
         if code is not None and given:
-            report.add(EVENT_AND_CODE, at.child("exitCode"))
+            report.add(EVENT_AND_CODE, path.index(index).child("exitCode"))
         elif code is None and not given:
-            report.add(NOTHING, at)
-        for event, where in given.items():
-            _validate_event(event, where, report)
+            report.add(NOTHING, path.index(index))
+        for event, place in given.items():
+            if event not in EVENTS:
+                report.errors.append(EVENT.unsupported(path.below(place), event, EVENTS))
+            elif event in NEW_WORDS:
+                report.warn(VERSION, path.below(place), word=event, version=NEW_WORDS[event])
             if event in events:
-                report.add(EVENT_TWICE, where, event)
-            events.setdefault(event, where)
+                report.add(EVENT_TWICE, path.below(place), event)
+            events.setdefault(event, place)
         if code is not None:
-            _validate_code(code, codes, at.child("exitCode"), report)
-        _validate_action(policy, at.child("action"), report, of_code=not given)
+            _validate_code(code, codes, path.index(index).child("exitCode"), report)
+        _validate_action(policy, index, path, report, of_code=not given)
         if policy.get("timeout") is not None:
-            validate_duration(policy["timeout"], at.child("timeout"), report)
+            validate_duration(policy["timeout"], path.index(index).child("timeout"), report)
     if ANY in events and len(events) > 1:
-        report.add(ANY_AND_MORE, events[ANY])
+        report.add(ANY_AND_MORE, path.below(events[ANY]))
 
 
-def _events(policy: Object, path: Path) -> dict[str, Path]:
+def _events(policy: Object, number: int) -> dict[str, Place]:
     """Return the events of a policy, each with the first place where it is named."""
-    found: dict[str, Path] = {}
+    found: dict[str, Place] = {}
     if policy.get("event"):
-        found[policy["event"]] = path.child("event")
+        found[policy["event"]] = (number, "event")
     for index, event in enumerate(policy.get("events") or ()):
-        found.setdefault(event, path.child("events").index(index))
+        found.setdefault(event, (number, "events", index))
     return found
-
-
-def _validate_event(event: str, path: Path, report: Report) -> None:
-    if event not in EVENTS:
-        report.errors.append(EVENT.unsupported(path, event, EVENTS))
-    elif event in NEW_WORDS:
-        report.warn(VERSION, path, word=event, version=NEW_WORDS[event])
 
 
 def _validate_code(code: int, seen: set[int], path: Path, report: Report) -> None:
@@ -184,12 +182,17 @@ def _validate_code(code: int, seen: set[int], path: Path, report: Report) -> Non
     seen.add(code)
 
 
-def _validate_action(policy: Object, path: Path, report: Report, *, of_code: bool) -> None:
+def _validate_action(
+    policy: Object, index: int, path: Path, report: Report, *, of_code: bool
+) -> None:
     action = policy.get("action")
+    if action in ACTIONS and action not in NEW_WORDS:
+        return
+    at = path.index(index).child("action")
     if not action:
-        report.add(CODE_ACTION_MISSING if of_code else ACTION_MISSING, path)
+        report.add(CODE_ACTION_MISSING if of_code else ACTION_MISSING, at)
     elif action not in ACTIONS:
         known = CODE_ACTION if of_code else ACTION
-        report.errors.append(known.unsupported(path, action, ACTIONS))
-    elif action in NEW_WORDS:
-        report.warn(VERSION, path, word=action, version=NEW_WORDS[action])
+        report.errors.append(known.unsupported(at, action, ACTIONS))
+    else:
+        report.warn(VERSION, at, word=action, version=NEW_WORDS[action])

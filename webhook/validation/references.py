@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
 from webhook.validation.context import NOTHING_KNOWN, Context
+from webhook.validation.place import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import WARNING, rule
 from webhook.validation.split import sub_jobs
@@ -90,7 +90,7 @@ def warn_references(hyperjob: Object, report: Report, *, context: Context) -> No
         return
     name = (hyperjob.get("metadata") or {}).get("name") or ""
     for index, job in enumerate((hyperjob.get("spec") or {}).get("replicatedJobs") or ()):
-        path = Path("spec").child("replicatedJobs").index(index)
+        path = SPEC.child("replicatedJobs").index(index)
         _warn_clusters(job, path, report, context)
         template, at = job.get("templateSpec") or {}, path.child("templateSpec")
         _warn_queue(template.get("queue") or "default", at.child("queue"), report, context)

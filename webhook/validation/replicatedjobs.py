@@ -3,7 +3,6 @@
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (
     LABEL_ATTEMPT,
@@ -13,6 +12,7 @@ from hyperjob.api.names import (
 )
 from webhook.validation.forms import check, validate_annotations, validate_labels
 from webhook.validation.job import validate_job_spec
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,
@@ -101,7 +101,7 @@ def validate_replicated_job(
     if not name:
         report.add(NAME_MISSING, path.child("name"))
     else:
-        check(formats.dns1123_label, name, path.child("name"), report)
+        check(formats.dns1123_label, name, path, report, "name")
     replicas = job.get("replicas")
     if replicas is not None and replicas < 1:
         report.add(REPLICAS, path.child("replicas"), replicas)
@@ -130,7 +130,7 @@ def _validate_clusters(job: Object, path: Path, report: Report, *, max_domains: 
         elif len(cluster) > MAX_CLUSTER_NAME:
             report.add(CLUSTER_LENGTH, at.index(index), cluster)
         else:
-            check(formats.dns1123_label, cluster, at.index(index), report)
+            check(formats.dns1123_label, cluster, at, report, index)
         seen.add(cluster)
     policy = job.get("clusterPolicy")
     if policy and policy not in CLUSTER_POLICIES:

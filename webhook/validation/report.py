@@ -3,8 +3,9 @@
 Keeps findings in the order in which they were made, each once; judges nothing.
 """
 
-from hyperjob.api.field import FieldError, Path
+from hyperjob.api.field import FieldError
 from webhook.outcome import ACCEPTED, Outcome
+from webhook.validation.place import Path
 from webhook.validation.rules import Rule
 
 

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from pydantic_core import ErrorDetails
 
+from hyperjob.api import field
 from hyperjob.api.field import (
     FieldError,
-    Path,
-    required,
     too_long,
     type_invalid,
 )
 from hyperjob.api.field import too_many as too_many_items
+from webhook.validation.place import ROOT, Path
 from webhook.validation.rules import (
     FORBIDDEN,
     INVALID,
@@ -140,7 +140,7 @@ def empty_value(detail: ErrorDetails) -> object:
 
 def too_many(count: int) -> FieldError:
     """Return the one error about an object with too many errors to tell."""
-    return HOPELESS.at(Path(), "object", count=count)
+    return HOPELESS.at(ROOT, "object", count=count)
 
 
 def to_field_error(path: Path, detail: ErrorDetails) -> FieldError:
@@ -149,7 +149,7 @@ def to_field_error(path: Path, detail: ErrorDetails) -> FieldError:
     context: dict[str, Any] = detail.get("ctx") or {}
     match detail["type"]:
         case "missing":
-            return required(path)
+            return MISSING.at(path)
         case "extra_forbidden":
             return UNKNOWN.at(path, hint=_nearest_field(detail["loc"]))
         case "literal_error":
@@ -163,15 +163,15 @@ def to_field_error(path: Path, detail: ErrorDetails) -> FieldError:
         case "string_too_short":
             return TOO_SHORT.at(path, value, path=path, limit=context["min_length"])
         case "string_too_long":
-            return too_long(path, value, context["max_length"])
+            return too_long(field.Path(str(path)), value, context["max_length"])
         case "too_short":
             return TOO_FEW.at(path, len(value), path=path, limit=context["min_length"])
         case "too_long":
-            return too_many_items(path, len(value), context["max_length"])
+            return too_many_items(field.Path(str(path)), len(value), context["max_length"])
         case kind:
             actual = type_name(value)
             text = WRONG_TYPE.text(path=path, expected=_EXPECTED.get(kind, kind), actual=actual)
-            return type_invalid(path, actual, text)
+            return type_invalid(field.Path(str(path)), actual, text)
 
 
 def type_name(value: object) -> str:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO, Quantity
+from hyperjob.api.quantity import NANO
+from webhook.validation.amounts import try_parse
 from webhook.validation.forms import check
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, rule
 from webhook.validation.suggest import did_you_mean
@@ -114,7 +115,7 @@ def validate_split(job: Object, path: Path, report: Report, *, max_domains: int 
     if accelerators <= 0:
         report.add(NOT_POSITIVE, at.child("accelerators"), accelerators)
         return
-    if not check(formats.qualified_name, kind, at.child("acceleratorType"), report):
+    if not check(formats.qualified_name, kind, at, report, "acceleratorType"):
         return
     template = job.get("templateSpec") or {}
     found = [demand for demand in demands(template, kind) if demand.each]
@@ -172,10 +173,7 @@ def _limit(container: Object, kind: str) -> int:
         value = (resources.get("requests") or {}).get(kind)
     if value is None:
         return 0
-    try:
-        return max(Quantity.parse(value).nano // NANO, 0)
-    except ValueError:
-        return 0
+    return max(try_parse(value).nano // NANO, 0)
 
 
 def _sizes(found: list[Demand]) -> Sizes:

@@ -11,9 +11,10 @@ from typing import Final
 
 from pydantic_core import ErrorDetails, ValidationError
 
-from hyperjob.api.field import FieldError, Path
+from hyperjob.api.field import FieldError
 from hyperjob.api.meta import Object
 from webhook.validation import shape_errors
+from webhook.validation.place import ROOT, Path
 from webhook.validation.schema import hyperjob_shape
 
 MAX_ERRORS: Final = 500
@@ -77,10 +78,7 @@ def _broken(raw: Object, error: ValidationError, *, strict: bool) -> Shape:
 
 def to_path(location: Sequence[int | str]) -> Path:
     """Return the path of a location, map entries like fields, as the API server prints them."""
-    path = Path()
-    for step in location:
-        path = path.index(step) if isinstance(step, int) else path.child(step)
-    return path
+    return ROOT.below(location)
 
 
 def _ancestors(location: Location) -> list[str]:
@@ -108,7 +106,10 @@ def _find(root: object, location: Location) -> object:
 
 def _replace(root: Object, location: Location, value: object) -> None:
     holder, last = _find(root, location), location[-1]
-    if isinstance(holder, dict) or (isinstance(holder, list) and isinstance(last, int)):
+    if isinstance(holder, dict):
+        holder[last] = value
+        return
+    if isinstance(holder, list) and isinstance(last, int):
         holder[last] = value
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, rule
 

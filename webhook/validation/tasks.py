@@ -3,11 +3,12 @@
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO, Quantity
+from hyperjob.api.quantity import NANO
+from webhook.validation.amounts import parse
 from webhook.validation.forms import check
 from webhook.validation.partitions import validate_partitions
+from webhook.validation.place import Path
 from webhook.validation.podtemplate import validate_pod_template
 from webhook.validation.policies import validate_policies
 from webhook.validation.report import Report
@@ -90,7 +91,7 @@ def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
             _report_twice(tasks, names[name], index, at, report)
         names.setdefault(name, index)
         if task.get("name"):
-            check(formats.dns1123_label, name, at.child("name"), report)
+            check(formats.dns1123_label, name, at, report, "name")
             if len(name) > MAX_COMPONENT:
                 report.warn(LONG_NAME, at.child("name"))
         _validate_task(task, at, report)
@@ -151,7 +152,7 @@ def _is_whole(cpu: str | int | None) -> bool:
     if cpu is None:
         return False
     try:
-        nano = Quantity.parse(cpu).nano
+        nano = parse(cpu).nano
     except ValueError:
         return True  # said where the amount is judged
     return nano > 0 and nano % NANO == 0

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, rule
 

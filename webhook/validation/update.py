@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from webhook.outcome import ACCEPTED, Outcome
 from webhook.validation.changes import Steps, changes
 from webhook.validation.context import Context
 from webhook.validation.create import inspect
+from webhook.validation.place import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, WARNING, rule
 from webhook.validation.structure import check_structure, to_path
@@ -155,7 +155,7 @@ def _validate_changes(
         return
     jobs_changed = _names(new) != _names(old)
     if jobs_changed:
-        report.add(JOBS_CHANGED, Path("spec").child("replicatedJobs"))
+        report.add(JOBS_CHANGED, SPEC.child("replicatedJobs"))
     for step in islice(_told(old, new), MAX_TOLD):
         if step[0] in FREE:
             continue

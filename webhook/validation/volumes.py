@@ -1,10 +1,10 @@
 """The volumes that a vcjob mounts into all of its pods."""
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.claims import validate_claim_spec
 from webhook.validation.forms import check
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, rule
 
@@ -64,6 +64,6 @@ def validate_volumes(volumes: list[Object], path: Path, report: Report) -> None:
         if claim is not None and name:
             report.add(BOTH_CLAIMS, at.child("volumeClaimName"))
         if name:
-            check(formats.dns1123_subdomain, name, at.child("volumeClaimName"), report)
+            check(formats.dns1123_subdomain, name, at, report, "volumeClaimName")
         if claim is not None:
             validate_claim_spec(claim, at.child("volumeClaim"), report)

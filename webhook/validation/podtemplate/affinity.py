@@ -3,9 +3,9 @@
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check
+from webhook.validation.place import Path
 from webhook.validation.podtemplate.selectors import validate_label_selector
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
@@ -101,8 +101,9 @@ BOTH_KEYS = rule(
 )
 
 
-def validate_affinity(affinity: Object, path: Path, report: Report) -> None:
+def validate_affinity(spec: Object, path: Path, report: Report) -> None:
     """Check where pods want to be, and which others they want near."""
+    affinity, path = spec["affinity"], path.child("affinity")
     node = affinity.get("nodeAffinity")
     if node:
         _validate_node_affinity(node, path.child("nodeAffinity"), report)
@@ -157,10 +158,10 @@ def _validate_requirement(requirement: Object, path: Path, report: Report, *, va
                 report.add(ONE_VALUE, path.child("values"))
         case other:
             _report_operator(other or "", NODE_OPERATORS, path, report)
-    check(formats.qualified_name, requirement.get("key") or "", path.child("key"), report)
+    check(formats.qualified_name, requirement.get("key") or "", path, report, "key")
     if values:
         for index, value in enumerate(given):
-            check(formats.label_value, value, path.child("values").index(index), report)
+            check(formats.label_value, value, path, report, "values", index)
 
 
 def _report_operator(value: str, known: tuple[str, ...], path: Path, report: Report) -> None:
@@ -178,7 +179,7 @@ def _validate_field(requirement: Object, path: Path, report: Report) -> None:
         report.add(FIELD_KEY, path.child("key"), requirement.get("key") or "")
         return
     for index, value in enumerate(given):
-        check(formats.dns1123_subdomain, value, path.child("values").index(index), report)
+        check(formats.dns1123_subdomain, value, path, report, "values", index)
 
 
 def _validate_pod_affinity(rules: Object, path: Path, report: Report) -> None:
@@ -197,13 +198,13 @@ def _validate_pod_term(term: Object, path: Path, report: Report) -> None:
         if selector:
             validate_label_selector(selector, path.child(name), report)
     for namespace in term.get("namespaces") or ():
-        check(formats.dns1123_label, namespace, path.child("namespace"), report)
+        check(formats.dns1123_label, namespace, path, report, "namespace")
     _validate_label_keys(term, path, report)
     key = term.get("topologyKey") or ""
     if not key:
         report.add(TOPOLOGY_KEY, path.child("topologyKey"))
     else:
-        check(formats.qualified_name, key, path.child("topologyKey"), report)
+        check(formats.qualified_name, key, path, report, "topologyKey")
 
 
 def _validate_label_keys(term: Object, path: Path, report: Report) -> None:
@@ -214,7 +215,7 @@ def _validate_label_keys(term: Object, path: Path, report: Report) -> None:
             report.add(NO_SELECTOR, path.child(name))
             continue
         for index, key in enumerate(keys):
-            check(formats.qualified_name, key, path.child(name).index(index), report)
+            check(formats.qualified_name, key, path, report, name, index)
     selected = selected_keys(selector or {})
     other = set(term.get("mismatchLabelKeys") or ())
     for index, key in enumerate(term.get("matchLabelKeys") or ()):

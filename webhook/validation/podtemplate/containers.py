@@ -3,17 +3,18 @@
 The parts of a container have files of their own.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check
+from webhook.validation.place import Path
 from webhook.validation.podtemplate.env import validate_env, validate_env_from
 from webhook.validation.podtemplate.mounts import validate_devices, validate_mounts
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.ports import validate_host_ports, validate_ports
-from webhook.validation.podtemplate.probes import validate_lifecycle, validate_probes
+from webhook.validation.podtemplate.probes import PROBES, validate_lifecycle, validate_probe
 from webhook.validation.podtemplate.resources import validate_resize, validate_resources
 from webhook.validation.podtemplate.security import validate_container_security
 from webhook.validation.report import Report
@@ -126,44 +127,64 @@ def _validate_restart(container: Object, path: Path, report: Report) -> bool:
 
 def _validate_common(container: Object, pod: Pod, path: Path, report: Report) -> None:
     """Check what all containers have in common."""
-    name = container.get("name")
-    if name:
-        check(formats.dns1123_label, name, path.child("name"), report)
-    else:
+    if not container.get("name"):
         report.add(NAME_MISSING, path.child("name"))
-    image = container.get("image")
-    if not image:
+    if not container.get("image"):
         report.add(IMAGE_MISSING, path.child("image"))
-    elif image.strip() != image:
-        report.add(IMAGE_SPACES, path.child("image"), image)
-    for field, known in (
-        ("terminationMessagePolicy", MESSAGE_POLICIES),
-        ("imagePullPolicy", PULL_POLICIES),
-    ):
-        value = container.get(field)
-        if value and value not in known:
-            report.errors.append(ENUM.unsupported(path.child(field), value, known))
-    if container.get("ports"):
-        validate_ports(container["ports"], path.child("ports"), report)
-    if container.get("env"):
-        validate_env(container["env"], path.child("env"), report)
-    if container.get("envFrom"):
-        validate_env_from(container["envFrom"], path.child("envFrom"), report)
-    if container.get("volumeMounts"):
-        validate_mounts(container, pod, path.child("volumeMounts"), report)
-    if container.get("volumeDevices"):
-        validate_devices(container, pod, path.child("volumeDevices"), report)
-    if container.get("resources"):
-        validate_resources(container["resources"], pod.claims, path.child("resources"), report)
-    if container.get("resizePolicy"):
-        validate_resize(container["resizePolicy"], pod, path.child("resizePolicy"), report)
-    if container.get("securityContext"):
-        at = path.child("securityContext")
-        validate_container_security(container["securityContext"], pod, at, report)
+    for field, value in container.items():
+        validate = FIELDS.get(field)
+        if validate is not None and value:
+            validate(container, pod, path, report)
 
 
 def _validate_running(container: Object, pod: Pod, path: Path, report: Report) -> None:
     """Check what only containers that stay up have."""
     if container.get("lifecycle"):
         validate_lifecycle(container["lifecycle"], pod.grace, path.child("lifecycle"), report)
-    validate_probes(container, path, report)
+    for field in PROBES:
+        if container.get(field) is not None:
+            validate_probe(container[field], field, path.child(field), report)
+
+
+def _validate_name(container: Object, _: Pod, path: Path, report: Report) -> None:
+    check(formats.dns1123_label, container["name"], path, report, "name")
+
+
+def _validate_image(container: Object, _: Pod, path: Path, report: Report) -> None:
+    image = container["image"]
+    if image.strip() != image:
+        report.add(IMAGE_SPACES, path.child("image"), image)
+
+
+def _validate_message_policy(container: Object, _: Pod, path: Path, report: Report) -> None:
+    _validate_choice(container, "terminationMessagePolicy", MESSAGE_POLICIES, path, report)
+
+
+def _validate_pull_policy(container: Object, _: Pod, path: Path, report: Report) -> None:
+    _validate_choice(container, "imagePullPolicy", PULL_POLICIES, path, report)
+
+
+def _validate_choice(
+    container: Object, field: str, known: tuple[str, ...], path: Path, report: Report
+) -> None:
+    if container[field] not in known:
+        report.errors.append(ENUM.unsupported(path.child(field), container[field], known))
+
+
+Validate = Callable[[Object, Pod, Path, Report], None]
+
+FIELDS: Final[Mapping[str, Validate]] = {
+    "name": _validate_name,
+    "image": _validate_image,
+    "terminationMessagePolicy": _validate_message_policy,
+    "imagePullPolicy": _validate_pull_policy,
+    "ports": validate_ports,
+    "env": validate_env,
+    "envFrom": validate_env_from,
+    "volumeMounts": validate_mounts,
+    "volumeDevices": validate_devices,
+    "resources": validate_resources,
+    "resizePolicy": validate_resize,
+    "securityContext": validate_container_security,
+}
+"""The checks of the fields that all containers have; each finds its field filled."""

@@ -4,9 +4,9 @@ import ipaddress
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, NOT_SUPPORTED, REQUIRED, rule
 
@@ -67,22 +67,21 @@ ADDRESS = rule(
 )
 
 
-def validate_dns(spec: Object, path: Path, report: Report) -> None:
-    """Check the DNS policy and configuration of a pod."""
-    policy, config = spec.get("dnsPolicy"), spec.get("dnsConfig")
+def validate_dns_policy(spec: Object, path: Path, report: Report) -> None:
+    """Check whose DNS a pod uses, and that it is named where it is nobody's."""
+    policy, config = spec["dnsPolicy"], spec.get("dnsConfig")
     if policy and policy not in POLICIES:
         report.errors.append(POLICY.unsupported(path.child("dnsPolicy"), policy, POLICIES))
-    at = path.child("dnsConfig")
     if policy == "None":
         if config is None:
-            report.add(NO_CONFIG, at)
+            report.add(NO_CONFIG, path.child("dnsConfig"))
         elif not config.get("nameservers"):
-            report.add(NO_SERVERS, at.child("nameservers"))
-    if config:
-        _validate_config(config, at, report)
+            report.add(NO_SERVERS, path.child("dnsConfig", "nameservers"))
 
 
-def _validate_config(config: Object, path: Path, report: Report) -> None:
+def validate_dns_config(spec: Object, path: Path, report: Report) -> None:
+    """Check the DNS servers and search domains of a pod."""
+    config, path = spec["dnsConfig"], path.child("dnsConfig")
     servers, searches = config.get("nameservers") or [], config.get("searches") or []
     if len(servers) > MAX_SERVERS:
         report.add(SERVERS, path.child("nameservers"), servers)
@@ -96,19 +95,19 @@ def _validate_config(config: Object, path: Path, report: Report) -> None:
     for index, search in enumerate(searches):
         # Unlike names of objects, domains that are searched may have underscores anywhere.
         if search != "." and formats.dns1123_subdomain(search.removesuffix(".").replace("_", "a")):
-            check(formats.dns1123_subdomain, search.removesuffix("."), at.index(index), report)
+            check(formats.dns1123_subdomain, search.removesuffix("."), at, report, index)
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
             report.add(OPTION, path.child("options").index(index))
 
 
-def validate_host_aliases(aliases: list[Object], path: Path, report: Report) -> None:
+def validate_host_aliases(spec: Object, path: Path, report: Report) -> None:
     """Check the names that a pod knows by itself."""
-    for index, alias in enumerate(aliases):
-        at = path.index(index)
+    for index, alias in enumerate(spec["hostAliases"]):
+        at = path.child("hostAliases").index(index)
         validate_address(alias.get("ip") or "", at.child("ip"), report)
         for position, name in enumerate(alias.get("hostnames") or ()):
-            check(formats.dns1123_subdomain, name, at.child("hostnames").index(position), report)
+            check(formats.dns1123_subdomain, name, at, report, "hostnames", position)
 
 
 def validate_address(value: str, path: Path, report: Report) -> None:

@@ -4,10 +4,11 @@ import re
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
+from webhook.validation.amounts import parse
 from webhook.validation.forms import check
+from webhook.validation.place import Path
+from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, NOT_SUPPORTED, REQUIRED, rule
 
@@ -104,18 +105,19 @@ NO_SOURCE_OF_ALL = rule(
 _SUBSCRIPTED: Final = re.compile(r"(?P<path>[^\[]*)\['(?P<key>[^']*)'\]")
 
 
-def validate_env(variables: list[Object], path: Path, report: Report) -> None:
+def validate_env(container: Object, _: Pod, path: Path, report: Report) -> None:
     """Check the variables of one container."""
-    for index, variable in enumerate(variables):
-        at = path.index(index)
+    path = path.child("env")
+    for index, variable in enumerate(container["env"]):
         name = variable.get("name")
         if not name:
-            report.add(NAME_MISSING, at.child("name"))
+            report.add(NAME_MISSING, path.index(index).child("name"))
         else:
-            check(formats.relaxed_env_var_name, name, at.child("name"), report)
+            check(formats.relaxed_env_var_name, name, path, report, index, "name")
         source = variable.get("valueFrom")
         if source is not None:
-            _validate_source(source, variable.get("value"), at.child("valueFrom"), report)
+            at = path.index(index).child("valueFrom")
+            _validate_source(source, variable.get("value"), at, report)
 
 
 def _validate_source(source: Object, value: str | None, path: Path, report: Report) -> None:
@@ -136,19 +138,20 @@ def _validate_source(source: Object, value: str | None, path: Path, report: Repo
         report.add(SOURCES_TWICE, path)
 
 
-def validate_env_from(sources: list[Object], path: Path, report: Report) -> None:
+def validate_env_from(container: Object, _: Pod, path: Path, report: Report) -> None:
     """Check the ConfigMaps and Secrets that a container takes all variables from."""
-    for index, source in enumerate(sources):
+    path = path.child("envFrom")
+    for index, source in enumerate(container["envFrom"]):
         at = path.index(index)
         if source.get("prefix"):
-            check(formats.relaxed_env_var_name, source["prefix"], at.child("prefix"), report)
+            check(formats.relaxed_env_var_name, source["prefix"], at, report, "prefix")
         given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
         for name in given:
             reference = source[name].get("name")
             if not reference:
                 report.add(KEY_MISSING, at.child(name, "name"))
             else:
-                check(formats.dns1123_subdomain, reference, at.child(name, "name"), report)
+                check(formats.dns1123_subdomain, reference, at, report, name, "name")
         if not given:
             report.add(NO_SOURCE_OF_ALL, path)
         elif len(given) > 1:
@@ -156,11 +159,11 @@ def validate_env_from(sources: list[Object], path: Path, report: Report) -> None
 
 
 def _validate_key_ref(reference: Object, path: Path, report: Report) -> None:
-    check(formats.dns1123_subdomain, reference.get("name") or "", path.child("name"), report)
+    check(formats.dns1123_subdomain, reference.get("name") or "", path, report, "name")
     if not reference.get("key"):
         report.add(KEY_MISSING, path.child("key"))
     else:
-        check(formats.config_map_key, reference["key"], path.child("key"), report)
+        check(formats.config_map_key, reference["key"], path, report, "key")
 
 
 def validate_field_ref(
@@ -204,7 +207,7 @@ def _validate_divisor(resource: str, divisor: object, path: Path, report: Report
     if not isinstance(divisor, (str, int)):
         return
     try:
-        text = str(Quantity.parse(divisor))
+        text = str(parse(divisor))
     except ValueError as error:
         report.add(AMOUNT, path, divisor, message=error)
         return

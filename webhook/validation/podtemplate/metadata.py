@@ -6,9 +6,9 @@ The names of pods are Volcano's to give, so none is looked at here.
 import re
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import validate_annotations, validate_labels
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, WARNING, rule
 

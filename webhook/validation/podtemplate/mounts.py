@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
+from webhook.validation.place import Path
 from webhook.validation.podtemplate.paths import validate_descending
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.report import Report
@@ -108,6 +108,7 @@ BACKSTEPS = rule(
 
 def validate_mounts(container: Object, pod: Pod, path: Path, report: Report) -> None:
     """Check the mounts of one container against the volumes of the pod."""
+    path = path.child("volumeMounts")
     devices = container.get("volumeDevices") or ()
     device_names = {device.get("name") for device in devices}
     device_paths = {device.get("devicePath") for device in devices}
@@ -170,6 +171,7 @@ def _validate_mode(mount: Object, container: Object, path: Path, report: Report)
 
 def validate_devices(container: Object, pod: Pod, path: Path, report: Report) -> None:
     """Check the volumes that one container has as raw devices."""
+    path = path.child("volumeDevices")
     names: set[str] = set()
     paths: set[str] = set()
     for index, device in enumerate(container["volumeDevices"]):

@@ -1,6 +1,6 @@
 """Paths of files inside volumes."""
 
-from hyperjob.api.field import Path
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, rule
 

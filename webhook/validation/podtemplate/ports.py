@@ -3,9 +3,10 @@
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check
+from webhook.validation.place import Path
+from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.report import Report
 from webhook.validation.rules import DUPLICATE, INVALID, NOT_SUPPORTED, REQUIRED, rule
 
@@ -47,13 +48,14 @@ HOST_DIFFERS = rule(
 )
 
 
-def validate_ports(ports: list[Object], path: Path, report: Report) -> None:
+def validate_ports(container: Object, _: Pod, path: Path, report: Report) -> None:
     """Check the ports of one container."""
     names: set[str] = set()
-    for index, port in enumerate(ports):
+    path = path.child("ports")
+    for index, port in enumerate(container["ports"]):
         at = path.index(index)
         name = port.get("name")
-        if name and check(formats.port_name, name, at.child("name"), report):
+        if name and check(formats.port_name, name, at, report, "name"):
             if name in names:
                 report.add(NAME_TWICE, at.child("name"), name)
             names.add(name)

@@ -3,13 +3,14 @@
 import re
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
+from webhook.validation.place import Path
 from webhook.validation.podtemplate.ports import validate_number, validate_number_or_name
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, rule
 
 HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 SCHEMES: Final = ("HTTP", "HTTPS")
 SECONDS: Final = (
     "initialDelaySeconds",
@@ -94,20 +95,15 @@ SLEEP = rule(
 _HEADER_NAME: Final = re.compile("[-A-Za-z0-9]+")
 
 
-def validate_probes(container: Object, path: Path, report: Report) -> None:
-    """Check the three probes of a container."""
-    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        probe = container.get(name)
-        if probe is None:
-            continue
-        at = path.child(name)
-        _validate_probe(probe, at, report)
-        if name == "readinessProbe":
-            grace = probe.get("terminationGracePeriodSeconds")
-            if grace is not None:
-                report.add(GRACE_OF_READINESS, at.child("terminationGracePeriodSeconds"), grace)
-        elif (probe.get("successThreshold") or 1) != 1:
-            report.add(SUCCESS, at.child("successThreshold"), probe["successThreshold"])
+def validate_probe(probe: Object, name: str, path: Path, report: Report) -> None:
+    """Check one probe of a container; `name` is that of its field."""
+    _validate_probe(probe, path, report)
+    if name == "readinessProbe":
+        grace = probe.get("terminationGracePeriodSeconds")
+        if grace is not None:
+            report.add(GRACE_OF_READINESS, path.child("terminationGracePeriodSeconds"), grace)
+    elif (probe.get("successThreshold") or 1) != 1:
+        report.add(SUCCESS, path.child("successThreshold"), probe["successThreshold"])
 
 
 def validate_lifecycle(lifecycle: Object, grace: int, path: Path, report: Report) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
+from webhook.validation.place import Path
 from webhook.validation.podtemplate.env import validate_field_ref, validate_resource_ref
 from webhook.validation.podtemplate.paths import validate_file
 from webhook.validation.podtemplate.sources import (

@@ -1,10 +1,10 @@
 """Requests and limits: names of resources, amounts, and how the two go together."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
 from webhook.resourcenames import (
@@ -16,7 +16,9 @@ from webhook.resourcenames import (
     is_unqualified,
     may_be_overcommitted,
 )
+from webhook.validation.amounts import parse, try_parse
 from webhook.validation.forms import check
+from webhook.validation.place import Path
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.report import Report
 from webhook.validation.rules import (
@@ -31,6 +33,7 @@ from webhook.validation.rules import (
 )
 from webhook.validation.suggest import nearest
 
+MAX_DEVICE: Final = 128
 RESIZE_POLICIES: Final = ("NotRequired", "RestartContainer")
 
 QUANTITY = rule(
@@ -173,58 +176,64 @@ Amounts = dict[str, Quantity]
 NameCheck = Callable[[str, Path, Report], None]
 
 
-def validate_resources(
-    resources: Object, claims: frozenset[str], path: Path, report: Report
-) -> None:
+def validate_resources(container: Object, pod: Pod, path: Path, report: Report) -> None:
     """Check the requests, limits and claims of one container."""
+    resources, path = container["resources"], path.child("resources")
     _validate_requirements(resources, path, report, name_check=_validate_name)
-    for index, claim in enumerate(resources.get("claims") or ()):
-        _validate_claim(claim, index, resources["claims"], claims, path.child("claims"), report)
+    claims = resources.get("claims") or []
+    for index in range(len(claims)):
+        _validate_claim(claims, index, pod.claims, path.child("claims"), report)
 
 
 def _validate_requirements(
     resources: Object, path: Path, report: Report, *, name_check: NameCheck
 ) -> None:
-    at_limits, at_requests = path.child("limits"), path.child("requests")
-    limits = _amounts(resources.get("limits"), at_limits, report, name_check)
-    requests = _amounts(resources.get("requests"), at_requests, report, name_check)
-    given = resources.get("limits") or {}
-    for name in sorted(requests):
-        request, limit = requests[name], limits.get(name)
+    given = resources.get("limits")
+    limits = _amounts(given, "limits", path, report, name_check)
+    requests = _amounts(resources.get("requests"), "requests", path, report, name_check)
+    for name, request in requests.items():
+        limit = limits.get(name)
+        if limit is not None and request == limit:
+            continue
         overcommit = may_be_overcommitted(name)
         if limit is None:
-            if not overcommit and given.get(name) is None:
-                report.add(NO_LIMIT, at_limits)
-        elif not overcommit and request != limit:
-            report.add(NOT_EQUAL, at_requests, str(request), name=name, limit=limit)
+            if not overcommit and (not given or given.get(name) is None):
+                report.add(NO_LIMIT, path.child("limits"))
+        elif not overcommit:
+            report.add(NOT_EQUAL, path.child("requests"), str(request), name=name, limit=limit)
         elif request > limit:
-            report.add(ABOVE_LIMIT, at_requests, str(request), name=name, limit=limit)
-    names = {*limits, *requests}
-    if any(map(is_huge_pages, names)) and names.isdisjoint({"cpu", "memory"}):
+            report.add(ABOVE_LIMIT, path.child("requests"), str(request), name=name, limit=limit)
+    names = limits.keys() | requests.keys()
+    if names.isdisjoint({"cpu", "memory"}) and any(map(is_huge_pages, names)):
         report.add(HUGE_PAGES_ALONE, path)
 
 
-def _amounts(given: Object | None, path: Path, report: Report, name_check: NameCheck) -> Amounts:
+def _amounts(
+    given: Object | None, field: str, path: Path, report: Report, name_check: NameCheck
+) -> Amounts:
     """Check names and amounts one by one, and return the amounts that are any."""
     amounts: Amounts = {}
-    for name in sorted(given or ()):
-        value = given[name] if given else None
+    if not given:
+        return amounts
+    for name in sorted(given):
+        value = given[name]
         if value is None:
             continue
-        if name not in COMPUTE:
-            name_check(name, path.key(name), report)
+        whole = name not in COMPUTE and not may_be_overcommitted(name)
+        if name not in COMPUTE and not _is_device(name):
+            name_check(name, path.child(field).key(name), report)
         try:
-            amount = Quantity.parse(value)
+            amount = parse(value)
         except ValueError as error:
-            report.add(QUANTITY, path.key(name), value, message=error)
+            report.add(QUANTITY, path.child(field).key(name), value, message=error)
             continue
         amounts[name] = amount
         if amount.nano < 0:
-            report.add(NEGATIVE, path.key(name), str(amount))
-        if not amount.is_integer and not may_be_overcommitted(name):
-            report.add(NOT_WHOLE, path.key(name), str(amount))
-        if is_huge_pages(name):
-            _validate_huge_pages(name, amount, path.key(name), report)
+            report.add(NEGATIVE, path.child(field).key(name), str(amount))
+        if whole and not amount.is_integer:
+            report.add(NOT_WHOLE, path.child(field).key(name), str(amount))
+        if whole and is_huge_pages(name):
+            _validate_huge_pages(name, amount, path.child(field).key(name), report)
     return amounts
 
 
@@ -245,9 +254,20 @@ def _validate_name(name: str, path: Path, report: Report) -> None:
             report.add(EXTENDED_NAME, path, name)
 
 
+@lru_cache(maxsize=1024)
+def _is_known_device(name: str) -> bool:
+    known = not is_native(name) and not name.startswith("requests.")
+    return known and not formats.qualified_name(f"requests.{name}")
+
+
+def _is_device(name: str) -> bool:
+    """Tell quickly whether a name is a well-formed one of a device; there are few."""
+    return len(name) < MAX_DEVICE and _is_known_device(name)
+
+
 def _validate_huge_pages(name: str, amount: Quantity, path: Path, report: Report) -> None:
     try:
-        size = Quantity.parse(name.removeprefix(HUGE_PAGES))
+        size = parse(name.removeprefix(HUGE_PAGES))
     except ValueError:
         size = Quantity()
     if size.nano <= 0 or amount.nano < 0 or amount.nano % size.nano:
@@ -255,20 +275,15 @@ def _validate_huge_pages(name: str, amount: Quantity, path: Path, report: Report
 
 
 def _validate_claim(
-    claim: Object,
-    index: int,
-    claims: list[Object],
-    known: frozenset[str],
-    path: Path,
-    report: Report,
+    claims: list[Object], index: int, known: frozenset[str], path: Path, report: Report
 ) -> None:
-    at = path.index(index)
+    claim, at = claims[index], path.index(index)
     name, request = claim.get("name") or "", claim.get("request") or ""
     if not name:
         report.add(CLAIM_MISSING, at)
         return
     if request:
-        check(formats.dns1123_label, request, at.child("request"), report)
+        check(formats.dns1123_label, request, at, report, "request")
     for earlier in claims[:index]:
         other = earlier.get("request") or ""
         if earlier.get("name") == name and (other == request or not other or not request):
@@ -279,10 +294,11 @@ def _validate_claim(
         report.add(CLAIM_UNKNOWN, at, name, known=names)
 
 
-def validate_resize(policies: list[Object], pod: Pod, path: Path, report: Report) -> None:
+def validate_resize(container: Object, pod: Pod, path: Path, report: Report) -> None:
     """Check how a container is resized while it runs."""
     seen: set[str] = set()
-    for index, policy in enumerate(policies):
+    path = path.child("resizePolicy")
+    for index, policy in enumerate(container["resizePolicy"]):
         name, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
         if name in seen:
             report.add(RESIZE_TWICE, path.index(index), name)
@@ -295,15 +311,14 @@ def validate_resize(policies: list[Object], pod: Pod, path: Path, report: Report
             report.add(RESIZE_NEVER, path, restart)
 
 
-def validate_overhead(overhead: Object, path: Path, report: Report) -> None:
+def validate_overhead(spec: Object, path: Path, report: Report) -> None:
     """Check what a pod costs on top of its containers."""
-    _amounts(overhead, path.child("limits"), report, _validate_name)
+    _amounts(spec["overhead"], "limits", path.child("overhead"), report, _validate_name)
 
 
-def validate_pod_resources(spec: Object, pod: Pod, path: Path, report: Report) -> None:
+def validate_pod_resources(spec: Object, path: Path, report: Report) -> None:
     """Check the resources of a pod as a whole against those of its containers."""
-    del pod
-    resources = spec["resources"]
+    resources, path = spec["resources"], path.child("resources")
     if resources.get("claims"):
         report.add(POD_CLAIMS, path.child("claims"))
     _validate_requirements(resources, path, report, name_check=_validate_pod_resource)
@@ -311,11 +326,11 @@ def validate_pod_resources(spec: Object, pod: Pod, path: Path, report: Report) -
     for container in spec.get("containers") or ():
         requests = (container.get("resources") or {}).get("requests") or {}
         for name, value in requests.items():
-            amount = _try_parse(value)
+            amount = try_parse(value)
             totals[name] = totals.get(name, Quantity()) + amount
     requests = resources.get("requests") or {}
     for name in sorted(totals):
-        given = _try_parse(requests.get(name) or "0")
+        given = try_parse(requests.get(name) or "0")
         if name in requests and totals[name] > given:
             at = path.child("requests").key(name)
             report.add(BELOW_CONTAINERS, at, str(given), amount=totals[name])
@@ -324,10 +339,3 @@ def validate_pod_resources(spec: Object, pod: Pod, path: Path, report: Report) -
 def _validate_pod_resource(name: str, path: Path, report: Report) -> None:
     if not is_huge_pages(name):
         report.errors.append(POD_RESOURCE.unsupported(path, name, ("cpu", "hugepages-", "memory")))
-
-
-def _try_parse(value: str | float) -> Quantity:
-    try:
-        return Quantity.parse(value)
-    except ValueError:
-        return Quantity()

@@ -3,9 +3,9 @@
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check
+from webhook.validation.place import Path
 from webhook.validation.podtemplate.affinity import (
     BOTH_SELECTOR,
     NO_SELECTOR,
@@ -72,20 +72,21 @@ TWICE = rule(
 )
 
 
-def validate_tolerations(tolerations: list[Object], path: Path, report: Report) -> None:
+def validate_tolerations(spec: Object, path: Path, report: Report) -> None:
     """Check which taints of nodes are tolerated."""
-    for index, toleration in enumerate(tolerations):
+    path = path.child("tolerations")
+    for index, toleration in enumerate(spec["tolerations"]):
         at = path.index(index)
         key, operator = toleration.get("key") or "", toleration.get("operator") or ""
         effect, value = toleration.get("effect") or "", toleration.get("value") or ""
         if key:
-            check(formats.qualified_name, key, at.child("key"), report)
+            check(formats.qualified_name, key, at, report, "key")
         elif operator != "Exists":
             report.add(KEY_EMPTY, at.child("operator"), operator)
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             report.add(EFFECT_OF_SECONDS, at.child("effect"), effect)
         if operator in {"", "Equal"}:
-            check(formats.label_value, value, at.child("operator"), report)
+            check(formats.label_value, value, at, report, "operator")
         elif operator == "Exists":
             if value:
                 report.add(VALUE_OF_EXISTS, at.child("operator"), value)
@@ -95,8 +96,9 @@ def validate_tolerations(tolerations: list[Object], path: Path, report: Report) 
             report.errors.append(ENUM.unsupported(at.child("effect"), effect, EFFECTS))
 
 
-def validate_topology_spread(constraints: list[Object], path: Path, report: Report) -> None:
+def validate_topology_spread(spec: Object, path: Path, report: Report) -> None:
     """Check how evenly pods are spread."""
+    constraints, path = spec["topologySpreadConstraints"], path.child("topologySpreadConstraints")
     kinds = [(c.get("topologyKey") or "", c.get("whenUnsatisfiable") or "") for c in constraints]
     for index, constraint in enumerate(constraints):
         at = path.index(index)
@@ -144,13 +146,17 @@ def _validate_match(constraint: Object, path: Path, report: Report) -> None:
         validate_label_selector(selector, path.child("labelSelector"), report)
 
 
-def validate_gates(spec: Object, path: Path, report: Report) -> None:
-    """Check what pods wait for before they are scheduled, and before they count as ready."""
-    for index, gate in enumerate(spec.get("readinessGates") or ()):
-        at = path.child("readinessGates").index(index).child("conditionType")
-        check(formats.qualified_name, gate.get("conditionType") or "", at, report)
+def validate_readiness_gates(spec: Object, path: Path, report: Report) -> None:
+    """Check what pods wait for before they count as ready."""
+    for index, gate in enumerate(spec["readinessGates"]):
+        at = path.child("readinessGates").index(index)
+        check(formats.qualified_name, gate.get("conditionType") or "", at, report, "conditionType")
+
+
+def validate_scheduling_gates(spec: Object, path: Path, report: Report) -> None:
+    """Check what pods wait for before they are scheduled."""
     seen: set[str] = set()
-    for index, gate in enumerate(spec.get("schedulingGates") or ()):
+    for index, gate in enumerate(spec["schedulingGates"]):
         at = path.child("schedulingGates").index(index)
         name = gate.get("name") or ""
         check(formats.qualified_name, name, at, report)

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
+from webhook.validation.place import Path
 from webhook.validation.podtemplate.paths import validate_descending
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.report import Report
@@ -135,14 +135,16 @@ _SYSCTL: Final = re.compile(SYSCTL)
 _IPC_SYSCTLS: Final = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
 
 
+def validate_shared_processes(spec: Object, path: Path, report: Report) -> None:
+    """Check that a pod shares its processes with one side only."""
+    shared = spec["shareProcessNamespace"]
+    if shared and spec.get("hostPID"):
+        report.add(SHARED_PROCESSES, path.child("shareProcessNamespace"), shared)
+
+
 def validate_pod_security(spec: Object, path: Path, report: Report) -> None:
-    """Check the security context of a pod, and the host's namespaces that it shares."""
-    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        report.add(SHARED_PROCESSES, path.child("shareProcessNamespace"), True)
-    context = spec.get("securityContext")
-    if not context:
-        return
-    at = path.child("securityContext")
+    """Check the security context of a pod."""
+    context, at = spec["securityContext"], path.child("securityContext")
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
         _validate_id(context.get(name), at.child(name), report)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
@@ -158,8 +160,9 @@ def validate_pod_security(spec: Object, path: Path, report: Report) -> None:
         report.add(WINDOWS_ON_LINUX, at.child("windowsOptions"))
 
 
-def validate_container_security(context: Object, pod: Pod, path: Path, report: Report) -> None:
+def validate_container_security(container: Object, pod: Pod, path: Path, report: Report) -> None:
     """Check the security context of a container."""
+    context, path = container["securityContext"], path.child("securityContext")
     for name in ("runAsUser", "runAsGroup"):
         _validate_id(context.get(name), path.child(name), report)
     mount = context.get("procMount")

@@ -3,9 +3,9 @@
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check, validate_labels
+from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
 from webhook.validation.suggest import did_you_mean
@@ -51,6 +51,6 @@ def validate_label_selector(selector: Object, path: Path, report: Report) -> Non
             case other:
                 hint = did_you_mean(other or "", OPERATORS)
                 report.add(OPERATOR, at.child("operator"), other or "", hint=hint)
-        check(formats.qualified_name, requirement.get("key") or "", at.child("key"), report)
+        check(formats.qualified_name, requirement.get("key") or "", at, report, "key")
         for position, value in enumerate(values):
-            check(formats.label_value, value, at.child("values").index(position), report)
+            check(formats.label_value, value, at, report, "values", position)

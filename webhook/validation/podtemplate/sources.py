@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
+from webhook.validation.amounts import parse
 from webhook.validation.claims import validate_claim_spec
+from webhook.validation.place import Path
 from webhook.validation.podtemplate.paths import (
     ABSOLUTE,
     validate_descending,
@@ -130,7 +130,7 @@ def validate_empty_dir(source: Object, path: Path, report: Report) -> None:
     if limit is None:
         return
     try:
-        valid = Quantity.parse(limit).nano >= 0
+        valid = parse(limit).nano >= 0
     except ValueError:
         valid = False
     if not valid:

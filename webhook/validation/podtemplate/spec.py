@@ -3,26 +3,35 @@
 Each part has a file of its own; here is what belongs to none of them.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.forms import check, validate_labels
+from webhook.validation.forms import Check, check, validate_labels
+from webhook.validation.place import Path
 from webhook.validation.podtemplate.affinity import validate_affinity
 from webhook.validation.podtemplate.containers import (
     validate_containers,
     validate_init_containers,
 )
-from webhook.validation.podtemplate.dns import validate_dns, validate_host_aliases
+from webhook.validation.podtemplate.dns import (
+    validate_dns_config,
+    validate_dns_policy,
+    validate_host_aliases,
+)
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.resources import validate_overhead, validate_pod_resources
 from webhook.validation.podtemplate.scheduling import (
-    validate_gates,
+    validate_readiness_gates,
+    validate_scheduling_gates,
     validate_tolerations,
     validate_topology_spread,
 )
-from webhook.validation.podtemplate.security import validate_pod_security
+from webhook.validation.podtemplate.security import (
+    validate_pod_security,
+    validate_shared_processes,
+)
 from webhook.validation.podtemplate.volumes import validate_volumes
 from webhook.validation.report import Report
 from webhook.validation.rules import (
@@ -38,6 +47,8 @@ RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
 SYSTEMS: Final = ("linux", "windows")
 MAX_DEADLINE: Final = 2**31 - 1
+
+Validate = Callable[[Object, Path, Report], None]
 
 ENUM = rule(
     "V8",
@@ -97,83 +108,71 @@ SYSTEM_MISSING = rule(
 def validate_pod_spec(spec: Object, path: Path, report: Report) -> None:
     """Check everything in the spec of a pod template."""
     pod = Pod.of(spec)
-    if spec.get("volumes"):
-        validate_volumes(spec["volumes"], path.child("volumes"), report)
-    if spec.get("resourceClaims"):
-        _validate_claims(spec["resourceClaims"], path.child("resourceClaims"), report)
     validate_containers(spec.get("containers") or [], pod, path.child("containers"), report)
     if spec.get("initContainers"):
         validate_init_containers(spec["initContainers"], pod, path.child("initContainers"), report)
-    if spec.get("ephemeralContainers"):
-        report.add(EPHEMERAL, path.child("ephemeralContainers"))
-    if spec.get("resources"):
-        validate_pod_resources(spec, pod, path.child("resources"), report)
-    _validate_choices(spec, path, report)
-    if spec.get("nodeSelector"):
-        validate_labels(spec["nodeSelector"], path.child("nodeSelector"), report)
-    validate_pod_security(spec, path, report)
-    if spec.get("affinity"):
-        validate_affinity(spec["affinity"], path.child("affinity"), report)
-    validate_dns(spec, path, report)
-    validate_gates(spec, path, report)
-    if spec.get("topologySpreadConstraints"):
-        validate_topology_spread(
-            spec["topologySpreadConstraints"], path.child("topologySpreadConstraints"), report
-        )
-    _validate_host_users(spec, path, report)
-    _validate_names(spec, path, report)
-    if spec.get("tolerations"):
-        validate_tolerations(spec["tolerations"], path.child("tolerations"), report)
-    if spec.get("hostAliases"):
-        validate_host_aliases(spec["hostAliases"], path.child("hostAliases"), report)
-    if spec.get("overhead"):
-        validate_overhead(spec["overhead"], path.child("overhead"), report)
+    for field, value in spec.items():
+        validate = FIELDS.get(field)
+        if validate is not None and value is not None:
+            validate(spec, path, report)
 
 
-def _validate_choices(spec: Object, path: Path, report: Report) -> None:
-    """Check the fields that have a closed set of values, and the numbers of seconds."""
-    for name, known in (
-        ("restartPolicy", RESTART_POLICIES),
-        ("preemptionPolicy", PREEMPTION_POLICIES),
-    ):
-        value = spec.get(name)
+def _choice(field: str, known: tuple[str, ...]) -> Validate:
+    """Return the check of a field that has a closed set of values."""
+
+    def validate(spec: Object, path: Path, report: Report) -> None:
+        value = spec[field]
         if value and value not in known:
-            report.errors.append(ENUM.unsupported(path.child(name), value, known))
-    system = spec.get("os")
-    if system is not None:
-        name = system.get("name")
-        if not name:
-            report.add(SYSTEM_MISSING, path.child("os", "name"))
-        elif name not in SYSTEMS:
-            report.errors.append(ENUM.unsupported(path.child("os"), name, SYSTEMS))
-    deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= MAX_DEADLINE:
+            report.errors.append(ENUM.unsupported(path.child(field), value, known))
+
+    return validate
+
+
+def _form(field: str, form: Check) -> Validate:
+    """Return the check of a field that is a name."""
+
+    def validate(spec: Object, path: Path, report: Report) -> None:
+        if spec[field]:
+            check(form, spec[field], path, report, field)
+
+    return validate
+
+
+def _validate_system(spec: Object, path: Path, report: Report) -> None:
+    name = spec["os"].get("name")
+    if not name:
+        report.add(SYSTEM_MISSING, path.child("os", "name"))
+    elif name not in SYSTEMS:
+        report.errors.append(ENUM.unsupported(path.child("os"), name, SYSTEMS))
+
+
+def _validate_deadline(spec: Object, path: Path, report: Report) -> None:
+    deadline = spec["activeDeadlineSeconds"]
+    if not 1 <= deadline <= MAX_DEADLINE:
         report.add(DEADLINE, path.child("activeDeadlineSeconds"), deadline)
 
 
-def _validate_names(spec: Object, path: Path, report: Report) -> None:
-    """Check the names of other objects, and of the host in the network."""
-    for name in ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"):
-        value = spec.get(name)
-        if value:
-            check(formats.dns1123_subdomain, value, path.child(name), report)
-    for name in ("hostname", "subdomain"):
-        value = spec.get(name)
-        if value:
-            check(formats.dns1123_label, value, path.child(name), report)
-
-
 def _validate_host_users(spec: Object, path: Path, report: Report) -> None:
-    if spec.get("hostUsers") is not False:
+    if spec["hostUsers"]:
         return
     for name in ("hostNetwork", "hostPID", "hostIPC"):
         if spec.get(name):
             report.add(HOST_USERS, path.child(name))
 
 
-def _validate_claims(claims: list[Object], path: Path, report: Report) -> None:
+def _validate_node_selector(spec: Object, path: Path, report: Report) -> None:
+    validate_labels(spec["nodeSelector"], path.child("nodeSelector"), report)
+
+
+def _refuse_ephemeral(spec: Object, path: Path, report: Report) -> None:
+    if spec["ephemeralContainers"]:
+        report.add(EPHEMERAL, path.child("ephemeralContainers"))
+
+
+def _validate_claims(spec: Object, path: Path, report: Report) -> None:
     seen: set[str] = set()
-    for index, claim in enumerate(claims):
+    path = path.child("resourceClaims")
+    for index, claim in enumerate(spec["resourceClaims"]):
         at = path.index(index)
         name = claim.get("name") or ""
         if not name:
@@ -181,7 +180,7 @@ def _validate_claims(claims: list[Object], path: Path, report: Report) -> None:
         elif name in seen:
             report.add(CLAIM_TWICE, at.child("name"), name)
         else:
-            check(formats.dns1123_label, name, at.child("name"), report)
+            check(formats.dns1123_label, name, at, report, "name")
         seen.add(name)
         ways = [way for way in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(way)]
         if not ways:
@@ -189,4 +188,36 @@ def _validate_claims(claims: list[Object], path: Path, report: Report) -> None:
         elif len(ways) > 1:
             report.add(CLAIM_BOTH, at, claim)
         for way in ways:
-            check(formats.dns1123_subdomain, claim[way], at.child(way), report)
+            check(formats.dns1123_subdomain, claim[way], at, report, way)
+
+
+FIELDS: Final[Mapping[str, Validate]] = {
+    "activeDeadlineSeconds": _validate_deadline,
+    "affinity": validate_affinity,
+    "dnsConfig": validate_dns_config,
+    "dnsPolicy": validate_dns_policy,
+    "ephemeralContainers": _refuse_ephemeral,
+    "hostAliases": validate_host_aliases,
+    "hostUsers": _validate_host_users,
+    "hostname": _form("hostname", formats.dns1123_label),
+    "nodeName": _form("nodeName", formats.dns1123_subdomain),
+    "nodeSelector": _validate_node_selector,
+    "os": _validate_system,
+    "overhead": validate_overhead,
+    "preemptionPolicy": _choice("preemptionPolicy", PREEMPTION_POLICIES),
+    "priorityClassName": _form("priorityClassName", formats.dns1123_subdomain),
+    "readinessGates": validate_readiness_gates,
+    "resourceClaims": _validate_claims,
+    "resources": validate_pod_resources,
+    "restartPolicy": _choice("restartPolicy", RESTART_POLICIES),
+    "runtimeClassName": _form("runtimeClassName", formats.dns1123_subdomain),
+    "schedulingGates": validate_scheduling_gates,
+    "securityContext": validate_pod_security,
+    "serviceAccountName": _form("serviceAccountName", formats.dns1123_subdomain),
+    "shareProcessNamespace": validate_shared_processes,
+    "subdomain": _form("subdomain", formats.dns1123_label),
+    "tolerations": validate_tolerations,
+    "topologySpreadConstraints": validate_topology_spread,
+    "volumes": validate_volumes,
+}
+"""The checks of the fields of a pod's spec; each finds its field set."""

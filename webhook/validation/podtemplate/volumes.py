@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Final
 
 from hyperjob.api import formats
-from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.forms import check
+from webhook.validation.place import Path
 from webhook.validation.podtemplate import sources
 from webhook.validation.podtemplate.projected import validate_downward, validate_projected
 from webhook.validation.report import Report
@@ -67,10 +67,11 @@ SOURCES: Final[dict[str, Check]] = {
 }
 
 
-def validate_volumes(volumes: list[Object], path: Path, report: Report) -> None:
+def validate_volumes(spec: Object, path: Path, report: Report) -> None:
     """Check the volumes of a pod."""
     seen: set[str] = set()
-    for index, volume in enumerate(volumes):
+    path = path.child("volumes")
+    for index, volume in enumerate(spec["volumes"]):
         at = path.index(index)
         name = volume.get("name") or ""
         _validate_source(volume, at, report)
@@ -79,12 +80,12 @@ def validate_volumes(volumes: list[Object], path: Path, report: Report) -> None:
         elif name in seen:
             report.add(NAME_TWICE, at.child("name"), name)
         else:
-            check(formats.dns1123_label, name, at.child("name"), report)
+            check(formats.dns1123_label, name, at, report, "name")
         seen.add(name)
 
 
 def _validate_source(volume: Object, path: Path, report: Report) -> None:
-    given = [kind for kind in SOURCES if volume.get(kind) is not None]
+    given = [kind for kind in volume if kind in SOURCES and volume[kind] is not None]
     if not given:
         report.add(NO_SOURCE, path)
         return
