@@ -4,11 +4,12 @@ It must never write into a member: that is the execution controller's.
 """
 
 from copy import deepcopy
+from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import NotFound
+from hyperjob.kube.errors import AlreadyExists, NotFound
 from hyperjob.kube.resources import WORKS, key_of
 from hyperjob.sandbox.karmada import names
 from hyperjob.sandbox.karmada.bindings import is_suspended, target_clusters
@@ -21,6 +22,8 @@ from hyperjob.sandbox.karmada.caches import (
 )
 from hyperjob.sandbox.karmada.works import build_work, sync_work, work_id
 from hyperjob.sandbox.member.controller import Controller, RetryError, generation_changed
+
+_GATHER_SECONDS: Final = 0.01
 
 
 class BindingController:
@@ -36,7 +39,7 @@ class BindingController:
 
     def _on_binding(self, event: EventType, old: Object | None, new: Object | None) -> None:
         if new is not None and generation_changed(event, old, new):
-            self.controller.add(key_of(new))
+            self.controller.add(key_of(new), after=_GATHER_SECONDS)
 
     def _on_work(self, event: EventType, old: Object | None, new: Object | None) -> None:
         """Make a deleted Work again where the binding still wants it."""
@@ -76,7 +79,10 @@ class BindingController:
             suspend=suspend,
         )
         if live is None:
-            await self._kube.create(WORKS, desired)
+            try:
+                await self._kube.create(WORKS, desired)
+            except AlreadyExists as error:
+                raise RetryError("the cache does not hold the new work yet") from error
             return
         if live["metadata"].get("deletionTimestamp"):
             raise RetryError(f"work {key_of(live)} is being deleted")

@@ -34,7 +34,9 @@ def _definitions() -> Sequence[Object]:
         (each for each in folder.iterdir() if each.name.endswith(".yaml")),
         key=lambda each: each.name,
     )
-    return tuple(yaml.safe_load(each.read_text(encoding="utf-8")) for each in found)
+    # libyaml reads them ten times faster, where PyYAML has it
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return tuple(yaml.load(each.read_bytes(), Loader=loader) for each in found)  # noqa: S506 - both are safe
 
 
 def _cluster_scoped_binding(definitions: list[Object]) -> Object:

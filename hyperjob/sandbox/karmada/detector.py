@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import KubeError, NotFound
+from hyperjob.kube.errors import AlreadyExists, KubeError, NotFound
 from hyperjob.kube.events import EventRecorder
 from hyperjob.kube.informer import Handler
 from hyperjob.kube.resources import (
@@ -34,6 +34,7 @@ from hyperjob.sandbox.karmada.caches import (
 )
 from hyperjob.sandbox.member.controller import Controller, RetryError, changed_besides_status
 
+_SETTLE_SECONDS: Final = 0.03
 _BY_KIND: Final = {resource.kind: resource for resource in TEMPLATES}
 
 
@@ -61,7 +62,9 @@ class Detector:
             if changed_besides_status(event, old, new):
                 obj = new or old
                 assert obj is not None
-                self.templates.add(f"{resource.kind}|{key_of(obj)}")
+                # our own claim comes back here: the binding is in the cache a moment later
+                delay = _SETTLE_SECONDS if event is EventType.MODIFIED else 0.0
+                self.templates.add(f"{resource.kind}|{key_of(obj)}", after=delay)
 
         return handle
 
@@ -129,6 +132,8 @@ class Detector:
         try:
             claimed = await self._claim(template, policy)
             await self._write_binding(claimed, policy)
+        except AlreadyExists as error:
+            raise RetryError("the cache does not hold the new binding yet") from error
         except (KubeError, OwnerMismatchError) as error:
             scope = "cluster policy" if policies.is_cluster_policy(policy) else "policy"
             self._recorder.event(

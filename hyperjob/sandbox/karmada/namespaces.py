@@ -46,9 +46,9 @@ class NamespaceController:
         if str(labels.get(names.SKIP_AUTO_PROPAGATION, "")).lower() == "true":
             return
         template = {
+            **namespace,
             "apiVersion": NAMESPACES.api_version,
             "kind": NAMESPACES.kind,
-            "metadata": namespace["metadata"],
         }
         for cluster in self._caches.clusters.items():
             await self._ensure(template, cluster["metadata"]["name"])

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import Conflict, KubeError
+from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.ratelimit import ItemBackoff
 from hyperjob.kube.resources import Resource
@@ -71,7 +71,7 @@ class Controller:
                 self.queue.done(key)
 
     def _log(self, key: str, error: Exception) -> None:
-        expected = isinstance(error, RetryError | Conflict)
+        expected = isinstance(error, RetryError | Conflict | AlreadyExists)
         log.log(
             logging.DEBUG if expected else logging.INFO,
             "%s: %s is tried again: %s",

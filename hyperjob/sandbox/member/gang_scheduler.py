@@ -194,6 +194,7 @@ class GangScheduler:
         await self._patch_group(group, {"conditions": [condition]})
 
     async def _patch_group(self, group: Object, status: Object) -> None:
+        """Write the status of a group, which is no subresource of it."""
         meta: Object = group["metadata"]
         try:
             await self._kube.patch(
@@ -202,7 +203,6 @@ class GangScheduler:
                 {"status": status},
                 kind=PatchType.MERGE,
                 namespace=meta["namespace"],
-                subresource="status",
             )
         except NotFound:
             return
