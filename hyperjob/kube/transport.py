@@ -34,6 +34,7 @@ _TRIES = 3
 _LONGEST_WAIT = 30.0
 _LONGEST_LINE = 32 * 1024 * 1024
 _RECONNECT_WAIT = 0.1
+_WARNINGS = 256
 
 Params = Mapping[str, str]
 
@@ -99,6 +100,7 @@ class HttpTransport:
         self._connection = connection
         self._metrics = metrics
         self._base = connection.server
+        self._warned: set[str] = set()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=connection.tls or True),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -186,6 +188,8 @@ class HttpTransport:
             self._count("<error>", method)
             raise self._unreachable(line, error) from error
         self._count(str(response.status), method)
+        if "Warning" in response.headers:
+            self._warn(line, response.headers.getall("Warning"))
         if not 200 <= response.status < 300:
             raise errors.from_response(response.status, response.headers, content, line)
         return Response(response.status, response.headers, content)
@@ -215,7 +219,7 @@ class HttpTransport:
             async with self._session.get(
                 self._url(path, params), headers=headers, timeout=timeout, **self._common
             ) as response:
-                self._count(str(response.status), "WATCH")
+                self._count(str(response.status), "GET")
                 if response.status != 200:
                     content = await response.read()
                     raise errors.from_response(response.status, response.headers, content, line)
@@ -239,6 +243,13 @@ class HttpTransport:
         return errors.unreachable(
             line, f"could not talk to {self._base}: {str(error) or type(error).__name__}"
         )
+
+    def _warn(self, line: str, warnings: list[str]) -> None:
+        """Log what the server warns of, an unknown field for one, once for each text."""
+        for warning in warnings:
+            if warning not in self._warned and len(self._warned) < _WARNINGS:
+                self._warned.add(warning)
+                log.warning("The API server warns", extra={"request": line, "warning": warning})
 
     def _count(self, code: str, method: str) -> None:
         self._metrics.request_done(code=code, method=method, host=self._connection.host)

@@ -320,6 +320,14 @@ async def test_every_call_is_counted(server):
     assert counted["<error>", "GET", host] >= 1
 
 
+async def test_a_warning_of_the_server_is_logged_once(server, kube, caplog):
+    warning = '299 - "unknown field \\"spec.x\\""'
+    server.on(JOBS, server.reply(LLM, status=201, headers={"Warning": warning}))
+    for _ in range(3):
+        await kube.create(HYPERJOBS, LLM)
+    assert [record.warning for record in caplog.records] == [warning]
+
+
 def event(kind, name, version):
     return {"type": kind, "object": {"metadata": {"name": name, "resourceVersion": version}}}
 

@@ -383,7 +383,7 @@ faults = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(faults=faults, seed=st.integers(0, 2**16))
 def test_whatever_the_network_does_there_is_at_most_one_leader(faults, seed):
     from asyncio import Runner
