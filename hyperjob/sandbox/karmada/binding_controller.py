@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import AlreadyExists, NotFound
+from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import WORKS, key_of
 from hyperjob.sandbox.karmada import names
 from hyperjob.sandbox.karmada.bindings import is_suspended, target_clusters
@@ -21,7 +21,7 @@ from hyperjob.sandbox.karmada.caches import (
     template_resource,
 )
 from hyperjob.sandbox.karmada.works import build_work, sync_work, work_id
-from hyperjob.sandbox.member.controller import Controller, RetryError, generation_changed
+from hyperjob.sandbox.member.controller import Awaited, Controller, RetryError, generation_changed
 
 _GATHER_SECONDS: Final = 0.01
 
@@ -32,6 +32,7 @@ class BindingController:
     def __init__(self, kube: Kube, caches: Caches) -> None:
         self._kube = kube
         self._caches = caches
+        self._awaited = Awaited()
         self.controller = Controller("binding-controller", self._sync, workers=8)
         caches.bindings.add_handler(self._on_binding)
         caches.cluster_bindings.add_handler(self._on_binding)
@@ -43,6 +44,9 @@ class BindingController:
 
     def _on_work(self, event: EventType, old: Object | None, new: Object | None) -> None:
         """Make a deleted Work again where the binding still wants it."""
+        work = new or old
+        assert work is not None
+        self._awaited.seen(key_of(work))
         if new is not None or old is None:
             return
         annotations = old["metadata"].get("annotations") or {}
@@ -79,10 +83,10 @@ class BindingController:
             suspend=suspend,
         )
         if live is None:
-            try:
-                await self._kube.create(WORKS, desired)
-            except AlreadyExists as error:
-                raise RetryError("the cache does not hold the new work yet") from error
+            if key_of(desired) in self._awaited:
+                raise RetryError(f"the cache does not hold the new work {key_of(desired)} yet")
+            await self._kube.create(WORKS, desired)
+            self._awaited.add(key_of(desired))
             return
         if live["metadata"].get("deletionTimestamp"):
             raise RetryError(f"work {key_of(live)} is being deleted")

@@ -32,7 +32,12 @@ from hyperjob.sandbox.karmada.caches import (
     reference_key,
     template_resource,
 )
-from hyperjob.sandbox.member.controller import Controller, RetryError, changed_besides_status
+from hyperjob.sandbox.member.controller import (
+    Awaited,
+    Controller,
+    RetryError,
+    changed_besides_status,
+)
 
 _SETTLE_SECONDS: Final = 0.03
 _BY_KIND: Final = {resource.kind: resource for resource in TEMPLATES}
@@ -48,6 +53,7 @@ class Detector:
         self._caches = caches
         self._recorder = recorder
         self._components = components
+        self._awaited = Awaited()
         self.templates = Controller("resource-detector", self._sync_template, workers=8)
         self.policies = Controller("policy-detector", self._sync_policy, workers=2)
         for resource in TEMPLATES:
@@ -74,6 +80,9 @@ class Detector:
 
     def _on_binding(self, event: EventType, old: Object | None, new: Object | None) -> None:
         """Make a deleted binding again, unless its template is gone as well."""
+        binding = new or old
+        assert binding is not None
+        self._awaited.seen(key_of(binding))
         if new is None and old is not None:
             resource = old["spec"]["resource"]
             self.templates.add(f"{resource['kind']}|{reference_key(resource)}")
@@ -164,7 +173,10 @@ class Detector:
         resource = self._caches.binding_resource(key)
         live = self._caches.binding(key)
         if live is None:
+            if key in self._awaited:
+                raise RetryError(f"the cache does not hold the new binding {key} yet")
             await self._kube.create(resource, new_binding(desired, permanent_id=str(uuid4())))
+            self._awaited.add(key)
             return
         if live["metadata"].get("deletionTimestamp"):
             raise RetryError(f"binding {key} is being deleted")

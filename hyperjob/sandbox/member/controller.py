@@ -6,6 +6,7 @@ ends the loop. It must never start a task that it does not await.
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 Reconcile = Callable[[str], Awaitable[None]]
 _SLOWEST_RETRY = 5.0
+_PATIENCE = 5.0
 
 
 class RetryError(Exception):
@@ -79,6 +81,26 @@ class Controller:
             key,
             error,
         )
+
+
+class Awaited:
+    """Objects that were created a moment ago and that the cache does not hold yet."""
+
+    def __init__(self, *, patience: float = _PATIENCE) -> None:
+        self._patience = patience
+        self._since: dict[str, float] = {}
+
+    def add(self, key: str) -> None:
+        """Await an object that was just created."""
+        self._since[key] = time.monotonic()
+
+    def seen(self, key: str) -> None:
+        """Stop awaiting an object: the cache has told of it."""
+        self._since.pop(key, None)
+
+    def __contains__(self, key: str) -> bool:
+        since = self._since.get(key)
+        return since is not None and time.monotonic() - since < self._patience
 
 
 class Informers:

@@ -25,11 +25,11 @@ from hyperjob.kube.resources import (
     split_key,
 )
 from hyperjob.sandbox.member import jobpods, jobstate
-from hyperjob.sandbox.member.controller import Controller
+from hyperjob.sandbox.member.controller import Awaited, Controller
 from hyperjob.sandbox.member.jobpolicies import SYNC, Action, Happening, action_for
 from hyperjob.sandbox.member.watching import BY_JOB, MemberCaches, job_key_of, phase_of_pod
 
-_GATHER_SECONDS: Final = 0.05
+_GATHER_SECONDS: Final = 0.1
 """Changes of pods that come this close together become one status write."""
 _AT_ONCE: Final = 16
 
@@ -47,6 +47,7 @@ class JobController:
         self._written: dict[str, Object] = {}
         self._made: dict[str, dict[str, Object]] = defaultdict(dict)
         self._killed: set[str] = set()
+        self._awaited = Awaited()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         caches.jobs.add_handler(self._on_job)
         caches.pods.add_handler(self._on_pod)
@@ -124,6 +125,7 @@ class JobController:
     def _on_group(self, event: EventType, old: Object | None, new: Object | None) -> None:
         group = new or old
         assert group is not None
+        self._awaited.seen(key_of(group))
         if old is not None and new is not None and _phase(old) == _phase(new):
             return
         for reference in group["metadata"].get("ownerReferences") or ():
@@ -196,8 +198,11 @@ class JobController:
         wanted = jobpods.build_pod_group(job)
         live = self._caches.groups.get(key_of(wanted))
         try:
-            if live is None:
+            if live is None and key_of(wanted) not in self._awaited:
                 await self._kube.create(PODGROUPS, wanted)
+                self._awaited.add(key_of(wanted))
+            elif live is None:
+                return
             elif any(live["spec"].get(name) != value for name, value in wanted["spec"].items()):
                 await self._kube.replace(PODGROUPS, {**live, "spec": wanted["spec"]})
         except AlreadyExists:
