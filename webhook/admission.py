@@ -37,8 +37,13 @@ def admit(path: str, body: bytes) -> Reply:
     except BadReview as bad:
         return refuse(bad.status, str(bad), request=request)
     except Exception as bug:  # noqa: BLE001 - whatever it is, it is ours, and is reported as such
-        message = f"the webhook failed on this request: {type(bug).__name__}; its log tells more"
-        return Reply(500, failure(500, message), request, problem=message, bug=bug)
+        return fail(bug, request=request)
+
+
+def fail(bug: Exception, *, request: Request | None = None) -> Reply:
+    """Return the answer to a request that we fail on, without the words of the exception."""
+    message = f"the webhook failed on this request: {type(bug).__name__}; its log tells more"
+    return Reply(500, failure(500, message), request, problem=message, bug=bug)
 
 
 def refuse(status: int, message: str, *, request: Request | None = None) -> Reply:

@@ -8,6 +8,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Final, Protocol
@@ -17,7 +18,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
-from webhook.admission import Reply, admit, check_http, refuse
+from webhook.admission import Reply, admit, check_http, fail, refuse
 from webhook.paths import PATHS
 from webhook.review import MAX_BODY_BYTES
 
@@ -28,6 +29,8 @@ LARGE_AT_A_TIME: Final = 2
 KEEPALIVE_SECONDS: Final = 120.0
 """Longer than the 90 s after which an API server drops an idle connection: never our doing."""
 HANDSHAKE_SECONDS: Final = 10.0
+_ANSWER_SECONDS: Final = 1.0
+"""For an answer to be written out once it is known."""
 
 _Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 _HEADERS: Final = {"Content-Type": "application/json"}
@@ -66,6 +69,8 @@ class WebhookServer:
         self._http: _BoundedServer | None = None
         self._listener: asyncio.Server | None = None
         self._draining = False
+        self._busy: set[RequestHandler] = set()
+        self._last_done: asyncio.Future[None] | None = None
 
     @property
     def draining(self) -> bool:
@@ -92,27 +97,52 @@ class WebhookServer:
         self._draining = True
 
     async def stop(self, *, grace: float) -> None:
-        """Stop listening, and end when the requests in flight are answered or `grace` is over."""
+        """Stop listening, and end when the requests in flight are answered or `grace` is over.
+
+        aiohttp's own shutdown would drop the rest of a body that is still being sent; here a
+        connection with a request on it is left alone until its answer, which closes it.
+        """
         self._draining = True
+        deadline = asyncio.get_running_loop().time() + grace
         if self._listener is not None:
             self._listener.close()
         if self._http is not None:
             await asyncio.sleep(0)  # let requests that have arrived be taken up first
-            self._http.pre_shutdown()
-            await self._http.shutdown(grace)
+            for connection in self._http.connections:
+                if connection not in self._busy:
+                    connection.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    await self._quiet()
+            await self._http.shutdown(_ANSWER_SECONDS)
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _quiet(self) -> None:
+        if self._busy:
+            self._last_done = asyncio.get_running_loop().create_future()
+            await self._last_done
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         started = perf_counter()
         path = request.path
         webhook = path if path in PATHS else "unknown"
+        connection = request.protocol
+        self._busy.add(connection)
         self._reporter.started(webhook)
         try:
             reply = await self._answer(request, path)
+        except ConnectionError:
+            reply = refuse(400, "the client went away before its review was read")
+        except Exception as bug:  # noqa: BLE001 - ours, and reported as such
+            reply = fail(bug)
         except BaseException:
-            lost = refuse(499, "the client went away")
-            self._reporter.done(webhook, lost, perf_counter() - started)
+            ended = refuse(503, "the server was stopped before an answer")
+            self._reporter.done(webhook, ended, perf_counter() - started)
             raise
+        finally:
+            self._busy.discard(connection)
+            if self._last_done is not None and not self._busy and not self._last_done.done():
+                self._last_done.set_result(None)
         self._reporter.done(webhook, reply, perf_counter() - started)
         response = web.Response(body=reply.body, status=reply.status, headers=_HEADERS)
         if self._draining:

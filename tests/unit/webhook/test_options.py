@@ -1,0 +1,76 @@
+"""What the webhook can be told, and by which way."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from webhook.options import parse
+
+FILES = ["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"]
+
+
+def test_defaults():
+    options = parse(FILES, {})
+    assert options.tls_cert_file == Path("tls.crt")
+    assert options.secure_port == 9443
+    assert options.tls_min_version is ssl.TLSVersion.TLSv1_2
+    assert options.request_timeout < 5, "below the timeoutSeconds of our configurations"
+    assert options.metrics_address == options.health_probe_bind_address == ":8081"
+
+
+def test_environment_and_flags_flags_first():
+    environment = {
+        "HYPERJOB_TLS_CERT_FILE": "env.crt",
+        "HYPERJOB_TLS_PRIVATE_KEY_FILE": "env.key",
+        "HYPERJOB_SECURE_PORT": "1234",
+        "HYPERJOB_LOG_FORMAT": "text",
+        "HYPERJOB_TLS_MIN_VERSION": "VersionTLS13",
+    }
+    options = parse(["--secure-port", "0"], environment)
+    assert options.tls_cert_file == Path("env.crt")
+    assert options.secure_port == 0
+    assert options.log_format == "text"
+    assert options.tls_min_version is ssl.TLSVersion.TLSv1_3
+
+
+def test_addresses_of_the_side_door():
+    apart = ["--health-probe-bind-address", "127.0.0.1:1", "--metrics-bind-address", "[::1]:2"]
+    assert parse([*FILES, *apart], {}).metrics_address == "[::1]:2"
+    assert parse([*FILES, "--metrics-bind-address", "0"], {}).metrics_address == "0"
+
+
+WRONG = {
+    "no files": (["--secure-port", "1"], {}, "--tls-cert-file, --tls-private-key-file"),
+    "a port that is no number": ([*FILES, "--secure-port", "x"], {}, "a whole number, got 'x'"),
+    "a port out of range": ([*FILES, "--secure-port", "65536"], {}, "between 0 and 65535"),
+    "a bad address": ([*FILES, "--health-probe-bind-address", "8081"], {}, "'8081' is no address"),
+    "an endless time": ([*FILES, "--shutdown-delay", "inf"], {}, "a number of seconds"),
+    "a time limit too long": ([*FILES, "--request-timeout", "60"], {}, "--request-timeout must be"),
+    "no connections": ([*FILES, "--max-connections", "0"], {}, "--max-connections must be"),
+    "an old TLS": ([*FILES, "--tls-min-version", "VersionTLS11"], {}, "VersionTLS12, VersionTLS13"),
+    "a bad format": ([*FILES, "--log-format", "xml"], {}, "invalid choice: 'xml'"),
+    "a bad format by environment": (FILES, {"HYPERJOB_LOG_FORMAT": "xml"}, "'xml' is none of"),
+    "a bad port by environment": (FILES, {"HYPERJOB_SECURE_PORT": "x"}, "--secure-port"),
+    "an abbreviated flag": ([*FILES, "--secure", "1"], {}, "unrecognized arguments"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "environment", "text"), WRONG.values(), ids=WRONG.keys())
+def test_what_makes_no_sense_is_a_usage_error(arguments, environment, text, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        parse(arguments, environment)
+    assert exit_.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_help_shows_every_flag_with_its_variable_and_default(capsys):
+    with pytest.raises(SystemExit):
+        parse(["--help"], {})
+    shown = " ".join(capsys.readouterr().out.split())
+    for flag in ("--tls-min-version", "--shutdown-grace-period", "--max-requests-inflight"):
+        variable = "HYPERJOB_" + flag[2:].replace("-", "_").upper()
+        assert flag in shown
+        assert f"[{variable}]" in shown
+    assert "(default: VersionTLS12)" in shown
+    assert "None" not in shown

@@ -1,0 +1,343 @@
+"""The HTTPS shell: what it refuses, what it bounds, how it ends. Real sockets, real TLS."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from certs.source import FileSource
+from certs.x509 import issue_ca, issue_serving
+from webhook import server as server_module
+from webhook.admission import Reply, admit
+from webhook.paths import MUTATE_RESOURCEBINDING
+from webhook.review import MAX_BODY_BYTES
+from webhook.server import LARGE_BODY_BYTES, Limits, WebhookServer
+
+REVIEW = next(
+    line
+    for line in (Path(__file__).parent / "data/admission-reviews.jsonl").read_bytes().splitlines()
+    if b'"kind":"ResourceBinding"' in line
+)
+HEADERS = {"Content-Type": "application/json"}
+
+
+class Witness:
+    """Remembers what it was told."""
+
+    def __init__(self):
+        self.begun = asyncio.Queue()
+        self.ended = asyncio.Queue()
+
+    def started(self, webhook):
+        self.begun.put_nowait(webhook)
+
+    def done(self, webhook, reply, seconds):
+        self.ended.put_nowait((webhook, reply.status, seconds))
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory):
+    now = datetime.now(UTC)
+    directory = tmp_path_factory.mktemp("tls")
+    ca = issue_ca(common_name="ca", lifetime=timedelta(days=2), now=now)
+    pair = issue_serving(ca, names=["127.0.0.1"], lifetime=timedelta(days=1), now=now)
+    (directory / "tls.crt").write_bytes(pair.certificate)
+    (directory / "tls.key").write_bytes(pair.key)
+    source = FileSource(directory / "tls.crt", directory / "tls.key")
+    source.load()
+    return source, ssl.create_default_context(cadata=ca.certificate.decode())
+
+
+class Running:
+    def __init__(self, server, port, witness, client_tls):
+        self.server, self.port, self.witness, self.client_tls = server, port, witness, client_tls
+
+    @property
+    def url(self):
+        return f"https://127.0.0.1:{self.port}{MUTATE_RESOURCEBINDING}"
+
+    def session(self):
+        connector = aiohttp.TCPConnector(ssl=self.client_tls)
+        return aiohttp.ClientSession(
+            connector=connector, timeout=aiohttp.ClientTimeout(30), headers=HEADERS
+        )
+
+    async def raw(self):
+        return await asyncio.open_connection("127.0.0.1", self.port, ssl=self.client_tls)
+
+
+@contextlib.asynccontextmanager
+async def serving(tls, **limits):
+    source, client_tls = tls
+    witness = Witness()
+    server = WebhookServer(reporter=witness, limits=Limits(**limits))
+    port = await server.start(host="127.0.0.1", port=0, tls=source.server_context())
+    try:
+        yield Running(server, port, witness, client_tls)
+    finally:
+        await server.stop(grace=5)
+
+
+def head(length, *more):
+    lines = [f"POST {MUTATE_RESOURCEBINDING} HTTP/1.1", "Host: x", "Content-Type: application/json"]
+    if length is not None:
+        lines.append(f"Content-Length: {length}")
+    return ("\r\n".join([*lines, *more]) + "\r\n\r\n").encode()
+
+
+async def answer(reader):
+    """Read one response and return its status, headers and body."""
+    async with asyncio.timeout(30):
+        text = (await reader.readuntil(b"\r\n\r\n")).decode()
+        first, *lines = text.strip().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (x.partition(": ") for x in lines)}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return int(first.split()[1]), headers, body
+
+
+async def test_a_review_is_answered_and_reported(tls):
+    async with serving(tls) as running, running.session() as session:
+        async with session.post(running.url, data=REVIEW) as response:
+            assert response.status == 200
+            assert response.content_type == "application/json"
+            assert (await response.json())["response"]["allowed"]
+        assert running.witness.begun.get_nowait() == MUTATE_RESOURCEBINDING
+        webhook, status, seconds = running.witness.ended.get_nowait()
+        assert (webhook, status) == (MUTATE_RESOURCEBINDING, 200)
+        assert 0 < seconds < 30
+
+
+async def test_one_connection_carries_many_reviews(tls):
+    async with serving(tls) as running:
+        reader, writer = await running.raw()
+        for _ in range(3):
+            writer.write(head(len(REVIEW)) + REVIEW)
+            status, headers, _ = await answer(reader)
+            assert status == 200
+            assert "connection" not in headers
+        writer.close()
+
+
+async def test_a_body_that_comes_in_pieces_is_read(tls):
+    async with serving(tls) as running:
+        reader, writer = await running.raw()
+        writer.write(head(len(REVIEW)) + REVIEW[:10])
+        await writer.drain()
+        await running.witness.begun.get()
+        writer.write(REVIEW[10:])
+        assert (await answer(reader))[0] == 200
+        writer.close()
+
+
+async def test_a_chunked_body_is_read(tls):
+    async def pieces():
+        yield REVIEW[:100]
+        yield REVIEW[100:]
+
+    async with serving(tls) as running, running.session() as session:
+        response = await session.post(running.url, data=pieces())
+        assert response.status == 200
+
+
+async def test_a_large_review_is_judged_in_a_thread(tls, monkeypatch):
+    names = []
+
+    def watch(path, body):
+        names.append(threading.current_thread().name)
+        return admit(path, body)
+
+    monkeypatch.setattr(server_module, "admit", watch)
+    review = json.loads(REVIEW)
+    review["request"]["object"]["metadata"]["annotations"]["pad"] = "x" * LARGE_BODY_BYTES
+    async with serving(tls) as running, running.session() as session:
+        for data in (REVIEW, json.dumps(review).encode()):
+            async with session.post(running.url, data=data) as response:
+                assert response.status == 200
+    assert names[0] == threading.main_thread().name
+    assert names[1].startswith("large-review")
+
+
+REFUSED = {
+    "a get": ("GET", MUTATE_RESOURCEBINDING, {}, None, 405),
+    "an unknown path": ("POST", "/nothing", {}, REVIEW, 404),
+    "no JSON": ("POST", MUTATE_RESOURCEBINDING, {"Content-Type": "text/plain"}, REVIEW, 415),
+    "compression": ("POST", MUTATE_RESOURCEBINDING, {"Content-Encoding": "gzip"}, b"x", 415),
+    "garbage": ("POST", MUTATE_RESOURCEBINDING, {}, b"{", 400),
+    "nothing": ("POST", MUTATE_RESOURCEBINDING, {}, b"", 400),
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "data", "code"), REFUSED.values(), ids=REFUSED.keys()
+)
+async def test_what_is_no_review_is_refused_with_a_status(tls, method, path, headers, data, code):
+    async with serving(tls) as running, running.session() as session:
+        url = f"https://127.0.0.1:{running.port}{path}"
+        async with session.request(method, url, headers=headers, data=data) as response:
+            assert response.status == code
+            status = await response.json()
+        assert (status["kind"], status["code"]) == ("Status", code)
+        webhook, reported, _ = running.witness.ended.get_nowait()
+        assert reported == code
+        assert webhook == (path if path == MUTATE_RESOURCEBINDING else "unknown")
+
+
+async def test_a_declared_body_that_is_too_large_is_refused_unread(tls):
+    async with serving(tls) as running:
+        reader, writer = await running.raw()
+        writer.write(head(MAX_BODY_BYTES + 1))
+        assert (await answer(reader))[0] == 413
+        writer.close()
+
+
+async def test_an_undeclared_body_that_is_too_large_is_refused(tls):
+    async def endless():
+        while True:
+            yield b" " * 65536
+
+    async with serving(tls) as running, running.session() as session:
+        with contextlib.suppress(aiohttp.ClientError):  # it may be cut off while it still sends
+            async with session.post(running.url, data=endless()) as response:
+                assert response.status == 413
+        async with asyncio.timeout(30):
+            assert (await running.witness.ended.get())[1] == 413
+
+
+async def test_no_http_is_answered_with_400(tls):
+    async with serving(tls) as running:
+        reader, writer = await running.raw()
+        writer.write(b"hello\r\n\r\n")
+        assert (await answer(reader))[0] == 400
+        writer.close()
+
+
+async def test_a_body_that_never_ends_is_given_up(tls):
+    async with serving(tls, request_timeout=0.05) as running:
+        reader, writer = await running.raw()
+        writer.write(head(len(REVIEW)) + REVIEW[:-1])
+        status, _, body = await answer(reader)
+        assert status == 504
+        assert "no answer within 0.05 s" in json.loads(body)["message"]
+        writer.close()
+
+
+async def test_a_review_that_takes_too_long_is_given_up_and_the_next_ones_are_served(
+    tls, monkeypatch
+):
+    release = threading.Event()
+
+    def slow(path, body):
+        if len(body) > LARGE_BODY_BYTES:
+            release.wait(30)
+        return admit(path, body)
+
+    monkeypatch.setattr(server_module, "admit", slow)
+    try:
+        async with serving(tls, request_timeout=0.05) as running, running.session() as session:
+            large = REVIEW + b" " * LARGE_BODY_BYTES
+            async with asyncio.TaskGroup() as group:
+                posts = [group.create_task(session.post(running.url, data=large)) for _ in range(5)]
+            assert {(await post).status for post in posts} == {504}
+            async with session.post(running.url, data=REVIEW) as response:
+                assert response.status == 200
+            release.set()
+    finally:
+        release.set()
+
+
+async def test_a_client_that_goes_away_is_reported_and_harms_nobody(tls):
+    async with serving(tls) as running:
+        _, writer = await running.raw()
+        writer.write(head(len(REVIEW)) + REVIEW[:-1])
+        await writer.drain()
+        await running.witness.begun.get()
+        writer.transport.abort()
+        async with asyncio.timeout(30):
+            _, code, _ = await running.witness.ended.get()
+        assert code == 400
+        async with running.session() as session, session.post(running.url, data=REVIEW) as response:
+            assert response.status == 200
+
+
+async def post_once(running):
+    reader, writer = await running.raw()
+    try:
+        writer.write(head(len(REVIEW)) + REVIEW)
+        await answer(reader)
+    finally:
+        writer.transport.abort()
+
+
+async def test_connections_beyond_the_limit_are_closed(tls):
+    async with serving(tls, connections=2) as running:
+        kept = [await running.raw() for _ in range(2)]
+        with pytest.raises((ConnectionError, ssl.SSLError, asyncio.IncompleteReadError)):
+            await post_once(running)
+        reader, writer = kept[0]
+        writer.write(head(len(REVIEW)) + REVIEW)
+        assert (await answer(reader))[0] == 200
+        kept[1][1].transport.abort()
+        for _, writer in kept:
+            writer.close()
+
+
+async def test_draining_ends_each_connection_with_its_next_answer(tls):
+    async with serving(tls) as running:
+        reader, writer = await running.raw()
+        writer.write(head(len(REVIEW)) + REVIEW)
+        assert (await answer(reader))[0] == 200
+        running.server.drain()
+        writer.write(head(len(REVIEW)) + REVIEW)
+        status, headers, _ = await answer(reader)
+        assert (status, headers["connection"]) == (200, "close")
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_stop_lets_a_review_in_flight_finish(tls):
+    async with serving(tls) as running:
+        reader, writer = await running.raw()
+        writer.write(head(len(REVIEW)) + REVIEW[:-1])
+        await writer.drain()
+        await running.witness.begun.get()
+        stopping = asyncio.create_task(running.server.stop(grace=30))
+        await asyncio.sleep(0)
+        writer.write(REVIEW[-1:])
+        assert (await answer(reader))[0] == 200
+        await stopping
+        with pytest.raises(OSError):
+            await running.raw()
+        writer.close()
+
+
+async def test_stop_waits_no_longer_than_the_grace_period(tls):
+    async with serving(tls) as running:
+        _, writer = await running.raw()
+        writer.write(head(len(REVIEW)) + REVIEW[:-1])
+        await writer.drain()
+        await running.witness.begun.get()
+        async with asyncio.timeout(20):
+            await running.server.stop(grace=0.05)
+        writer.close()
+
+
+async def test_a_port_that_is_taken_is_an_os_error(tls):
+    async with serving(tls) as running:
+        other = WebhookServer(reporter=Witness())
+        with pytest.raises(OSError):
+            await other.start(host="127.0.0.1", port=running.port, tls=tls[0].server_context())
+        await other.stop(grace=0)
+
+
+async def test_a_bug_is_answered_with_500(tls, monkeypatch):
+    bug = Reply(500, b"{}", bug=RuntimeError("bug"))
+    monkeypatch.setattr(server_module, "admit", lambda _path, _body: bug)
+    async with serving(tls) as running, running.session() as session:
+        response = await session.post(running.url, data=REVIEW)
+        assert response.status == 500
