@@ -11,6 +11,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ import yaml
 from hyperjob.kube.errors import ConfigError
 
 REFRESH_SECONDS = 60.0
+_PLUGIN_SECONDS = 30.0
 _FIX_FILE = "give a kubeconfig that exists with --kubeconfig or in KUBECONFIG"
 _FIX_CONTENT = "check it with `kubectl --kubeconfig {} version`"
 
@@ -31,6 +33,7 @@ class _Settings(Protocol):
     """What we touch of kubernetes.aio's Configuration."""
 
     host: str
+    cert_file: str | None
     api_key: dict[str, str]
     proxy: str | None
     tls_server_name: str | None
@@ -57,7 +60,10 @@ async def anonymous() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """All that a session needs: `authorize` is asked for the Authorization header of each call."""
+    """All that a session needs.
+
+    `authorize` is asked for the Authorization header of each call and may raise ConfigError.
+    """
 
     server: str
     tls: ssl.SSLContext | None = None
@@ -117,17 +123,22 @@ async def _from_file(files: str, context: str | None, refresh_seconds: float) ->
         raise ConfigError(f"kubeconfig {files}: no such file; {_FIX_FILE}")
     settings = cast("_Settings", Configuration())
     try:
-        loader: _Loader = await config.load_kube_config(  # type: ignore[no-untyped-call]  # same
-            config_file=os.pathsep.join(str(path) for path in readable),
-            context=context,
-            client_configuration=settings,
-            persist_config=False,
-        )
+        async with asyncio.timeout(_PLUGIN_SECONDS):
+            loader: _Loader = await config.load_kube_config(  # type: ignore[no-untyped-call]  # same
+                config_file=os.pathsep.join(str(path) for path in readable),
+                context=context,
+                client_configuration=settings,
+                persist_config=False,
+            )
         user = _user(loader)
+    except TimeoutError as error:
+        raise _unusable(files, f"no credentials within {_PLUGIN_SECONDS:g}s") from error
     except (config.ConfigException, yaml.YAMLError, OSError, ValueError) as error:
         raise _unusable(files, str(error)) from error
     except (TypeError, KeyError, AttributeError) as error:
         raise _unusable(files, "it lacks a cluster, a user or a context that it names") from error
+    if "exec" in user and not settings.api_key and not settings.cert_file:
+        raise _unusable(files, f"the plugin {user['exec'].get('command')!r} gave no credentials")
     _refresh(settings, loader, user, folder=readable[0].parent, seconds=refresh_seconds)
     return _connection(settings, source=f"kubeconfig {files}")
 
@@ -183,6 +194,7 @@ def _read_token(path: Path) -> str:
 
 def _connection(settings: _Settings, *, source: str) -> Connection:
     from kubernetes.aio.client.rest import RESTClientObject
+    from kubernetes.aio.config import ConfigException
 
     server = str(settings.host).rstrip("/")
     parts = urlsplit(server)
@@ -198,7 +210,10 @@ def _connection(settings: _Settings, *, source: str) -> Connection:
         ) from error
 
     async def authorize() -> str | None:
-        value = await settings.get_api_key_with_prefix("BearerToken")
+        try:
+            value = await settings.get_api_key_with_prefix("BearerToken")
+        except (ConfigException, OSError) as error:
+            raise ConfigError(f"{source}: {error}") from error
         return value.strip() if value else None
 
     return Connection(
@@ -211,4 +226,9 @@ def _connection(settings: _Settings, *, source: str) -> Connection:
 
 
 def _environment_proxy(scheme: str, host: str) -> str | None:
-    return None if proxy_bypass(host) else getproxies().get(scheme)
+    """Choose the proxy as Go does: never one for this machine itself."""
+    try:
+        local = ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    return None if local or proxy_bypass(host) else getproxies().get(scheme)

@@ -35,6 +35,7 @@ _LONGEST_WAIT = 30.0
 _LONGEST_LINE = 32 * 1024 * 1024
 _RECONNECT_WAIT = 0.1
 _WARNINGS = 256
+_CREDENTIALS_SECONDS = 30.0
 
 Params = Mapping[str, str]
 
@@ -177,8 +178,7 @@ class HttpTransport:
         headers: dict[str, str],
     ) -> Response:
         line = f"{method} {path}"
-        if token := await self._connection.authorize():
-            headers["Authorization"] = token
+        await self._authorize(headers, line)
         try:
             async with self._session.request(
                 method, self._url(path, params), data=body, headers=headers, **self._common
@@ -210,8 +210,7 @@ class HttpTransport:
         """
         line = f"WATCH {path}"
         headers = {"Accept": "application/json"}
-        if token := await self._connection.authorize():
-            headers["Authorization"] = token
+        await self._authorize(headers, line)
         timeout = aiohttp.ClientTimeout(
             total=time_limit, sock_connect=10.0, sock_read=idle_limit, ceil_threshold=3600
         )
@@ -234,6 +233,15 @@ class HttpTransport:
             ) from error
         except (aiohttp.ClientError, OSError, _LineTooLongError) as error:
             raise self._unreachable(line, error) from error
+
+    async def _authorize(self, headers: dict[str, str], line: str) -> None:
+        try:
+            async with asyncio.timeout(_CREDENTIALS_SECONDS):
+                token = await self._connection.authorize()
+        except (errors.ConfigError, TimeoutError) as error:
+            raise errors.unreachable(line, f"no credentials: {error}") from error
+        if token:
+            headers["Authorization"] = token
 
     def _url(self, path: str, params: Params | None) -> URL:
         query = f"?{urlencode(params)}" if params else ""

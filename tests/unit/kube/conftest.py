@@ -30,6 +30,13 @@ def reply(body: Any, *, status: int = 200, headers: dict[str, str] | None = None
     return handler
 
 
+def text(body: str, *, status: int) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=body, status=status)
+
+    return handler
+
+
 def failure(code: int, reason: str, message: str = "", **headers: str) -> Handler:
     body = {
         "kind": "Status",
@@ -100,6 +107,7 @@ class Server:
     arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     reply = staticmethod(reply)
+    text = staticmethod(text)
     failure = staticmethod(failure)
     reset = staticmethod(reset)
     stream = staticmethod(stream)

@@ -174,6 +174,27 @@ async def test_a_refusal_that_is_no_status_keeps_its_text(server, kube):
     assert raised.value.reason == "NotFound"
 
 
+async def test_a_refusal_of_a_proxy_keeps_its_text(server, kube):
+    server.on(JOB, server.text("upstream connect error\n", status=503))
+    with pytest.raises(errors.Unavailable, match=r"upstream connect error$"):
+        await kube.get(HYPERJOBS, "llm", namespace="default")
+
+
+async def test_an_empty_refusal_says_at_least_what_it_is(server, kube):
+    server.on(JOB, server.text("", status=502))
+    with pytest.raises(errors.Unavailable, match=r"BadGateway$"):
+        await kube.get(HYPERJOBS, "llm", namespace="default")
+
+
+async def test_an_invalid_object_lists_its_causes(server, kube):
+    causes = [{"reason": "FieldValueInvalid", "message": "Invalid value", "field": "spec.x"}]
+    status = {"kind": "Status", "code": 422, "reason": "Invalid", "details": {"causes": causes}}
+    server.on(JOBS, server.reply(status, status=422))
+    with pytest.raises(errors.Invalid) as raised:
+        await kube.create(HYPERJOBS, LLM)
+    assert raised.value.causes == causes
+
+
 async def test_an_answer_that_is_no_object_is_an_error(server, kube):
     server.on(JOB, server.reply([1]))
     with pytest.raises(errors.Unavailable, match="no JSON object"):
@@ -377,6 +398,7 @@ GONE = {
         (lambda s: s.failure(410, "Expired"), errors.Gone),
         (lambda s: s.failure(404, "NotFound"), errors.NotFound),
         (lambda s: s.stream(b"{not json"), errors.Unavailable),
+        (lambda s: s.stream(b"x" * (33 * 2**20)), errors.Unavailable),
         (lambda s: s.stream({"type": "ADDED", "object": {"metadata": {}}}), errors.Unavailable),
         (lambda s: s.stream({"type": "NEW", "object": {}}), errors.Unavailable),
         (lambda s: s.stream({"type": "ERROR", "object": None}), errors.Unavailable),
@@ -388,6 +410,7 @@ GONE = {
         "an expired version as an answer",
         "no such resource",
         "garbage",
+        "a line without end",
         "an object without a name",
         "an unknown type",
         "an error without a status",

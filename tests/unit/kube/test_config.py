@@ -9,7 +9,8 @@ import yaml
 
 from hyperjob.kube import config
 from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import ConfigError
+from hyperjob.kube.errors import ConfigError, Unavailable
+from hyperjob.kube.resources import NODES
 from hyperjob.kube.transport import HttpTransport
 
 VERSION = "/version"
@@ -104,6 +105,81 @@ async def test_an_exec_plugin_gives_new_tokens_as_they_expire(server):
     connection = await config.load(path, refresh_seconds=0)
     tokens = [(await call(server, connection)).headers["authorization"] for _ in range(2)]
     assert tokens == ["Bearer t1", "Bearer t2"]
+
+
+async def test_a_plugin_that_gives_nothing_is_named(server):
+    path = server.write_kubeconfig(
+        {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/false"}},
+        name="exec",
+    )
+    with pytest.raises(ConfigError, match="/bin/false"):
+        await config.load(path)
+
+
+async def test_a_credential_that_vanishes_is_unavailable_not_a_crash(server):
+    async def lost():
+        raise ConfigError("Service token file does not exist.")
+
+    good = await config.load(server.kubeconfig)
+    connection = config.Connection(server=good.server, tls=good.tls, authorize=lost)
+    with pytest.raises(Unavailable, match="token file does not exist"):
+        await call(server, connection)
+
+
+async def test_a_token_is_sent_with_a_watch(server):
+    path = server.write_kubeconfig({"token": "t0ken"}, name="token")
+    server.on("/api/v1/nodes", server.stream())
+    async with Kube.connect(kubeconfig=path) as kube:
+        async for _ in kube.watch(NODES, resource_version="1"):
+            pass
+    assert server.seen[0].headers["authorization"] == "Bearer t0ken"
+
+
+@pytest.mark.parametrize(("name", "trusted"), [("localhost", True), ("other.dev", False)])
+async def test_the_server_is_checked_under_the_name_that_is_given(name, trusted, server):
+    content = yaml.safe_load(server.kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["tls-server-name"] = name
+    server.kubeconfig.write_text(yaml.safe_dump(content))
+    connection = await config.load(server.kubeconfig)
+    if trusted:
+        assert (await call(server, connection)).user == "admin"
+        return
+    with pytest.raises(Unavailable, match=r"other\.dev"):
+        await call(server, connection)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "environment", "expected"),
+    [
+        ({}, {}, None),
+        ({}, {"https_proxy": "http://proxy:3128"}, "http://proxy:3128"),
+        ({}, {"https_proxy": "http://proxy:3128", "no_proxy": ".example.dev"}, None),
+        ({"server": "https://127.0.0.1:1"}, {"https_proxy": "http://proxy:3128"}, None),
+        ({"server": "https://localhost:1"}, {"https_proxy": "http://proxy:3128"}, None),
+        (
+            {"proxy-url": "http://own:1"},
+            {"https_proxy": "http://proxy:3128", "no_proxy": ".example.dev"},
+            "http://own:1",
+        ),
+    ],
+    ids=[
+        "none",
+        "of the environment",
+        "not for this host",
+        "not for this machine",
+        "not for localhost",
+        "of the kubeconfig",
+    ],
+)
+async def test_a_proxy_is_found(cluster, environment, expected, server, monkeypatch):
+    for variable in ("https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    content = yaml.safe_load(server.kubeconfig.read_text())
+    content["clusters"][0]["cluster"] |= {"server": "https://api.example.dev"} | cluster
+    server.kubeconfig.write_text(yaml.safe_dump(content))
+    assert (await config.load(server.kubeconfig)).proxy == expected
 
 
 async def test_the_environment_names_the_kubeconfig(server, monkeypatch):

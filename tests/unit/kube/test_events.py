@@ -227,6 +227,24 @@ def test_one_object_cannot_flood_the_others(virtual):
     assert metrics.dropped == {"spam": 75}
 
 
+def test_what_is_remembered_is_bounded(virtual):
+    server = Server()
+
+    async def main():
+        async with recording(server) as recorder:
+            for number in range(4200):
+                happened(recorder, {"kind": "Job", "metadata": {"name": f"j{number}"}})
+                if number % 500 == 0:
+                    await asyncio.sleep(0.1)
+            for number in (0, 4199):
+                happened(recorder, {"kind": "Job", "metadata": {"name": f"j{number}"}})
+            await asyncio.sleep(1)
+
+    virtual(main())
+    counts = Counter(event["regarding"]["name"] for event in server.events.values())
+    assert (counts["j0"], counts["j4199"]) == (2, 1)
+
+
 def test_what_does_not_fit_is_dropped_and_counted(virtual):
     server, metrics = Server(), Metrics()
 
