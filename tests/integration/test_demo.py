@@ -1,0 +1,80 @@
+"""`hyperjob demo`, as `make demo` runs it, brings the documents' HyperJobs to their end."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.controlplane import ROOT
+from tests.support.processes import running, wait_for
+
+HYPERJOB = [sys.executable, "-m", "hyperjob"]
+
+pytestmark = [
+    pytest.mark.scenario,
+    pytest.mark.skipif(
+        "KUBEBUILDER_ASSETS" in os.environ, reason="the demo brings its own control plane"
+    ),
+]
+
+
+@pytest.mark.timeout(240)
+def test_every_example_completes_and_use_case_one_stands_on_two_clusters(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*HYPERJOB, "demo", "-o", "json", "--speed", "4", "--directory", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=230,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads(done.stdout)
+    by_name = {each["name"]: each for each in result["hyperjobs"]}
+    assert {name: each["phase"] for name, each in by_name.items()} == {
+        "default/llm-training": "Completed",
+        "default/ascend-heterogeneous-training": "Completed",
+        "ml/torchrun-gang": "Completed",
+        "ml/mpi-gang": "Completed",
+    }
+    assert by_name["default/llm-training"]["clusters"] == ["gpu-east", "gpu-west"]
+    assert len(by_name["default/ascend-heterogeneous-training"]["clusters"]) == 2
+
+
+@pytest.mark.timeout(120)
+def test_sigterm_ends_every_part_of_it(tmp_path: Path) -> None:
+    log = tmp_path / "demo.log"
+    with running([*HYPERJOB, "demo", "--keep", "--directory", tmp_path], log=log) as demo:
+        controller_log = tmp_path / "controller.log"
+        wait_for(controller_log.exists, what="controller", process=demo, log=log)
+        demo.send_signal(signal.SIGTERM)
+        assert demo.wait(30) == 130
+    left = subprocess.run(
+        ["ps", "-eo", "args"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert [line for line in left if str(tmp_path) in line] == []
+
+
+def test_a_clusters_file_with_a_wrong_field_is_refused_by_name(tmp_path: Path) -> None:
+    clusters = tmp_path / "clusters.yaml"
+    clusters.write_text("clusters: [{name: a, nods: []}]\n")
+    done = subprocess.run(
+        [*HYPERJOB, "sandbox", "up", "--clusters", clusters],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "clusters[0].nods" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_readme_shows_the_first_example() -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert [yaml.safe_load(block) for block in blocks] == [
+        yaml.safe_load((ROOT / "examples/llm-training.yaml").read_text())
+    ]
