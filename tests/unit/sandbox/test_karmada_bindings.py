@@ -1,0 +1,168 @@
+"""What the detector makes of templates and policies, held against a recording of the real one."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from hyperjob.sandbox.karmada import policies
+from hyperjob.sandbox.karmada.bindings import (
+    OwnerMismatchError,
+    build_binding,
+    is_suspended,
+    merge_suspension,
+    new_binding,
+    sync_binding,
+)
+from hyperjob.sandbox.karmada.interpreter import replicas_of
+
+RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
+SERVER_FIELDS = ("creationTimestamp", "generation", "resourceVersion", "uid")
+
+
+def without_server_fields(obj):
+    obj = deepcopy(obj)
+    for field in SERVER_FIELDS:
+        obj["metadata"].pop(field, None)
+    return obj
+
+
+def recorded_id(binding):
+    return binding["metadata"]["labels"]["resourcebinding.karmada.io/permanent-id"]
+
+
+def test_claiming_adds_exactly_the_recorded_marks_to_a_template():
+    plain = RECORDED["plain"]
+    claimed = policies.claim(plain["template"], plain["policy"])
+    wanted = deepcopy(plain["claimed"])
+    wanted["metadata"]["resourceVersion"] = claimed["metadata"]["resourceVersion"]
+    assert claimed == wanted
+
+
+def test_a_new_binding_equals_the_recorded_one_but_for_volcano_globals_suspension():
+    plain = RECORDED["plain"]
+    binding = new_binding(
+        build_binding(plain["claimed"], plain["policy"], interpretation={}),
+        permanent_id=recorded_id(plain["binding"]["created"]),
+    )
+    wanted = without_server_fields(plain["binding"]["created"])
+    assert wanted["spec"].pop("suspension") == {"scheduling": True}
+    assert binding == wanted
+
+
+def test_a_gated_binding_with_components_equals_the_recorded_one():
+    gated = RECORDED["gated"]
+    interpretation = replicas_of(gated["template"], hooks=frozenset(), components=True)
+    binding = new_binding(
+        build_binding(gated["template"], gated["policy"], interpretation=interpretation),
+        permanent_id=recorded_id(gated["binding"]["created"]),
+    )
+    wanted = without_server_fields(gated["binding"]["created"])
+    # the policy brought dispatching, the webhooks added scheduling
+    assert wanted["spec"]["suspension"].pop("scheduling") is True
+    assert binding == wanted
+
+
+def test_removing_the_policys_suspension_opens_the_recorded_gate():
+    gated = RECORDED["gated"]
+    desired = build_binding(gated["template"], gated["opened_policy"], interpretation={})
+    opened = sync_binding(gated["binding"]["waiting"], desired)
+    assert opened["spec"]["suspension"] == gated["binding"]["opened"]["spec"]["suspension"]
+
+
+def test_a_sync_right_after_creation_loses_dispatching_that_no_policy_asks_for():
+    plain = RECORDED["plain"]
+    live = deepcopy(plain["binding"]["created"])
+    live["spec"]["suspension"] = {"dispatching": True, "scheduling": True}
+    desired = build_binding(plain["claimed"], plain["policy"], interpretation={})
+    assert sync_binding(live, desired)["spec"]["suspension"] == {"scheduling": True}
+
+
+def test_a_sync_keeps_what_others_wrote_and_overwrites_what_is_the_policys():
+    gated = RECORDED["gated"]
+    live = deepcopy(gated["binding"]["waiting"])
+    live["metadata"]["labels"]["training.volcano.sh/binding"] = "hyperjob"
+    live["metadata"]["annotations"]["training.volcano.sh/gate"] = "held"
+    live["metadata"]["finalizers"].append("karmada.io/binding-dependencies-distributor")
+    live["spec"]["placement"] = {"clusterAffinity": {"clusterNames": ["elsewhere"]}}
+    live["spec"]["replicas"] = 7
+    desired = build_binding(gated["template"], gated["policy"], interpretation={})
+    synced = sync_binding(live, desired)
+    assert synced["metadata"]["labels"]["training.volcano.sh/binding"] == "hyperjob"
+    assert synced["metadata"]["annotations"]["training.volcano.sh/gate"] == "held"
+    assert synced["metadata"]["finalizers"] == live["metadata"]["finalizers"]
+    assert synced["spec"]["clusters"] == live["spec"]["clusters"]
+    assert synced["spec"]["placement"] == gated["policy"]["spec"]["placement"]
+    assert "replicas" not in synced["spec"]
+
+
+def test_a_sync_of_an_untouched_binding_changes_nothing():
+    gated = RECORDED["gated"]
+    live = gated["binding"]["waiting"]
+    interpretation = replicas_of(gated["template"], hooks=frozenset(), components=True)
+    desired = build_binding(gated["template"], gated["policy"], interpretation=interpretation)
+    assert sync_binding(live, desired) == live
+
+
+def test_a_binding_of_another_object_is_refused():
+    plain = RECORDED["plain"]
+    live = deepcopy(plain["binding"]["created"])
+    live["metadata"]["ownerReferences"][0]["uid"] = "somebody-else"
+    desired = build_binding(plain["claimed"], plain["policy"], interpretation={})
+    with pytest.raises(OwnerMismatchError, match="different owner reference UID"):
+        sync_binding(live, desired)
+
+
+@pytest.mark.parametrize(
+    ("live", "policy", "merged"),
+    [
+        (None, None, None),
+        (None, {"dispatching": True}, {"dispatching": True}),
+        ({"scheduling": True}, None, {"scheduling": True}),
+        ({"dispatching": True}, None, None),
+        (
+            {"dispatching": True, "scheduling": False},
+            {"dispatching": True},
+            {"scheduling": False, "dispatching": True},
+        ),
+        ({"dispatching": True, "scheduling": False}, {}, {"scheduling": False}),
+        (
+            {"scheduling": True, "dispatchingOnClusters": {"clusterNames": ["a"]}},
+            {"dispatching": False},
+            {"scheduling": True, "dispatching": False},
+        ),
+    ],
+)
+def test_suspension_keeps_scheduling_and_takes_dispatching_from_the_policy(live, policy, merged):
+    assert merge_suspension(live, policy) == merged
+
+
+@pytest.mark.parametrize(
+    ("suspension", "suspended"),
+    [
+        (None, False),
+        ({"scheduling": True}, False),
+        ({"dispatching": True}, True),
+        ({"dispatchingOnClusters": {"clusterNames": ["a"]}}, True),
+        ({"dispatchingOnClusters": {"clusterNames": ["b"]}}, False),
+    ],
+)
+def test_only_dispatching_suspends_a_work(suspension, suspended):
+    assert is_suspended(suspension, "a") is suspended
+
+
+def test_an_interpreter_for_replicas_counts_all_tasks_and_averages_their_requests():
+    result = replicas_of(
+        RECORDED["gated"]["template"], hooks=frozenset({"replicaResource"}), components=False
+    )
+    # 24 pods with a GPU each, and 2 cpu in all
+    assert result == {
+        "replicas": 24,
+        "replicaRequirements": {"resourceRequest": {"cpu": "84m", "nvidia.com/gpu": "1000m"}},
+    }
+
+
+def test_without_hook_and_gate_a_vcjob_has_no_replicas():
+    template = RECORDED["gated"]["template"]
+    assert replicas_of(template, hooks=frozenset(), components=False) == {}

@@ -1,0 +1,216 @@
+"""Which clusters a binding gets, and the words when it gets none."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from hyperjob.sandbox.karmada.clusterstatus import default_resource_models
+from hyperjob.sandbox.karmada.scheduling import applied_placement, schedule
+
+RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
+ENABLED = [
+    {
+        "groupVersion": "batch.volcano.sh/v1alpha1",
+        "resources": [{"name": "jobs", "kind": "Job"}],
+    }
+]
+
+
+def cluster(name, *, free=None, taints=(), models=False, apis=ENABLED, **spec):
+    allocatable = {"pods": "1k", "cpu": "100", "nvidia.com/gpu": str(free or 0)}
+    return {
+        "metadata": {"name": name, "labels": {"name": name}},
+        "spec": {
+            "taints": list(taints),
+            "resourceModels": default_resource_models() if models else [],
+            **spec,
+        },
+        "status": {
+            "apiEnablements": list(apis),
+            "resourceSummary": {"allocatable": allocatable},
+        },
+    }
+
+
+def binding(placement, *, clusters=(), replicas=0, request=None, status=None, **spec):
+    wanted = {
+        "resource": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j"},
+        "placement": placement,
+        **spec,
+    }
+    if clusters:
+        wanted["clusters"] = list(clusters)
+    if replicas:
+        wanted["replicas"] = replicas
+        wanted["replicaRequirements"] = {"resourceRequest": request or {}}
+    return {"spec": wanted, "status": status or {}}
+
+
+def pinned(*names):
+    return {
+        "clusterAffinities": [{"affinityName": "hyperjob-gang", "clusterNames": list(names)}],
+        "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+    }
+
+
+def chosen(decision):
+    return [each["name"] for each in decision.clusters or ()]
+
+
+def test_the_recorded_placements_give_the_recorded_results():
+    members = [cluster("member1"), cluster("member2")]
+    plain = schedule(RECORDED["plain"]["binding"]["created"], members)
+    assert list(plain.clusters) == RECORDED["plain"]["binding"]["placed"]["spec"]["clusters"]
+    gated = schedule(RECORDED["gated"]["binding"]["created"], members)
+    waiting = RECORDED["gated"]["binding"]["waiting"]
+    assert list(gated.clusters) == waiting["spec"]["clusters"]
+    assert gated.affinity == waiting["status"]["schedulerObservingAffinityName"]
+    status, reason, message = gated.condition
+    recorded = waiting["status"]["conditions"][0]
+    assert (status, reason, message) == (
+        recorded["status"],
+        recorded["reason"],
+        recorded["message"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("scene", "state"), [("plain", "placed"), ("gated", "waiting"), ("nofit", "refused")]
+)
+def test_the_applied_placement_annotation_equals_the_recorded_text(scene, state):
+    recorded = RECORDED[scene]["binding"][state]
+    text = recorded["metadata"]["annotations"]["policy.karmada.io/applied-placement"]
+    assert applied_placement(recorded["spec"]["placement"]) == text
+
+
+def test_no_cluster_fit_is_told_in_the_recorded_words():
+    refused = RECORDED["nofit"]["binding"]["refused"]["status"]["conditions"][0]
+    released = RECORDED["nofit"]["binding"]["released"]
+    decision = schedule(released, [cluster("member1"), cluster("member2")])
+    assert decision.condition == (refused["status"], refused["reason"], refused["message"])
+    assert decision.clusters == ()
+    assert not decision.retry
+
+
+NOT_READY = {"key": "cluster.karmada.io/not-ready", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ([], "0/0 clusters are available: no cluster exists."),
+        (
+            [cluster("a", taints=[NOT_READY]), cluster("b")],
+            (
+                "0/2 clusters are available: 1 cluster(s) did not match the placement cluster "
+                "affinity constraint, 1 cluster(s) had untolerated taint "
+                "{cluster.karmada.io/not-ready:NoSchedule}."
+            ),
+        ),
+        (
+            [cluster("a", apis=())],
+            "0/1 clusters are available: 1 cluster(s) did not have the API resource.",
+        ),
+    ],
+)
+def test_every_refusal_is_counted(members, why):
+    decision = schedule(binding(pinned("a")), members)
+    assert decision.condition == ("False", "NoClusterFit", why)
+
+
+def test_a_cluster_that_holds_the_job_already_keeps_it_through_a_taint():
+    lost = cluster("a", taints=[NOT_READY])
+    decision = schedule(binding(pinned("a"), clusters=[{"name": "a"}]), [lost])
+    assert chosen(decision) == ["a"]
+
+
+def test_an_evicted_cluster_is_left():
+    evicting = binding({}, gracefulEvictionTasks=[{"fromCluster": "a"}], clusters=[{"name": "a"}])
+    assert chosen(schedule(evicting, [cluster("a"), cluster("b")])) == ["b"]
+
+
+def test_groups_are_tried_in_order_and_the_one_observed_comes_first():
+    placement = {
+        "clusterAffinities": [
+            {"affinityName": "first", "clusterNames": ["a"]},
+            {"affinityName": "second", "clusterNames": ["b"]},
+        ]
+    }
+    members = [cluster("a"), cluster("b")]
+    assert schedule(binding(placement), members).affinity == "first"
+    assert schedule(binding(placement), members[1:]).affinity == "second"
+    observed = binding(placement, status={"schedulerObservingAffinityName": "second"})
+    assert schedule(observed, members).affinity == "second"
+
+
+def test_duplicated_with_replicas_names_them_and_ignores_capacity():
+    job = binding(pinned("a"), replicas=64, request={"nvidia.com/gpu": "1"})
+    decision = schedule(job, [cluster("a", free=1)])
+    assert decision.clusters == ({"name": "a", "replicas": 64},)
+
+
+def divided(**more):
+    return {
+        "spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}],
+        "replicaScheduling": {
+            "replicaSchedulingType": "Divided",
+            "replicaDivisionPreference": "Aggregated",
+        },
+        **more,
+    }
+
+
+def test_divided_takes_the_cluster_with_room_and_says_when_none_has():
+    job = binding(divided(), replicas=8, request={"nvidia.com/gpu": "1"})
+    members = [cluster("a", free=4), cluster("b", free=16)]
+    assert schedule(job, members).clusters == ({"name": "b", "replicas": 8},)
+    full = schedule(job, members[:1])
+    assert full.condition == (
+        "False",
+        "SchedulerError",
+        "no enough resource when selecting 1 clusters",
+    )
+    assert full.clusters is None
+    assert full.retry
+
+
+def test_the_default_resource_models_hide_accelerators():
+    job = binding(divided(), replicas=8, request={"nvidia.com/gpu": "1"})
+    decision = schedule(job, [cluster("a", free=64, models=True)])
+    assert decision.reason == "SchedulerError"
+
+
+def test_without_replicas_every_job_goes_to_the_first_cluster_by_name():
+    members = [cluster("b"), cluster("a")]
+    assert chosen(schedule(binding(divided()), members)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("affinity", "names"),
+    [
+        ({"labelSelector": {"matchLabels": {"name": "a"}}}, ["a"]),
+        ({"exclude": ["a"]}, ["b"]),
+        (
+            {
+                "fieldSelector": {
+                    "matchExpressions": [{"key": "region", "operator": "In", "values": ["west"]}]
+                }
+            },
+            ["b"],
+        ),
+        (
+            {
+                "fieldSelector": {
+                    "matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["z1"]}]
+                }
+            },
+            ["b"],
+        ),
+    ],
+)
+def test_cluster_affinity_selects_by_label_field_and_name(affinity, names):
+    members = [cluster("a", region="east", zones=["z1"]), cluster("b", region="west")]
+    job = binding({"clusterAffinity": affinity})
+    assert chosen(schedule(deepcopy(job), members)) == names
