@@ -10,12 +10,10 @@ from pathlib import Path
 import click
 
 from hyperjob.cli.data import data_file
+from hyperjob.cli.ready import READY_FILE
 from hyperjob.kube.errors import ConfigError, KubeError
 from hyperjob.sandbox.clusters import SandboxConfig, SandboxConfigError, load
 from hyperjob.sandbox.topology import Topology
-
-READY_FILE = "ready"
-"""Written beside the kubeconfigs once everything is up."""
 
 
 @click.group()

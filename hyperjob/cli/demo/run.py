@@ -27,6 +27,7 @@ from hyperjob.cli.demo.stack import (
     until_file,
     until_ready,
 )
+from hyperjob.cli.ready import READY_FILE
 from hyperjob.kube.client import Kube
 from webhook.configuration import configurations
 
@@ -138,6 +139,8 @@ class Demo:
         sandbox_command += ["--clusters", options.clusters, "--directory", directory]
         if options.speed is not None:
             sandbox_command += ["--speed", str(options.speed)]
+        ready = directory / READY_FILE
+        ready.unlink(missing_ok=True)
         self._say("Starting an embedded Karmada, its members, the webhook and the controller …")
         sandbox = await stack.enter_async_context(
             part("control plane", *sandbox_command, log=directory / "control-plane.log")
@@ -160,7 +163,7 @@ class Demo:
                 log=directory / "webhook.log",
             )
         )
-        await until_file(sandbox, directory / "ready", seconds=_START_SECONDS)
+        await until_file(sandbox, ready, seconds=_START_SECONDS)
         controller = await stack.enter_async_context(
             part(
                 "controller",
