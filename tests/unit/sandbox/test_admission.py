@@ -1,0 +1,178 @@
+"""Which webhooks a request is for: rules, scope, selectors, match policy, match conditions."""
+
+import pytest
+
+from hyperjob.sandbox.apiserver.admissionreview import (
+    AdmissionRequest,
+    GroupVersionKind,
+    GroupVersionResource,
+    Target,
+)
+from hyperjob.sandbox.apiserver.errors import ApiError
+from hyperjob.sandbox.apiserver.webhookhooks import compile_hooks, exempt
+
+GVR = GroupVersionResource("conf.example.dev", "v1", "gadgets")
+GVK = GroupVersionKind("conf.example.dev", "v1", "Gadget")
+NAMESPACE = {"metadata": {"name": "conf", "labels": {"team": "a"}}}
+
+
+def hook(*, rule=None, **fields):
+    matching = {
+        "apiGroups": ["conf.example.dev"],
+        "apiVersions": ["v1"],
+        "resources": ["gadgets"],
+        "operations": ["CREATE"],
+        **(rule or {}),
+    }
+    webhook = {"name": "x", "clientConfig": {"url": "https://x"}, "rules": [matching], **fields}
+    (found,) = compile_hooks([{"metadata": {"name": "c"}, "webhooks": [webhook]}])
+    return found
+
+
+def request(**fields):
+    obj = {"apiVersion": "conf.example.dev/v1", "metadata": {"name": "g", "labels": {"app": "x"}}}
+    given = {
+        "operation": "CREATE",
+        "gvr": GVR,
+        "gvk": GVK,
+        "namespace": "conf",
+        "name": "g",
+        "object": obj,
+        "user": {"username": "u", "groups": ["g1", "g2"]},
+    }
+    return AdmissionRequest(**{**given, **fields})
+
+
+RULES = {
+    "exactly": ({}, True),
+    "any group": ({"apiGroups": ["*"]}, True),
+    "other group": ({"apiGroups": ["apps", ""]}, False),
+    "other version": ({"apiVersions": ["v2"]}, False),
+    "any operation": ({"operations": ["*"]}, True),
+    "other operation": ({"operations": ["UPDATE"]}, False),
+    "any resource": ({"resources": ["*"]}, True),
+    "all of everything": ({"resources": ["*/*"]}, True),
+    "its subresources": ({"resources": ["gadgets/*"]}, True),
+    "another subresource": ({"resources": ["gadgets/status"]}, False),
+    "namespaced": ({"scope": "Namespaced"}, True),
+    "cluster": ({"scope": "Cluster"}, False),
+}
+
+
+@pytest.mark.parametrize(("rule", "asked"), RULES.values(), ids=RULES)
+def test_a_rule_chooses(rule, asked):
+    found = hook(rule=rule).target(request(), NAMESPACE)
+    assert found == (Target(GVR, GVK) if asked else None)
+
+
+SUBRESOURCE_RULES = {
+    "gadgets": False,
+    "gadgets/status": True,
+    "gadgets/*": True,
+    "*/status": True,
+    "*": False,
+    "*/*": True,
+    "gadgets/scale": False,
+}
+
+
+@pytest.mark.parametrize(("pattern", "asked"), SUBRESOURCE_RULES.items())
+def test_a_rule_chooses_subresources(pattern, asked):
+    found = hook(rule={"resources": [pattern]}).target(request(subresource="status"), NAMESPACE)
+    assert (found is not None) is asked
+
+
+def test_a_namespace_object_is_cluster_wide():
+    namespaces = GroupVersionResource("", "v1", "namespaces")
+    rule = {"apiGroups": [""], "resources": ["namespaces"]}
+    asked = request(gvr=namespaces, namespace="conf", name="conf", object=NAMESPACE)
+    assert hook(rule={**rule, "scope": "Cluster"}).target(asked, None) is not None
+    assert hook(rule={**rule, "scope": "Namespaced"}).target(asked, None) is None
+    selector = {"matchLabels": {"team": "a"}}
+    assert hook(rule=rule, namespaceSelector=selector).target(asked, None) is not None
+
+
+def test_the_namespace_selector_reads_the_namespace():
+    for labels, asked in (({"team": "a"}, True), ({"team": "b"}, False)):
+        found = hook(namespaceSelector={"matchLabels": labels})
+        assert (found.target(request(), NAMESPACE) is not None) is asked
+    found = hook(namespaceSelector={"matchLabels": {"team": "a"}})
+    assert found.target(request(namespace=""), None) is not None
+    with pytest.raises(ApiError, match='namespaces "conf" not found'):
+        found.target(request(), None)
+
+
+def test_the_object_selector_reads_either_object():
+    found = hook(objectSelector={"matchLabels": {"app": "x"}}, rule={"operations": ["*"]})
+    bare = {"metadata": {"name": "g"}}
+    assert found.target(request(), NAMESPACE) is not None
+    assert found.target(request(object=bare), NAMESPACE) is None
+    changed = request(operation="UPDATE", object=bare, old_object=request().object)
+    assert found.target(changed, NAMESPACE) is not None
+
+
+def test_an_equivalent_version_is_chosen_unless_exact():
+    v2 = (GVR._replace(version="v2"), GVK._replace(version="v2"))
+    asked = request(equivalents=((GVR, GVK), v2))
+    rule = {"apiVersions": ["v2"]}
+    assert hook(rule=rule).target(asked, NAMESPACE) == Target(*v2)
+    assert hook(rule=rule, matchPolicy="Exact").target(asked, NAMESPACE) is None
+    assert hook().target(asked, NAMESPACE) == Target(GVR, GVK)
+
+
+CONDITIONS = {
+    "object.metadata.name == 'g'": True,
+    "object.metadata.labels.app in ['y']": False,
+    "oldObject == null": True,
+    "request.operation == 'CREATE'": True,
+    "request.userInfo.groups.exists(g, g == 'g2')": True,
+    "request.kind.kind == 'Other'": False,
+    "request.dryRun": False,
+    "!has(request.subResource)": True,
+    "has(object.spec) && object.spec.x == 1": False,
+}
+
+
+@pytest.mark.parametrize(("expression", "asked"), CONDITIONS.items())
+def test_a_match_condition_chooses(expression, asked):
+    found = hook(matchConditions=[{"name": "n", "expression": expression}])
+    asking = request()
+    assert found.admits(asking, Target(GVR, GVK), asking.object) is asked
+
+
+def test_one_false_condition_outweighs_a_failing_one():
+    conditions = [
+        {"name": "bad", "expression": "object.nope == 1"},
+        {"name": "no", "expression": "false"},
+    ]
+    asking = request()
+    assert not hook(matchConditions=conditions).admits(asking, Target(GVR, GVK), asking.object)
+    conditions[1]["expression"] = "true"
+    with pytest.raises(ApiError, match="no such key: nope"):
+        hook(matchConditions=conditions).admits(asking, Target(GVR, GVK), asking.object)
+
+
+def test_webhooks_are_called_by_configuration_name_then_by_place():
+    webhook = {"clientConfig": {"url": "https://x"}, "rules": []}
+    hooks = compile_hooks(
+        [
+            {"metadata": {"name": "b"}, "webhooks": [{"name": "3", **webhook}]},
+            {
+                "metadata": {"name": "a"},
+                "webhooks": [{"name": "2", **webhook}, {"name": "1", **webhook}],
+            },
+        ]
+    )
+    assert [found.name for found in hooks] == ["2", "1", "3"]
+
+
+def test_webhooks_cannot_touch_webhook_configurations():
+    gvk = GroupVersionKind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration")
+    assert exempt(request(gvk=gvk))
+    assert not exempt(request())
+
+
+def test_a_webhook_has_the_defaults_of_the_api():
+    found = hook()
+    assert (found.timeout_seconds, found.ignore_failures, found.equivalent) == (10, False, True)
+    assert (found.reinvocable, found.side_effect_free) == (False, False)
