@@ -102,6 +102,15 @@ def _free_ports(count: int) -> list[int]:
             one.close()
 
 
+async def _finish(task: asyncio.Task[None]) -> None:
+    """End a task that is not needed any more; an error that it had already is raised."""
+    if not task.done():
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return
+    task.result()
+
+
 class Demo:
     """One run of the demo."""
 
@@ -120,10 +129,14 @@ class Demo:
         result = Result(self._kubeconfig, time.monotonic())
         async with contextlib.AsyncExitStack() as stack:
             await self._start(stack)
-            await self._apply(self._options.manifests)
             kube = await stack.enter_async_context(Kube.connect(kubeconfig=self._kubeconfig))
             follower = await stack.enter_async_context(Follower(kube).running())
-            await self._watch(follower, result)
+            self._say(f"Up after {time.monotonic() - result.started:.1f} s.")
+            applying = asyncio.create_task(self._apply(self._options.manifests))
+            try:
+                await self._watch(follower, result, applying)
+            finally:
+                await _finish(applying)
             result.hyperjobs = follower.hyperjobs
             result.seconds = time.monotonic() - result.started
             await self._report(result)
@@ -199,7 +212,9 @@ class Demo:
         self._say(f"$ kubectl apply {' '.join(files)}")
         self._say((await kubectl(self._kubeconfig, "apply", *files)).rstrip())
 
-    async def _watch(self, follower: Follower, result: Result) -> None:
+    async def _watch(
+        self, follower: Follower, result: Result, applying: asyncio.Task[None]
+    ) -> None:
         live = self._console.is_terminal and self._options.output != "json"
         with (
             Live(console=self._console, refresh_per_second=8, transient=True)
@@ -217,17 +232,20 @@ class Demo:
                     screen.update(view.screen(result.hyperjobs, follower.clusters, elapsed))
                 else:
                     self._print_transitions(result.hyperjobs, shown, result.started)
-                if result.finished:
+                if applying.done():
+                    applying.result()
+                if applying.done() and result.finished:
                     return
 
     def _print_transitions(
         self, hyperjobs: Sequence[Object], shown: dict[str, str], started: float
     ) -> None:
         for hyperjob in hyperjobs:
-            name, line = view.row(hyperjob).name, view.transition(hyperjob)
-            if shown.get(name) != line:
-                shown[name] = line
-                self._say(f"{time.monotonic() - started:6.1f} s  {line}")
+            item = view.row(hyperjob)
+            news = f"{item.phase} {item.jobs} {item.clusters}"
+            if shown.get(item.name) != news:
+                shown[item.name] = news
+                self._say(f"{time.monotonic() - started:6.1f} s  {view.transition(hyperjob)}")
 
     def _check_parts(self) -> None:
         for running in self._parts:

@@ -101,10 +101,12 @@ def hyperjob_tree(hyperjob: Object) -> Tree:
             for count in ("pending", "running", "succeeded", "failed", "terminating", "unknown")
             if group.get(count)
         )
-        branch = tree.add(Text.assemble((name, "bold"), "  ", (pods or "no pods yet", "dim")))
-        for job in status.get("jobs") or []:
-            if job.get("replicatedJob") == name:
-                branch.add(_sub_job(job))
+        jobs = [job for job in status.get("jobs") or [] if job.get("replicatedJob") == name]
+        # Volcano reports no counts any more once a job has ended; its size is still known.
+        size = sum(int(job.get("pods") or 0) for job in jobs)
+        branch = tree.add(Text.assemble((name, "bold"), "  ", (pods or f"{size} pods", "dim")))
+        for job in jobs:
+            branch.add(_sub_job(job))
     return tree
 
 

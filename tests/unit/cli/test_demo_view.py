@@ -61,6 +61,7 @@ def test_the_tree_shows_every_sub_job_with_cluster_and_reason() -> None:
                 "name": "llm-t-0",
                 "replicatedJob": "t",
                 "phase": "Pending",
+                "pods": 8,
                 "message": "8 nvidia.com/gpu are missing on east",
             }
         ],
@@ -68,7 +69,7 @@ def test_the_tree_shows_every_sub_job_with_cluster_and_reason() -> None:
     )
     shown = text(view.hyperjob_tree(waiting))
     assert "llm-t-0  Pending  on no cluster yet  8 nvidia.com/gpu are missing on east" in shown
-    assert "no pods yet" in shown
+    assert "t  8 pods" in shown
 
 
 def test_the_tree_counts_pods_by_state() -> None:
