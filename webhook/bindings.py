@@ -5,6 +5,8 @@ carries. Stamping touches single fields of `spec.suspension`, never the object, 
 Volcano Global and users keep their own fields in it. Never touches a binding that is not ours.
 """
 
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Final
 
 from hyperjob.api.meta import Object
@@ -17,10 +19,27 @@ from hyperjob.api.names import (
 )
 from webhook.patch import JsonPatchOp, pointer
 
-_LABEL: Final = ("metadata", "labels", LABEL_BINDING)
-_GATE: Final = ("metadata", "annotations", GATE)
-_DISPATCHING: Final = ("spec", "suspension", "dispatching")
-_SCHEDULING: Final = ("spec", "suspension", "scheduling")
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One field that is set, with its pointers made once."""
+
+    root: str
+    parent: str
+    key: str
+    value: str | bool
+    path: str = dataclass_field(init=False)
+    parent_path: str = dataclass_field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", pointer(self.root, self.parent, self.key))
+        object.__setattr__(self, "parent_path", pointer(self.root, self.parent))
+
+
+_LABEL: Final = _Field("metadata", "labels", LABEL_BINDING, LABEL_BINDING_VALUE)
+_GATE: Final = _Field("metadata", "annotations", GATE, GATE_HELD)
+_DISPATCHING: Final = _Field("spec", "suspension", "dispatching", value=True)
+_SCHEDULING: Final = _Field("spec", "suspension", "scheduling", value=True)
 
 
 def stamp(binding: Object, *, operation: str) -> list[JsonPatchOp]:
@@ -34,17 +53,9 @@ def stamp(binding: Object, *, operation: str) -> list[JsonPatchOp]:
     if not _is_gated(binding) or _is_being_deleted(binding):
         return []
     if operation == "CREATE":
-        return _set(
-            binding,
-            (
-                (_LABEL, LABEL_BINDING_VALUE),
-                (_GATE, GATE_HELD),
-                (_DISPATCHING, True),
-                (_SCHEDULING, True),
-            ),
-        )
-    if operation == "UPDATE" and _find(binding, _GATE) == GATE_HELD:
-        return _set(binding, ((_DISPATCHING, True),))
+        return _set(binding, (_LABEL, _GATE, _DISPATCHING, _SCHEDULING))
+    if operation == "UPDATE" and _find(binding, ("metadata", "annotations", GATE)) == GATE_HELD:
+        return _set(binding, (_DISPATCHING,))
     return []
 
 
@@ -69,20 +80,19 @@ def _find(obj: Object, path: tuple[str, ...]) -> object:
     return value
 
 
-def _set(
-    binding: Object, fields: tuple[tuple[tuple[str, str, str], str | bool], ...]
-) -> list[JsonPatchOp]:
+def _set(binding: Object, fields: tuple[_Field, ...]) -> list[JsonPatchOp]:
     """Return one `add` for each field that is not as wanted, and for each missing parent."""
     ops: list[JsonPatchOp] = []
-    made: set[tuple[str, str]] = set()
-    for (root, parent, key), value in fields:
-        top = binding.get(root)
-        holder = top.get(parent) if isinstance(top, dict) else None
-        if isinstance(holder, dict):
-            if holder.get(key) is value or (isinstance(value, str) and holder.get(key) == value):
+    made: list[str] = []
+    for field in fields:
+        top = binding.get(field.root)
+        parent = top.get(field.parent) if isinstance(top, dict) else None
+        if isinstance(parent, dict):
+            found = parent.get(field.key)
+            if found is field.value or (found == field.value and isinstance(found, str)):
                 continue
-        elif (root, parent) not in made:
-            made.add((root, parent))
-            ops.append({"op": "add", "path": pointer(root, parent), "value": {}})
-        ops.append({"op": "add", "path": pointer(root, parent, key), "value": value})
+        elif field.parent_path not in made:
+            made.append(field.parent_path)
+            ops.append({"op": "add", "path": field.parent_path, "value": {}})
+        ops.append({"op": "add", "path": field.path, "value": field.value})
     return ops

@@ -3,7 +3,6 @@
 Only computes; it never applies a patch, and never changes either document.
 """
 
-from collections.abc import Iterator
 from typing import Any, Literal, NotRequired, TypedDict
 
 
@@ -27,7 +26,10 @@ def escape(segment: str) -> str:
 
 def diff(before: object, after: object) -> list[JsonPatchOp]:
     """Return the operations that turn `before` into `after`, in the order to apply them."""
-    return list(_diff(before, after, ""))
+    ops: list[JsonPatchOp] = []
+    if before is not after:
+        _diff(before, after, "", ops)
+    return ops
 
 
 def same(left: object, right: object) -> bool:
@@ -43,33 +45,33 @@ def same(left: object, right: object) -> bool:
     return bool(left == right)
 
 
-def _diff(before: object, after: object, path: str) -> Iterator[JsonPatchOp]:
-    if before is after:
-        return
+def _diff(before: object, after: object, path: str, ops: list[JsonPatchOp]) -> None:
     if isinstance(before, dict) and isinstance(after, dict):
-        yield from _diff_dict(before, after, path)
+        _diff_dict(before, after, path, ops)
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _diff_list(before, after, path)
+        _diff_list(before, after, path, ops)
     elif not same(before, after):
-        yield {"op": "replace", "path": path, "value": after}
+        ops.append({"op": "replace", "path": path, "value": after})
 
 
-def _diff_dict(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[JsonPatchOp]:
-    for key in before:
-        if key not in after:
-            yield {"op": "remove", "path": f"{path}/{escape(key)}"}
+def _diff_dict(
+    before: dict[str, Any], after: dict[str, Any], path: str, ops: list[JsonPatchOp]
+) -> None:
+    if gone := before.keys() - after.keys():
+        ops.extend({"op": "remove", "path": f"{path}/{escape(key)}"} for key in sorted(gone))
     for key, value in after.items():
-        if key in before:
-            yield from _diff(before[key], value, f"{path}/{escape(key)}")
-        else:
-            yield {"op": "add", "path": f"{path}/{escape(key)}", "value": value}
+        if key not in before:
+            ops.append({"op": "add", "path": f"{path}/{escape(key)}", "value": value})
+        elif before[key] is not value:  # what nothing was added to is shared, and most is
+            _diff(before[key], value, f"{path}/{escape(key)}", ops)
 
 
-def _diff_list(before: list[Any], after: list[Any], path: str) -> Iterator[JsonPatchOp]:
+def _diff_list(before: list[Any], after: list[Any], path: str, ops: list[JsonPatchOp]) -> None:
     """Edit items where they stand; insert or remove only between the common ends."""
     if len(before) == len(after):
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
-            yield from _diff(old, new, f"{path}/{index}")
+            if old is not new:
+                _diff(old, new, f"{path}/{index}", ops)
         return
     shorter = min(len(before), len(after))
     head = 0
@@ -81,9 +83,8 @@ def _diff_list(before: list[Any], after: list[Any], path: str) -> Iterator[JsonP
     old_end, new_end = len(before) - tail, len(after) - tail
     both = min(old_end, new_end)
     for index in range(head, both):
-        yield from _diff(before[index], after[index], f"{path}/{index}")
+        _diff(before[index], after[index], f"{path}/{index}", ops)
     # From the end, so that the indexes before it stay valid.
-    for index in range(old_end - 1, both - 1, -1):
-        yield {"op": "remove", "path": f"{path}/{index}"}
-    for index in range(both, new_end):
-        yield {"op": "add", "path": f"{path}/{index}", "value": after[index]}
+    removed, added = range(old_end - 1, both - 1, -1), range(both, new_end)
+    ops.extend({"op": "remove", "path": f"{path}/{index}"} for index in removed)
+    ops.extend({"op": "add", "path": f"{path}/{index}", "value": after[index]} for index in added)
