@@ -1,6 +1,6 @@
 """Who is calling: a client certificate's subject, or a bearer token."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -32,6 +32,13 @@ def user_of_subject(subject: Subject) -> User:
                 names[key].append(value)
     name = names["commonName"][0] if names["commonName"] else ""
     return User(name, (*names["organizationName"], _AUTHENTICATED))
+
+
+def impersonated(user: User, name: str, groups: Sequence[str]) -> User:
+    """Give the user that an administrator acts as."""
+    if not name or ADMIN_GROUP not in user.groups:
+        return user
+    return User(name, (*groups, _AUTHENTICATED))
 
 
 def identify(

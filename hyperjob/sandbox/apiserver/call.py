@@ -64,6 +64,7 @@ class Reply:
     body: bytes = b""
     content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
+    retry_after: int = 0
 
 
 @dataclass(slots=True)
@@ -81,4 +82,5 @@ def json_reply(value: Json, *, code: int = 200) -> Reply:
 
 def status_reply(status: Object) -> Reply:
     """Answer with a Status."""
-    return Reply(int(status.get("code", 200)), dump(status))
+    seconds = (status.get("details") or {}).get("retryAfterSeconds", 0)
+    return Reply(int(status.get("code", 200)), dump(status), retry_after=seconds)

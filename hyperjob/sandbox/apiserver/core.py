@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import UTC, datetime
 
 from hyperjob.api.meta import Object
+from hyperjob.sandbox.apiserver.metrics import Metrics
 from hyperjob.sandbox.apiserver.resources import Registry, ResourceInfo
 from hyperjob.sandbox.apiserver.store import Collection, Key, Store, Stored
 
@@ -14,9 +15,11 @@ from hyperjob.sandbox.apiserver.store import Collection, Key, Store, Stored
 class Core:
     """The state behind the API."""
 
-    def __init__(self, *, history_limit: int = 4096) -> None:
+    def __init__(self, *, history_limit: int = 4096, bookmark_seconds: float = 60.0) -> None:
+        self.bookmark_seconds = bookmark_seconds
         self.store = Store(history_limit=history_limit)
         self.registry = Registry()
+        self.metrics = Metrics()
         self.request_counts: Counter[tuple[str, str, str]] = Counter()
 
     def collection(self, resource: ResourceInfo) -> Collection:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hyperjob.sandbox.apiserver import (
     deleting,
     errors,
+    patching,
     podactions,
     reading,
     reviews,
@@ -14,8 +15,10 @@ from hyperjob.sandbox.apiserver import (
     writing,
 )
 from hyperjob.sandbox.apiserver.authn import User
+from hyperjob.sandbox.apiserver.authorization import authorize
 from hyperjob.sandbox.apiserver.call import Call, Reply, Stream
 from hyperjob.sandbox.apiserver.core import Core
+from hyperjob.sandbox.apiserver.decode import media_type
 from hyperjob.sandbox.apiserver.discovery import Discovery
 from hyperjob.sandbox.apiserver.encode import dump
 from hyperjob.sandbox.apiserver.openapi import OpenApi
@@ -68,6 +71,7 @@ class Dispatcher:
         address: str,
     ) -> tuple[Reply | Stream, list[str]]:
         """Answer a request; the second value is its warnings."""
+        authorize(user, info)
         if not info.resource:
             return self._outside(info, headers, address), []
         resource = self._core.registry.find(info.group, info.version, info.resource)
@@ -83,7 +87,16 @@ class Dispatcher:
             headers.user_agent,
         )
         self._core.request_counts[info.verb, info.resource, info.subresource] += 1
-        reply = await self._verb(call)
+        code = 200
+        try:
+            reply = await self._verb(call)
+            code = reply.code if isinstance(reply, Reply) else 200
+        except errors.ApiError as error:
+            code = error.code
+            raise
+        finally:
+            applied = media_type(headers.content_type) == patching.APPLY
+            self._core.metrics.count(info, code, applied=applied)
         return reply, call.warnings
 
     async def _verb(self, call: Call) -> Reply | Stream:
@@ -151,6 +164,9 @@ class Dispatcher:
             raise errors.method_not_allowed(info.method)
         if root in _HEALTH:
             return Reply(200, b"ok", "text/plain; charset=utf-8")
+        if root == "/metrics":
+            text = self._core.metrics.text().encode()
+            return Reply(200, text, "text/plain; version=0.0.4; charset=utf-8")
         if path.rstrip("/") == "/version":
             return Reply(200, dump(VERSION))
         found = self._discovery.answer(path, headers.accept, address)

@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 
 from hyperjob.sandbox.apiserver import errors
-from hyperjob.sandbox.apiserver.authn import User, identify
+from hyperjob.sandbox.apiserver.authn import User, identify, impersonated
 from hyperjob.sandbox.apiserver.call import Reply, Stream, status_reply
 from hyperjob.sandbox.apiserver.dispatch import Dispatcher, Headers
 from hyperjob.sandbox.apiserver.requestinfo import RequestInfo, parse
@@ -128,6 +128,8 @@ class Frontend:
             return await self._stream(request, reply)
         response = web.Response(status=reply.code, body=reply.body, headers=reply.headers)
         response.headers["Content-Type"] = reply.content_type
+        if reply.retry_after:
+            response.headers["Retry-After"] = str(reply.retry_after)
         for warning in warnings:
             response.headers.add("Warning", _warning(warning))
         return response
@@ -139,6 +141,9 @@ class Frontend:
         user = identify(certificate, headers.get("Authorization", ""), self._tokens)
         if user is None:
             raise errors.unauthorized()
+        if "Impersonate-User" in headers:
+            groups = headers.getall("Impersonate-Group", [])
+            user = impersonated(user, headers["Impersonate-User"], groups)
         info = parse(request.method, request.raw_path)
         seconds = _time_limit(info)
         async with asyncio.timeout(seconds):

@@ -216,7 +216,9 @@ _WEBHOOKS = _with_name(_made("Webhooks", _count("webhooks"), "integer"), AGE_COL
 DEFAULT_COLUMNS = _with_name(AGE_COLUMN)
 
 BUILTIN_COLUMNS: dict[str, tuple[Column, ...]] = {
-    "apiservices": _CREATED,
+    "apiservices": _with_name(
+        _made("Service", lambda _: "Local"), _made("Available", lambda _: "True"), AGE_COLUMN
+    ),
     "clusterroles": _CREATED,
     "configmaps": _with_name(
         _made("Data", lambda o: len(o.get("data") or ()) + len(o.get("binaryData") or ())),

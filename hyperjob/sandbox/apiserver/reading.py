@@ -60,14 +60,19 @@ def list_objects(core: Core, call: Call) -> Reply:
     _check_version(info.query, revision)
     token = info.query.get("continue", "")
     start: tuple[str, str] | None = None
-    if token:
-        revision, start = _read_token(token)
-        try:
-            found: Sequence[Stored] = collection.at(revision, namespace)
-        except Expired:
-            raise _expired_token() from None
-    else:
-        found = list(collection.select(namespace))
+    exact = _exact_version(info.query)
+    try:
+        if token:
+            revision, start = _read_token(token)
+        elif exact:
+            revision = exact
+        found: Sequence[Stored] = (
+            collection.at(revision, namespace)
+            if token or exact
+            else list(collection.select(namespace))
+        )
+    except Expired:
+        raise _expired_token() if token else _expired_version() from None
     if chosen:
         found = [stored for stored in found if chosen.matches(to_version(stored.obj, resource))]
     if start is not None:
@@ -123,6 +128,14 @@ def _limit(query: dict[str, str]) -> int:
         return max(int(text), 0) if text else 0
     except ValueError:
         return 0
+
+
+def _exact_version(query: dict[str, str]) -> int:
+    """Give the one version that a list must show, or 0 where any recent one will do."""
+    text = query.get("resourceVersion", "")
+    match = query.get("resourceVersionMatch", "")
+    exact = match == "Exact" or (not match and _limit(query) > 0)
+    return parse_version(text) if exact and text else 0
 
 
 def _check_version(query: dict[str, str], current: int) -> None:
@@ -182,3 +195,7 @@ def _expired_token() -> errors.ApiError:
         "The provided continue parameter is too old to display a consistent list result. You can"
         " start a new list without the continue parameter."
     )
+
+
+def _expired_version() -> errors.ApiError:
+    return errors.expired("The resourceVersion for the provided list is too old.")

@@ -1,7 +1,6 @@
 """Kinds that only answer a question: who am I, may I, which rules hold for me.
 
-Everything is allowed to everybody whom the server knows; the identity is kept, so that a stricter
-authorizer needs only another `allowed`.
+They store nothing; who may do what is decided in `authorization.py`.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -9,16 +8,12 @@ from datetime import UTC, datetime, timedelta
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors
 from hyperjob.sandbox.apiserver.authn import User
+from hyperjob.sandbox.apiserver.authorization import Action, allowed
 from hyperjob.sandbox.apiserver.call import Call, Reply, json_reply
 from hyperjob.sandbox.apiserver.decode import read_object, require_type
 
+_ATTRIBUTES = ("group", "resource", "subresource", "namespace", "name")
 _ACCESS = frozenset({"SelfSubjectAccessReview", "SubjectAccessReview", "LocalSubjectAccessReview"})
-
-
-def allowed(user: User, attributes: Object) -> bool:
-    """Decide whether a user may do something."""
-    del attributes
-    return "system:unauthenticated" not in user.groups
 
 
 def review(call: Call) -> Reply:
@@ -65,8 +60,11 @@ def token(call: Call) -> Reply:
 def _access(user: User, kind: str, spec: Object) -> Object:
     if kind != "SelfSubjectAccessReview":
         user = User(str(spec.get("user") or ""), tuple(spec.get("groups") or ()))
-    attributes = spec.get("resourceAttributes") or spec.get("nonResourceAttributes") or {}
-    return {"allowed": True} if allowed(user, attributes) else {"allowed": False}
+    given = spec.get("resourceAttributes") or {}
+    path = (spec.get("nonResourceAttributes") or {}).get("path") or ""
+    verb = given.get("verb") or (spec.get("nonResourceAttributes") or {}).get("verb") or ""
+    names = {name: str(given.get(name) or "") for name in _ATTRIBUTES}
+    return {"allowed": allowed(user, Action(verb, path=path, **names))}
 
 
 def _user_info(user: User) -> Object:

@@ -30,7 +30,8 @@ class ApiServer:
     """An embedded Kubernetes API server on 127.0.0.1, an async context manager.
 
     `crds` are served from the start; `tokens` maps bearer tokens to users; `history` is how many
-    changes of each resource a watch can go back.
+    changes of each resource a watch can go back; `bookmark_seconds` is how often a quiet watch is
+    told the newest resourceVersion.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class ApiServer:
         crds: Sequence[Object] = (),
         tokens: Mapping[str, User] | None = None,
         history: int = 4096,
+        bookmark_seconds: float = 60.0,
     ) -> None:
         self.name = name
         self._host = host
         self._crds = copy.deepcopy(list(crds))
-        self._core = Core(history_limit=history)
+        self._core = Core(history_limit=history, bookmark_seconds=bookmark_seconds)
         self._authority = Authority(name, hosts=(host,))
         self._housekeeping: asyncio.Task[None] | None = None
         self._dispatcher = Dispatcher(self._core, closing=lambda: self._frontend.closing)

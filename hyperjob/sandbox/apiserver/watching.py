@@ -26,7 +26,6 @@ from hyperjob.sandbox.apiserver.selection import Selection, selection
 from hyperjob.sandbox.apiserver.store import Change, Collection, Expired, Stored
 from hyperjob.sandbox.apiserver.tables import table
 
-_BOOKMARK_SECONDS = 60.0
 _DEFAULT_SECONDS = 1800.0
 _BATCH_BYTES = 256 * 1024
 
@@ -153,13 +152,13 @@ async def _lines(
         except Expired as gone:
             yield _expired_line(version, gone.oldest)
             return
-    next_bookmark = loop.time() + _BOOKMARK_SECONDS
+    next_bookmark = loop.time() + core.bookmark_seconds
     while not closing():
         now = loop.time()
         if now >= deadline:
             return
         if bookmarks and now >= next_bookmark:
-            next_bookmark = now + _BOOKMARK_SECONDS
+            next_bookmark = now + core.bookmark_seconds
             yield state.bookmark(max(core.store.revision, version))
         until = min(deadline, next_bookmark) if bookmarks else deadline
         if not await collection.wait(cursor, max(until - now, 0.0)):

@@ -1,0 +1,222 @@
+"""Deletion in the embedded API server: finalizers, owners, namespaces, definitions, grace."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperjob.sandbox.apiserver import ApiServer
+from tests.support.rawapi import GADGET_CRD, GADGETS, Answer, RawApi, connected, gadget
+
+NAMESPACES = "/api/v1/namespaces"
+PODS = "/api/v1/namespaces/default/pods"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[RawApi]:
+    async with (
+        ApiServer(crds=[GADGET_CRD]) as server,
+        connected(server, tmp_path) as api,
+    ):
+        yield api
+
+
+def owned_by(owner: Answer, *, block: bool = False) -> list[dict[str, Any]]:
+    meta = owner.body["metadata"]
+    reference = {
+        "apiVersion": owner.body["apiVersion"],
+        "kind": owner.body["kind"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+    }
+    return [{**reference, "blockOwnerDeletion": True} if block else reference]
+
+
+async def gone(api: RawApi, path: str, name: str, *, since: str) -> None:
+    """Wait until an object is deleted."""
+    query = f"{path}?fieldSelector=metadata.name%3D{name}&resourceVersion={since}"
+    async with api.watch(query) as events:
+        while (await events.next())["type"] != "DELETED":
+            pass
+
+
+async def now(api: RawApi) -> str:
+    return (await api.get(NAMESPACES)).version
+
+
+async def test_dependents_go_after_their_owner(api: RawApi) -> None:
+    owner = await api.post(GADGETS, gadget("owner"))
+    child = await api.post(GADGETS, gadget("child", ownerReferences=owned_by(owner)))
+    await api.post(GADGETS, gadget("grandchild", ownerReferences=owned_by(child)))
+    since = await now(api)
+    assert (await api.delete(f"{GADGETS}/owner")).body["status"] == "Success"
+    await gone(api, GADGETS, "grandchild", since=since)
+    assert (await api.get(GADGETS)).body["items"] == []
+
+
+async def test_a_dependent_with_another_owner_stays_and_forgets_the_first(api: RawApi) -> None:
+    first = await api.post(GADGETS, gadget("first"))
+    second = await api.post(GADGETS, gadget("second"))
+    both = owned_by(first) + owned_by(second)
+    child = await api.post(GADGETS, gadget("child", ownerReferences=both))
+    await api.delete(f"{GADGETS}/first")
+    async with api.watch(f"{GADGETS}?resourceVersion={child.version}") as events:
+        while (event := await events.next())["object"]["metadata"]["name"] != "child":
+            pass
+    assert event["type"] == "MODIFIED"
+    assert event["object"]["metadata"]["ownerReferences"] == owned_by(second)
+
+
+async def test_a_dependent_of_nobody_is_collected(api: RawApi) -> None:
+    owner = await api.post(GADGETS, gadget("owner"))
+    await api.delete(f"{GADGETS}/owner")
+    since = await now(api)
+    await api.post(GADGETS, gadget("late", ownerReferences=owned_by(owner)))
+    await gone(api, GADGETS, "late", since=since)
+
+
+async def test_orphans_stay_without_their_reference(api: RawApi) -> None:
+    owner = await api.post(GADGETS, gadget("owner"))
+    await api.post(GADGETS, gadget("child", ownerReferences=owned_by(owner)))
+    since = await now(api)
+    answer = await api.delete(f"{GADGETS}/owner", {"propagationPolicy": "Orphan"})
+    assert answer.body["metadata"]["finalizers"] == ["orphan"]
+    await gone(api, GADGETS, "owner", since=since)
+    child = await api.get(f"{GADGETS}/child")
+    assert "ownerReferences" not in child.body["metadata"]
+
+
+async def test_foreground_deletion_waits_for_blocking_dependents(api: RawApi) -> None:
+    owner = await api.post(GADGETS, gadget("owner"))
+    await api.post(
+        GADGETS,
+        gadget(
+            "child", ownerReferences=owned_by(owner, block=True), finalizers=["example.dev/hold"]
+        ),
+    )
+    since = await now(api)
+    answer = await api.delete(f"{GADGETS}/owner", {"propagationPolicy": "Foreground"})
+    assert answer.body["metadata"]["finalizers"] == ["foregroundDeletion"]
+    async with api.watch(f"{GADGETS}?resourceVersion={answer.version}") as events:
+        marked = await events.next()
+    assert marked["object"]["metadata"]["name"] == "child"
+    assert marked["object"]["metadata"]["deletionTimestamp"]
+    assert (await api.get(f"{GADGETS}/owner")).code == 200
+    await api.merge(f"{GADGETS}/child", {"metadata": {"finalizers": None}})
+    await gone(api, GADGETS, "owner", since=since)
+
+
+async def test_the_propagation_policy_may_come_in_the_query(api: RawApi) -> None:
+    await api.post(GADGETS, gadget("a"))
+    answer = await api.delete(f"{GADGETS}/a?propagationPolicy=Foreground")
+    assert answer.body["metadata"]["finalizers"] == ["foregroundDeletion"]
+    refused = await api.delete(f"{GADGETS}/a?propagationPolicy=Sideways")
+    assert refused.code == 422
+
+
+@pytest.mark.parametrize("key", ["uid", "resourceVersion"])
+async def test_a_precondition_that_does_not_hold_conflicts(api: RawApi, key: str) -> None:
+    await api.post(GADGETS, gadget("a"))
+    answer = await api.delete(f"{GADGETS}/a", {"preconditions": {key: "12345"}})
+    assert (answer.code, answer.body["reason"]) == (409, "Conflict")
+    assert "precondition (12345) does not match" in answer.body["message"]
+
+
+async def test_a_namespace_takes_its_content_along(api: RawApi) -> None:
+    await api.post(NAMESPACES, {"metadata": {"name": "team"}})
+    inside = GADGETS.replace("default", "team")
+    await api.post(inside, gadget("a"))
+    since = await now(api)
+    answer = await api.delete(f"{NAMESPACES}/team")
+    assert answer.body["status"]["phase"] == "Terminating"
+    await gone(api, NAMESPACES, "team", since=since)
+    assert (await api.get(f"{inside}/a")).code == 404
+
+
+async def test_a_terminating_namespace_takes_nothing_new_and_says_what_it_waits_for(
+    api: RawApi,
+) -> None:
+    await api.post(NAMESPACES, {"metadata": {"name": "team"}})
+    inside = GADGETS.replace("default", "team")
+    await api.post(inside, gadget("held", finalizers=["example.dev/hold"]))
+    deleted = await api.delete(f"{NAMESPACES}/team")
+    async with api.watch(f"{NAMESPACES}?resourceVersion={deleted.version}") as events:
+        event = await events.next()
+    messages = [c["message"] for c in event["object"]["status"]["conditions"]]
+    assert messages == [
+        "Some resources are remaining: gadgets.test.example.dev has 1 resource instances",
+        "Some content in the namespace has finalizers remaining: example.dev/hold in 1 resource"
+        " instances",
+    ]
+    refused = await api.post(inside, gadget("new"))
+    assert refused.code == 403
+    assert refused.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
+    since = await now(api)
+    await api.merge(f"{inside}/held", {"metadata": {"finalizers": None}})
+    await gone(api, NAMESPACES, "team", since=since)
+
+
+async def test_a_definition_takes_its_objects_along(api: RawApi) -> None:
+    await api.post(GADGETS, gadget("a"))
+    await api.post(GADGETS, gadget("held", finalizers=["example.dev/hold"]))
+    since = await now(api)
+    answer = await api.delete(f"{CRDS}/gadgets.test.example.dev")
+    assert answer.body["metadata"]["deletionTimestamp"]
+    refused = await api.post(GADGETS, gadget("new"))
+    assert refused.code == 405
+    await gone(api, GADGETS, "a", since=since)
+    await api.merge(f"{GADGETS}/held", {"metadata": {"finalizers": None}})
+    await gone(api, CRDS, "gadgets.test.example.dev", since=since)
+    assert (await api.get(GADGETS)).code == 404
+
+
+async def test_a_definition_can_come_back_empty(api: RawApi) -> None:
+    await api.post(GADGETS, gadget("a"))
+    since = await now(api)
+    await api.delete(f"{CRDS}/gadgets.test.example.dev")
+    await gone(api, CRDS, "gadgets.test.example.dev", since=since)
+    assert (await api.post(CRDS, GADGET_CRD)).code == 201
+    assert (await api.get(GADGETS)).body["items"] == []
+
+
+async def test_a_running_pod_is_given_its_grace(api: RawApi) -> None:
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c"}]}}
+    await api.post(PODS, pod)
+    answer = await api.delete(f"{PODS}/p")
+    assert answer.body["metadata"]["deletionGracePeriodSeconds"] == 30
+    shorter = await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 5})
+    assert shorter.body["metadata"]["deletionGracePeriodSeconds"] == 5
+    await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
+    assert (await api.get(f"{PODS}/p")).code == 404
+
+
+async def test_a_pod_without_node_goes_at_once(api: RawApi) -> None:
+    await api.post(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}})
+    await api.delete(f"{PODS}/p")
+    assert (await api.get(f"{PODS}/p")).code == 404
+
+
+async def test_deleting_many_returns_what_was_deleted(api: RawApi) -> None:
+    for name, team in (("a", "x"), ("b", "y"), ("c", "x")):
+        await api.post(GADGETS, gadget(name, labels={"team": team}))
+    answer = await api.delete(f"{GADGETS}?labelSelector=team%3Dx")
+    assert [item["metadata"]["name"] for item in answer.body["items"]] == ["a", "c"]
+    left = await api.get(GADGETS)
+    assert [item["metadata"]["name"] for item in left.body["items"]] == ["b"]
+
+
+async def test_a_dry_run_deletes_nothing(api: RawApi) -> None:
+    await api.post(GADGETS, gadget("a"))
+    await api.delete(f"{GADGETS}/a?dryRun=All")
+    await api.delete(f"{GADGETS}?dryRun=All")
+    await api.delete(f"{GADGETS}/a", {"dryRun": ["All"]})
+    assert (await api.get(f"{GADGETS}/a")).code == 200
+
+
+async def test_concurrent_deletions_end_in_one_success(api: RawApi) -> None:
+    await api.post(GADGETS, gadget("a"))
+    answers = await asyncio.gather(*(api.delete(f"{GADGETS}/a") for _ in range(6)))
+    assert sorted(answer.code for answer in answers) == [200, 404, 404, 404, 404, 404]

@@ -1,0 +1,178 @@
+"""Watches of the embedded API server: where they start, what they show, how they end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hyperjob.sandbox.apiserver import ApiServer
+from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, connected, gadget
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer(crds=[GADGET_CRD], history=8, bookmark_seconds=0.05) as server:
+        yield server
+
+
+@pytest.fixture
+async def api(server: ApiServer, tmp_path: Path) -> AsyncIterator[RawApi]:
+    async with connected(server, tmp_path) as api:
+        yield api
+
+
+async def test_a_watch_shows_what_happened_after_its_version(api: RawApi) -> None:
+    await api.post(GADGETS, gadget("before"))
+    version = (await api.get(GADGETS)).version
+    await api.post(GADGETS, gadget("a"))
+    async with api.watch(f"{GADGETS}?resourceVersion={version}") as events:
+        await api.merge(f"{GADGETS}/a", {"spec": {"size": 4}})
+        await api.delete(f"{GADGETS}/a")
+        assert await events.names(3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+
+
+async def test_a_watch_without_version_starts_with_what_exists(api: RawApi) -> None:
+    await api.post(GADGETS, gadget("b"))
+    await api.post(GADGETS, gadget("a"))
+    async with api.watch(GADGETS) as events:
+        assert await events.names(2) == [("ADDED", "a"), ("ADDED", "b")]
+        await api.post(GADGETS, gadget("c"))
+        assert await events.names(1) == [("ADDED", "c")]
+
+
+async def test_the_deleted_object_carries_the_version_of_its_deletion(api: RawApi) -> None:
+    created = await api.post(GADGETS, gadget("a"))
+    await api.delete(f"{GADGETS}/a")
+    async with api.watch(f"{GADGETS}?resourceVersion={created.version}") as events:
+        event = await events.next()
+    assert int(event["object"]["metadata"]["resourceVersion"]) > int(created.version)
+
+
+async def test_watches_of_one_namespace_see_no_other(api: RawApi) -> None:
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "other"}})
+    version = (await api.get(GADGETS)).version
+    await api.post(GADGETS.replace("default", "other"), gadget("theirs"))
+    await api.post(GADGETS, gadget("ours"))
+    async with api.watch(f"{GADGETS}?resourceVersion={version}") as events:
+        assert await events.names(1) == [("ADDED", "ours")]
+    everywhere = "/apis/test.example.dev/v1/gadgets"
+    async with api.watch(f"{everywhere}?resourceVersion={version}") as events:
+        assert await events.names(2) == [("ADDED", "theirs"), ("ADDED", "ours")]
+
+
+async def test_an_object_enters_and_leaves_a_selector(api: RawApi) -> None:
+    version = (await api.post(GADGETS, gadget("a"))).version
+    query = f"?labelSelector=on%3Dyes&resourceVersion={version}"
+    async with api.watch(GADGETS + query) as events:
+        await api.merge(f"{GADGETS}/a", {"spec": {"size": 5}})
+        await api.merge(f"{GADGETS}/a", {"metadata": {"labels": {"on": "yes"}}})
+        await api.merge(f"{GADGETS}/a", {"spec": {"size": 6}})
+        await api.merge(f"{GADGETS}/a", {"metadata": {"labels": {"on": "no"}}})
+        assert await events.names(3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+
+
+async def test_a_field_selector_watches_one_object(api: RawApi) -> None:
+    version = (await api.get(GADGETS)).version
+    query = f"?fieldSelector=metadata.name%3Dwanted&resourceVersion={version}"
+    async with api.watch(GADGETS + query) as events:
+        await api.post(GADGETS, gadget("other"))
+        await api.post(GADGETS, gadget("wanted"))
+        assert await events.names(1) == [("ADDED", "wanted")]
+
+
+async def test_initial_events_end_with_a_marked_bookmark(api: RawApi) -> None:
+    created = await api.post(GADGETS, gadget("a"))
+    query = "?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    async with api.watch(GADGETS + query) as events:
+        assert await events.names(1) == [("ADDED", "a")]
+        bookmark = await events.next()
+    assert bookmark["type"] == "BOOKMARK"
+    meta = bookmark["object"]["metadata"]
+    assert meta["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert int(meta["resourceVersion"]) >= int(created.version)
+
+
+async def test_bookmarks_carry_the_newest_version_of_anything(api: RawApi) -> None:
+    version = (await api.get(GADGETS)).version
+    elsewhere = await api.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "c"}})
+    query = f"?allowWatchBookmarks=true&resourceVersion={version}"
+    async with api.watch(GADGETS + query) as events:
+        bookmark = await events.next()
+    assert bookmark["type"] == "BOOKMARK"
+    assert int(bookmark["object"]["metadata"]["resourceVersion"]) >= int(elsewhere.version)
+
+
+async def test_sending_initial_events_needs_the_match_rule(api: RawApi) -> None:
+    answer = await api.get(f"{GADGETS}?watch=true&sendInitialEvents=true")
+    assert answer.code == 422
+    assert "resourceVersionMatch" in answer.body["message"]
+
+
+async def test_a_version_that_is_compacted_is_gone(api: RawApi, server: ApiServer) -> None:
+    old = (await api.post(GADGETS, gadget("a"))).version
+    newest = (await api.merge(f"{GADGETS}/a", {"spec": {"size": 4}})).version
+    server.compact()
+    async with api.watch(f"{GADGETS}?resourceVersion={old}") as events:
+        found = await events.rest()
+    assert [event["type"] for event in found] == ["ERROR"]
+    status = found[0]["object"]
+    assert (status["code"], status["reason"]) == (410, "Expired")
+    assert status["message"].startswith(f"too old resource version: {old} (")
+    async with api.watch(f"{GADGETS}?resourceVersion={newest}") as events:
+        await api.merge(f"{GADGETS}/a", {"spec": {"size": 5}})
+        assert await events.names(1) == [("MODIFIED", "a")]
+
+
+async def test_the_history_is_bounded(api: RawApi) -> None:
+    first = (await api.post(GADGETS, gadget("a"))).version
+    for size in range(1, 20):
+        await api.merge(f"{GADGETS}/a", {"spec": {"size": size}})
+    async with api.watch(f"{GADGETS}?resourceVersion={first}") as events:
+        assert (await events.next())["object"]["reason"] == "Expired"
+
+
+async def test_a_watch_ends_after_its_time(api: RawApi) -> None:
+    await api.post(GADGETS, gadget("a"))
+    async with api.watch(f"{GADGETS}?timeoutSeconds=1") as events:
+        assert [event["type"] for event in await events.rest()] == ["ADDED"]
+
+
+async def test_tables_and_metadata_can_be_watched(api: RawApi) -> None:
+    version = (await api.get(GADGETS)).version
+    await api.post(GADGETS, gadget("a", spec={"size": 7}))
+    await api.merge(f"{GADGETS}/a", {"spec": {"size": 8}})
+    query = f"{GADGETS}?resourceVersion={version}"
+    async with api.watch(query, Accept=TABLE) as events:
+        first, second = [(await events.next())["object"] for _ in range(2)]
+    assert [row["cells"] for row in first["rows"] + second["rows"]] == [["a", 7], ["a", 8]]
+    assert [c["name"] for c in first["columnDefinitions"]] == ["Name", "Size"]
+    assert second["columnDefinitions"] is None
+    async with api.watch(query, Accept=PARTIAL) as events:
+        event = await events.next()
+    assert event["object"]["kind"] == "PartialObjectMetadata"
+    assert "spec" not in event["object"]
+
+
+async def test_many_watchers_all_see_everything_in_order(api: RawApi) -> None:
+    version = (await api.get(GADGETS)).version
+    query = f"{GADGETS}?resourceVersion={version}"
+    opened = 20
+
+    async def reader(ready: asyncio.Semaphore) -> list[tuple[str, str]]:
+        async with api.watch(query) as events:
+            ready.release()
+            return await events.names(6)
+
+    ready = asyncio.Semaphore(0)
+    async with asyncio.TaskGroup() as group:
+        readers = [group.create_task(reader(ready)) for _ in range(opened)]
+        for _ in range(opened):
+            await ready.acquire()
+        for number in range(6):
+            await api.post(GADGETS, gadget(f"g{number}"))
+    expected = [("ADDED", f"g{number}") for number in range(6)]
+    assert all(task.result() == expected for task in readers)
