@@ -1,0 +1,204 @@
+"""A store of objects that carries plans out as an API server would, for property tests."""
+
+import copy
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from controller.expansion.expand import demand_of
+from controller.model.observed import Cluster, Observed, QueueAdmission
+from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from controller.model.planned import (
+    Action,
+    Adopt,
+    CreateChild,
+    DeleteChild,
+    OpenGate,
+    Plan,
+    Repin,
+    Resize,
+)
+from controller.model.resources import Resources, fits, subtract
+from controller.placement.capacity import reservation, reserved
+from controller.plan import plan
+from hyperjob.api.names import binding_name
+from tests.unit.controller.builders import NOW, Object, binding
+
+LAG = timedelta(seconds=30)
+
+
+@dataclass
+class World:
+    """HyperJobs, their children and clusters; the summaries of clusters never show anything."""
+
+    clusters: dict[str, Cluster]
+    admission: QueueAdmission = QueueAdmission.NONE
+    now: datetime = NOW
+    hyperjobs: dict[str, Object] = field(default_factory=dict)
+    jobs: dict[str, Object] = field(default_factory=dict)
+    policies: dict[str, Object] = field(default_factory=dict)
+    bindings: dict[str, Object] = field(default_factory=dict)
+    serial: int = 0
+
+    def observe(self, name: str) -> Observed:
+        raw = self.hyperjobs[name]
+        owner = parse_hyperjob(raw)
+        mine = [item for item in self.jobs.values() if self._concerns(item, name)]
+        policies = [item for item in self.policies.values() if self._concerns(item, name)]
+        bindings = [parse_binding(item) for item in self.bindings.values()]
+        free = self.free()
+        return Observed(
+            hyperjob=owner,
+            jobs={item["metadata"]["name"]: parse_job(item, owner=owner) for item in mine},
+            policies={
+                item["metadata"]["name"]: parse_policy(item, owner=owner) for item in policies
+            },
+            bindings={item.name: item for item in bindings},
+            clusters=tuple(
+                Cluster(
+                    name=item.name,
+                    usable=item.usable,
+                    reason=item.reason,
+                    free=free[item.name],
+                    allocatable=item.allocatable,
+                )
+                for item in self.clusters.values()
+            ),
+            refusals={},
+            admission=self.admission,
+            now=self.now,
+        )
+
+    def free(self) -> dict[str, Resources]:
+        entries = []
+        for name, raw in self.jobs.items():
+            cluster = self._cluster_of(name)
+            entry = reservation(
+                cluster=cluster,
+                demand=demand_of(raw["spec"]),
+                report=parse_job(raw, owner=parse_hyperjob({})).report,
+                complete_since=None,
+                lag=timedelta(days=1),
+            )
+            if entry is not None and cluster:
+                entries.append(entry)
+        held = reserved(entries, now=self.now)
+        return {
+            name: subtract(item.free, held.get(name, {})) for name, item in self.clusters.items()
+        }
+
+    def _cluster_of(self, name: str) -> str:
+        known = self.bindings.get(binding_name(name), {}).get("spec", {}).get("clusters")
+        if known:
+            return str(known[0]["name"])
+        where = self.policies.get(name)
+        if where is None:
+            return ""
+        return str(where["spec"]["placement"]["clusterAffinities"][0]["clusterNames"][0])
+
+    def reconcile(self, name: str) -> Plan:
+        """Plan, carry out, write the status."""
+        decided = plan(self.observe(name))
+        for action in decided.actions:
+            self._apply(name, action)
+        if decided.status is not None:
+            self.hyperjobs[name]["status"] = copy.deepcopy(decided.status)
+        return decided
+
+    def settle(self) -> None:
+        """Reconcile and let Karmada work until nothing changes; fail if that never comes."""
+        for _ in range(12):
+            before = copy.deepcopy((self.hyperjobs, self.jobs, self.policies, self.bindings))
+            for name in sorted(self.hyperjobs):
+                self.reconcile(name)
+            self.karmada()
+            if before == (self.hyperjobs, self.jobs, self.policies, self.bindings):
+                return
+        raise AssertionError("it never comes to rest")
+
+    def karmada(self) -> None:
+        """Make the bindings that are missing, release them from the queue, place them."""
+        for name, raw in self.jobs.items():
+            where = self.policies.get(name)
+            if where is None:
+                continue
+            key = binding_name(name)
+            known = self.bindings.get(key)
+            uid = raw["metadata"]["uid"]
+            if known is None or known["metadata"]["ownerReferences"][0]["uid"] != uid:
+                gated = "suspension" in where["spec"]
+                known = binding(name, gate="held" if gated else "")
+                known["metadata"]["ownerReferences"][0]["uid"] = uid
+                if gated:
+                    known["spec"]["suspension"] = {"dispatching": True, "scheduling": True}
+                self.bindings[key] = known
+            elif known["spec"].get("suspension", {}).get("scheduling"):
+                known["spec"]["suspension"]["scheduling"] = False
+            else:
+                pins = where["spec"]["placement"]["clusterAffinities"][0]["clusterNames"]
+                known["spec"]["clusters"] = [{"name": pins[0]}]
+        for key in [key for key in self.bindings if key.removesuffix("-job") not in self.jobs]:
+            del self.bindings[key]
+
+    def _concerns(self, item: Object, name: str) -> bool:
+        metadata = item["metadata"]
+        owners = {reference["name"] for reference in metadata.get("ownerReferences", [])}
+        labelled = metadata.get("labels", {}).get("volcano.sh/hyperjob-name") == name
+        return name in owners or labelled or metadata["name"].startswith(f"{name}-")
+
+    def _apply(self, hyperjob: str, action: Action) -> None:
+        uid = self.hyperjobs[hyperjob]["metadata"]["uid"]
+        match action:
+            case CreateChild():
+                if action.policy is not None:
+                    assert action.name not in self.policies
+                    self.policies[action.name] = self._stored(action.policy)
+                if action.job is not None:
+                    assert action.name not in self.jobs
+                    assert fits(action.demand, self.free()[action.cluster]), "over-committed"
+                    self.jobs[action.name] = self._stored(action.job)
+            case DeleteChild():
+                for store, wanted in (
+                    (self.jobs, action.job_uid),
+                    (self.policies, action.policy_uid),
+                ):
+                    if wanted is None:
+                        continue
+                    metadata = store[action.name]["metadata"]
+                    assert metadata["uid"] == wanted
+                    assert metadata["ownerReferences"][0]["uid"] == uid, "a stranger's"
+                    del store[action.name]
+            case Repin():
+                self.policies[action.name]["spec"]["placement"] = action.placement
+            case Adopt():
+                store = self.jobs if action.kind == "Job" else self.policies
+                patch = action.patch["metadata"]
+                metadata = store[action.name]["metadata"]
+                assert metadata["uid"] == patch["uid"]
+                metadata["labels"] = metadata.get("labels", {}) | patch["labels"]
+                if "ownerReferences" in patch:
+                    metadata["ownerReferences"] = patch["ownerReferences"]
+            case Resize():
+                self._resize(self.jobs[action.name]["spec"], action)
+            case OpenGate():
+                self.policies[action.name]["spec"].pop("suspension", None)
+                target = self.bindings[action.binding]
+                target["metadata"]["annotations"]["training.volcano.sh/gate"] = "open"
+                target["spec"]["suspension"].pop("dispatching", None)
+
+    def _stored(self, document: Object) -> Object:
+        self.serial += 1
+        stored = copy.deepcopy(document)
+        stored["metadata"] |= {"uid": f"uid-{self.serial}", "resourceVersion": str(self.serial)}
+        return stored
+
+    @staticmethod
+    def _resize(spec: Object, action: Resize) -> None:
+        for operation in action.operations:
+            *path, last = operation["path"].split("/")[2:]
+            target = spec
+            for step in path:
+                target = target[int(step)] if isinstance(target, list) else target[step]
+            if operation["op"] == "test":
+                assert target[last] == operation["value"]
+            else:
+                target[last] = operation["value"]
