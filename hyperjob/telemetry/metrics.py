@@ -8,6 +8,7 @@ No label ever holds the name of an object. `Metrics` fits the protocols of
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from time import perf_counter
 from typing import Protocol
@@ -56,6 +57,15 @@ class Queue(Protocol):
     def longest_running_seconds(self) -> float:
         """Give the time of the item that is longest in work."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _WebhookSeries:
+    """The series of one webhook, the counters by HTTP status."""
+
+    in_flight: Gauge
+    latency: Histogram
+    requests: dict[int, Counter]
 
 
 class Metrics:
@@ -124,6 +134,7 @@ class Metrics:
             "webhook",
             buckets=_WEBHOOK_BUCKETS,
         )
+        self._webhooks: dict[str, _WebhookSeries] = {}
         self._webhook_in_flight = self._gauge(
             f"{one}requests_in_flight", "Admission requests being served", "webhook"
         )
@@ -211,13 +222,26 @@ class Metrics:
 
     def webhook_started(self, webhook: str) -> None:
         """Count an admission request as being served."""
-        self._webhook_in_flight.labels(webhook).inc()
+        self._webhook_series(webhook).in_flight.inc()
 
     def webhook_done(self, webhook: str, *, code: int, seconds: float) -> None:
         """Count an admission request as answered with an HTTP status."""
-        self._webhook_in_flight.labels(webhook).dec()
-        self._webhook_requests.labels(webhook, str(code)).inc()
-        self._webhook_latency.labels(webhook).observe(seconds)
+        series = self._webhook_series(webhook)
+        series.in_flight.dec()
+        series.latency.observe(seconds)
+        requests = series.requests.get(code)
+        if requests is None:
+            requests = series.requests[code] = self._webhook_requests.labels(webhook, str(code))
+        requests.inc()
+
+    def _webhook_series(self, webhook: str) -> "_WebhookSeries":
+        """Find the series of one webhook; finding them by label takes longer than counting."""
+        series = self._webhooks.get(webhook)
+        if series is None:
+            series = self._webhooks[webhook] = _WebhookSeries(
+                self._webhook_in_flight.labels(webhook), self._webhook_latency.labels(webhook), {}
+            )
+        return series
 
     def certificate_read(self, *, failed: bool = False) -> None:
         """Count one read of the serving certificate."""
