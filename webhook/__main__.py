@@ -20,6 +20,7 @@ from hyperjob.telemetry import logs
 from hyperjob.telemetry.endpoints import Addresses, serve
 from hyperjob.telemetry.health import Checks
 from hyperjob.telemetry.metrics import Metrics
+from webhook.decisionlog import DecisionLog
 from webhook.defaulting import default
 from webhook.options import Options, parse
 from webhook.report import Report
@@ -52,8 +53,9 @@ async def _serve(options: Options) -> None:
         loop.add_signal_handler(number, stop.set)
     metrics = Metrics()
     source = _load(options, metrics)
+    admitted = DecisionLog(sys.stderr.buffer) if options.log_format == "json" else None
     server = WebhookServer(
-        reporter=Report(metrics),
+        reporter=Report(metrics, admitted=admitted),
         limits=Limits(
             request_timeout=options.request_timeout,
             requests_inflight=options.max_requests_inflight,
@@ -87,6 +89,8 @@ async def _serve(options: Options) -> None:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         await server.stop(grace=0)
+        if admitted is not None:
+            admitted.flush()
 
 
 async def _open_side_door(

@@ -8,15 +8,20 @@ from typing import Final
 
 from hyperjob.telemetry.metrics import Metrics
 from webhook.admission import Reply
+from webhook.decisionlog import DecisionLog
+from webhook.response import Decision
+from webhook.review import Request
 
 _log: Final = logging.getLogger("webhook")
+_MESSAGE: Final = "admission decision"
 
 
 class Report:
-    """Logs and counts requests."""
+    """Logs and counts requests; admitted ones by the fast way where there is one."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, *, admitted: DecisionLog | None = None) -> None:
         self._metrics = metrics
+        self._admitted = admitted
 
     def started(self, webhook: str) -> None:
         """Count a request that has arrived."""
@@ -25,40 +30,50 @@ class Report:
     def done(self, webhook: str, reply: Reply, seconds: float) -> None:
         """Count an answered request, and log it: a decision, or why there was none."""
         self._metrics.webhook_done(webhook, code=reply.status, seconds=seconds)
+        request, decision = reply.request, reply.decision
+        if request is not None and decision is not None:
+            if not _log.isEnabledFor(logging.INFO):
+                return
+            fields = _decided(webhook, request, decision, seconds)
+            if self._admitted is not None and decision.allowed:
+                self._admitted.write(_MESSAGE, fields)
+            else:
+                _log.info(_MESSAGE, extra=fields)
+            return
+        fields = {"webhook": webhook, "code": reply.status, "reason": reply.problem}
+        fields["duration"] = round(seconds, 6)
+        if request is not None:
+            fields |= _named(request)
         if reply.bug is not None:
-            _log.error(
-                "the webhook failed",
-                extra=_fields(webhook, reply, seconds),
-                exc_info=reply.bug,
-            )
-        elif reply.decision is None:
-            _log.warning("request refused", extra=_fields(webhook, reply, seconds))
-        elif _log.isEnabledFor(logging.INFO):
-            _log.info("admission decision", extra=_fields(webhook, reply, seconds))
+            _log.error("the webhook failed", extra=fields, exc_info=reply.bug)
+        else:
+            _log.warning("request refused", extra=fields)
 
 
-def _fields(webhook: str, reply: Reply, seconds: float) -> dict[str, object]:
+def _decided(
+    webhook: str, request: Request, decision: Decision, seconds: float
+) -> dict[str, object]:
+    fields = _named(request)
+    fields["webhook"] = webhook
+    fields["allowed"] = decision.allowed
+    fields["duration"] = round(seconds, 6)
+    if decision.patch:
+        fields["patched"] = len(decision.patch)
+    if decision.warnings:
+        fields["warnings"] = len(decision.warnings)
+    if decision.errors:
+        fields["errors"] = len(decision.errors)
+        fields["reason"] = str(decision.errors[0])[:512]
+    return fields
+
+
+def _named(request: Request) -> dict[str, object]:
     fields: dict[str, object] = {
-        "webhook": webhook,
-        "code": reply.status,
-        "duration": round(seconds, 6),
+        request.kind or "object": {"namespace": request.namespace, "name": request.name},
+        "operation": request.operation,
+        "user": request.user,
+        "requestID": request.uid,
     }
-    if (request := reply.request) is not None:
-        fields |= {
-            "requestID": request.uid,
-            "operation": request.operation,
-            request.kind or "object": {"namespace": request.namespace, "name": request.name},
-            "user": request.user,
-        }
-        if request.dry_run:
-            fields["dryRun"] = True
-    if (decision := reply.decision) is not None:
-        fields["allowed"] = decision.allowed
-        if decision.errors:
-            fields["errors"] = len(decision.errors)
-            fields["reason"] = str(decision.errors[0])[:512]
-        if decision.patch:
-            fields["patched"] = len(decision.patch)
-    if reply.problem:
-        fields["reason"] = reply.problem
+    if request.dry_run:
+        fields["dryRun"] = True
     return fields
