@@ -84,9 +84,7 @@ class ControlPlane:
             await self._install(stack)
             stack.push_async_callback(self._background.stop)
             self._start()
-            await self._caches.synced()
-            async with asyncio.timeout(_READY_SECONDS):
-                await self._ready()
+            await self._background.until(self._ready(), seconds=_READY_SECONDS)
             self._stack = stack.pop_all()
         return self
 
@@ -184,6 +182,7 @@ class ControlPlane:
 
     async def _ready(self) -> None:
         """Wait until all clusters are Ready and all queues are Open, as an installation is."""
+        await self._caches.synced()
         names = {cluster.name for cluster in self._config.clusters}
         queues = {"default", *(queue.name for queue in self._config.queues)}
         changed = asyncio.Event()

@@ -26,6 +26,7 @@ from hyperjob.sandbox.member.watching import MemberCaches
 
 _QUEUES: Final = ("root", "default")
 """The queues that Volcano itself makes in every cluster."""
+_SYNC_SECONDS: Final = 30.0
 
 
 class MemberCluster:
@@ -73,7 +74,7 @@ class MemberCluster:
             self._caches = MemberCaches(kube)
             stack.push_async_callback(self._background.stop)
             self._start(self._caches)
-            await self._caches.synced()
+            await self._background.until(self._caches.synced(), seconds=_SYNC_SECONDS)
             self._stack = stack.pop_all()
         return self
 

@@ -149,6 +149,23 @@ class Background:
         for task in done:
             task.result()
 
+    async def until(self, work: Coroutine[None, None, None], *, seconds: float) -> None:
+        """Wait for `work`, so long; raises what a task dies of meanwhile, or TimeoutError."""
+        waiting = asyncio.create_task(work)
+        failing = asyncio.create_task(self.failure())
+        try:
+            done, _ = await asyncio.wait(
+                (waiting, failing), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                raise TimeoutError
+            for task in done:
+                task.result()
+        finally:
+            waiting.cancel()
+            failing.cancel()
+            await asyncio.gather(waiting, failing, return_exceptions=True)
+
     async def stop(self) -> None:
         """Cancel all tasks and wait for them; raises what one of them died of."""
         for task in self._tasks:
