@@ -129,7 +129,7 @@ def _reported(outlook: Outlook, report: Report) -> tuple[str, str]:
     if report.phase is not JobPhase.PENDING:
         return report.reason, report.message
     pods = outlook.sub_job.size.pods
-    text = f"{report.pods.running} of {pods} pods run on {outlook.child.cluster}"
+    text = f"{report.pods.running} of {pods} pods run"
     text = f"{text}: {report.message}" if report.message else text
     return report.reason or Reason.PODS_PENDING, text
 
@@ -144,24 +144,22 @@ def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
 
 def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     child, binding = outlook.child, outlook.child.binding
-    cluster = outlook.cluster or child.cluster
-    where = f" on {cluster}" if cluster else ""
     queue = queue_of(outlook.sub_job.size.template)
     if binding is None and observed.admission is not QueueAdmission.NONE:
         return QUEUED, Reason.WAITING_FOR_QUEUE, f"waits for Karmada and queue {queue}"
     if binding is None:
-        return PLACED, Reason.DISPATCHING, f"waits for Karmada{where}"
+        return PLACED, Reason.DISPATCHING, "waits for Karmada"
     if binding.scheduling_suspended:
         return QUEUED, Reason.WAITING_FOR_QUEUE, _queued(observed, queue)
     if binding.apply_error:
-        return PLACED, Reason.APPLY_FAILED, f"{cluster}: {binding.apply_error}"
+        return PLACED, Reason.APPLY_FAILED, binding.apply_error
     if binding.unscheduled_reason:
         return PLACED, binding.unscheduled_reason, f"Karmada: {binding.unscheduled_message}"
     if is_held(child) and not outlook.opening:
         return PLACED, Reason.WAITING_FOR_GANG, "admitted, waits for the rest of the gang"
     if binding.dispatching_suspended and not is_held(child):
         return PLACED, Reason.SUSPENDED_BY_POLICY, "its policy suspends dispatching"
-    return PLACED, Reason.DISPATCHING, f"is being dispatched{where}"
+    return PLACED, Reason.DISPATCHING, "is being dispatched"
 
 
 def _queued(observed: Observed, queue: str) -> str:

@@ -49,7 +49,7 @@ PHASES = {
         [job("hj-trainer-0"), policy("hj-trainer-0"), job("hj-trainer-1"), policy("hj-trainer-1")],
         "Starting",
         "Dispatching",
-        "waits for Karmada on a",
+        "is Placed on a: waits for Karmada",
     ),
     "all wait for the queue": (
         [*child(0, **QUEUED), *child(1, **QUEUED)],
@@ -79,13 +79,13 @@ PHASES = {
         [*child(0, phase="Running"), *child(1, apply_error="queue is not open")],
         "Starting",
         "ApplyFailed",
-        "hj-trainer-1 is Placed on a: a: queue is not open",
+        "hj-trainer-1 is Placed on a: queue is not open",
     ),
     "pods are pending": (
         [*child(0, phase="Running"), *child(1, phase="Pending", pods={"pending": 6, "running": 2})],
         "Starting",
         "PodsPending",
-        "2 of 8 pods run on a",
+        "hj-trainer-1 is Pending on a: 2 of 8 pods run",
     ),
     "all run": (
         [*child(0, phase="Running"), *child(1, phase="Running")],
@@ -283,7 +283,7 @@ def test_every_sub_job_and_cluster_is_listed() -> None:
             "cluster": "a",
             "accelerators": 8,
             "reason": "PodsPending",
-            "message": "0 of 8 pods run on a",
+            "message": "0 of 8 pods run",
             "pods": 8,
             "lastTransitionTime": "2026-01-02T03:00:30Z",
         },

@@ -1,0 +1,420 @@
+"""The controller over HTTP: what it writes, and what it does not."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from controller.model.observed import QueueAdmission
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.resources import (
+    EVENTS,
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+)
+from tests.support.controller import (
+    clusters,
+    eventually,
+    running_controller,
+    set_cluster,
+    settled,
+)
+from tests.support.controlplane import ControlPlane
+
+Object = dict[str, Any]
+GPU = "nvidia.com/gpu"
+WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
+
+
+@pytest.fixture
+async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
+    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
+        yield client
+
+
+def hyperjob(
+    namespace: str, name: str = "hj", *, replicas: int = 2, gpus: int = 4, **spec: Any
+) -> Object:
+    resources = {"requests": {GPU: "1"}, "limits": {GPU: "1"}}
+    container = {"name": "main", "image": "i", "resources": resources}
+    template = {"spec": {"containers": [container]}}
+    tasks = [{"name": "worker", "replicas": gpus, "template": template}]
+    group = {"name": "trainer", "replicas": replicas, "templateSpec": {"tasks": tasks}}
+    return {
+        "apiVersion": HYPERJOBS.api_version,
+        "kind": HYPERJOBS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicatedJobs": [group], **spec},
+    }
+
+
+async def report(kube: Kube, namespace: str, name: str, phase: str, **pods: int) -> None:
+    """Write a vcjob's status as Karmada brings it back."""
+    state = {"phase": phase, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    await kube.patch(
+        VCJOBS,
+        name,
+        {"status": {"state": state, **pods}},
+        kind=PatchType.MERGE,
+        namespace=namespace,
+        subresource="status",
+    )
+
+
+async def phase_is(kube: Kube, namespace: str, phase: str, name: str = "hj") -> Object:
+    async def look() -> Object | None:
+        status = (await kube.get(HYPERJOBS, name, namespace=namespace)).get("status", {})
+        return status if status.get("state", {}).get("phase") == phase else None
+
+    found: Object = await eventually(look, what=f"phase {phase}")
+    return found
+
+
+def ours(counts: Counter[tuple[str, str, str]]) -> dict[str, int]:
+    """Keep the writes on what the controller writes, Events apart."""
+    kept = {"hyperjobs", "jobs", "propagationpolicies", "resourcebindings"}
+    return {
+        " ".join(filter(None, key)): number
+        for key, number in counts.items()
+        if key[1] in kept and number
+    }
+
+
+async def test_n_sub_jobs_cost_2n_creates_and_a_rest_or_restart_costs_nothing(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with clusters(kube, one=100, two=100):
+        async with running_controller(control_plane.kubeconfig, namespace) as manager:
+            before = control_plane.writes()
+            await kube.create(HYPERJOBS, hyperjob(namespace, replicas=20))
+            await phase_is(kube, namespace, "Starting")
+            await settled(manager, kube, namespace)
+            first = control_plane.writes()
+            assert ours(first - before) == {
+                "POST hyperjobs": 1,
+                "POST propagationpolicies": 20,
+                "POST jobs": 20,
+                "PATCH hyperjobs status": 1,
+            }
+            for index in range(20):
+                await report(kube, namespace, f"hj-trainer-{index}", "Running", running=4)
+            status = await phase_is(kube, namespace, "Running")
+            assert status["jobsReady"] in {f"{n}/20" for n in range(20, 21)}
+            await settled(manager, kube, namespace)
+            at_rest = control_plane.writes()
+            await asyncio.sleep(0.5)
+            assert control_plane.writes() == at_rest
+        async with running_controller(control_plane.kubeconfig, namespace) as manager:
+            await settled(manager, kube, namespace)
+        assert ours(control_plane.writes() - at_rest) == {}
+
+
+async def test_a_waiting_hyperjob_is_not_written_again_by_a_restart(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with clusters(kube, small=3):
+        await kube.create(HYPERJOBS, hyperjob(namespace))
+        async with running_controller(control_plane.kubeconfig, namespace) as manager:
+            status = await phase_is(kube, namespace, "Pending")
+            assert "small lacks 1 nvidia.com/gpu (3 free)" in status["state"]["message"]
+            await settled(manager, kube, namespace)
+        before = control_plane.writes()
+        async with running_controller(control_plane.kubeconfig, namespace) as manager:
+            await settled(manager, kube, namespace)
+        assert ours(control_plane.writes() - before) == {}
+
+
+async def test_new_capacity_starts_what_waits(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        clusters(kube, grows=3),
+        running_controller(control_plane.kubeconfig, namespace),
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace))
+        await phase_is(kube, namespace, "Pending")
+        await set_cluster(kube, "grows", 8)
+        status = await phase_is(kube, namespace, "Starting")
+        assert status["clusterNames"] == "grows"
+
+
+async def test_hyperjobs_of_one_moment_share_no_capacity(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    """24+24 on 32+32 stand on two clusters; a third pair waits."""
+    async with (
+        clusters(kube, left=32, right=32),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+    ):
+        names = [f"hj{i}" for i in range(4)]
+        await asyncio.gather(
+            *(
+                kube.create(HYPERJOBS, hyperjob(namespace, name, replicas=1, gpus=24))
+                for name in names
+            )
+        )
+        await settled(manager, kube, namespace)
+        found = (await kube.list(HYPERJOBS, namespace=namespace)).items
+        placed = [item["status"].get("clusterNames") for item in found]
+        assert sorted(filter(None, placed)) == ["left", "right"]
+        assert [item["status"]["state"]["phase"] for item in found].count("Pending") == 2
+
+
+async def test_the_whole_life_of_a_hyperjob(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        clusters(kube, one=8),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace))
+        await phase_is(kube, namespace, "Starting")
+        await report(kube, namespace, "hj-trainer-0", "Running", running=4)
+        await report(kube, namespace, "hj-trainer-1", "Running", running=4)
+        await phase_is(kube, namespace, "Running")
+        await report(kube, namespace, "hj-trainer-0", "Failed", failed=1)
+        await phase_is(kube, namespace, "Degraded")
+        await report(kube, namespace, "hj-trainer-1", "Completed", succeeded=4)
+        status = await phase_is(kube, namespace, "Failed")
+        assert status["conditions"][0]["reason"] == "SomeChildVCJobsUnsuccessful"
+        await kube.delete(VCJOBS, "hj-trainer-0", namespace=namespace)
+        await settled(manager, kube, namespace)
+        jobs = (await kube.list(VCJOBS, namespace=namespace)).items
+        assert [item["metadata"]["name"] for item in jobs] == ["hj-trainer-1"]
+
+        async def told() -> set[str] | None:
+            found = (await kube.list(EVENTS, namespace=namespace)).items
+            reasons = {event["reason"] for event in found}
+            return reasons if "Failed" in reasons else None
+
+        reasons = await eventually(told, what="the event of its end")
+        assert {"Created", "Starting", "Running", "Degraded", "Failed"} <= reasons
+
+
+async def test_lost_children_are_made_again_and_policies_too(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        clusters(kube, one=8),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace))
+        await phase_is(kube, namespace, "Starting")
+        old = await kube.get(VCJOBS, "hj-trainer-0", namespace=namespace)
+        await kube.delete(VCJOBS, "hj-trainer-0", namespace=namespace)
+        await kube.delete(PROPAGATION_POLICIES, "hj-trainer-1", namespace=namespace)
+
+        async def whole() -> bool:
+            jobs = (await kube.list(VCJOBS, namespace=namespace)).items
+            policies = (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items
+            return len(jobs) == len(policies) == 2
+
+        await settled(manager, kube, namespace)
+        await eventually(whole, what="all children")
+        new = await kube.get(VCJOBS, "hj-trainer-0", namespace=namespace)
+        assert new["metadata"]["uid"] != old["metadata"]["uid"]
+
+
+async def test_children_of_another_owner_are_adopted_or_reported(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    labels = {"volcano.sh/hyperjob-name": "hj", "volcano.sh/replicatedjob-name": "trainer"}
+    spec = hyperjob(namespace)["spec"]["replicatedJobs"][0]["templateSpec"]
+    for index, marks in enumerate((labels, {})):
+        metadata = {"name": f"hj-trainer-{index}", "namespace": namespace, "labels": marks}
+        document = {"apiVersion": VCJOBS.api_version, "kind": "Job", "metadata": metadata}
+        await kube.create(VCJOBS, document | {"spec": spec})
+    async with (
+        clusters(kube, one=100),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace, replicas=3, minAvailable=1))
+        await settled(manager, kube, namespace)
+        owner = (await kube.get(HYPERJOBS, "hj", namespace=namespace))["metadata"]["uid"]
+        adopted = await kube.get(VCJOBS, "hj-trainer-0", namespace=namespace)
+        assert adopted["metadata"]["ownerReferences"][0]["uid"] == owner
+        stranger = await kube.get(VCJOBS, "hj-trainer-1", namespace=namespace)
+        assert "ownerReferences" not in stranger["metadata"]
+        status = (await kube.get(HYPERJOBS, "hj", namespace=namespace))["status"]
+        assert [job.get("reason") for job in status["jobs"]] == [
+            "Dispatching",
+            "NameConflict",
+            "Dispatching",
+        ]
+        policies = (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items
+        assert "hj-trainer-0" in {item["metadata"]["name"] for item in policies}
+
+
+async def test_a_refused_child_is_told_and_keeps_nobody_else_waiting(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    """The schema of vcjobs refuses a name that is too long for it."""
+    async with (
+        clusters(kube, one=100),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+    ):
+        bad = hyperjob(namespace, minAvailable=1, replicas=1)
+        wrong = hyperjob(namespace, replicas=1)["spec"]["replicatedJobs"][0] | {"name": "wrong"}
+        wrong["templateMetadata"] = {"labels": {"not a label": "x"}}
+        bad["spec"]["replicatedJobs"].append(wrong)
+        await kube.create(HYPERJOBS, bad)
+
+        async def refused() -> Object | None:
+            status = (await kube.get(HYPERJOBS, "hj", namespace=namespace)).get("status", {})
+            jobs = {job["name"]: job for job in status.get("jobs", ())}
+            entry = jobs.get("hj-wrong-0", {})
+            return entry if entry.get("reason") == "Refused" else None
+
+        entry = await eventually(refused, what="the refusal")
+        assert "metadata.labels" in entry["message"]
+        await kube.get(VCJOBS, "hj-trainer-0", namespace=namespace)
+        writes = control_plane.writes()
+        await settled(manager, kube, namespace)
+        assert ours(control_plane.writes() - writes) == {}, "it waits before it tries again"
+
+
+async def test_scaling_down_and_up_keeps_names(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async def names() -> set[str]:
+        jobs = (await kube.list(VCJOBS, namespace=namespace)).items
+        policies = (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items
+        found = {item["metadata"]["name"] for item in jobs}
+        return found if found == {item["metadata"]["name"] for item in policies} else set()
+
+    async def scale(replicas: int) -> None:
+        patch = [{"op": "replace", "path": "/spec/replicatedJobs/0/replicas", "value": replicas}]
+        await kube.patch(HYPERJOBS, "hj", patch, kind=PatchType.JSON, namespace=namespace)
+
+    async with (
+        clusters(kube, one=100),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace, replicas=3))
+        await phase_is(kube, namespace, "Starting")
+        for index in (1, 2):
+            await report(kube, namespace, f"hj-trainer-{index}", "Running", running=4)
+        await settled(manager, kube, namespace)
+        await scale(2)
+        await eventually(
+            lambda: _equals(names(), {"hj-trainer-1", "hj-trainer-2"}), what="two sub-jobs"
+        )
+        await scale(3)
+        await eventually(
+            lambda: _equals(names(), {f"hj-trainer-{i}" for i in range(3)}), what="three"
+        )
+        await kube.delete(HYPERJOBS, "hj", namespace=namespace)
+
+
+async def _equals(found: Any, wanted: set[str]) -> bool:
+    return bool(await found == wanted)
+
+
+async def test_the_gate_opens_when_all_of_the_gang_is_admitted(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        clusters(kube, one=100),
+        running_controller(
+            control_plane.kubeconfig, namespace, admission=QueueAdmission.VOLCANO_GLOBAL
+        ) as manager,
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace))
+        await phase_is(kube, namespace, "Queued")
+        for index in range(2):
+            await kube.create(RESOURCE_BINDINGS, await _binding(kube, namespace, index))
+        await settled(manager, kube, namespace)
+        await _release(kube, namespace, 0)
+        await settled(manager, kube, namespace)
+        assert await _gates(kube, namespace) == ["held", "held"]
+        status = await phase_is(kube, namespace, "Queued")
+        assert status["jobs"][0]["reason"] == "WaitingForGang"
+        await _release(kube, namespace, 1)
+
+        async def open_() -> bool:
+            return await _gates(kube, namespace) == ["open", "open"]
+
+        await eventually(open_, what="both gates open")
+        for policy in (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items:
+            assert "suspension" not in policy["spec"]
+        for item in (await kube.list(RESOURCE_BINDINGS, namespace=namespace)).items:
+            assert item["spec"]["suspension"] == {"scheduling": False}
+
+
+async def _binding(kube: Kube, namespace: str, index: int) -> Object:
+    """Make the binding that Karmada would, as our webhook stamps it."""
+    job = await kube.get(VCJOBS, f"hj-trainer-{index}", namespace=namespace)
+    metadata = job["metadata"]
+    return {
+        "apiVersion": RESOURCE_BINDINGS.api_version,
+        "kind": RESOURCE_BINDINGS.kind,
+        "metadata": {
+            "name": f"{metadata['name']}-job",
+            "namespace": namespace,
+            "annotations": {"training.volcano.sh/gate": "held"},
+            "ownerReferences": [
+                {
+                    "apiVersion": VCJOBS.api_version,
+                    "kind": "Job",
+                    "name": metadata["name"],
+                    "uid": metadata["uid"],
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {
+            "resource": {
+                "apiVersion": VCJOBS.api_version,
+                "kind": "Job",
+                "namespace": namespace,
+                "name": metadata["name"],
+            },
+            "suspension": {"dispatching": True, "scheduling": True},
+        },
+    }
+
+
+async def _release(kube: Kube, namespace: str, index: int) -> None:
+    """Admit to the queue and place, as Volcano Global and Karmada do."""
+    spec = {"suspension": {"scheduling": False}, "clusters": [{"name": "one"}]}
+    await kube.patch(
+        RESOURCE_BINDINGS,
+        f"hj-trainer-{index}-job",
+        {"spec": spec},
+        kind=PatchType.MERGE,
+        namespace=namespace,
+    )
+
+
+async def _gates(kube: Kube, namespace: str) -> list[str]:
+    items = (await kube.list(RESOURCE_BINDINGS, namespace=namespace)).items
+    return [item["metadata"]["annotations"]["training.volcano.sh/gate"] for item in items]
+
+
+async def test_of_two_controllers_one_works_and_the_other_takes_over(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    options = {
+        "leader_elect": True,
+        "leader_elect_namespace": namespace,
+    }
+    async with clusters(kube, one=100):
+        standby_started = asyncio.Event()
+
+        async def standby() -> None:
+            async with running_controller(control_plane.kubeconfig, namespace, **options):
+                standby_started.set()
+                await phase_is(kube, namespace, "Starting", "second")
+
+        async with running_controller(control_plane.kubeconfig, namespace, **options):
+            other = asyncio.create_task(standby())
+            await kube.create(HYPERJOBS, hyperjob(namespace, "first"))
+            await phase_is(kube, namespace, "Starting", "first")
+            assert not standby_started.is_set()
+        await kube.create(HYPERJOBS, hyperjob(namespace, "second"))
+        await other
+        assert standby_started.is_set()

@@ -1,0 +1,125 @@
+"""A controller in the test's own event loop, against a control plane that is there already."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from controller.manager import Manager
+from controller.model.observed import QueueAdmission
+from controller.options import Options
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import NotFound
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS
+
+Object = dict[str, Any]
+TIME_LIMIT = 30.0
+
+
+@contextlib.asynccontextmanager
+async def running_controller(
+    kubeconfig: Path,
+    namespace: str,
+    *,
+    admission: QueueAdmission = QueueAdmission.NONE,
+    **options: Any,
+) -> AsyncIterator[Manager]:
+    """Run a controller for one namespace with a client of its own; it works when this enters."""
+    settings = Options(
+        namespace=namespace, queue_admission=admission, **{"leader_elect": False, **options}
+    )
+    async with Kube.connect(kubeconfig=kubeconfig, user_agent="hyperjob-controller/test") as kube:
+        manager = Manager(kube, settings)
+        task = asyncio.create_task(manager.run())
+        working = asyncio.create_task(manager.working.wait())
+        try:
+            async with asyncio.timeout(TIME_LIMIT):
+                await asyncio.wait({task, working}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                await task
+            yield manager
+        finally:
+            for pending in (working, task):
+                pending.cancel()
+            await asyncio.gather(working, task, return_exceptions=True)
+
+
+async def eventually(look: Callable[[], Awaitable[Any]], *, what: str) -> Any:
+    """Look until something true is seen, and return it."""
+    try:
+        async with asyncio.timeout(TIME_LIMIT):
+            while not (found := await look()):  # noqa: ASYNC110 - the server tells no event
+                await asyncio.sleep(0.05)
+            return found
+    except TimeoutError:
+        raise AssertionError(f"never seen: {what}") from None
+
+
+async def settled(manager: Manager, kube: Kube, namespace: str) -> None:
+    """Wait until the controller has seen all there is and has nothing left to do."""
+
+    async def quiet() -> bool:
+        for item in (await kube.list(HYPERJOBS, namespace=namespace)).items:
+            metadata = item["metadata"]
+            known = manager.caches.hyperjob(f"{namespace}/{metadata['name']}")
+            if known is None or int(known["metadata"]["resourceVersion"]) < int(
+                metadata["resourceVersion"]
+            ):
+                return False
+        return not len(manager.queue) and not manager.queue.unfinished_seconds()
+
+    for _ in range(3):
+        await eventually(quiet, what="a controller at rest")
+        await asyncio.sleep(0.15)  # longer than changes are gathered
+    await eventually(quiet, what="a controller at rest")
+
+
+@contextlib.asynccontextmanager
+async def clusters(kube: Kube, **gpus: int) -> AsyncIterator[None]:
+    """Register member clusters with so many free GPUs, and take them away at the end."""
+    for name, number in gpus.items():
+        await set_cluster(kube, name.replace("_", "-"), number)
+    try:
+        yield
+    finally:
+        for name in gpus:
+            with contextlib.suppress(NotFound):
+                await kube.delete(CLUSTERS, name.replace("_", "-"))
+
+
+async def set_cluster(kube: Kube, name: str, gpus: int) -> None:
+    """Register a cluster, or change what it has."""
+    document = {
+        "apiVersion": CLUSTERS.api_version,
+        "kind": CLUSTERS.kind,
+        "metadata": {"name": name},
+        "spec": {"syncMode": "Push"},
+    }
+    await kube.apply(CLUSTERS, document, field_manager="test")
+    status = {
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "True",
+                "reason": "ClusterReady",
+                "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }
+        ],
+        "apiEnablements": [
+            {
+                "groupVersion": "batch.volcano.sh/v1alpha1",
+                "resources": [{"name": "jobs", "kind": "Job"}],
+            }
+        ],
+        "resourceSummary": {
+            "allocatable": {
+                "cpu": "10k",
+                "memory": "100Ti",
+                "pods": "100k",
+                "nvidia.com/gpu": str(gpus),
+            }
+        },
+    }
+    await kube.patch(CLUSTERS, name, {"status": status}, kind=PatchType.MERGE, subresource="status")
