@@ -23,7 +23,7 @@ from hyperjob.sandbox.member.controller import (
 )
 
 _DISPATCHED = (VCJOBS, QUEUES, NAMESPACES)
-_GATHER_SECONDS = 0.1
+_GATHER_SECONDS = 0.2
 """Status changes of a member object that come this close together become one write."""
 
 

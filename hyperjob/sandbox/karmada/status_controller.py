@@ -16,7 +16,7 @@ from hyperjob.sandbox.karmada.bindings import target_clusters
 from hyperjob.sandbox.karmada.caches import Caches, reference_key, template_resource
 from hyperjob.sandbox.member.controller import Controller, wire_now
 
-_GATHER_SECONDS = 0.05
+_GATHER_SECONDS = 0.1
 """Changes that come this close together become one write."""
 
 

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -213,13 +214,15 @@ class JobController:
             f"{job['metadata']['namespace']}/{jobpods.pod_group_name(job)}"
         )
         pods = self._pods(key, job)
-        step = jobstate.step(
-            job,
-            pods,
-            action,
-            admitted=group is not None and _phase(group) not in ("", "Pending"),
-            now=datetime.now(UTC),
-        )
+        admitted = group is not None and _phase(group) not in ("", "Pending")
+        now = datetime.now(UTC)
+        step = jobstate.step(job, pods, action, admitted=admitted, now=now)
+        if step.status is not None and not step.create and not step.delete:
+            # the end of a finished job follows at once: one write for both
+            ended = {**job, "status": step.status}
+            if jobstate.phase_of(ended) in jobstate.TERMINAL:
+                follow = jobstate.step(ended, pods, Action(), admitted=admitted, now=now)
+                step = replace(follow, status=follow.status or step.status)
         by_name = {str(pod["metadata"]["name"]): pod for pod in pods}
         await self._together(self._create_pod(key, pod) for pod in step.create)
         await self._together(self._delete_pod(by_name[name]) for name in step.delete)
