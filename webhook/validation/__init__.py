@@ -21,7 +21,7 @@ def validate_create(
     strict: bool = False,
 ) -> Outcome:
     """Judge a HyperJob that is to be created; `strict` refuses fields that the API lacks."""
-    return inspect(raw, features=supported, context=context, strict=strict)
+    return inspect(raw, features=supported, context=context, strict=strict).outcome()
 
 
 def validate_update(
@@ -32,4 +32,4 @@ def validate_update(
     context: Context = NOTHING_KNOWN,
 ) -> Outcome:
     """Judge a change of a HyperJob; what was stored before is never held against it."""
-    return inspect_update(new, old, features=supported, context=context)
+    return inspect_update(new, old, features=supported, context=context).outcome()

@@ -65,7 +65,7 @@ def validate_claim_spec(spec: Object, path: Path, report: Report) -> None:
     for mode in modes:
         if mode not in ACCESS_MODES:
             at = path.child("accessModes")
-            report.errors.append(ENUM.unsupported(at, mode, ACCESS_MODES))
+            report.unsupported(ENUM, at, mode, ACCESS_MODES)
     if "ReadWriteOncePod" in modes and len(modes) > 1:
         report.add(ONCE_POD, path.child("accessModes"))
     at = path.child("resources")
@@ -79,7 +79,7 @@ def validate_claim_spec(spec: Object, path: Path, report: Report) -> None:
         check(formats.dns1123_subdomain, spec["storageClassName"], at, report)
     mode = spec.get("volumeMode")
     if mode and mode not in VOLUME_MODES:
-        report.errors.append(ENUM.unsupported(path.child("volumeMode"), mode, VOLUME_MODES))
+        report.unsupported(ENUM, path.child("volumeMode"), mode, VOLUME_MODES)
 
 
 def _validate_size(size: str | int, path: Path, report: Report) -> None:

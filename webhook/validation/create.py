@@ -4,7 +4,6 @@ Only puts the parts together.
 """
 
 from hyperjob.api.meta import Object
-from webhook.outcome import Outcome
 from webhook.validation.context import Context
 from webhook.validation.hyperjob import validate_hyperjob
 from webhook.validation.place import SPEC
@@ -14,18 +13,13 @@ from webhook.validation.structure import check_structure
 from webhook.validation.support import Features, validate_support
 
 
-def inspect(raw: Object, *, features: Features, context: Context, strict: bool) -> Outcome:
-    """Return everything that is wrong with a HyperJob, and what is surprising about it."""
+def inspect(raw: Object, *, features: Features, context: Context, strict: bool) -> Report:
+    """Report everything that is wrong with a HyperJob, and what is surprising about it."""
     report = Report()
-    shape = check_structure(raw, strict=strict)
-    report.errors.extend(shape.errors)
-    checked = shape.checked
-    findings = Report()
-    spec = checked.get("spec") or {}
-    validate_support(spec, SPEC, findings, features=features)
-    validate_hyperjob(checked, findings)
-    report.errors.extend(error for error in findings.errors if not shape.hides(error.field))
-    if not report.errors:
-        warn_references(checked, findings, context=context)
-    report.warnings.extend(findings.warnings)
-    return report.outcome()
+    shape = check_structure(raw, report, strict=strict)
+    found = Report()
+    validate_support(shape.checked.get("spec") or {}, SPEC, found, features=features)
+    validate_hyperjob(shape.checked, found)
+    warn_references(shape.checked, found, context=context)
+    report.take(found, refusal=lambda error: not shape.hides(error.field))
+    return report

@@ -43,7 +43,7 @@ def validate_hyperjob_plugins(
         at = path.key(name)
         flags = PLUGINS.get(name)
         if flags is None:
-            report.errors.append(UNKNOWN.unsupported(at, name, tuple(PLUGINS)))
+            report.unsupported(UNKNOWN, at, name, tuple(PLUGINS))
             continue
         found = validate_arguments(name, plugins[name] or [], flags, at, report)
         for flag, argument in found.items():

@@ -130,13 +130,13 @@ def _validate_rule(each: Object, names: Names, path: Path, report: Report) -> No
     if not action:
         report.add(ACTION_MISSING, path.child("action"))
     elif action not in ACTIONS:
-        report.errors.append(ENUM.unsupported(path.child("action"), action, ACTIONS))
+        report.unsupported(ENUM, path.child("action"), action, ACTIONS)
     phases = each.get("onJobPhases") or []
     seen: set[str] = set()
     for index, phase in enumerate(phases):
         at = path.child("onJobPhases").index(index)
         if phase not in FAILED_PHASES:
-            report.errors.append(ENUM.unsupported(at, phase, FAILED_PHASES))
+            report.unsupported(ENUM, at, phase, FAILED_PHASES)
         elif phase in seen:
             report.add(TWICE, at, phase)
         seen.add(phase)
@@ -168,7 +168,7 @@ def validate_success_policy(policy: Object, names: Names, path: Path, report: Re
     """Check when the HyperJob is completed; `names` are those of the replicatedJobs."""
     operator = policy.get("operator")
     if operator and operator not in OPERATORS:
-        report.errors.append(ENUM.unsupported(path.child("operator"), operator, OPERATORS))
+        report.unsupported(ENUM, path.child("operator"), operator, OPERATORS)
     _validate_targets(policy, names, path, report)
 
 
@@ -177,7 +177,7 @@ def _validate_targets(policy: Object, names: Names, path: Path, report: Report) 
     for index, target in enumerate(policy.get("targetReplicatedJobs") or ()):
         at = path.child("targetReplicatedJobs").index(index)
         if target not in names:
-            report.errors.append(UNKNOWN_JOB.missing(at, target, names))
+            report.missing(UNKNOWN_JOB, at, target, names)
         elif target in seen:
             report.add(TWICE, at, target)
         seen.add(target)
@@ -203,4 +203,4 @@ def validate_depends_on(job: Object, earlier: Names, path: Path, report: Report)
             report.add(STATUS_MISSING, at.child("status"))
         elif status not in DEPENDENCY_STATUSES:
             at_status = at.child("status")
-            report.errors.append(ENUM.unsupported(at_status, status, DEPENDENCY_STATUSES))
+            report.unsupported(ENUM, at_status, status, DEPENDENCY_STATUSES)

@@ -128,7 +128,7 @@ def validate_plugins(plugins: Object, tasks: list[Object], path: Path, report: R
         at = path.key(name)
         plugin = PLUGINS.get(name)
         if plugin is None:
-            report.errors.append(UNKNOWN.unsupported(at, name, tuple(PLUGINS)))
+            report.unsupported(UNKNOWN, at, name, tuple(PLUGINS))
             continue
         if plugin.since:
             report.warn(VERSION, at, version=plugin.since)

@@ -147,7 +147,7 @@ def validate_policies(policies: list[Object], path: Path, report: Report) -> Non
             report.add(NOTHING, path.index(index))
         for event, place in given.items():
             if event not in EVENTS:
-                report.errors.append(EVENT.unsupported(path.below(place), event, EVENTS))
+                report.unsupported(EVENT, path.below(place), event, EVENTS)
             elif event in NEW_WORDS:
                 report.warn(VERSION, path.below(place), word=event, version=NEW_WORDS[event])
             if event in events:
@@ -193,6 +193,6 @@ def _validate_action(
         report.add(CODE_ACTION_MISSING if of_code else ACTION_MISSING, at)
     elif action not in ACTIONS:
         known = CODE_ACTION if of_code else ACTION
-        report.errors.append(known.unsupported(at, action, ACTIONS))
+        report.unsupported(known, at, action, ACTIONS)
     else:
         report.warn(VERSION, at, word=action, version=NEW_WORDS[action])

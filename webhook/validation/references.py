@@ -197,15 +197,14 @@ def _named(holder: Object, path: Path, fields: Iterable[tuple[str, str]]) -> Ite
 
 def _warn_taken(hyperjob: str, job: Object, path: Path, report: Report, context: Context) -> None:
     """Warn of objects that have the names of sub-jobs; a few are enough to see why."""
-    warned = 0
-    for index in range(sub_jobs(job) or 1):
-        name = child_name(hyperjob, job.get("name") or "", index)
-        owner = (context.vcjobs or {}).get(name, hyperjob)
-        if owner != hyperjob:
-            report.warn(JOB_TAKEN, path.child("name"), name=name)
-            warned += 1
-        if name in (context.batch_jobs or ()):
-            report.warn(BATCH_JOB_TAKEN, path.child("name"), name=name)
-            warned += 1
-        if warned >= MAX_NAMED:
-            return
+    start, count = child_name(hyperjob, job.get("name") or "", 0)[:-1], sub_jobs(job) or 1
+    others = [name for name, owner in (context.vcjobs or {}).items() if owner != hyperjob]
+    for rule_, names in ((JOB_TAKEN, others), (BATCH_JOB_TAKEN, context.batch_jobs or ())):
+        taken = sorted(name for name in names if _is_child(name, start, count))
+        for name in taken[:MAX_NAMED]:
+            report.warn(rule_, path.child("name"), name=name)
+
+
+def _is_child(name: str, start: str, count: int) -> bool:
+    index = name.removeprefix(start)
+    return name.startswith(start) and index.isdecimal() and len(index) < 7 and int(index) < count

@@ -135,7 +135,7 @@ def _validate_clusters(job: Object, path: Path, report: Report, *, max_domains: 
     policy = job.get("clusterPolicy")
     if policy and policy not in CLUSTER_POLICIES:
         at_policy = path.child("clusterPolicy")
-        report.errors.append(CLUSTER_POLICY.unsupported(at_policy, policy, CLUSTER_POLICIES))
+        report.unsupported(CLUSTER_POLICY, at_policy, policy, CLUSTER_POLICIES)
     if policy == "Required":
         if not clusters:
             report.add(NO_CLUSTERS, at)

@@ -3,32 +3,71 @@
 Keeps findings in the order in which they were made, each once; judges nothing.
 """
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
 from hyperjob.api.field import FieldError
 from webhook.outcome import ACCEPTED, Outcome
 from webhook.validation.place import Path
 from webhook.validation.rules import Rule
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error, and the rule that was broken."""
+
+    rule: Rule
+    error: FieldError
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A warning, and the rule that it comes from."""
+
+    rule: Rule
+    text: str
+
+
 class Report:
     """The errors and warnings about one object, collected."""
 
-    __slots__ = ("errors", "warnings")
+    __slots__ = ("refusals", "remarks")
 
     def __init__(self) -> None:
-        self.errors: list[FieldError] = []
-        self.warnings: list[str] = []
+        self.refusals: list[Refusal] = []
+        self.remarks: list[Remark] = []
 
     def add(self, rule: Rule, path: Path, value: object = "", /, **words: object) -> None:
         """Note that the field at `path` breaks a rule."""
-        self.errors.append(rule.at(path, value, **words))
+        self.refusals.append(Refusal(rule, rule.at(path, value, **words)))
+
+    def unsupported(self, rule: Rule, path: Path, value: str, known: tuple[str, ...]) -> None:
+        """Note that the field at `path` has a value outside a closed set."""
+        self.refusals.append(Refusal(rule, rule.unsupported(path, value, known)))
+
+    def missing(self, rule: Rule, path: Path, value: str, known: Iterable[str]) -> None:
+        """Note that the field at `path` names something that is not there."""
+        self.refusals.append(Refusal(rule, rule.missing(path, value, known)))
 
     def warn(self, rule: Rule, path: Path, /, **words: object) -> None:
         """Note something about the field at `path` that is legal and may surprise."""
-        self.warnings.append(rule.warning(path, **words))
+        self.remarks.append(Remark(rule, rule.warning(path, **words)))
+
+    def take(
+        self,
+        other: "Report",
+        *,
+        refusal: Callable[[FieldError], bool] = lambda _: True,
+        remark: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """Take over the findings of another report that the filters let pass."""
+        self.refusals.extend(found for found in other.refusals if refusal(found.error))
+        self.remarks.extend(found for found in other.remarks if remark(found.text))
 
     def outcome(self) -> Outcome:
         """Return the findings, repeats removed."""
-        if not self.errors and not self.warnings:
+        if not self.refusals and not self.remarks:
             return ACCEPTED
-        errors = {str(error): error for error in self.errors}
-        return Outcome(tuple(errors.values()), tuple(dict.fromkeys(self.warnings)))
+        errors = {str(found.error): found.error for found in self.refusals}
+        warnings = dict.fromkeys(found.text for found in self.remarks)
+        return Outcome(tuple(errors.values()), tuple(warnings))

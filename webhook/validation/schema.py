@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from pydantic_core import CoreConfig, SchemaValidator, core_schema
+from pydantic_core import SchemaValidator, core_schema
 from pydantic_core.core_schema import CoreSchema
 
 from hyperjob.api.meta import Object
@@ -25,7 +25,7 @@ def hyperjob_shape() -> SchemaValidator:
     root = hyperjob_schema()
     properties = {**root["properties"], "metadata": {"x-object-meta": True}}
     shape = {**root, "properties": properties}
-    return SchemaValidator(compile_schema(shape), CoreConfig(strict=True))
+    return SchemaValidator(compile_schema(shape))
 
 
 @cache
@@ -76,9 +76,11 @@ def _typed(node: Object) -> CoreSchema:
         case "integer":
             return _integer(node)
         case "number":
-            return core_schema.float_schema(ge=node.get("minimum"), le=node.get("maximum"))
+            return core_schema.float_schema(
+                strict=True, ge=node.get("minimum"), le=node.get("maximum")
+            )
         case "boolean":
-            return core_schema.bool_schema()
+            return core_schema.bool_schema(strict=True)
         case _:
             return core_schema.any_schema()
 
@@ -88,8 +90,12 @@ def _object(node: Object) -> CoreSchema:
     if properties is None:
         values = node.get("additionalProperties")
         if isinstance(values, dict):
-            return core_schema.dict_schema(core_schema.str_schema(), compile_schema(values))
-        return core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema())
+            return core_schema.dict_schema(
+                core_schema.str_schema(strict=True), compile_schema(values)
+            )
+        return core_schema.dict_schema(
+            core_schema.str_schema(strict=True), core_schema.any_schema()
+        )
     required = set(node.get("required") or ())
     fields = {
         name: core_schema.typed_dict_field(
@@ -110,8 +116,9 @@ def _string(node: Object) -> CoreSchema:
     if "enum" in node:
         # A type error is told apart from a value outside the set.
         known = core_schema.literal_schema(node["enum"])
-        return core_schema.chain_schema([core_schema.str_schema(), known])
+        return core_schema.chain_schema([core_schema.str_schema(strict=True), known])
     return core_schema.str_schema(
+        strict=True,
         min_length=node.get("minLength"),
         max_length=node.get("maxLength"),
         pattern=node.get("pattern"),
@@ -121,13 +128,17 @@ def _string(node: Object) -> CoreSchema:
 def _integer(node: Object) -> CoreSchema:
     low, high = INT32 if node.get("format") == "int32" else INT64
     return core_schema.int_schema(
-        ge=max(low, node.get("minimum", low)), le=min(high, node.get("maximum", high))
+        strict=True,
+        ge=max(low, node.get("minimum", low)),
+        le=min(high, node.get("maximum", high)),
     )
 
 
 def _int_or_string() -> CoreSchema:
     return core_schema.custom_error_schema(
-        core_schema.union_schema([core_schema.str_schema(), core_schema.int_schema()]),
+        core_schema.union_schema(
+            [core_schema.str_schema(strict=True), core_schema.int_schema(strict=True)]
+        ),
         custom_error_type=INT_OR_STRING,
         custom_error_message=INT_OR_STRING,
     )
@@ -137,7 +148,7 @@ def _nullable(schema: CoreSchema) -> core_schema.TypedDictField:
     return core_schema.typed_dict_field(core_schema.nullable_schema(schema), required=False)
 
 
-_STRING: Final = core_schema.str_schema()
+_STRING: Final = core_schema.str_schema(strict=True)
 _STRING_MAP: Final = core_schema.dict_schema(_STRING, _STRING)
 
 # The parts of metadata that are looked at. The API server checks all of them, and would not let

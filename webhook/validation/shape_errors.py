@@ -8,13 +8,8 @@ from typing import Any, Final
 from pydantic_core import ErrorDetails
 
 from hyperjob.api import field
-from hyperjob.api.field import (
-    FieldError,
-    too_long,
-    type_invalid,
-)
-from hyperjob.api.field import too_many as too_many_items
 from webhook.validation.place import ROOT, Path
+from webhook.validation.report import Refusal
 from webhook.validation.rules import (
     FORBIDDEN,
     INVALID,
@@ -138,40 +133,46 @@ def empty_value(detail: ErrorDetails) -> object:
     return {"object": {}, "array": [], "string": ""}.get(expected, 0)
 
 
-def too_many(count: int) -> FieldError:
+def too_many(count: int) -> Refusal:
     """Return the one error about an object with too many errors to tell."""
-    return HOPELESS.at(ROOT, "object", count=count)
+    return Refusal(HOPELESS, HOPELESS.at(ROOT, "object", count=count))
 
 
-def to_field_error(path: Path, detail: ErrorDetails) -> FieldError:
+def to_refusal(path: Path, detail: ErrorDetails) -> Refusal:
     """Return the API server's error for one finding."""
-    value = detail["input"]
+    value, location = detail["input"], detail["loc"]
     context: dict[str, Any] = detail.get("ctx") or {}
+    at = field.Path(str(path))
     match detail["type"]:
         case "missing":
-            return MISSING.at(path)
+            return Refusal(MISSING, MISSING.at(path))
         case "extra_forbidden":
-            return UNKNOWN.at(path, hint=_nearest_field(detail["loc"]))
+            return Refusal(UNKNOWN, UNKNOWN.at(path, hint=_nearest_field(location)))
         case "literal_error":
-            return ENUM.unsupported(path, value, tuple(schema_at(detail["loc"])["enum"]))
+            known = tuple(schema_at(location)["enum"])
+            return Refusal(ENUM, ENUM.unsupported(path, value, known))
         case "greater_than_equal":
-            return TOO_SMALL.at(path, value, path=path, limit=context["ge"])
+            return Refusal(TOO_SMALL, TOO_SMALL.at(path, value, path=path, limit=context["ge"]))
         case "less_than_equal":
-            return TOO_LARGE.at(path, value, path=path, limit=context["le"])
+            return Refusal(TOO_LARGE, TOO_LARGE.at(path, value, path=path, limit=context["le"]))
         case "string_pattern_mismatch":
-            return PATTERN.at(path, value, path=path, pattern=context["pattern"])
+            pattern = context["pattern"]
+            return Refusal(PATTERN, PATTERN.at(path, value, path=path, pattern=pattern))
         case "string_too_short":
-            return TOO_SHORT.at(path, value, path=path, limit=context["min_length"])
+            limit = context["min_length"]
+            return Refusal(TOO_SHORT, TOO_SHORT.at(path, value, path=path, limit=limit))
         case "string_too_long":
-            return too_long(field.Path(str(path)), value, context["max_length"])
+            return Refusal(TEXT_TOO_LONG, field.too_long(at, value, context["max_length"]))
         case "too_short":
-            return TOO_FEW.at(path, len(value), path=path, limit=context["min_length"])
+            limit = context["min_length"]
+            return Refusal(TOO_FEW, TOO_FEW.at(path, len(value), path=path, limit=limit))
         case "too_long":
-            return too_many_items(field.Path(str(path)), len(value), context["max_length"])
+            error = field.too_many(at, len(value), context["max_length"])
+            return Refusal(LIST_TOO_LONG, error)
         case kind:
-            actual = type_name(value)
-            text = WRONG_TYPE.text(path=path, expected=_EXPECTED.get(kind, kind), actual=actual)
-            return type_invalid(field.Path(str(path)), actual, text)
+            actual, expected = type_name(value), _EXPECTED.get(kind, kind)
+            text = WRONG_TYPE.text(path=path, expected=expected, actual=actual)
+            return Refusal(WRONG_TYPE, field.type_invalid(at, actual, text))
 
 
 def type_name(value: object) -> str:

@@ -6,6 +6,7 @@ accelerator; all other tasks keep their pods.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 from typing import Final
 
 from hyperjob.api import formats
@@ -105,7 +106,7 @@ def validate_split(job: Object, path: Path, report: Report, *, max_domains: int 
     policy, at = job["splitPolicy"], path.child("splitPolicy")
     mode = policy.get("mode") or "static"
     if mode not in MODES:
-        report.errors.append(MODE.unsupported(at.child("mode"), mode, MODES))
+        report.unsupported(MODE, at.child("mode"), mode, MODES)
     replicas = job.get("replicas")
     if mode == "auto" and replicas not in {None, 1}:
         report.add(AUTO_REPLICAS, path.child("replicas"))
@@ -188,13 +189,10 @@ def _misfit(
     """Return why the accelerators cannot be shared out, or nothing if they can."""
     if mode == "auto":
         most = min(max_domains or accelerators, accelerators // (sizes.fixed + sizes.step))
-        if sizes.fixed == 0:
-            fits = most > 0 and accelerators % sizes.step == 0
-        else:
-            # The remainders repeat after as many sub-jobs as one pod has accelerators.
-            tries = range(1, min(most, sizes.step) + 1)
-            fits = any((accelerators - count * sizes.fixed) % sizes.step == 0 for count in tries)
-        return "" if fits else f"sub-jobs need {_in_words(sizes)}"
+        fewest = _fewest(accelerators, sizes)
+        if fewest is not None and fewest <= most:
+            return ""
+        return f"sub-jobs need {_in_words(sizes)}"
     if replicas == 1:
         if sizes.total and accelerators % sizes.total == 0:
             return ""
@@ -203,6 +201,18 @@ def _misfit(
     if rest >= replicas * sizes.step and rest % sizes.step == 0:
         return ""
     return f"{replicas} sub-jobs need {_in_words(sizes)} each"
+
+
+def _fewest(accelerators: int, sizes: Sizes) -> int | None:
+    """Return the fewest sub-jobs, each with its fixed part, whose rest is whole pods."""
+    common = gcd(sizes.fixed, sizes.step)
+    if accelerators % common:
+        return None
+    period = sizes.step // common
+    if period == 1:
+        return 1
+    inverse = pow(sizes.fixed // common, -1, period)
+    return accelerators // common * inverse % period or period
 
 
 def _in_words(sizes: Sizes) -> str:

@@ -6,74 +6,73 @@ rule about the sense of an object ever meets a value that it does not expect.
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic_core import ErrorDetails, ValidationError
 
-from hyperjob.api.field import FieldError
 from hyperjob.api.meta import Object
 from webhook.validation import shape_errors
 from webhook.validation.place import ROOT, Path
+from webhook.validation.report import Report
 from webhook.validation.schema import hyperjob_shape
 
 MAX_ERRORS: Final = 500
-_TOO_DEEP: Final = 64
 
 Location = tuple[int | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An object with the right types, and what was wrong with the types before."""
+    """An object with the right types, and where the types were wrong before."""
 
     checked: Object
-    errors: tuple[FieldError, ...] = ()
-    broken: frozenset[str] = field(default=frozenset())
+    broken: frozenset[str] = frozenset()
     """Paths whose value is wrong in shape: what is said about or below them is of no use."""
-    doubtful: frozenset[str] = field(default=frozenset())
+    doubtful: frozenset[str] = frozenset()
     """Objects with a broken value somewhere below: their own fields cannot be compared with it."""
 
     def hides(self, path: str) -> bool:
         """Tell whether an error about this path only follows from a wrong shape."""
-        if not self.errors:
+        if not self.broken:
             return False
         if path in self.broken or _parent(path) in self.doubtful:
             return True
-        return any(path.startswith((f"{at}.", f"{at}[")) for at in self.broken)
+        return any(not at or path.startswith((f"{at}.", f"{at}[")) for at in self.broken)
 
 
-def check_structure(raw: Object, *, strict: bool) -> Shape:
+def check_structure(raw: Object, report: Report, *, strict: bool) -> Shape:
     """Check a HyperJob's shape; fields that the API lacks are errors only if `strict`."""
     try:
         hyperjob_shape().validate_python(raw)
     except ValidationError as error:
-        return _broken(raw, error, strict=strict)
+        return _broken(raw, error, report, strict=strict)
     return Shape(raw)
 
 
-def _broken(raw: Object, error: ValidationError, *, strict: bool) -> Shape:
+def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool) -> Shape:
     if error.error_count() > MAX_ERRORS:
-        return Shape({}, (shape_errors.too_many(error.error_count()),), frozenset({""}))
-    details = error.errors(include_url=False, include_context=True)
+        report.refusals.append(shape_errors.too_many(error.error_count()))
+        return Shape({}, frozenset({""}))
     checked = copy.deepcopy(raw) if isinstance(raw, dict) else {}
-    errors: list[FieldError] = []
     broken: set[str] = set()
     doubtful: set[str] = set()
-    for detail in details:
+    for detail in error.errors(include_url=False):
+        location = detail["loc"]
         if shape_errors.is_harmless(detail):
-            _replace(checked, detail["loc"], int(detail["input"]))
+            _replace(checked, location, int(detail["input"]))
             continue
         unknown = detail["type"] == "extra_forbidden"
         if not unknown or strict:
-            path = to_path(detail["loc"])
-            errors.append(shape_errors.to_field_error(path, detail))
-            broken.add(str(path))
-        if unknown or shape_errors.is_type_error(detail):
-            _remove(checked, detail["loc"], detail)
-        if not unknown and shape_errors.is_type_error(detail):
-            doubtful.update(_ancestors(detail["loc"]))
-    return Shape(checked, tuple(errors), frozenset(broken), frozenset(doubtful))
+            path = to_path(location)
+            report.refusals.append(shape_errors.to_refusal(path, detail))
+            broken.add(str(path) if location else "")
+        if unknown:
+            _remove(checked, location, detail)
+        elif shape_errors.is_type_error(detail):
+            _remove(checked, location, detail)
+            doubtful.update(_ancestors(location))
+    return Shape(checked, frozenset(broken), frozenset(doubtful))
 
 
 def to_path(location: Sequence[int | str]) -> Path:

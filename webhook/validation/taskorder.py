@@ -73,7 +73,7 @@ def validate_task_order(tasks: list[Object], path: Path, report: Report) -> None
         iteration = wanted.get("iteration")
         if iteration and iteration not in ITERATIONS:
             at_iteration = at.child("iteration")
-            report.errors.append(ITERATION.unsupported(at_iteration, iteration, ITERATIONS))
+            report.unsupported(ITERATION, at_iteration, iteration, ITERATIONS)
     for cycle in _cycles(edges):
         at = path.index(names[cycle[0]]).child("dependsOn", "name")
         report.add(CYCLE, at, cycle[0], cycle=" -> ".join((*cycle, cycle[0])))
@@ -89,7 +89,7 @@ def _validate_dependencies(
         if other == name:
             report.add(ITSELF, at)
         elif other not in names:
-            report.errors.append(UNKNOWN.missing(at, other, names))
+            report.missing(UNKNOWN, at, other, names)
         elif other in known:
             report.add(TWICE, at, other)
         else:

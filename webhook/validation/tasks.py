@@ -132,7 +132,7 @@ def _validate_task(task: Object, path: Path, report: Report) -> None:
     if not policy or policy == "none":
         return
     if policy not in NUMA_POLICIES:
-        report.errors.append(NUMA.unsupported(path.child("topologyPolicy"), policy, NUMA_POLICIES))
+        report.unsupported(NUMA, path.child("topologyPolicy"), policy, NUMA_POLICIES)
     else:
         _validate_numa(template.get("spec") or {}, policy, path.child("template", "spec"), report)
 

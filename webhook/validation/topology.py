@@ -43,7 +43,7 @@ def validate_topology(topology: Object, path: Path, report: Report) -> None:
     """Check how far apart in the network pods may be."""
     mode = topology.get("mode")
     if mode and mode not in MODES:
-        report.errors.append(MODE.unsupported(path.child("mode"), mode, MODES))
+        report.unsupported(MODE, path.child("mode"), mode, MODES)
     tier, name = topology.get("highestTierAllowed"), topology.get("highestTierName")
     if tier is not None and tier < 0:
         report.add(TIER_NEGATIVE, path.child("highestTierAllowed"), tier)

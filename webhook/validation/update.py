@@ -10,7 +10,6 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
-from webhook.outcome import ACCEPTED, Outcome
 from webhook.validation.changes import Steps, changes
 from webhook.validation.context import Context
 from webhook.validation.create import inspect
@@ -94,30 +93,28 @@ AFTER_END: Final = frozenset({"suspend", "ttlSecondsAfterFinished"})
 FREE: Final = AFTER_END | {"minAvailable", "failurePolicy", "successPolicy"}
 
 
-def inspect_update(new: Object, old: Object, *, features: Features, context: Context) -> Outcome:
-    """Return what is wrong with a change, and what is surprising about it."""
+def inspect_update(new: Object, old: Object, *, features: Features, context: Context) -> Report:
+    """Report what is wrong with a change, and what is surprising about it."""
+    report = Report()
     if _is_deleted(new) or _is_deleted(old):
-        return ACCEPTED
-    before = check_structure(old, strict=False).checked
-    after = check_structure(new, strict=False).checked
+        return report
+    before = check_structure(old, Report(), strict=False).checked
+    after = check_structure(new, Report(), strict=False).checked
     old_spec, new_spec = before.get("spec") or {}, after.get("spec") or {}
     old_spec = _in_order_of(new_spec, old_spec)
     if next(changes(old_spec, new_spec), None) is None:
-        return ACCEPTED
-    report = Report()
+        return report
     _validate_changes(new_spec, old_spec, before.get("status") or {}, report, features)
-    found = inspect(new, features=features, context=context, strict=False)
+    refused = tuple(found.error.field for found in report.refusals)
     known = inspect(old, features=features, context=context, strict=False)
-    refused = {error.field for error in report.errors}
-    stored = set(map(str, known.errors))
-    report.errors.extend(
-        error
-        for error in found.errors
-        if str(error) not in stored and not error.field.startswith(tuple(refused))
+    errors = {str(found.error) for found in known.refusals}
+    texts = {found.text for found in known.remarks}
+    report.take(
+        inspect(new, features=features, context=context, strict=False),
+        refusal=lambda error: str(error) not in errors and not error.field.startswith(refused),
+        remark=lambda text: text not in texts,
     )
-    stored = set(known.warnings)
-    report.warnings.extend(text for text in found.warnings if text not in stored)
-    return report.outcome()
+    return report
 
 
 def _is_deleted(hyperjob: Object) -> bool:

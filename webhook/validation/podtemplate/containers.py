@@ -121,7 +121,7 @@ def _validate_restart(container: Object, path: Path, report: Report) -> bool:
     """Check the restart policy of an init container; returns whether it is a sidecar."""
     policy = container.get("restartPolicy")
     if policy and policy != "Always":
-        report.errors.append(ENUM.unsupported(path.child("restartPolicy"), policy, ("Always",)))
+        report.unsupported(ENUM, path.child("restartPolicy"), policy, ("Always",))
     return bool(policy == "Always")
 
 
@@ -168,7 +168,7 @@ def _validate_choice(
     container: Object, field: str, known: tuple[str, ...], path: Path, report: Report
 ) -> None:
     if container[field] not in known:
-        report.errors.append(ENUM.unsupported(path.child(field), container[field], known))
+        report.unsupported(ENUM, path.child(field), container[field], known)
 
 
 Validate = Callable[[Object, Pod, Path, Report], None]

@@ -71,7 +71,7 @@ def validate_dns_policy(spec: Object, path: Path, report: Report) -> None:
     """Check whose DNS a pod uses, and that it is named where it is nobody's."""
     policy, config = spec["dnsPolicy"], spec.get("dnsConfig")
     if policy and policy not in POLICIES:
-        report.errors.append(POLICY.unsupported(path.child("dnsPolicy"), policy, POLICIES))
+        report.unsupported(POLICY, path.child("dnsPolicy"), policy, POLICIES)
     if policy == "None":
         if config is None:
             report.add(NO_CONFIG, path.child("dnsConfig"))

@@ -179,7 +179,7 @@ def validate_field_ref(
         if field.split(".")[0] not in {"metadata", "spec", "status"}:
             report.add(FIELD_UNKNOWN, path.child("fieldPath"), field, field=field)
         elif field not in known:
-            report.errors.append(FIELD_PATH.unsupported(path.child("fieldPath"), field, known))
+            report.unsupported(FIELD_PATH, path.child("fieldPath"), field, known)
     elif match["path"] == "metadata.annotations":
         check(formats.qualified_name, match["key"].lower(), path, report)
     elif match["path"] == "metadata.labels":
@@ -199,7 +199,7 @@ def validate_resource_ref(
         report.add(KEY_MISSING, path.child("resource"))
     elif resource not in RESOURCE_FIELDS and not resource.startswith(HUGE_PAGE_FIELDS):
         at = path.child("resource")
-        report.errors.append(FIELD_PATH.unsupported(at, resource, RESOURCE_FIELDS))
+        report.unsupported(FIELD_PATH, at, resource, RESOURCE_FIELDS)
     _validate_divisor(resource, reference.get("divisor"), path.child("divisor"), report)
 
 

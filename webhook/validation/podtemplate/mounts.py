@@ -119,7 +119,7 @@ def validate_mounts(container: Object, pod: Pod, path: Path, report: Report) -> 
         if not name:
             report.add(MISSING, at.child("name"))
         elif name not in pod.volumes:
-            report.errors.append(UNKNOWN.missing(at.child("name"), name, pod.volumes))
+            report.missing(UNKNOWN, at.child("name"), name, pod.volumes)
         if not where:
             report.add(MISSING, at.child("mountPath"))
         elif where in seen:
@@ -152,7 +152,7 @@ def _validate_mode(mount: Object, container: Object, path: Path, report: Report)
     if propagation is not None:
         at = path.child("mountPropagation")
         if propagation not in PROPAGATIONS:
-            report.errors.append(PROPAGATION.unsupported(at, propagation, PROPAGATIONS))
+            report.unsupported(PROPAGATION, at, propagation, PROPAGATIONS)
         privileged = (container.get("securityContext") or {}).get("privileged")
         if propagation == "Bidirectional" and not privileged:
             report.add(PRIVILEGED, at)
@@ -161,7 +161,7 @@ def _validate_mode(mount: Object, container: Object, path: Path, report: Report)
         return
     at = path.child("recursiveReadOnly")
     if recursive not in READ_ONLY:
-        report.errors.append(PROPAGATION.unsupported(at, recursive, READ_ONLY))
+        report.unsupported(PROPAGATION, at, recursive, READ_ONLY)
     elif recursive != "Disabled":
         if not mount.get("readOnly"):
             report.add(RECURSIVE, at)
@@ -182,7 +182,7 @@ def validate_devices(container: Object, pod: Pod, path: Path, report: Report) ->
         elif name in names:
             report.add(PATH_TWICE, at.child("name"), name)
         elif name not in pod.volumes:
-            report.errors.append(UNKNOWN.missing(at.child("name"), name, pod.volumes))
+            report.missing(UNKNOWN, at.child("name"), name, pod.volumes)
         elif not {"persistentVolumeClaim", "ephemeral"} & pod.volumes[name].keys():
             report.add(NOT_A_CLAIM, at.child("name"), name)
         names.add(name)

@@ -68,7 +68,7 @@ def validate_ports(container: Object, _: Pod, path: Path, report: Report) -> Non
             validate_number(port["hostPort"], at.child("hostPort"), report)
         protocol = port.get("protocol")
         if protocol and protocol not in PROTOCOLS:
-            report.errors.append(PROTOCOL.unsupported(at.child("protocol"), protocol, PROTOCOLS))
+            report.unsupported(PROTOCOL, at.child("protocol"), protocol, PROTOCOLS)
 
 
 def validate_number(number: int, path: Path, report: Report) -> None:

@@ -155,7 +155,7 @@ def _validate_http(action: Object, path: Path, report: Report) -> None:
     validate_number_or_name(action.get("port") or 0, path.child("port"), report)
     scheme = action.get("scheme")
     if scheme and scheme not in SCHEMES:
-        report.errors.append(SCHEME.unsupported(path.child("scheme"), scheme, SCHEMES))
+        report.unsupported(SCHEME, path.child("scheme"), scheme, SCHEMES)
     for header in action.get("httpHeaders") or ():
         name = header.get("name") or ""
         if not _HEADER_NAME.fullmatch(name):

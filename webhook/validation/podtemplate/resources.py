@@ -304,9 +304,9 @@ def validate_resize(container: Object, pod: Pod, path: Path, report: Report) -> 
             report.add(RESIZE_TWICE, path.index(index), name)
         seen.add(name)
         if name not in {"cpu", "memory"}:
-            report.errors.append(RESIZE_ENUM.unsupported(path, name, ("cpu", "memory")))
+            report.unsupported(RESIZE_ENUM, path, name, ("cpu", "memory"))
         if restart not in RESIZE_POLICIES:
-            report.errors.append(RESIZE_ENUM.unsupported(path, restart, RESIZE_POLICIES))
+            report.unsupported(RESIZE_ENUM, path, restart, RESIZE_POLICIES)
         elif pod.restart_policy == "Never" and restart != "NotRequired":
             report.add(RESIZE_NEVER, path, restart)
 
@@ -338,4 +338,4 @@ def validate_pod_resources(spec: Object, path: Path, report: Report) -> None:
 
 def _validate_pod_resource(name: str, path: Path, report: Report) -> None:
     if not is_huge_pages(name):
-        report.errors.append(POD_RESOURCE.unsupported(path, name, ("cpu", "hugepages-", "memory")))
+        report.unsupported(POD_RESOURCE, path, name, ("cpu", "hugepages-", "memory"))

@@ -91,9 +91,9 @@ def validate_tolerations(spec: Object, path: Path, report: Report) -> None:
             if value:
                 report.add(VALUE_OF_EXISTS, at.child("operator"), value)
         else:
-            report.errors.append(ENUM.unsupported(at.child("operator"), operator, OPERATORS))
+            report.unsupported(ENUM, at.child("operator"), operator, OPERATORS)
         if effect and effect not in EFFECTS:
-            report.errors.append(ENUM.unsupported(at.child("effect"), effect, EFFECTS))
+            report.unsupported(ENUM, at.child("effect"), effect, EFFECTS)
 
 
 def validate_topology_spread(spec: Object, path: Path, report: Report) -> None:
@@ -109,7 +109,7 @@ def validate_topology_spread(spec: Object, path: Path, report: Report) -> None:
         if not key:
             report.add(TOPOLOGY_KEY, at.child("topologyKey"))
         if action not in ACTIONS:
-            report.errors.append(ENUM.unsupported(at.child("whenUnsatisfiable"), action, ACTIONS))
+            report.unsupported(ENUM, at.child("whenUnsatisfiable"), action, ACTIONS)
         if kinds[index] in kinds[index + 1 :]:
             pair = at.child("{topologyKey, whenUnsatisfiable}")
             report.add(TWICE, pair, f"{{{key}, {action}}}")
@@ -117,7 +117,7 @@ def validate_topology_spread(spec: Object, path: Path, report: Report) -> None:
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             policy = constraint.get(name)
             if policy is not None and policy not in NODE_POLICIES:
-                report.errors.append(ENUM.unsupported(at.child(name), policy, NODE_POLICIES))
+                report.unsupported(ENUM, at.child(name), policy, NODE_POLICIES)
         _validate_match(constraint, at, report)
 
 

@@ -154,7 +154,7 @@ def validate_pod_security(spec: Object, path: Path, report: Report) -> None:
     for name, known in CHOICES.items():
         value = context.get(name)
         if value is not None and value not in known:
-            report.errors.append(ENUM.unsupported(at.child(name), value, known))
+            report.unsupported(ENUM, at.child(name), value, known)
     _validate_profiles(context, at, report)
     if (spec.get("os") or {}).get("name") == "linux" and context.get("windowsOptions"):
         report.add(WINDOWS_ON_LINUX, at.child("windowsOptions"))
@@ -169,7 +169,7 @@ def validate_container_security(container: Object, pod: Pod, path: Path, report:
     if mount is not None:
         at = path.child("procMount")
         if mount not in PROC_MOUNTS:
-            report.errors.append(ENUM.unsupported(at, mount, PROC_MOUNTS))
+            report.unsupported(ENUM, at, mount, PROC_MOUNTS)
         elif mount == "Unmasked" and pod.host_users:
             report.add(UNMASKED, at, mount)
     if context.get("allowPrivilegeEscalation") is False:
@@ -209,7 +209,7 @@ def _validate_profile(profile: Object, field: str, kind: str, path: Path, report
     if not given:
         report.add(TYPE_MISSING, at.child("type"), field=field)
     elif given not in PROFILES:
-        report.errors.append(ENUM.unsupported(at.child("type"), given, PROFILES))
+        report.unsupported(ENUM, at.child("type"), given, PROFILES)
     if given == "Localhost":
         if not local:
             report.add(LOCALHOST_MISSING, at.child("localhostProfile"), kind=kind)

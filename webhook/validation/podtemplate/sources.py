@@ -145,7 +145,7 @@ def validate_host_path(source: Object, path: Path, report: Report) -> None:
     validate_no_backsteps(source["path"], path.child("path"), report)
     kind = source.get("type")
     if kind is not None and kind not in HOST_PATH_TYPES:
-        report.errors.append(TYPE.unsupported(path.child("type"), kind, HOST_PATH_TYPES))
+        report.unsupported(TYPE, path.child("type"), kind, HOST_PATH_TYPES)
 
 
 def validate_git_repo(source: Object, path: Path, report: Report) -> None:
@@ -238,4 +238,4 @@ def validate_image(source: Object, path: Path, report: Report) -> None:
     requires("reference")(source, path, report)
     policy = source.get("pullPolicy")
     if policy and policy not in PULL_POLICIES:
-        report.errors.append(TYPE.unsupported(path.child("pullPolicy"), policy, PULL_POLICIES))
+        report.unsupported(TYPE, path.child("pullPolicy"), policy, PULL_POLICIES)

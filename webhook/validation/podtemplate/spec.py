@@ -123,7 +123,7 @@ def _choice(field: str, known: tuple[str, ...]) -> Validate:
     def validate(spec: Object, path: Path, report: Report) -> None:
         value = spec[field]
         if value and value not in known:
-            report.errors.append(ENUM.unsupported(path.child(field), value, known))
+            report.unsupported(ENUM, path.child(field), value, known)
 
     return validate
 
@@ -143,7 +143,7 @@ def _validate_system(spec: Object, path: Path, report: Report) -> None:
     if not name:
         report.add(SYSTEM_MISSING, path.child("os", "name"))
     elif name not in SYSTEMS:
-        report.errors.append(ENUM.unsupported(path.child("os"), name, SYSTEMS))
+        report.unsupported(ENUM, path.child("os"), name, SYSTEMS)
 
 
 def _validate_deadline(spec: Object, path: Path, report: Report) -> None:
