@@ -1,0 +1,197 @@
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controller.apply import Applier
+from controller.model.planned import (
+    Action,
+    Adopt,
+    CreateChild,
+    DeleteChild,
+    OpenGate,
+    Repin,
+    Resize,
+)
+from hyperjob.kube.client import PatchType
+from hyperjob.kube.errors import KubeError, from_status
+from hyperjob.kube.resources import Resource
+
+Object = dict[str, Any]
+
+
+def refusal(code: int, reason: str, message: str = "no") -> KubeError:
+    return from_status({"code": code, "reason": reason, "message": message}, "POST /x")
+
+
+class Server:
+    """Records calls; `fails` may raise for one."""
+
+    def __init__(self, fails: Callable[[str, str], KubeError | None] = lambda *_: None) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.fails = fails
+        self.active = self.most = 0
+
+    async def _call(self, verb: str, resource: Resource, name: str, *rest: Any) -> Object:
+        self.active += 1
+        self.most = max(self.most, self.active)
+        await asyncio.sleep(0)
+        self.active -= 1
+        self.calls.append((verb, resource.plural, name, *rest))
+        error = self.fails(verb, f"{resource.plural}/{name}")
+        if error is not None:
+            raise error
+        return {"kind": resource.kind, "metadata": {"name": name, "namespace": "ns"}}
+
+    async def create(self, resource: Resource, obj: Object) -> Object:
+        return await self._call("create", resource, obj["metadata"]["name"])
+
+    async def get(self, resource: Resource, name: str, *, namespace: str) -> Object:
+        return await self._call("get", resource, name)
+
+    async def patch(
+        self, resource: Resource, name: str, body: Any, *, kind: PatchType, **_: Any
+    ) -> Object:
+        return await self._call("patch", resource, name, kind.name, body)
+
+    async def delete(self, resource: Resource, name: str, *, uid: str, **_: Any) -> Object:
+        await self._call("delete", resource, name, uid)
+        return {"kind": "Status"}
+
+
+class Notes:
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self.gone: list[tuple[str, str]] = []
+
+    def note(self, resource: Resource, obj: Object) -> None:
+        self.seen.append((resource.plural, obj["metadata"]["name"]))
+
+    def note_deleted(self, resource: Resource, key: str, uid: str) -> None:
+        self.gone.append((key, uid))
+
+
+def create(name: str, *, job: bool = True, policy: bool = True) -> CreateChild:
+    document = {"metadata": {"name": name, "namespace": "ns"}}
+    return CreateChild(
+        name=name,
+        policy=document if policy else None,
+        job=document if job else None,
+        cluster="a",
+        demand={},
+    )
+
+
+async def carry_out(server: Server, *actions: Action, in_flight: int = 50) -> tuple[Any, Notes]:
+    notes = Notes()
+    applier = Applier(server, notes, in_flight=in_flight)  # type: ignore[arg-type]
+    return await applier.apply("ns", actions), notes
+
+
+async def test_a_policy_is_created_before_its_vcjob() -> None:
+    server = Server()
+    result, notes = await carry_out(server, create("x"))
+    assert [call[:3] for call in server.calls] == [
+        ("create", "propagationpolicies", "x"),
+        ("create", "jobs", "x"),
+    ]
+    assert notes.seen == [("propagationpolicies", "x"), ("jobs", "x")]
+    assert (len(result.done), result.failures, result.stale) == (1, [], False)
+
+
+async def test_sub_jobs_are_made_in_parallel_within_bounds() -> None:
+    server = Server()
+    await carry_out(server, *(create(f"x{i}") for i in range(20)), in_flight=5)
+    assert server.most == 5
+    assert len(server.calls) == 40
+
+
+async def test_one_refusal_stops_nobody_else() -> None:
+    server = Server(
+        lambda verb, what: refusal(422, "Invalid") if what == "propagationpolicies/x" else None
+    )
+    result, _ = await carry_out(server, create("x"), create("y"))
+    assert [action.name for action in result.done] == ["y"]
+    assert [(failure.name, failure.is_refusal) for failure in result.failures] == [("x", True)]
+    assert ("create", "jobs", "x") not in [call[:3] for call in server.calls]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "refused"),
+    [
+        (403, "Forbidden", True),
+        (404, "NotFound", True),
+        (500, "InternalError", True),
+        (429, "TooManyRequests", False),
+        (503, "ServiceUnavailable", False),
+    ],
+)
+async def test_a_no_is_told_from_a_later(code: int, reason: str, refused: bool) -> None:
+    result, _ = await carry_out(Server(lambda *_: refusal(code, reason)), create("x"))
+    assert [failure.is_refusal for failure in result.failures] == [refused]
+
+
+async def test_what_exists_is_looked_at_and_left_to_the_next_plan() -> None:
+    server = Server(lambda verb, what: refusal(409, "AlreadyExists") if verb == "create" else None)
+    result, notes = await carry_out(server, create("x"))
+    assert [call[0] for call in server.calls] == ["create", "get"]
+    assert notes.seen == [("propagationpolicies", "x")]
+    assert (result.done, result.failures, result.stale) == ([], [], True)
+
+
+async def test_a_move_comes_before_the_creation_it_is_for() -> None:
+    server = Server()
+    move = Repin(name="x", uid="u", cluster="b", placement={"p": 1})
+    await carry_out(server, move, create("x", policy=False))
+    assert server.calls == [
+        ("patch", "propagationpolicies", "x", "MERGE",
+         {"metadata": {"uid": "u"}, "spec": {"placement": {"p": 1}}}),
+        ("create", "jobs", "x"),
+    ]  # fmt: skip
+
+
+async def test_the_gate_lifts_the_policys_suspension_first() -> None:
+    server = Server()
+    await carry_out(
+        server,
+        OpenGate(name="x", binding="x-job", policy_suspended=True, release_scheduling=False),
+        OpenGate(name="y", binding="y-job", policy_suspended=False, release_scheduling=True),
+    )
+    gate = {"annotations": {"training.volcano.sh/gate": "open"}}
+    by_name: dict[str, list[Any]] = {"x": [], "y": []}
+    for call in server.calls:
+        by_name[call[2][0]].append(call)
+    assert by_name["x"] == [
+        ("patch", "propagationpolicies", "x", "MERGE", {"spec": {"suspension": None}}),
+        ("patch", "resourcebindings", "x-job", "MERGE",
+         {"metadata": gate, "spec": {"suspension": {"dispatching": None}}}),
+    ]  # fmt: skip
+    assert by_name["y"][0][4]["spec"] == {"suspension": {"dispatching": None, "scheduling": None}}
+
+
+async def test_deletions_come_last_by_uid_and_the_vcjob_first() -> None:
+    server = Server()
+    gone = DeleteChild(name="x", job_uid="j", policy_uid="p")
+    _, notes = await carry_out(server, gone, create("y"))
+    assert [call[:4] for call in server.calls[-2:]] == [
+        ("delete", "jobs", "x", "j"),
+        ("delete", "propagationpolicies", "x", "p"),
+    ]
+    assert notes.gone == [("ns/x", "j"), ("ns/x", "p")]
+
+
+async def test_what_is_gone_already_is_as_good_as_deleted() -> None:
+    server = Server(lambda verb, _: refusal(404, "NotFound") if verb == "delete" else None)
+    result, _ = await carry_out(server, DeleteChild(name="x", job_uid="j", policy_uid=None))
+    assert (len(result.done), result.failures, result.stale) == (1, [], False)
+
+
+@pytest.mark.parametrize("code", [404, 409])
+async def test_an_object_that_changed_meanwhile_is_looked_at_again(code: int) -> None:
+    server = Server(lambda verb, _: refusal(code, "") if verb == "patch" else None)
+    adopt = Adopt(kind="Job", name="x", uid="u", patch={"metadata": {}})
+    change = Resize(name="y", operations=({"op": "test"},))
+    result, _ = await carry_out(server, adopt, change)
+    assert (result.done, result.failures, result.stale) == ([], [], True)
+    assert {call[3] for call in server.calls} == {"MERGE", "JSON"}

@@ -1,0 +1,146 @@
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from controller.ledger import Ledger
+from controller.model.planned import CreateChild
+from controller.model.resources import parse_resources
+from tests.unit.controller.builders import GPU, NOW, Object, binding, job, policy, vcjob_status
+
+LAG = timedelta(seconds=30)
+KEY = "default/hj-trainer-0"
+
+
+class Books:
+    """A ledger over plain dicts."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Object] = {}
+        self.policies: dict[str, Object] = {}
+        self.bindings: dict[str, Object] = {}
+        self.freed = 0
+        self.ledger = Ledger(
+            job=self.jobs.get,
+            policy=self.policies.get,
+            binding=self.bindings.get,
+            lag=LAG,
+            freed=self._free,
+        )
+
+    def _free(self) -> None:
+        self.freed += 1
+
+    def held(self, now: datetime = NOW) -> dict[str, int]:
+        return {
+            cluster: demand[GPU] // 10**9
+            for cluster, demand in self.ledger.reserved(now=now).items()
+        }
+
+    def update(self, now: datetime = NOW, **objects: Any) -> None:
+        for store, value in objects.items():
+            where = getattr(self, store)
+            if value is None:
+                where.pop(KEY, None)
+            else:
+                where[KEY] = value
+        self.ledger.update(KEY, now=now)
+
+
+@pytest.fixture
+def books() -> Books:
+    return Books()
+
+
+def test_a_sub_job_counts_on_the_cluster_it_is_pinned_to(books: Books) -> None:
+    books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
+    assert books.held() == {"a": 8}
+
+
+def test_where_karmada_put_it_counts_more_than_the_pin(books: Books) -> None:
+    books.update(jobs=job(gpus=8), policies=policy(cluster="a"), bindings=binding(cluster="b"))
+    assert books.held() == {"b": 8}
+
+
+def test_without_a_cluster_nothing_is_reserved(books: Books) -> None:
+    books.update(jobs=job(gpus=8))
+    assert books.held() == {}
+
+
+def test_the_reservation_ends_when_the_summary_must_show_it(books: Books) -> None:
+    pending = job(gpus=8, phase="Pending", pods={"pending": 8})
+    books.update(jobs=pending, policies=policy())
+    assert books.held() == {"a": 8}
+    assert books.ledger.next_change(now=NOW) == LAG
+    assert books.held(NOW + LAG - timedelta(seconds=1)) == {"a": 8}
+    assert books.held(NOW + LAG) == {}
+    assert books.freed == 1
+    assert books.ledger.next_change(now=NOW + LAG) is None
+
+
+def test_a_restart_of_its_pods_reserves_again(books: Books) -> None:
+    books.update(jobs=job(gpus=8, phase="Pending", pods={"pending": 8}), policies=policy())
+    later = NOW + timedelta(hours=1)
+    assert books.held(later) == {}
+    books.update(later, jobs=job(gpus=8, phase="Restarting", pods={"terminating": 3}))
+    assert books.held(later) == {"a": 8}
+
+
+def test_a_wiped_status_keeps_what_was_known(books: Books) -> None:
+    books.update(jobs=job(gpus=8, phase="Pending", pods={"pending": 8}), policies=policy())
+    later = NOW + timedelta(hours=1)
+    books.update(later, jobs=job(gpus=8))
+    assert books.held(later) == {}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        {"jobs": None},
+        {"jobs": job(deleting=True)},
+        {"jobs": job(phase="Completed")},
+        {"bindings": binding(cluster="a", status=vcjob_status("Failed"))},
+    ],
+)
+def test_what_ends_gives_back(books: Books, end: dict[str, Any]) -> None:
+    books.update(jobs=job(gpus=8), policies=policy())
+    books.update(**end)
+    assert books.held() == {}
+    assert books.freed == 1
+
+
+def test_moving_gives_back_too(books: Books) -> None:
+    books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
+    books.update(policies=policy(cluster="b"))
+    assert books.held() == {"b": 8}
+    assert books.freed == 1
+
+
+def test_a_resized_job_counts_anew(books: Books) -> None:
+    books.update(jobs=job(gpus=8), policies=policy())
+    grown = job(gpus=16)
+    grown["metadata"]["generation"] = 2
+    books.update(jobs=grown)
+    assert books.held() == {"a": 16}
+
+
+def test_what_is_about_to_be_created_counts_while_it_is(books: Books) -> None:
+    action = CreateChild(
+        name="hj-trainer-0",
+        policy={},
+        job={"kind": "Job"},
+        cluster="a",
+        demand=parse_resources({GPU: "8"}),
+    )
+    with books.ledger.assumed([action]):
+        assert books.held() == {"a": 8}
+    assert books.held() == {}
+
+
+def test_nothing_is_lost_or_left_over_in_the_long_run(books: Books) -> None:
+    for round_ in range(50):
+        now = NOW + timedelta(minutes=round_)
+        books.update(now, jobs=job(gpus=round_ % 7 + 1), policies=policy(cluster="ab"[round_ % 2]))
+        books.update(now, jobs=job(gpus=3, phase="Pending", pods={"pending": 3}))
+    books.update(jobs=None)
+    assert books.ledger.reserved(now=NOW) == {}

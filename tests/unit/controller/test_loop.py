@@ -1,0 +1,164 @@
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controller.loop import run_workers
+from controller.refusals import Refusals
+from hyperjob.kube.errors import from_status
+from hyperjob.kube.ratelimit import DefaultLimiter
+from hyperjob.kube.workqueue import WorkQueue
+from hyperjob.telemetry.metrics import Metrics
+
+LIMIT = 10.0
+
+
+async def work(
+    queue: WorkQueue[str],
+    reconcile: Callable[[str], Awaitable[timedelta | None]],
+    until: asyncio.Event,
+    *,
+    workers: int = 2,
+) -> Metrics:
+    metrics = Metrics()
+    task = asyncio.create_task(run_workers(queue, reconcile, workers=workers, metrics=metrics))
+    async with asyncio.timeout(LIMIT):
+        await until.wait()
+    queue.shut_down()
+    async with asyncio.timeout(LIMIT):
+        await task
+    return metrics
+
+
+def quick() -> WorkQueue[str]:
+    return WorkQueue("q", limiter=DefaultLimiter(base=0.001, qps=1000))
+
+
+def sample(metrics: Metrics, result: str) -> float | None:
+    return metrics.registry.get_sample_value(
+        "controller_runtime_reconcile_total", {"controller": "hyperjob", "result": result}
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        from_status({"code": 503, "message": "away"}, "GET /"),
+        from_status({"code": 429, "message": "slow"}, "GET /", retry_after=0.001),
+        from_status({"code": 409, "message": "conflict"}, "GET /"),
+        TimeoutError(),
+        ZeroDivisionError("a bug"),
+    ],
+)
+async def test_a_failed_key_comes_back_and_others_do_not_wait(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL, "controller.loop")
+    done = asyncio.Event()
+    seen: list[str] = []
+
+    async def reconcile(key: str) -> timedelta | None:
+        seen.append(key)
+        if key == "ns/bad" and seen.count(key) < 3:
+            raise error
+        if {"ns/bad", "ns/good"} <= set(seen) and seen.count("ns/bad") == 3:
+            done.set()
+        return None
+
+    queue = quick()
+    queue.add("ns/bad")
+    queue.add("ns/good")
+    metrics = await work(queue, reconcile, done)
+    assert seen.count("ns/good") == 1
+    assert sample(metrics, "error") == 2
+    assert sample(metrics, "success") == 2
+    assert queue.failures("ns/bad") == 0
+
+
+@pytest.mark.parametrize(
+    ("again", "result"),
+    [(timedelta(), "requeue"), (timedelta(milliseconds=1), "requeue_after")],
+)
+async def test_a_key_is_looked_at_again_when_it_says_so(again: timedelta, result: str) -> None:
+    done = asyncio.Event()
+    times = 0
+
+    async def reconcile(_: str) -> timedelta | None:
+        nonlocal times
+        times += 1
+        if times == 2:
+            done.set()
+            return None
+        return again
+
+    queue = quick()
+    queue.add("ns/x")
+    metrics = await work(queue, reconcile, done)
+    assert sample(metrics, result) == 1
+
+
+async def test_keys_are_worked_on_side_by_side_but_one_key_never_twice_at_once() -> None:
+    done = asyncio.Event()
+    both = asyncio.Barrier(2)
+    active: set[str] = set()
+    passes = 0
+
+    async def reconcile(key: str) -> timedelta | None:
+        nonlocal passes
+        assert key not in active
+        active.add(key)
+        queue.add(key)
+        await both.wait()
+        active.discard(key)
+        passes += 1
+        if passes >= 6:
+            done.set()
+            await asyncio.sleep(0)
+        return None
+
+    queue = quick()
+    queue.add("ns/x")
+    queue.add("ns/y")
+    metrics = Metrics()
+    task = asyncio.create_task(run_workers(queue, reconcile, workers=4, metrics=metrics))
+    async with asyncio.timeout(LIMIT):
+        await done.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def refused(refusals: Refusals, generation: int = 1) -> float:
+    refusals.note(
+        "ns/x", "j", uid="u", generation=generation, reason="Invalid", message="m", now=NOW
+    )
+    found = refusals.of("ns/x", uid="u", generation=generation)["j"]
+    return (found.retry_at - NOW).total_seconds()
+
+
+def test_each_refusal_waits_longer_up_to_a_limit() -> None:
+    refusals = Refusals()
+    assert [refused(refusals) for _ in range(8)] == [5, 10, 20, 40, 80, 160, 300, 300]
+
+
+def test_a_changed_spec_or_another_hyperjob_starts_afresh() -> None:
+    refusals = Refusals()
+    refused(refusals)
+    assert refusals.of("ns/x", uid="u", generation=2) == {}
+    assert refused(refusals, 2) == 5
+    assert refusals.of("ns/x", uid="other", generation=2) == {}
+
+
+def test_an_acceptance_is_remembered_as_such() -> None:
+    refusals = Refusals()
+    refused(refusals)
+    refusals.clear("ns/x", "j")
+    assert refusals.of("ns/x", uid="u", generation=1) == {}
+    assert refused(refusals) == 5
+    refusals.forget("ns/x")
+    assert refused(refusals) == 5

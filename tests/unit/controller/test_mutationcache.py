@@ -1,0 +1,123 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from controller import mutationcache
+from controller.mutationcache import MutationCache
+from hyperjob.kube.client import EventType
+from hyperjob.kube.store import Store
+
+Object = dict[str, Any]
+
+
+class Informers:
+    """An informer whose events a test hands in."""
+
+    def __init__(self) -> None:
+        self.store = Store({"index": lambda obj: [obj["metadata"]["labels"]["of"]]})
+        self.handlers: list[Any] = []
+
+    def get(self, key: str) -> Object | None:
+        return self.store.get(key)
+
+    def by_index(self, name: str, value: str) -> list[Object]:
+        return self.store.by_index(name, value)
+
+    def add_handler(self, handler: Any) -> None:
+        self.handlers.append(handler)
+
+    def tell(self, kind: EventType, obj: Object) -> None:
+        old = self.store.pop("ns/x") if kind is EventType.DELETED else self.store.put(obj)
+        for handler in self.handlers:
+            handler(kind, old, None if kind is EventType.DELETED else obj)
+
+
+def obj(version: int, uid: str = "u", of: str = "a") -> Object:
+    metadata = {"namespace": "ns", "name": "x", "uid": uid, "resourceVersion": str(version)}
+    return {"metadata": metadata | {"labels": {"of": of}}}
+
+
+@pytest.fixture
+def informer() -> Informers:
+    return Informers()
+
+
+@pytest.fixture
+def cache(informer: Informers) -> MutationCache:
+    return MutationCache(
+        informer,  # type: ignore[arg-type]
+        index="index",
+        indexer=lambda item: [item["metadata"]["labels"]["of"]],
+    )
+
+
+async def test_a_creation_is_seen_before_the_informer_has_it(
+    cache: MutationCache, informer: Informers
+) -> None:
+    cache.note(obj(5))
+    assert cache.get("ns/x") == obj(5)
+    assert cache.by_index("a") == [obj(5)]
+    assert cache.written("ns/") == [obj(5)]
+    informer.tell(EventType.ADDED, obj(5))
+    assert cache.written("ns/") == []
+    assert cache.get("ns/x") == obj(5)
+
+
+async def test_an_older_event_does_not_bring_the_past_back(
+    cache: MutationCache, informer: Informers
+) -> None:
+    informer.tell(EventType.ADDED, obj(3))
+    cache.note(obj(9, of="b"))
+    informer.tell(EventType.MODIFIED, obj(5))
+    assert cache.get("ns/x") == obj(9, of="b")
+    assert cache.by_index("a") == []
+    assert cache.by_index("b") == [obj(9, of="b")]
+    informer.tell(EventType.MODIFIED, obj(12))
+    assert cache.get("ns/x") == obj(12)
+
+
+async def test_an_answer_older_than_the_informer_is_not_noted(
+    cache: MutationCache, informer: Informers
+) -> None:
+    informer.tell(EventType.ADDED, obj(7))
+    cache.note(obj(6))
+    assert cache.get("ns/x") == obj(7)
+
+
+async def test_a_deletion_is_seen_before_the_informer_has_it(
+    cache: MutationCache, informer: Informers
+) -> None:
+    informer.tell(EventType.ADDED, obj(3))
+    cache.note_deleted("ns/x", "u")
+    informer.tell(EventType.MODIFIED, obj(4))
+    assert cache.get("ns/x") is None
+    assert cache.by_index("a") == []
+    informer.tell(EventType.DELETED, obj(5))
+    informer.tell(EventType.ADDED, obj(6, uid="next"))
+    assert cache.get("ns/x") == obj(6, uid="next")
+
+
+async def test_a_successor_of_another_uid_wins(cache: MutationCache, informer: Informers) -> None:
+    cache.note(obj(50))
+    informer.tell(EventType.ADDED, obj(60, uid="next"))
+    assert cache.get("ns/x") == obj(60, uid="next")
+
+
+async def test_a_creation_that_was_deleted_again_is_forgotten(
+    cache: MutationCache, informer: Informers
+) -> None:
+    informer.tell(EventType.ADDED, obj(3))
+    cache.note(obj(4))
+    informer.tell(EventType.DELETED, obj(5))
+    assert cache.get("ns/x") is None
+
+
+async def test_what_the_informer_never_confirms_is_forgotten_in_time(
+    cache: MutationCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutationcache, "LIFETIME", 0.01)
+    cache.note(obj(5))
+    await asyncio.sleep(0.02)
+    assert cache.get("ns/x") is None
+    assert cache.written("ns/") == []

@@ -1,0 +1,54 @@
+import pytest
+
+from controller.model.observed import QueueAdmission
+from controller.options import parse
+
+
+def test_the_defaults_are_a_deployments() -> None:
+    options = parse([], {})
+    assert options.queue_admission is QueueAdmission.VOLCANO_GLOBAL
+    assert options.leader_elect
+    assert options.log_format == "json"
+    assert options.kubeconfig is None
+
+
+def test_flags_win_over_the_environment() -> None:
+    environment = {"HYPERJOB_QUEUE_ADMISSION": "none", "HYPERJOB_LEADER_ELECT": "false"}
+    assert parse([], environment).queue_admission is QueueAdmission.NONE
+    assert not parse([], environment).leader_elect
+    options = parse(["--queue-admission", "volcano-global", "--leader-elect"], environment)
+    assert options.queue_admission is QueueAdmission.VOLCANO_GLOBAL
+    assert options.leader_elect
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "text"),
+    [
+        (["--queue-admission", "builtin"], {}, "builtin"),
+        ([], {"HYPERJOB_QUEUE_ADMISSION": "builtin"}, "builtin"),
+        ([], {"HYPERJOB_LOG_FORMAT": "xml"}, "'xml' is none of text, json"),
+        ([], {"HYPERJOB_LEADER_ELECT": "maybe"}, "neither true nor false"),
+        (["--workers", "0"], {}, "--workers must be between 1 and 1000"),
+        (["--cluster-status-lag", "-1"], {}, "--cluster-status-lag must be"),
+        (["--metrics-bind-address", "nowhere"], {}, "'nowhere' is no address"),
+        (["--work", "3"], {}, "unrecognized arguments"),
+    ],
+)
+def test_wrong_usage_is_told(
+    arguments: list[str],
+    environment: dict[str, str],
+    text: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as error:
+        parse(arguments, environment)
+    assert error.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_every_flag_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--help"], {})
+    text = capsys.readouterr().out
+    assert "HYPERJOB_CLUSTER_STATUS_LAG" in text
+    assert "--no-leader-elect" in text
