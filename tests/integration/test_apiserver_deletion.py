@@ -148,8 +148,10 @@ async def test_a_terminating_namespace_takes_nothing_new_and_says_what_it_waits_
     messages = [c["message"] for c in event["object"]["status"]["conditions"]]
     assert messages == [
         "Some resources are remaining: gadgets.test.example.dev has 1 resource instances",
-        "Some content in the namespace has finalizers remaining: example.dev/hold in 1 resource"
-        " instances",
+        (
+            "Some content in the namespace has finalizers remaining: example.dev/hold in 1"
+            " resource instances"
+        ),
     ]
     refused = await api.post(inside, gadget("new"))
     assert refused.code == 403

@@ -35,12 +35,15 @@ async def test_it_comes_back_on_its_port_with_all_it_knew(tmp_path: Path) -> Non
 
 
 async def test_stopping_ends_open_watches(tmp_path: Path) -> None:
-    async with ApiServer(crds=[GADGET_CRD]) as server, connected(server, tmp_path) as api:
-        async with api.watch(GADGETS) as events:
-            reading = asyncio.create_task(events.next())
-            await server.stop_listening()
-            with pytest.raises((AssertionError, aiohttp.ClientError)):
-                await reading
+    async with (
+        ApiServer(crds=[GADGET_CRD]) as server,
+        connected(server, tmp_path) as api,
+        api.watch(GADGETS) as events,
+    ):
+        reading = asyncio.create_task(events.next())
+        await server.stop_listening()
+        with pytest.raises((AssertionError, aiohttp.ClientError)):
+            await reading
 
 
 async def test_a_taken_port_says_which_and_what_to_do() -> None:
@@ -53,9 +56,12 @@ async def test_a_taken_port_says_which_and_what_to_do() -> None:
 
 async def test_no_task_is_left_behind(tmp_path: Path) -> None:
     before = asyncio.all_tasks()
-    async with ApiServer(crds=[GADGET_CRD]) as server, connected(server, tmp_path) as api:
-        async with api.watch(GADGETS):
-            await api.post(GADGETS, gadget("a"))
+    async with (
+        ApiServer(crds=[GADGET_CRD]) as server,
+        connected(server, tmp_path) as api,
+        api.watch(GADGETS),
+    ):
+        await api.post(GADGETS, gadget("a"))
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
 
@@ -66,7 +72,7 @@ async def test_a_client_that_leaves_takes_its_watch_along(tmp_path: Path) -> Non
         async with connected(server, tmp_path) as api, api.watch(GADGETS):
             assert len(asyncio.all_tasks()) > quiet
         async with asyncio.timeout(5):
-            while len(asyncio.all_tasks()) > quiet:
+            while len(asyncio.all_tasks()) > quiet:  # noqa: ASYNC110  a task ends without event
                 await asyncio.sleep(0.01)
 
 

@@ -126,12 +126,12 @@ async def test_a_field_given_twice_is_found_at_its_path(api: RawApi) -> None:
 
 async def test_yaml_bodies_are_read(api: RawApi) -> None:
     body = b"apiVersion: test.example.dev/v1\nkind: Gadget\nmetadata: {name: y}\nspec: {size: 2}\n"
-    answer = await api.post(GADGETS, body, type="application/yaml")
+    answer = await api.post(GADGETS, body, media="application/yaml")
     assert answer.body["spec"] == {"size": 2}
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "type", "code"),
+    ("method", "path", "media", "code"),
     [
         ("POST", GADGETS, "text/plain", 415),
         ("PATCH", f"{GADGETS}/a", "application/json", 415),
@@ -145,10 +145,10 @@ async def test_yaml_bodies_are_read(api: RawApi) -> None:
     ],
 )
 async def test_a_request_that_makes_no_sense_here_has_its_code(
-    api: RawApi, method: str, path: str, type: str, code: int
+    api: RawApi, method: str, path: str, media: str, code: int
 ) -> None:
     await api.post(GADGETS, gadget("a"))
-    assert (await api.call(method, path, {}, type=type)).code == code
+    assert (await api.call(method, path, {}, media=media)).code == code
 
 
 async def test_a_body_over_three_mebibytes_is_too_large(api: RawApi) -> None:
@@ -208,7 +208,7 @@ async def test_a_write_names_its_manager(api: RawApi) -> None:
     await api.post(GADGETS, gadget("a"), headers=agent)
     ops = [{"op": "replace", "path": "/spec/size", "value": 5}]
     path = f"{GADGETS}/a?fieldManager=tuner"
-    answer = await api.call("PATCH", path, ops, type=JSON_PATCH)
+    answer = await api.call("PATCH", path, ops, media=JSON_PATCH)
     managers = [(e["manager"], e["operation"]) for e in answer.body["metadata"]["managedFields"]]
     assert managers == [("tuner", "Update")] or set(managers) == {
         ("tuner", "Update"),

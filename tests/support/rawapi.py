@@ -87,13 +87,13 @@ class RawApi:
         path: str,
         body: Any = None,
         *,
-        type: str = "application/json",
+        media: str = "application/json",
         headers: dict[str, str] | None = None,
     ) -> Answer:
         """Send one request; a body of bytes goes as it is."""
         encoded = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
         data = None if encoded is None else io.BytesIO(encoded)
-        sent = {"Content-Type": type, **(headers or {})}
+        sent = {"Content-Type": media, **(headers or {})}
         async with self.session.request(method, self.url + path, data=data, headers=sent) as found:
             content = await found.read()
             try:
@@ -116,7 +116,7 @@ class RawApi:
 
     async def merge(self, path: str, body: Any, **more: Any) -> Answer:
         """PATCH with a merge patch."""
-        return await self.call("PATCH", path, body, type="application/merge-patch+json", **more)
+        return await self.call("PATCH", path, body, media="application/merge-patch+json", **more)
 
     async def delete(self, path: str, body: Any = None, **more: Any) -> Answer:
         """DELETE."""

@@ -1,13 +1,23 @@
 """Admission: the namespace must exist and live; then the webhooks are asked."""
 
-from typing import Literal
+from collections.abc import Callable
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors
+from hyperjob.sandbox.apiserver.admission import (
+    AdmissionRequest,
+    GroupVersionKind,
+    GroupVersionResource,
+    Operation,
+)
 from hyperjob.sandbox.apiserver.call import Call
 from hyperjob.sandbox.apiserver.core import Core
+from hyperjob.sandbox.apiserver.resources import ResourceInfo
+from hyperjob.sandbox.apiserver.scaleobject import scale_object
+from hyperjob.sandbox.apiserver.store import Change, GroupResource
 
-Operation = Literal["CREATE", "UPDATE", "DELETE"]
+MUTATING: GroupResource = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
+VALIDATING: GroupResource = ("admissionregistration.k8s.io", "validatingwebhookconfigurations")
 
 
 def check_namespace(core: Core, call: Call, obj: Object) -> None:
@@ -34,15 +44,120 @@ def check_namespace(core: Core, call: Call, obj: Object) -> None:
         raise error
 
 
-async def admit(
+async def mutate(
+    core: Core, call: Call, operation: Operation, obj: Object, old: Object | None
+) -> Object:
+    """Ask the mutating webhooks; return the object as they leave it."""
+    if not core.mutates or call.info.subresource == "scale":
+        return obj
+    return await core.admission.mutate(_request(core, call, operation, obj, old))
+
+
+async def validate(
+    core: Core, call: Call, operation: Operation, obj: Object | None, old: Object | None
+) -> None:
+    """Ask the validating webhooks; raise ApiError where one refuses."""
+    if core.validates:
+        await core.admission.validate(_request(core, call, operation, obj, old))
+
+
+async def admit_deletion(core: Core, call: Call, old: Object, options: Object) -> None:
+    """Ask all webhooks about a deletion."""
+    if not core.mutates and not core.validates:
+        return
+    request = _request(core, call, "DELETE", None, old, options=options)
+    await core.admission.mutate(request)
+    await core.admission.validate(request)
+
+
+def follow(core: Core) -> None:
+    """Keep the admission chain up to date with the stored configurations."""
+
+    def listener(resource: GroupResource, change: Change) -> None:
+        del change
+        if resource == MUTATING:
+            found = _configurations(core, MUTATING)
+            core.mutates = bool(found)
+            core.admission.reload(mutating=found)
+        elif resource == VALIDATING:
+            found = _configurations(core, VALIDATING)
+            core.validates = bool(found)
+            core.admission.reload(validating=found)
+
+    core.store.subscribe(listener)
+
+
+def _configurations(core: Core, resource: GroupResource) -> list[Object]:
+    return [stored.obj for stored in core.store.collection(resource).select()]
+
+
+def _request(
     core: Core,
     call: Call,
     operation: Operation,
     obj: Object | None,
     old: Object | None,
     *,
-    validating: bool = False,
-) -> Object:
-    """Ask the webhooks; return the object as they leave it."""
-    del core, call, operation, old, validating
-    return obj if obj is not None else {}
+    options: Object | None = None,
+) -> AdmissionRequest:
+    resource, info = call.resource, call.info
+    gvk = GroupVersionKind(resource.group, resource.version, resource.kind)
+    if info.subresource == "scale" and resource.scale is not None:
+        gvk = GroupVersionKind("autoscaling", "v1", "Scale")
+        obj = obj and scale_object(obj, resource.scale)
+        old = old and scale_object(old, resource.scale)
+    named = obj or old or {}
+    return AdmissionRequest(
+        operation=operation,
+        gvr=GroupVersionResource(resource.group, resource.version, resource.plural),
+        gvk=gvk,
+        subresource=info.subresource,
+        namespace=info.namespace,
+        name=str((named.get("metadata") or {}).get("name") or info.name),
+        object=obj,
+        old_object=old,
+        options=options or _options(call),
+        user={
+            "username": call.user.name,
+            "uid": call.user.uid,
+            "groups": list(call.user.groups),
+        },
+        dry_run=call.dry_run,
+        default=_default(resource),
+        equivalents=tuple(
+            (
+                GroupVersionResource(other.group, other.version, other.plural),
+                GroupVersionKind(other.group, other.version, other.kind),
+            )
+            for other in core.registry.siblings(resource)
+        ),
+        warnings=call.warnings,
+    )
+
+
+def _options(call: Call) -> Object:
+    """Give the request's own options, as its query says them."""
+    kinds = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
+    kind = kinds.get(call.info.verb, "UpdateOptions")
+    options: Object = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    query = call.info.query
+    if query.get("dryRun"):
+        options["dryRun"] = [query["dryRun"]]
+    if "force" in query:
+        options["force"] = call.info.flag("force")
+    for name in ("fieldManager", "fieldValidation"):
+        if query.get(name):
+            options[name] = query[name]
+    return options
+
+
+def _default(resource: ResourceInfo) -> Callable[[Object], None] | None:
+    """Give what fills in defaults again after a webhook changed the object."""
+    schema = resource.schema
+    if schema is None:
+        return resource.default
+
+    def default(obj: Object) -> None:
+        schema.prepare(obj)
+
+    return default

@@ -7,19 +7,25 @@ from collections import Counter
 from datetime import UTC, datetime
 
 from hyperjob.api.meta import Object
+from hyperjob.sandbox.apiserver.admission import AdmissionChain
 from hyperjob.sandbox.apiserver.metrics import Metrics
 from hyperjob.sandbox.apiserver.resources import Registry, ResourceInfo
 from hyperjob.sandbox.apiserver.store import Collection, Key, Store, Stored
 
 
 class Core:
-    """The state behind the API."""
+    """The state behind the API; `mutates` and `validates` say whether any webhook is configured."""
 
     def __init__(self, *, history_limit: int = 4096, bookmark_seconds: float = 60.0) -> None:
         self.bookmark_seconds = bookmark_seconds
         self.store = Store(history_limit=history_limit)
         self.registry = Registry()
         self.metrics = Metrics()
+        self.mutates = False
+        self.validates = False
+        self.admission = AdmissionChain(
+            namespaces=self.namespace, resolve_service=self._service_address
+        )
         self.request_counts: Counter[tuple[str, str, str]] = Counter()
 
     def collection(self, resource: ResourceInfo) -> Collection:
@@ -29,6 +35,18 @@ class Core:
     def find(self, resource: ResourceInfo, namespace: str, name: str) -> Stored | None:
         """Find one stored object."""
         return self.collection(resource).get((namespace if resource.namespaced else "", name))
+
+    def _service_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
+        """Find what stands behind a webhook's Service; raise LookupError where nothing does."""
+        service = self.store.collection(("", "services")).get((namespace, name))
+        if service is not None and (host := service.obj["spec"].get("externalName")):
+            return str(host), port
+        endpoints = self.store.collection(("", "endpoints")).get((namespace, name))
+        for subset in (endpoints.obj.get("subsets") or ()) if endpoints is not None else ():
+            for address in subset.get("addresses") or ():
+                ports = subset.get("ports") or ({"port": port},)
+                return str(address["ip"]), int(ports[0]["port"])
+        raise LookupError(f'service "{name}" not found')
 
     def namespace(self, name: str) -> Object | None:
         """Find a Namespace."""

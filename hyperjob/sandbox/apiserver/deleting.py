@@ -1,11 +1,11 @@
 """DELETE: preconditions, finalizers, grace, propagation, and deletion of collections."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors, protobuf
-from hyperjob.sandbox.apiserver.admitting import admit
+from hyperjob.sandbox.apiserver.admitting import admit_deletion
 from hyperjob.sandbox.apiserver.call import Call, Reply, json_reply
 from hyperjob.sandbox.apiserver.core import Core
 from hyperjob.sandbox.apiserver.decode import load, media_type
@@ -32,6 +32,7 @@ class DeleteOptions:
     propagation: str = ""
     grace: int | None = None
     dry_run: bool = False
+    wire: Object = field(default_factory=dict)
 
 
 def read_options(call: Call) -> DeleteOptions:
@@ -58,6 +59,7 @@ def read_options(call: Call) -> DeleteOptions:
         propagation=propagation,
         grace=None if grace is None or grace == "" else int(grace),
         dry_run=bool(body.get("dryRun")) or call.dry_run,
+        wire={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **body},
     )
 
 
@@ -70,7 +72,7 @@ async def delete(core: Core, call: Call) -> Reply:
         if live is None:
             raise call.not_found()
         _check_preconditions(call, options, live)
-        await admit(core, call, "DELETE", None, to_version(live.obj, resource), validating=True)
+        await admit_deletion(core, call, to_version(live.obj, resource), options.wire)
         try:
             left = delete_stored(core, resource, live, options)
         except Stale:
@@ -97,7 +99,7 @@ async def delete_collection(core: Core, call: Call) -> Reply:
         if not chosen or chosen.matches(stored.obj)
     ]
     for stored in found:
-        await admit(core, call, "DELETE", None, to_version(stored.obj, resource), validating=True)
+        await admit_deletion(core, call, to_version(stored.obj, resource), options.wire)
         live = core.collection(resource).get(stored.key)
         if live is not None:
             delete_stored(core, resource, live, options)

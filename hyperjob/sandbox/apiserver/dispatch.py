@@ -69,11 +69,12 @@ class Dispatcher:
         headers: Headers,
         body: bytes,
         address: str,
-    ) -> tuple[Reply | Stream, list[str]]:
-        """Answer a request; the second value is its warnings."""
+        warnings: list[str],
+    ) -> Reply | Stream:
+        """Answer a request; what the client should be told beside goes into `warnings`."""
         authorize(user, info)
         if not info.resource:
-            return self._outside(info, headers, address), []
+            return self._outside(info, headers, address)
         resource = self._core.registry.find(info.group, info.version, info.resource)
         if resource is None:
             raise errors.PlainError(404, "404 page not found\n")
@@ -85,6 +86,7 @@ class Dispatcher:
             headers.content_type,
             headers.accept,
             headers.user_agent,
+            warnings,
         )
         self._core.request_counts[info.verb, info.resource, info.subresource] += 1
         code = 200
@@ -97,7 +99,7 @@ class Dispatcher:
         finally:
             applied = media_type(headers.content_type) == patching.APPLY
             self._core.metrics.count(info, code, applied=applied)
-        return reply, call.warnings
+        return reply
 
     async def _verb(self, call: Call) -> Reply | Stream:
         info, core = call.info, self._core

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
@@ -41,12 +41,14 @@ class Frontend:
         host: str,
         port: int,
         tokens: Mapping[str, User],
+        on_stop: Callable[[], None],
     ) -> None:
         self._dispatcher = dispatcher
         self._context = context
         self._host = host
         self.port = port
         self._tokens = tokens
+        self._on_stop = on_stop
         self._server: web.Server | None = None
         self._listener: asyncio.Server | None = None
         self.closing = False
@@ -89,6 +91,7 @@ class Frontend:
             return
         self.closing = True
         listener.close()
+        self._on_stop()
         if self._server is not None:
             await self._server.shutdown(timeout=1.0)
             self._server = None
@@ -110,7 +113,7 @@ class Frontend:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         warnings: list[str] = []
         try:
-            reply, warnings = await self._answer(request)
+            reply = await self._answer(request, warnings)
         except errors.ApiError as error:
             reply = status_reply(error.status)
         except errors.PlainError as error:
@@ -134,7 +137,7 @@ class Frontend:
             response.headers.add("Warning", _warning(warning))
         return response
 
-    async def _answer(self, request: web.BaseRequest) -> tuple[Reply | Stream, list[str]]:
+    async def _answer(self, request: web.BaseRequest, warnings: list[str]) -> Reply | Stream:
         headers = request.headers
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport else None
@@ -156,7 +159,12 @@ class Frontend:
             )
             address = f"{self._host}:{self.port}"
             return await self._dispatcher.handle(
-                info, user=user, headers=given, body=body, address=address
+                info,
+                user=user,
+                headers=given,
+                body=body,
+                address=address,
+                warnings=warnings,
             )
 
     async def _stream(self, request: web.BaseRequest, reply: Stream) -> web.StreamResponse:

@@ -128,6 +128,14 @@ class Registry:
                 return info
         return None
 
+    def siblings(self, resource: ResourceInfo) -> list[ResourceInfo]:
+        """List the other versions of a resource."""
+        return [
+            info
+            for found in self._groups.get(resource.group, {}).values()
+            if (info := found.get(resource.plural)) is not None and info.version != resource.version
+        ]
+
     def groups(self) -> list[str]:
         """List the groups, the core group (empty) included."""
         return list(self._groups)

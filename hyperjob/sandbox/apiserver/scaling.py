@@ -5,12 +5,12 @@ from hyperjob.sandbox.apiserver import errors, patching
 from hyperjob.sandbox.apiserver.call import Call, Reply, json_reply
 from hyperjob.sandbox.apiserver.core import Core
 from hyperjob.sandbox.apiserver.decode import read_object
-from hyperjob.sandbox.apiserver.encode import ordered_meta, to_version
-from hyperjob.sandbox.apiserver.resources import ResourceInfo, ScalePaths
+from hyperjob.sandbox.apiserver.encode import to_version
+from hyperjob.sandbox.apiserver.resources import ResourceInfo
+from hyperjob.sandbox.apiserver.scaleobject import scale_object
 from hyperjob.sandbox.apiserver.store import Stored
 from hyperjob.sandbox.apiserver.writing import change, prepare
 
-_META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 SCALE = ResourceInfo("autoscaling", "v1", "scales", "scale", "Scale")
 
 
@@ -39,35 +39,12 @@ async def scale(core: Core, call: Call) -> Reply:
     return json_reply(scale_object(stored.obj, paths))
 
 
-def scale_object(obj: Object, paths: ScalePaths) -> Object:
-    """Build the Scale of an object."""
-    meta = obj["metadata"]
-    status: Object = {"replicas": _read(obj, paths.status) or 0}
-    selector = _read(obj, paths.selector) if paths.selector else None
-    if selector:
-        status["selector"] = selector
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": ordered_meta({key: meta[key] for key in _META if key in meta}),
-        "spec": {"replicas": _read(obj, paths.spec) or 0},
-        "status": status,
-    }
-
-
 def _wanted(call: Call, current: Object) -> Object:
     if call.info.verb == "update":
         obj, _ = read_object(call.body, call.content_type, SCALE)
         return obj
     patch = patching.read(call)
     return patch.apply(current, call)
-
-
-def _read(obj: Object, path: str) -> Object | int | str | None:
-    found: Object | int | str | None = obj
-    for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
 
 
 def _with_replicas(obj: Object, path: str, replicas: object) -> Object:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.apiserver import aggregation, definitions
+from hyperjob.sandbox.apiserver import admitting, aggregation, definitions
 from hyperjob.sandbox.apiserver.authn import ADMIN_GROUP, User
 from hyperjob.sandbox.apiserver.bootstrap import bootstrap_objects, install
 from hyperjob.sandbox.apiserver.builtin import builtin_resources
@@ -58,6 +58,7 @@ class ApiServer:
             host=host,
             port=port,
             tokens=tokens or {},
+            on_stop=self._core.store.wake,
         )
 
     @property
@@ -109,6 +110,7 @@ class ApiServer:
         for resource in builtin_resources():
             self._core.registry.add(resource)
         definitions.follow(self._core)
+        admitting.follow(self._core)
         housekeeper = Housekeeper(self._core)
         install(self._core, [*bootstrap_objects(), *self._crds])
         aggregation.synchronize(self._core)
@@ -128,6 +130,7 @@ class ApiServer:
     ) -> None:
         await self._frontend.stop()
         await self._stop_housekeeping()
+        await self._core.admission.close()
 
     async def _stop_housekeeping(self) -> None:
         if self._housekeeping is not None:

@@ -163,6 +163,10 @@ class Collection:
         self._history.append(change)
         if len(self._history) >= 2 * self._limit:
             self.compact(self._history[-self._limit - 1].revision)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let everybody who waits look again."""
         waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():
@@ -219,6 +223,11 @@ class Store:
         """Forget all history up to a revision (default: the newest)."""
         for collection in self._collections.values():
             collection.compact(self.revision if revision is None else revision)
+
+    def wake(self) -> None:
+        """Let every watcher look again, to find that the server stops."""
+        for collection in self._collections.values():
+            collection.wake()
 
     def _check(self, collection: Collection, expected: Stored) -> None:
         if collection.get(expected.key) is not expected:

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from hyperjob.api import field
 from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.apiserver import errors, kindrules, patching
-from hyperjob.sandbox.apiserver.admitting import admit, check_namespace
+from hyperjob.sandbox.apiserver import admitting, errors, kindrules, patching
+from hyperjob.sandbox.apiserver.admitting import check_namespace
 from hyperjob.sandbox.apiserver.apply import keep_times
 from hyperjob.sandbox.apiserver.call import Call, Reply
 from hyperjob.sandbox.apiserver.core import Core, key_of
@@ -47,14 +47,14 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
         obj["metadata"].pop("namespace", None)
     if not applied:
         obj = track(None, obj, call)
-    obj = await admit(core, call, "CREATE", obj, None)
+    obj = await admitting.mutate(core, call, "CREATE", obj, None)
     before_create(obj, resource)
     kindrules.created(core, obj, resource)
     failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
     refuse(obj, resource, failed)
     if obj["metadata"].get("resourceVersion"):
         raise errors.plain_internal("resourceVersion should not be set on objects to be created")
-    await admit(core, call, "CREATE", obj, None, validating=True)
+    await admitting.validate(core, call, "CREATE", obj, None)
     key = key_of(resource, obj)
     obj = to_storage(obj, resource)
     if call.dry_run:
@@ -72,14 +72,7 @@ async def update(core: Core, call: Call) -> Reply:
     resource = call.resource
     obj, problems = read_object(call.body, call.content_type, resource)
     require_type(obj, resource, call.body)
-    name = (obj.get("metadata") or {}).get("name") or ""
-    if name and name != call.info.name:
-        raise errors.bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({call.info.name})"
-        )
-    place(obj, call)
-    if not name:
-        raise errors.bad_request("the name of the object must be provided")
+    place_update(obj, call)
     report(call, problems + prepare(obj, resource))
     live = core.find(resource, call.info.namespace, call.info.name)
     if live is None:
@@ -145,22 +138,18 @@ async def _store_change(
 ) -> Stored:
     resource, subresource = call.resource, call.info.subresource
     old = to_version(live.obj, resource)
-    before_update(new, old, resource, subresource)
-    kindrules.updated(core, new, old, resource)
     if not applied:
         new = track(old, new, call)
-    admitted = await admit(core, call, "UPDATE", new, old)
-    if admitted is not new:
-        new = admitted
-        before_update(new, old, resource, subresource)
-        kindrules.updated(core, new, old, resource)
+    new = await admitting.mutate(core, call, "UPDATE", new, old)
+    before_update(new, old, resource, subresource)
+    kindrules.updated(core, new, old, resource)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     failed = validate_meta_update(new["metadata"], old["metadata"], resource)
     if resource.custom:
         # Checked once by the generic registry and once by the kind's strategy.
         failed = [*failed, *validate(new, old, resource, failed, subresource)]
     refuse(new, resource, failed)
-    await admit(core, call, "UPDATE", new, old, validating=True)
+    await admitting.validate(core, call, "UPDATE", new, old)
     if core.find(resource, *live.key) is not live:
         raise Stale
     new = keep_times(old, new)
