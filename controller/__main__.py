@@ -59,7 +59,7 @@ def _known(error: BaseException) -> str:
         return "Cannot reach the API server"
     if isinstance(error, LeadershipLostError):
         return "Lost the lease; start again"
-    return "Cannot listen" if isinstance(error, OSError) else ""
+    return "Cannot start" if isinstance(error, OSError) else ""
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -1,0 +1,199 @@
+"""The controller when something it needs is missing, goes away, or stops."""
+
+import asyncio
+import contextlib
+import logging
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controller import manager as manager_module
+from controller.manager import Manager
+from controller.model.observed import QueueAdmission
+from controller.options import Options
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS
+from hyperjob.sandbox.apiserver import ApiServer
+from tests.support.controller import clusters, eventually
+from tests.support.controlplane import ControlPlane
+from tests.support.embedded import crd_files
+
+Object = dict[str, Any]
+TIME_LIMIT = 30.0
+DEFINITIONS: list[Object] = [yaml.safe_load(path.read_text()) for path in crd_files()]
+
+
+def hyperjob(name: str = "hj", replicas: int = 2) -> Object:
+    resources = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    pod = {"spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]}}
+    spec = {"tasks": [{"name": "worker", "replicas": 2, "template": pod}]}
+    group = {"name": "trainer", "replicas": replicas, "templateSpec": spec}
+    return {
+        "apiVersion": HYPERJOBS.api_version,
+        "kind": HYPERJOBS.kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicatedJobs": [group]},
+    }
+
+
+@contextlib.asynccontextmanager
+async def controller(kube: Kube) -> AsyncIterator[Manager]:
+    options = Options(queue_admission=QueueAdmission.NONE, leader_elect=False)
+    manager = Manager(kube, options)
+    task = asyncio.create_task(manager.run())
+    try:
+        yield manager
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def phase_is(kube: Kube, name: str, phase: str) -> None:
+    async def look() -> bool:
+        status = (await kube.get(HYPERJOBS, name, namespace="default")).get("status", {})
+        return bool(status.get("state", {}).get("phase") == phase)
+
+    await eventually(look, what=f"{name} {phase}")
+
+
+async def test_a_missing_crd_is_waited_for_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manager_module, "_REPORT_SECONDS", 0.2)
+    caplog.set_level(logging.WARNING)
+    late = [item for item in DEFINITIONS if item["spec"]["names"]["kind"] == "HyperJob"]
+    early = [item for item in DEFINITIONS if item not in late]
+    async with (
+        ApiServer(crds=early) as server,
+        Kube.connect(kubeconfig=server.kubeconfig(tmp_path / "kubeconfig")) as kube,
+        clusters(kube, one=100),
+        controller(kube) as manager,
+    ):
+
+        async def told() -> bool:
+            return any(
+                getattr(record, "resource", "") == "hyperjobs.training.volcano.sh"
+                and "cannot be listed" in record.getMessage()
+                for record in caplog.records
+            )
+
+        await eventually(told, what="a line about the missing CRD")
+        assert manager.ready() == "waiting for hyperjobs.training.volcano.sh"
+        assert not manager.working.is_set()
+        for definition in late:
+            await kube.create(CRDS, definition)
+        async with asyncio.timeout(TIME_LIMIT):
+            await manager.working.wait()
+        assert manager.ready() is None
+        await kube.create(HYPERJOBS, hyperjob())
+        await phase_is(kube, "hj", "Starting")
+
+
+async def test_an_api_server_that_goes_away_and_comes_back_loses_nothing(tmp_path: Path) -> None:
+    async with (
+        ApiServer(crds=DEFINITIONS) as server,
+        Kube.connect(kubeconfig=server.kubeconfig(tmp_path / "kubeconfig")) as kube,
+        clusters(kube, one=1000),
+        controller(kube) as manager,
+    ):
+        async with asyncio.timeout(TIME_LIMIT):
+            await manager.working.wait()
+        await asyncio.gather(*(kube.create(HYPERJOBS, hyperjob(f"hj{i}", 8)) for i in range(8)))
+        await server.stop_listening()
+        await asyncio.sleep(0.3)
+        await server.start_listening()
+        for index in range(8):
+            await phase_is(kube, f"hj{index}", "Starting")
+        assert len((await kube.list(VCJOBS)).items) == 64
+        assert len((await kube.list(PROPAGATION_POLICIES)).items) == 64
+
+
+def test_the_process_serves_health_works_and_stops_when_told(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "controller.log"
+    command = [
+        *(sys.executable, "-m", "controller", f"--kubeconfig={control_plane.kubeconfig}"),
+        *(f"--namespace={namespace}", "--queue-admission=none", "--no-leader-elect"),
+        *("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"),
+        "--log-format=text",
+    ]
+    with log.open("w") as out, subprocess.Popen(command, stderr=out) as process:
+        try:
+            address = _wait_for(log, r"health=(\S+)")
+            metrics = _wait_for(log, r"metrics=(\S+)")
+            _wait_for(log, r"(Caches are complete)")
+            assert _get(f"http://{address}/readyz") == "ok"
+            assert "workqueue_depth" in _get(f"http://{metrics}/metrics")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=TIME_LIMIT) == 0
+        finally:
+            process.kill()
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["--kubeconfig=/does/not/exist"], 1, "no such file"),
+        (["--queue-admission=later"], 2, "invalid"),
+    ],
+)
+def test_the_process_says_in_a_line_why_it_cannot_run(
+    arguments: list[str], code: int, text: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "controller", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT,
+    )
+    assert done.returncode == code
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_taken_port_is_said(control_plane: ControlPlane) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "controller"),
+                f"--kubeconfig={control_plane.kubeconfig}",
+                f"--metrics-bind-address={address}",
+                "--health-probe-bind-address=0",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT,
+        )
+    assert done.returncode == 1
+    assert "address already in use" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def _wait_for(log: Path, pattern: str) -> str:
+    deadline = time.monotonic() + TIME_LIMIT
+    while time.monotonic() < deadline:
+        found = re.search(pattern, log.read_text())
+        if found:
+            return found[1]
+        time.sleep(0.05)
+    raise AssertionError(f"{pattern} is not in the log:\n{log.read_text()}")
+
+
+def _get(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=TIME_LIMIT) as answer:
+        return str(answer.read().decode())
