@@ -61,9 +61,15 @@ def stamp(binding: Object, *, operation: str) -> list[JsonPatchOp]:
 
 def _is_gated(binding: Object) -> bool:
     affinities = _find(binding, ("spec", "placement", "clusterAffinities"))
-    return isinstance(affinities, list) and any(
-        isinstance(affinity, dict) and affinity.get("affinityName") == AFFINITY_GATED
-        for affinity in affinities
+    # An API server sends none without metadata, and a patch could not be applied to one.
+    has_metadata = isinstance(binding.get("metadata"), dict)
+    return (
+        has_metadata
+        and isinstance(affinities, list)
+        and any(
+            isinstance(affinity, dict) and affinity.get("affinityName") == AFFINITY_GATED
+            for affinity in affinities
+        )
     )
 
 
