@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.apiserver import definitions
+from hyperjob.sandbox.apiserver import kindrules
 from hyperjob.sandbox.apiserver.core import Core, key_of
 from hyperjob.sandbox.apiserver.strategy import before_create, normalise_meta
 
@@ -42,6 +42,5 @@ def install(core: Core, objects: Sequence[Object]) -> None:
             raise ValueError(f"{obj['apiVersion']} {obj['kind']} is not served")
         normalise_meta(obj)
         before_create(obj, resource)
-        if resource.storage == definitions.DEFINITIONS:
-            definitions.accept(obj, core.registry)
+        kindrules.created(core, obj, resource)
         core.store.create(resource.storage, key_of(resource, obj), obj)

@@ -49,9 +49,9 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
         obj = track(None, obj, call)
     obj = await admitting.mutate(core, call, "CREATE", obj, None)
     before_create(obj, resource)
-    kindrules.created(core, obj, resource)
     failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
     refuse(obj, resource, failed)
+    kindrules.created(core, obj, resource)
     if obj["metadata"].get("resourceVersion"):
         raise errors.plain_internal("resourceVersion should not be set on objects to be created")
     await admitting.validate(core, call, "CREATE", obj, None)
@@ -142,13 +142,13 @@ async def _store_change(
         new = track(old, new, call)
     new = await admitting.mutate(core, call, "UPDATE", new, old)
     before_update(new, old, resource, subresource)
-    kindrules.updated(core, new, old, resource)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     failed = validate_meta_update(new["metadata"], old["metadata"], resource)
-    if resource.custom:
-        # Checked once by the generic registry and once by the kind's strategy.
-        failed = [*failed, *validate(new, old, resource, failed, subresource)]
+    # Metadata is checked once by the generic registry and once by a custom kind's strategy.
+    again = failed if resource.custom else []
+    failed = [*failed, *validate(new, old, resource, again, subresource)]
     refuse(new, resource, failed)
+    kindrules.updated(core, new, resource)
     await admitting.validate(core, call, "UPDATE", new, old)
     if core.find(resource, *live.key) is not live:
         raise Stale
@@ -236,7 +236,7 @@ def validate(
 ) -> list[FieldError]:
     """Return the errors of the metadata and what else is wrong with an object."""
     if resource.schema is None:
-        return before
+        return [*before, *kindrules.validate(obj, old, resource, subresource)]
     foreign = obj.get("kind") != resource.kind
     if foreign:
         wrong = field.invalid(field.Path("kind"), obj.get("kind"), f"must be {resource.kind}")

@@ -1,0 +1,171 @@
+"""Reading requests: paths, media types, bodies; and the views of events."""
+
+from typing import Any
+
+import pytest
+
+from hyperjob.sandbox.apiserver import coreevents
+from hyperjob.sandbox.apiserver.builtin import builtin_resources
+from hyperjob.sandbox.apiserver.columns import NAME_COLUMN
+from hyperjob.sandbox.apiserver.decode import load, read_object
+from hyperjob.sandbox.apiserver.errors import ApiError
+from hyperjob.sandbox.apiserver.negotiate import negotiate, wants_aggregated_discovery
+from hyperjob.sandbox.apiserver.requestinfo import parse
+from hyperjob.sandbox.apiserver.resources import Registry, ResourceInfo, version_priority
+
+
+@pytest.mark.parametrize(
+    ("line", "verb", "where"),
+    [
+        ("GET /api/v1/namespaces", "list", ("", "", "namespaces", "", "")),
+        ("GET /api/v1/namespaces/a", "get", ("", "a", "namespaces", "a", "")),
+        ("PUT /api/v1/namespaces/a/finalize", "update", ("", "a", "namespaces", "a", "finalize")),
+        ("GET /api/v1/namespaces/a/pods", "list", ("", "a", "pods", "", "")),
+        ("GET /api/v1/namespaces/a/pods?watch=1", "watch", ("", "a", "pods", "", "")),
+        ("GET /api/v1/pods?watch=false", "list", ("", "", "pods", "", "")),
+        ("PATCH /apis/g.io/v2/namespaces/a/xs/b", "patch", ("g.io", "a", "xs", "b", "")),
+        ("GET /apis/g.io/v2/xs/b/status", "get", ("g.io", "", "xs", "b", "status")),
+        ("DELETE /apis/g.io/v2/xs", "deletecollection", ("g.io", "", "xs", "", "")),
+        ("DELETE /apis/g.io/v2/xs/b", "delete", ("g.io", "", "xs", "b", "")),
+        ("POST /apis/g.io/v2/namespaces/a/xs", "create", ("g.io", "a", "xs", "", "")),
+        ("GET /apis/g.io/v2/xs/a%3Ab", "get", ("g.io", "", "xs", "a:b", "")),
+        ("GET /apis/g.io/v2", "", ("", "", "", "", "")),
+        ("GET /version", "", ("", "", "", "", "")),
+    ],
+)
+def test_a_request_line_says_what_is_wanted(
+    line: str, verb: str, where: tuple[str, str, str, str, str]
+) -> None:
+    info = parse(*line.split())
+    found = (info.group, info.namespace, info.resource, info.name, info.subresource)
+    assert (info.verb, found) == (verb, where)
+
+
+PARTIAL = ",".join(
+    f"application/{media};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    for media in ("vnd.kubernetes.protobuf", "json")
+)
+
+
+@pytest.mark.parametrize(
+    ("accept", "form", "version"),
+    [
+        ("", "object", "v1"),
+        ("*/*", "object", "v1"),
+        ("application/json, */*", "object", "v1"),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "Table", "v1"),
+        ("application/json;as=Table;g=meta.k8s.io;v=v1beta1", "Table", "v1beta1"),
+        (
+            PARTIAL,
+            "PartialObjectMetadata",
+            "v1",
+        ),
+        ("application/vnd.kubernetes.protobuf", "object", "v1"),
+    ],
+)
+def test_the_first_form_that_can_be_written_wins(accept: str, form: str, version: str) -> None:
+    found = negotiate(accept)
+    assert (found.form, found.version) == (form, version)
+
+
+def test_aggregated_discovery_is_given_to_those_who_prefer_it() -> None:
+    wanted = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    assert wants_aggregated_discovery(f"{wanted},application/json") == "v2"
+    assert wants_aggregated_discovery(f"application/json,{wanted}") == ""
+    assert wants_aggregated_discovery("") == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "problems"),
+    [
+        (b'{"a":1}', []),
+        (b'{"a": 1, "b": {"c": [1, 2]}}', []),
+        (b'{"a":1,"a":2}', ['duplicate field "a"']),
+        (b'{"s":{"t":[{"u":1,"u":1}]}}', ['duplicate field "s.t[0].u"']),
+        (b'{"a":"\\u00e9"}', []),
+        (b'{"a":1.50}', []),
+        (b'{"a":1,"a":2,"a":3}', ['duplicate field "a"']),
+    ],
+)
+def test_fields_given_twice_are_found(body: bytes, problems: list[str]) -> None:
+    assert load(body, yaml_allowed=False, kind="X")[1] == problems
+
+
+THING = ResourceInfo("", "v1", "things", "thing", "Thing")
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"", "unexpected end of JSON input (<empty>)"),
+        (b"[]", "cannot unmarshal array into Go value"),
+        (b'"x"', "cannot unmarshal string into Go value"),
+        (b"{nope", "json parse error: invalid character"),
+        (b"\xff\xfe", "json parse error"),
+    ],
+)
+def test_a_body_that_is_no_object_says_what_it_is(body: bytes, text: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        read_object(body, "application/json", THING)
+    assert refused.value.code == 400
+    assert text in refused.value.status["message"]
+
+
+def test_yaml_times_stay_text() -> None:
+    value, _ = load(b"t: 2026-01-01T00:00:00Z\nn: 1\n", yaml_allowed=True, kind="X")
+    assert value == {"t": "2026-01-01T00:00:00Z", "n": 1}
+
+
+def test_versions_are_ordered_as_kubernetes_orders_them() -> None:
+    versions = ["v1alpha1", "v2", "v1beta2", "v1", "foo", "v10", "v1beta1", "v2alpha1", "v11beta2"]
+    assert sorted(versions, key=version_priority, reverse=True) == [
+        "v10",
+        "v2",
+        "v1",
+        "v11beta2",
+        "v1beta2",
+        "v1beta1",
+        "v2alpha1",
+        "v1alpha1",
+        "foo",
+    ]
+
+
+def test_builtin_resources_are_complete_and_unambiguous() -> None:
+    registry = Registry()
+    short: dict[str, str] = {}
+    for info in builtin_resources():
+        registry.add(info)
+        assert info.storage[1] == info.plural
+        if info.plural != "events":
+            assert info.columns[0] is NAME_COLUMN
+        for name in info.short_names:
+            assert short.setdefault(name, info.plural) == info.plural
+    for plural in ("pods", "secrets", "namespaces", "nodes", "services", "configmaps"):
+        assert registry.find("", "v1", plural) is not None
+    assert registry.find_kind("apps", "v1", "Deployment") is not None
+
+
+EVENT: dict[str, Any] = {
+    "metadata": {"name": "e", "namespace": "ns"},
+    "eventTime": "2026-01-01T00:00:00.000000Z",
+    "reportingController": "c",
+    "reportingInstance": "i",
+    "action": "Do",
+    "reason": "Did",
+    "regarding": {"name": "one", "kind": "Thing", "apiVersion": "v1"},
+    "note": "did it",
+    "type": "Normal",
+    "series": {"count": 2},
+}
+
+
+def test_an_event_is_the_same_in_both_groups() -> None:
+    stored = coreevents.write(EVENT, "events.k8s.io")
+    core = coreevents.read(stored, "")
+    assert (core["message"], core["reportingComponent"]) == ("did it", "c")
+    assert list(core["involvedObject"]) == ["kind", "name", "apiVersion"]
+    again = coreevents.read(coreevents.write(core, ""), "events.k8s.io")
+    assert {key: again[key] for key in EVENT} == EVENT
+    assert again["deprecatedSource"] == {}
+    assert again["deprecatedLastTimestamp"] is None
