@@ -12,13 +12,17 @@ from hyperjob.api import field
 from hyperjob.api.field import OMIT, FieldError, Path
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver.cel import CelError, Expression
-from hyperjob.sandbox.apiserver.celvalues import View, compile_view
 from hyperjob.sandbox.apiserver.correlation import Correlation, KeyedList
 from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.schemanode import Node
 
 VARIABLES: Final = ("self", "oldSelf")
 _MAX_MESSAGE_BYTES: Final = 5 * 1024
+
+
+def compile_rule(text: str, node: Node) -> Expression:
+    """Compile a rule of a schema, whose fields it may name; raise CelError."""
+    return Expression(text, variables=VARIABLES, schemas=dict.fromkeys(VARIABLES, node))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,12 @@ class Rule:
     problem: str
 
     @classmethod
-    def compile(cls, source: Object) -> "Rule":
+    def compile(cls, source: Object, node: Node) -> "Rule":
         """Compile a rule; one that does not compile refuses every value it is asked about."""
         try:
-            expression = Expression(source["rule"], variables=VARIABLES)
+            expression = compile_rule(source["rule"], node)
             text = source.get("messageExpression")
-            message = Expression(text, variables=VARIABLES) if text else None
+            message = compile_rule(text, node) if text else None
         except CelError as error:
             return cls(source, None, None, str(error))
         return cls(source, expression, message, "")
@@ -117,14 +121,14 @@ class Past:
 class Rules:
     """The rules of a node and of all nodes below it; only nodes with rules below are kept."""
 
-    __slots__ = ("_additional", "_all_of", "_items", "_node", "_properties", "_rules", "_view")
+    __slots__ = ("_additional", "_all_of", "_items", "_node", "_properties", "_rules")
 
     def __init__(self, node: Node, validations: Object) -> None:
         self._node = node
         self._rules = tuple(
-            Rule.compile(source) for source in validations.get("x-kubernetes-validations") or ()
+            Rule.compile(source, node)
+            for source in validations.get("x-kubernetes-validations") or ()
         )
-        self._view: View | None = compile_view(node) if self._rules else None
         self._properties = {
             name: rules
             for name, child in (validations.get("properties") or {}).items()
@@ -180,10 +184,9 @@ class Rules:
                 )
 
     def _run(self, value: Json, old: Json, past: Past, path: Path) -> Iterator[FieldError]:
-        look = self._view or (lambda seen: seen)
-        values = {"self": look(value)}
+        values = {"self": value}
         if old is not None:
-            values["oldSelf"] = look(old)
+            values["oldSelf"] = old
         kind = self._node.type
         for rule in self._rules:
             if rule.expression is None:
