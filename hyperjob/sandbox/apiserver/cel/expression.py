@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from hyperjob.sandbox.apiserver.cel.compiler import Compiler
+from hyperjob.sandbox.apiserver.cel.functions import CelError
 from hyperjob.sandbox.apiserver.cel.scope import Run, Scope
 from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.schemanode import Node
