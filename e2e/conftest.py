@@ -1,0 +1,52 @@
+"""One world for all scenarios, and a namespace for each."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from e2e.support.scenario import Scenario
+from e2e.support.settings import from_environment
+from e2e.support.world import World, open_world
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import HYPERJOBS
+from tests.support.stack import kubectl
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the scenarios in one worker, and give each as long as a slow cluster may need."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.xdist_group("e2e"))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(600))
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Give what the environment names, or an embedded control plane."""
+    with open_world(from_environment(), tmp_path_factory.mktemp("e2e")) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def scenario(world: World) -> AsyncIterator[Scenario]:
+    """Give a namespace of its own; at the end nothing of it is left in any member."""
+    namespace = f"e2e-{uuid4().hex[:8]}"
+    async with contextlib.AsyncExitStack() as stack:
+        kube = await stack.enter_async_context(Kube.connect(kubeconfig=world.kubeconfig))
+        members = {
+            name: await stack.enter_async_context(Kube.connect(kubeconfig=path))
+            for name, path in world.members.items()
+        }
+        made = Scenario(world, namespace, kube, members)
+        kubectl(world.kubeconfig, "create", "namespace", namespace)
+        try:
+            yield made
+        finally:
+            await made.kubectl("delete", HYPERJOBS.group_resource, "--all", "--timeout=60s")
+            kubectl(world.kubeconfig, "delete", "namespace", namespace, "--wait=false")
+            await made.until_members_have(0)

@@ -1,0 +1,257 @@
+"""What a scenario does and sees: kubectl as a user would, and watches on both sides."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+
+import yaml
+
+from e2e.support.world import World
+from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.errors import Gone, NotFound, Unavailable
+from hyperjob.kube.informer import Informer
+from hyperjob.kube.resources import (
+    HYPERJOBS,
+    PODS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+    key_of,
+)
+from tests.support.stack import kubectl
+
+_ENDED = frozenset({"Completed", "Failed", "Aborted", "Terminated"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A vcjob as a member had it; `phase` is empty before Volcano has looked, `Gone` at the end."""
+
+    at: float
+    member: str
+    job: str
+    phase: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether it stood in the member and had not ended."""
+        return self.phase not in _ENDED and self.phase != "Gone"
+
+
+@dataclass(slots=True)
+class Sightings:
+    """All vcjobs that members had, in the order of events."""
+
+    seen: list[Sighting] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def note(self, member: str, kind: EventType, obj: Object) -> None:
+        """Remember an event."""
+        state = ((obj.get("status") or {}).get("state") or {}).get("phase") or ""
+        phase = "Gone" if kind is EventType.DELETED else state
+        self.seen.append(Sighting(time.monotonic(), member, obj["metadata"]["name"], phase))
+        self.changed.set()
+
+    @property
+    def jobs(self) -> set[str]:
+        """Name every vcjob that was in a member at some time."""
+        return {each.job for each in self.seen}
+
+    def together(self) -> list[frozenset[str]]:
+        """Return, after each event, which vcjobs were alive in the members."""
+        alive: dict[tuple[str, str], None] = {}
+        states: list[frozenset[str]] = []
+        for each in self.seen:
+            if each.is_alive:
+                alive[each.member, each.job] = None
+            else:
+                alive.pop((each.member, each.job), None)
+            states.append(frozenset(job for _, job in alive))
+        return states
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One scenario in a namespace of its own."""
+
+    world: World
+    namespace: str
+    kube: Kube
+    members: Mapping[str, Kube]
+
+    async def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+        """Run kubectl in the namespace; give its output, of both kinds when it may fail."""
+        done = await asyncio.to_thread(
+            kubectl,
+            self.world.kubeconfig,
+            f"--namespace={self.namespace}",
+            *arguments,
+            stdin=stdin,
+            check=check,
+        )
+        return done.stdout if check else done.stdout + done.stderr
+
+    async def apply(self, *objects: Object) -> None:
+        """Apply objects as a user does."""
+        await self.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+
+    async def refused(self, obj: Object) -> str:
+        """Apply what must be refused; give what the user reads."""
+        said = await self.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(obj), check=False)
+        with contextlib.suppress(NotFound):
+            await self.kube.get(HYPERJOBS, obj["metadata"]["name"], namespace=self.namespace)
+            raise AssertionError(f"{obj['metadata']['name']} was accepted: {said}")
+        return said
+
+    async def until(
+        self,
+        resource: Resource,
+        name: str,
+        holds: Callable[[Object | None], object],
+        *,
+        what: str,
+        kube: Kube | None = None,
+        seconds: float | None = None,
+    ) -> Object:
+        """Wait until a condition holds of an object (None: there is none); give the object."""
+        last: list[Object | None] = [None]
+        limit = self.world.settings.timeout if seconds is None else seconds
+        try:
+            async with asyncio.timeout(limit):
+                async for found in _states(kube or self.kube, resource, name, self.namespace):
+                    last[0] = found
+                    if holds(found):
+                        return found or {}
+        except TimeoutError:
+            pass
+        shown = yaml.safe_dump((last[0] or {}).get("status")) if last[0] else "there is none"
+        raise AssertionError(f"{name} is not {what} after {limit:g} s:\n{shown}{self.logs()}")
+
+    async def until_phase(self, name: str, *phases: str, seconds: float | None = None) -> Object:
+        """Wait until a HyperJob is in one of the phases."""
+        return await self.until(
+            HYPERJOBS,
+            name,
+            lambda found: found is not None and phase_of(found) in phases,
+            what=" or ".join(phases),
+            seconds=seconds,
+        )
+
+    async def until_gone(self, resource: Resource, name: str) -> None:
+        """Wait until an object is gone from the control plane."""
+        await self.until(resource, name, lambda found: found is None, what="gone")
+
+    async def children(self, name: str, resource: Resource = VCJOBS) -> dict[str, Object]:
+        """Give the objects of a HyperJob in the control plane, by name."""
+        found = await self.kube.list(
+            resource, namespace=self.namespace, label_selector=f"{LABEL_HYPERJOB}={name}"
+        )
+        return {item["metadata"]["name"]: item for item in found.items}
+
+    async def versions(self) -> dict[str, str]:
+        """Give the resourceVersion of everything a HyperJob consists of."""
+        kinds = (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS)
+        lists = [await self.kube.list(kind, namespace=self.namespace) for kind in kinds]
+        return {
+            f"{item['kind']} {key_of(item)}": item["metadata"]["resourceVersion"]
+            for found in lists
+            for item in found.items
+        }
+
+    async def remains(self) -> list[str]:
+        """Name the vcjobs and pods that members have in the namespace."""
+        return [
+            f"{member}: {item['kind']} {item['metadata']['name']}"
+            for member, kube in self.members.items()
+            for kind in (VCJOBS, PODS)
+            for item in (await kube.list(kind, namespace=self.namespace)).items
+        ]
+
+    async def until_members_have(self, count: int) -> None:
+        """Wait until the members have so many vcjobs and pods in the namespace."""
+        deadline = time.monotonic() + self.world.settings.timeout
+        while len(left := await self.remains()) != count:
+            assert time.monotonic() < deadline, f"not {count} but {len(left)}: {left}"
+            await asyncio.sleep(0.2)
+
+    async def until_free(self) -> None:
+        """Wait until the Clusters report all room free again that was free at the beginning."""
+        deadline = time.monotonic() + self.world.settings.timeout
+        while not await asyncio.to_thread(self.world.is_free):
+            assert time.monotonic() < deadline, "the clusters stay taken"
+            await asyncio.sleep(0.5)
+
+    @contextlib.asynccontextmanager
+    async def sightings(self) -> AsyncIterator[Sightings]:
+        """Watch the vcjobs of all members for the length of the block."""
+        sightings = Sightings()
+        informers = []
+        for member, kube in self.members.items():
+            informer = Informer(kube, VCJOBS, namespace=self.namespace)
+            informer.add_handler(
+                lambda kind, old, new, member=member: sightings.note(member, kind, new or old)
+            )
+            informers.append(informer)
+        tasks = [asyncio.create_task(informer.run()) for informer in informers]
+        try:
+            async with asyncio.timeout(30):
+                await asyncio.gather(*(informer.synced.wait() for informer in informers))
+            yield sightings
+        finally:
+            for running in tasks:
+                running.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def logs(self, *, lines: int = 12) -> str:
+        """Give the last lines of what our processes logged, if they are ours."""
+        stack = self.world.stack
+        services = (stack.controller, stack.webhook) if stack is not None else ()
+        return "".join(
+            f"\n-- {service.name}:\n" + "\n".join(service.text().splitlines()[-lines:])
+            for service in services
+        )
+
+
+async def _states(
+    kube: Kube, resource: Resource, name: str, namespace: str
+) -> AsyncIterator[Object | None]:
+    """Give an object as it is and then at every change, for ever; broken watches are resumed."""
+    while True:
+        with contextlib.suppress(Gone, Unavailable):
+            found = await kube.list(
+                resource, namespace=namespace, field_selector=f"metadata.name={name}"
+            )
+            yield found.items[0] if found.items else None
+            events = kube.watch(
+                resource,
+                namespace=namespace,
+                resource_version=found.resource_version,
+                field_selector=f"metadata.name={name}",
+            )
+            async with contextlib.aclosing(events):
+                async for event in events:
+                    if event.type is not EventType.BOOKMARK:
+                        yield None if event.type is EventType.DELETED else event.object
+        await asyncio.sleep(0.2)
+
+
+def phase_of(hyperjob: Object) -> str:
+    """Give the phase of a HyperJob, empty when it has no status."""
+    return str(((hyperjob.get("status") or {}).get("state") or {}).get("phase") or "")
+
+
+def condition_of(hyperjob: Object, kind: str) -> Object:
+    """Give a condition of a HyperJob, empty when it has none of the kind."""
+    conditions = (hyperjob.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == kind), {})
+
+
+def clusters_of(hyperjob: Object) -> dict[str, str]:
+    """Give the cluster of every sub-job."""
+    jobs = (hyperjob.get("status") or {}).get("jobs") or ()
+    return {job["name"]: job.get("cluster", "") for job in jobs}

@@ -1,0 +1,71 @@
+"""What the environment says about where the scenarios run."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_PREFIX = "HYPERJOB_E2E_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Without a kubeconfig an embedded control plane is started, with everything of ours."""
+
+    kubeconfig: Path | None = None
+    members: Mapping[str, Path] = field(default_factory=dict)
+    local: bool = False
+    accelerator: str = "nvidia.com/gpu"
+    image: str = "busybox:1.37"
+    seconds_annotation: str = ""
+    exit_annotation: str = ""
+    timeout: float = 180.0
+
+    @property
+    def embedded(self) -> bool:
+        """Tell whether the control plane is our own."""
+        return self.kubeconfig is None
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read `HYPERJOB_E2E_*`; raises ValueError that names the variable.
+
+    KUBECONFIG of any Karmada, MEMBERS as `name=kubeconfig,…`, LOCAL=1 to start webhook and
+    controller here, ACCELERATOR (resource name), IMAGE (any with `sh` and `sleep`), TIMEOUT in
+    seconds. Where kubelets are simulated, SECONDS_ANNOTATION and EXIT_ANNOTATION name the pod
+    annotations that say how long a pod runs and with which code it ends.
+    """
+
+    def read(name: str) -> str:
+        return environment.get(_PREFIX + name, "")
+
+    kubeconfig = read("KUBECONFIG")
+    if not kubeconfig:
+        return Settings(timeout=_seconds(read("TIMEOUT")))
+    members: dict[str, Path] = {}
+    for entry in filter(None, read("MEMBERS").split(",")):
+        name, equals, path = entry.partition("=")
+        if not (name and equals and path):
+            raise ValueError(f"{_PREFIX}MEMBERS: name=kubeconfig is expected, got {entry!r}")
+        members[name.strip()] = Path(path.strip())
+    if not members:
+        raise ValueError(f"{_PREFIX}MEMBERS must name the members: name=kubeconfig,…")
+    return Settings(
+        kubeconfig=Path(kubeconfig),
+        members=members,
+        local=read("LOCAL") == "1",
+        accelerator=read("ACCELERATOR") or Settings().accelerator,
+        image=read("IMAGE") or Settings().image,
+        seconds_annotation=read("SECONDS_ANNOTATION"),
+        exit_annotation=read("EXIT_ANNOTATION"),
+        timeout=_seconds(read("TIMEOUT")),
+    )
+
+
+def _seconds(text: str) -> float:
+    if not text:
+        return Settings().timeout
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{_PREFIX}TIMEOUT: seconds are expected, got {text!r}") from None

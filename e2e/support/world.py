@@ -1,0 +1,176 @@
+"""Where the scenarios run: the control plane, its members, their sizes, and what we started there.
+
+Everything but the way in is found out: sizes from the Clusters, Volcano Global from its webhook.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from e2e.support.settings import Settings
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import Quantity
+from tests.support.processes import wait_for
+from tests.support.stack import ROOT, Stack, installed, kubectl, our_stack, sandbox
+from webhook.configuration import MUTATING_NAME
+
+CLUSTERS_FILE = ROOT / "e2e/clusters.yaml"
+_VOLCANO_CRDS = ("batch.volcano.sh_jobs", "scheduling.volcano.sh_queues")
+_SANDBOX_ANNOTATION = "sandbox.hyperjob.volcano.sh/seconds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """`sizes`: by member, how many pods of `per_pod` accelerators fit; the largest comes first."""
+
+    settings: Settings
+    kubeconfig: Path
+    members: Mapping[str, Path]
+    volcano_global: bool
+    stack: Stack | None
+    accelerator: str
+    per_pod: int
+    sizes: Mapping[str, int]
+
+    @property
+    def largest(self) -> str:
+        """Name the member that holds most."""
+        return next(iter(self.sizes))
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Name the two members that hold most."""
+        names = list(self.sizes)
+        assert len(names) >= 2, f"two members with {self.accelerator} are needed, not {names}"
+        return names[0], names[1]
+
+    def is_free(self) -> bool:
+        """Tell whether the Clusters report all the room that `sizes` counts as free."""
+        free = _free(self.kubeconfig, list(self.sizes), self.accelerator)
+        return all(free.get(name, 0) >= size * self.per_pod for name, size in self.sizes.items())
+
+    def pod_metadata(self, *, seconds: float, exit_code: int) -> Object:
+        """Annotate a pod for simulated kubelets."""
+        names = (self.settings.seconds_annotation, self.settings.exit_annotation)
+        if self.settings.embedded:
+            names = (_SANDBOX_ANNOTATION, "")
+        pairs = zip(names, (f"{seconds:g}", str(exit_code)), strict=True)
+        annotations = {name: value for name, value in pairs if name}
+        return {"annotations": annotations} if annotations else {}
+
+
+@contextlib.contextmanager
+def open_world(settings: Settings, directory: Path) -> Iterator[World]:
+    """Start what is to be started, and take it away at the end."""
+    with contextlib.ExitStack() as stack:
+        if settings.kubeconfig is None:
+            kubeconfig, members = stack.enter_context(sandbox(directory / "sandbox", CLUSTERS_FILE))
+        else:
+            kubeconfig, members = settings.kubeconfig, dict(settings.members)
+        volcano_global = _has_volcano_global(kubeconfig)
+        ours: Stack | None = None
+        if settings.embedded or settings.local:
+            _refuse_release(kubeconfig)
+            files = [ROOT / f"hyperjob/sandbox/crds/{name}.yaml" for name in _VOLCANO_CRDS]
+            stack.enter_context(installed(kubeconfig, files))
+            ours = stack.enter_context(
+                our_stack(
+                    directory / "ours",
+                    kubeconfig,
+                    queue_admission="volcano-global" if volcano_global else "none",
+                )
+            )
+        per_pod, sizes = _sizes(kubeconfig, members, settings.accelerator)
+        yield World(
+            settings=settings,
+            kubeconfig=kubeconfig,
+            members=members,
+            volcano_global=volcano_global,
+            stack=ours,
+            accelerator=settings.accelerator,
+            per_pod=per_pod,
+            sizes=sizes,
+        )
+
+
+def _has_volcano_global(kubeconfig: Path) -> bool:
+    """Tell whether something of Volcano's suspends new ResourceBindings."""
+    return any(
+        webhook["name"].endswith(".volcano.sh")
+        and any(
+            "work.karmada.io" in rule["apiGroups"] and "resourcebindings" in rule["resources"]
+            for rule in webhook.get("rules") or ()
+        )
+        for configuration in _items(kubeconfig, "mutatingwebhookconfigurations")
+        if configuration["metadata"]["name"] != MUTATING_NAME
+        for webhook in configuration.get("webhooks") or ()
+    )
+
+
+def _refuse_release(kubeconfig: Path) -> None:
+    names = [
+        each["metadata"]["name"] for each in _items(kubeconfig, "mutatingwebhookconfigurations")
+    ]
+    if MUTATING_NAME in names:
+        raise RuntimeError(
+            f"{MUTATING_NAME} is there already: a release is installed, or an earlier run was"
+            " killed. Unset HYPERJOB_E2E_LOCAL to test the release, or delete the configuration."
+        )
+
+
+def _sizes(
+    kubeconfig: Path, members: Mapping[str, Path], accelerator: str
+) -> tuple[int, dict[str, int]]:
+    """Return the accelerators of the smallest node, and how many such pods fit in each member."""
+    nodes = {
+        name: [
+            amount
+            for node in _items(path, "nodes")
+            if (amount := _amount((node.get("status") or {}).get("allocatable"), accelerator))
+        ]
+        for name, path in members.items()
+    }
+    per_pod = min((amount for amounts in nodes.values() for amount in amounts), default=0)
+    assert per_pod, f"no node of {', '.join(members)} has {accelerator}"
+    holders = [name for name, amounts in nodes.items() if amounts]
+    wait_for(lambda: _free(kubeconfig, holders, accelerator), what="resourceSummary of Clusters")
+    free = _free(kubeconfig, holders, accelerator)
+    sizes = {
+        name: min(sum(amount // per_pod for amount in nodes[name]), free[name] // per_pod)
+        for name in holders
+    }
+    return per_pod, dict(sorted(sizes.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _free(kubeconfig: Path, names: list[str], accelerator: str) -> dict[str, int]:
+    """Return the free accelerators by member; nothing while one of them does not report."""
+    found: dict[str, int] = {}
+    for cluster in _items(kubeconfig, "clusters.cluster.karmada.io"):
+        summary = (cluster.get("status") or {}).get("resourceSummary") or {}
+        total = _amount(summary.get("allocatable"), accelerator)
+        if total:
+            taken = sum(
+                _amount(summary.get(part), accelerator) for part in ("allocated", "allocating")
+            )
+            found[cluster["metadata"]["name"]] = total - taken
+    return found if set(names) <= set(found) else {}
+
+
+def _amount(resources: Object | None, name: str) -> int:
+    return int(Quantity.parse((resources or {}).get(name) or 0).value)
+
+
+def _items(kubeconfig: Path, kind: str) -> list[Object]:
+    items: list[Object] = json.loads(kubectl(kubeconfig, "get", kind, "-o", "json").stdout)["items"]
+    return items
+
+
+def document(name: str) -> Object:
+    """Read the HyperJob of one of the examples."""
+    documents = yaml.safe_load_all((ROOT / f"examples/{name}.yaml").read_text())
+    found: Object = next(each for each in documents if each["kind"] == "HyperJob")
+    return found

@@ -1,0 +1,102 @@
+"""All sub-jobs of a HyperJob start together, or none does."""
+
+import asyncio
+
+import pytest
+
+from e2e.support.manifests import group, hyperjob
+from e2e.support.scenario import clusters_of
+from hyperjob.api.names import GATE, GATE_HELD, GATE_OPEN, LABEL_BINDING, binding_name
+from hyperjob.kube.resources import QUEUES, RESOURCE_BINDINGS
+
+
+def both(world, name):
+    """Make a HyperJob that needs all of the two largest members."""
+    first, second = world.pair
+    return hyperjob(
+        name,
+        *(
+            group(
+                world,
+                part,
+                pods=world.sizes[member],
+                accelerators=world.per_pod,
+                only_on=[member],
+            )
+            for part, member in (("left", first), ("right", second))
+        ),
+    )
+
+
+async def test_two_that_need_both_clusters_run_one_after_the_other(scenario):
+    async with scenario.sightings() as sightings:
+        await scenario.apply(both(scenario.world, "a"), both(scenario.world, "b"))
+        for name in ("a", "b"):
+            ended = await scenario.until_phase(name, "Completed", "Failed")
+            assert ended["status"]["state"]["phase"] == "Completed"
+            assert len(set(clusters_of(ended).values())) == 2
+    assert sightings.jobs == {"a-left-0", "a-right-0", "b-left-0", "b-right-0"}
+    for alive in sightings.together():
+        assert len({job.partition("-")[0] for job in alive}) <= 1, "two gangs at a time"
+
+
+async def test_no_member_sees_a_job_before_all_are_admitted(scenario):
+    world = scenario.world
+    if not world.volcano_global:
+        pytest.skip("nobody admits sub-jobs one by one: Volcano Global is absent")
+    queue = scenario.namespace
+    ready = group(world, "ready", accelerators=1)
+    late = group(world, "late", accelerators=1, queue=queue)
+    gated = binding_name("gang-ready-0")
+    async with scenario.sightings() as sightings:
+        await scenario.apply(hyperjob("gang", ready, late))
+        # Volcano Global releases the one whose queue is there; our gate must hold it.
+        held = await scenario.until(
+            RESOURCE_BINDINGS,
+            gated,
+            lambda found: (
+                found is not None
+                and found["spec"].get("clusters")
+                and not found["spec"]["suspension"].get("scheduling")
+            ),
+            what="released and placed",
+        )
+        assert held["metadata"]["annotations"][GATE] == GATE_HELD
+        assert held["metadata"]["labels"][LABEL_BINDING] == "hyperjob"
+        assert held["spec"]["suspension"]["dispatching"] is True
+        with pytest.raises(TimeoutError):  # an absence can only be waited for
+            await asyncio.wait_for(sightings.changed.wait(), 4)
+        assert await scenario.remains() == []
+        waiting = await scenario.until_phase("gang", "Pending", "Queued", "Starting")
+        assert queue in waiting["status"]["state"]["message"]
+
+        await scenario.kube.create(
+            QUEUES,
+            {
+                "apiVersion": QUEUES.api_version,
+                "kind": QUEUES.kind,
+                "metadata": {"name": queue},
+                "spec": {"weight": 1, "reclaimable": True},
+            },
+        )
+        try:
+            ended = await scenario.until_phase("gang", "Completed", "Failed")
+        finally:
+            await scenario.kubectl("delete", "hyperjob", "gang", "--timeout=60s")
+            await scenario.kube.delete(QUEUES, queue)
+    assert ended["status"]["state"]["phase"] == "Completed"
+    assert sightings.jobs == {"gang-ready-0", "gang-late-0"}
+
+
+async def test_the_gate_is_open_once_the_gang_runs(scenario):
+    world = scenario.world
+    one = group(world, "one", replicas=3, accelerators=1, seconds=60)
+    await scenario.apply(hyperjob("gang", one))
+    await scenario.until_phase("gang", "Running")
+    for job in await scenario.children("gang"):
+        binding = await scenario.kube.get(
+            RESOURCE_BINDINGS, binding_name(job), namespace=scenario.namespace
+        )
+        gate = (binding["metadata"].get("annotations") or {}).get(GATE)
+        assert gate == (GATE_OPEN if world.volcano_global else None)
+        assert not (binding["spec"].get("suspension") or {}).get("dispatching")

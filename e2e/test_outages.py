@@ -1,0 +1,130 @@
+"""Our own processes go away in the middle; these scenarios need them started here."""
+
+import asyncio
+
+import pytest
+
+from e2e.support.manifests import group, hyperjob
+from e2e.support.scenario import clusters_of
+from e2e.test_lifecycle import settled
+from hyperjob.api.names import GATE, LABEL_BINDING
+from hyperjob.kube.resources import (
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+)
+
+
+@pytest.fixture
+def stack(world):
+    if world.stack is None:
+        pytest.skip("webhook and controller are an installed release's, not ours to stop")
+    yield world.stack
+    for service in (world.stack.webhook, world.stack.controller):
+        if service.process is None:
+            service.start()
+
+
+async def test_a_killed_controller_goes_on_where_it_was(scenario, stack):
+    world = scenario.world
+    await scenario.apply(
+        hyperjob("first", group(world, "one", replicas=4, pods=2, accelerators=1, seconds=6))
+    )
+    await scenario.until_phase("first", "Pending", "Queued", "Starting", "Running")
+    stack.controller.kill()
+    made = {
+        name: job["metadata"]["uid"] for name, job in (await scenario.children("first")).items()
+    }
+    await scenario.apply(hyperjob("second", group(world, "one", replicas=2, seconds=1)))
+    stack.controller.start()
+    for name in ("first", "second"):
+        ended = await scenario.until_phase(name, "Completed", "Failed")
+        assert ended["status"]["state"]["phase"] == "Completed"
+    after = {
+        name: job["metadata"]["uid"] for name, job in (await scenario.children("first")).items()
+    }
+    assert set(after) == {f"first-one-{index}" for index in range(4)}
+    assert {name: after[name] for name in made} == made, "nothing is made twice"
+
+
+async def test_a_gang_half_let_through_is_completed_after_a_kill(scenario, stack):
+    world = scenario.world
+    await scenario.apply(
+        hyperjob("gang", group(world, "one", replicas=6, accelerators=1, seconds=5))
+    )
+    async with scenario.sightings() as sightings:
+        await asyncio.wait_for(sightings.changed.wait(), world.settings.timeout)
+        stack.controller.kill()
+        stack.controller.start()
+        ended = await scenario.until_phase("gang", "Completed", "Failed")
+    assert ended["status"]["state"]["phase"] == "Completed"
+    assert len(clusters_of(ended)) == 6
+
+
+async def test_a_restart_with_running_and_ended_hyperjobs_writes_nothing(scenario, stack):
+    world = scenario.world
+    await scenario.apply(
+        hyperjob("runs", group(world, "one", replicas=2, accelerators=1, seconds=300)),
+        hyperjob("ended", group(world, "one", replicas=2, accelerators=1, seconds=1)),
+    )
+    await scenario.until_phase("runs", "Running")
+    await scenario.until_phase("ended", "Completed")
+    still = await settled(scenario)
+    stack.controller.stop()
+    stack.controller.start()
+    await asyncio.sleep(5)  # an absence can only be waited for
+    assert await scenario.versions() == still
+
+
+async def test_while_our_webhook_is_down_nobody_else_is_hindered(scenario, stack):
+    world = scenario.world
+    stack.webhook.stop()
+    refused = await scenario.refused(hyperjob("closed", group(world, "one")))
+    assert 'failed calling webhook "mhyperjob.training.volcano.sh"' in refused
+
+    await scenario.apply(*others_job(world))
+    async with scenario.sightings() as sightings:
+        await scenario.until(
+            VCJOBS,
+            "others",
+            lambda found: (
+                found is not None
+                and ((found.get("status") or {}).get("state") or {}).get("phase") == "Completed"
+            ),
+            what="Completed",
+        )
+    assert sightings.jobs == {"others"}
+    binding = await scenario.kube.get(RESOURCE_BINDINGS, "others-job", namespace=scenario.namespace)
+    assert LABEL_BINDING not in (binding["metadata"].get("labels") or {})
+    assert GATE not in (binding["metadata"].get("annotations") or {})
+
+    stack.webhook.start()
+    await scenario.apply(hyperjob("closed", group(world, "one", seconds=1)))
+    await scenario.until_phase("closed", "Completed")
+    await scenario.kube.get(HYPERJOBS, "closed", namespace=scenario.namespace)
+
+
+def others_job(world):
+    """Make a vcjob and a policy that no HyperJob has to do with."""
+    template = group(world, "others", seconds=1)["templateSpec"]
+    template |= {"schedulerName": "volcano", "queue": "default", "minAvailable": 1, "maxRetry": 3}
+    return (
+        {
+            "apiVersion": VCJOBS.api_version,
+            "kind": VCJOBS.kind,
+            "metadata": {"name": "others"},
+            "spec": template,
+        },
+        {
+            "apiVersion": PROPAGATION_POLICIES.api_version,
+            "kind": PROPAGATION_POLICIES.kind,
+            "metadata": {"name": "others"},
+            "spec": {
+                "resourceSelectors": [
+                    {"apiVersion": VCJOBS.api_version, "kind": VCJOBS.kind, "name": "others"}
+                ],
+                "placement": {"clusterAffinity": {"clusterNames": [world.largest]}},
+            },
+        },
+    )

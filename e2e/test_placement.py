@@ -1,0 +1,85 @@
+"""Which cluster a sub-job goes to."""
+
+import pytest
+
+from e2e.support.manifests import group, hyperjob
+from e2e.support.scenario import clusters_of, phase_of
+from hyperjob.kube.resources import HYPERJOBS
+
+
+async def test_two_sub_jobs_that_one_cluster_cannot_hold_run_on_two(scenario):
+    world = scenario.world
+    first, second = world.pair
+    pods = world.sizes[second]
+    if 2 * pods <= world.sizes[first]:
+        pytest.skip(f"{first} holds two jobs of the size of {second}")
+    await scenario.apply(
+        hyperjob("split", group(world, "half", replicas=2, pods=pods, accelerators=world.per_pod))
+    )
+    running = await scenario.until_phase("split", "Running", "Completed", "Failed")
+    assert set(clusters_of(running)) == {"split-half-0", "split-half-1"}
+    assert len(set(clusters_of(running).values())) == 2
+    assert {each["name"] for each in running["status"]["clusters"]} == set(
+        clusters_of(running).values()
+    )
+    await scenario.until_phase("split", "Completed")
+
+
+async def test_a_job_overflows_from_a_full_cluster_that_it_prefers(scenario):
+    world = scenario.world
+    first, second = world.pair
+    whole = world.per_pod
+    await scenario.apply(
+        hyperjob(
+            "filler",
+            group(
+                world,
+                "all",
+                pods=world.sizes[first],
+                accelerators=whole,
+                seconds=30,
+                only_on=[first],
+            ),
+        )
+    )
+    await scenario.until_phase("filler", "Running")
+    await scenario.apply(
+        hyperjob("late", group(world, "one", accelerators=whole, first_on=[first, second]))
+    )
+    running = await scenario.until_phase("late", "Running", "Completed")
+    assert clusters_of(running) == {"late-one-0": second}
+    assert phase_of(await scenario.kube.get(HYPERJOBS, "filler", namespace=scenario.namespace)) == (
+        "Running"
+    )
+    await scenario.until_phase("late", "Completed")
+
+
+async def test_a_preferred_cluster_with_room_is_taken(scenario):
+    world = scenario.world
+    await scenario.until_free()
+    for name in world.pair:
+        one = group(world, "one", accelerators=world.per_pod, first_on=[name])
+        await scenario.apply(hyperjob(f"on-{name}", one))
+    for name in world.pair:
+        running = await scenario.until_phase(f"on-{name}", "Running", "Completed")
+        assert clusters_of(running) == {f"on-{name}-one-0": name}
+
+
+async def test_a_job_that_fits_nowhere_waits_and_says_what_is_missing(scenario):
+    world = scenario.world
+    pods = world.sizes[world.largest] + 1
+    await scenario.apply(
+        hyperjob("huge", group(world, "all", pods=pods, accelerators=world.per_pod))
+    )
+    waiting = await scenario.until_phase("huge", "Pending")
+    assert waiting["status"]["state"]["reason"] == "InsufficientCapacity"
+    assert world.accelerator in waiting["status"]["state"]["message"]
+    assert await scenario.children("huge") == {}
+
+
+async def test_a_cluster_that_does_not_exist_is_named_in_the_reason(scenario):
+    only = group(scenario.world, "one", only_on=["no-such-cluster"])
+    await scenario.apply(hyperjob("lost", only))
+    waiting = await scenario.until_phase("lost", "Pending")
+    assert "no-such-cluster" in waiting["status"]["state"]["message"]
+    assert await scenario.children("lost") == {}

@@ -1,0 +1,307 @@
+"""Our webhook and controller as processes beside an API server, with all that they need there.
+
+Installs into the API server what a release would and takes exactly that away again.
+"""
+
+import contextlib
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from tests.support.processes import free_port, wait_for
+from webhook.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
+
+ROOT = Path(__file__).resolve().parents[2]
+KUBECTL = Path(sys.executable).parent / "kubectl"
+HYPERJOB_CRD = ROOT / "crds/training.volcano.sh_hyperjobs.yaml"
+_START_SECONDS = 60.0
+_STOP_SECONDS = 15.0
+
+# Defaulting adds the scheduler, validation refuses minAvailable: shows whether both are called.
+_PROBE = """
+apiVersion: training.volcano.sh/v1alpha1
+kind: HyperJob
+metadata: {name: webhook-probe, namespace: default}
+spec:
+  replicatedJobs:
+  - name: probe
+    templateSpec:
+      minAvailable: 2
+      tasks:
+      - {name: a, replicas: 1, template: {spec: {containers: [{name: a, image: a}]}}}
+"""
+
+
+def kubectl(
+    kubeconfig: Path,
+    *arguments: str | Path,
+    stdin: str | None = None,
+    check: bool = True,
+    timeout: float = 60,
+) -> subprocess.CompletedProcess[str]:
+    """Run kubectl; with `check`, fail with its own error text."""
+    done = subprocess.run(
+        [KUBECTL, f"--kubeconfig={kubeconfig}", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    if check and done.returncode:
+        words = " ".join(str(word) for word in arguments)
+        raise AssertionError(f"kubectl {words}: {done.stderr}{done.stdout}")
+    return done
+
+
+class Service:
+    """A process of ours that can be stopped or killed, and started again on the same ports."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        log: Path,
+        probe_port: int | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.log = log
+        self.process: subprocess.Popen[bytes] | None = None
+        self._command = [str(word) for word in command]
+        self._probe_port = probe_port
+        self._env = env
+
+    def start(self, *, until_ready: bool = True) -> None:
+        """Start it, and wait until it says that it is ready."""
+        assert self.process is None, f"{self.name} runs already"
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=self._env,
+                start_new_session=True,  # Ctrl-C is for the tests, which then stop it in order
+            )
+        if until_ready:
+            self.wait(self.is_ready, what="ready")
+
+    def wait(
+        self, condition: Callable[[], object], *, what: str, seconds: float = _START_SECONDS
+    ) -> None:
+        """Wait until a condition holds; fail at once, with its log, when the process ends."""
+        wait_for(
+            condition,
+            what=f"{self.name} ({what})",
+            process=self.process,
+            log=self.log,
+            timeout=seconds,
+        )
+
+    def is_ready(self) -> bool:
+        """Ask /readyz."""
+        url = f"http://127.0.0.1:{self._probe_port}/readyz"
+        try:
+            with urllib.request.urlopen(url, timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def metrics(self) -> str:
+        """Read /metrics, which is beside /readyz."""
+        url = f"http://127.0.0.1:{self._probe_port}/metrics"
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return str(answer.read().decode())
+
+    def text(self) -> str:
+        """Give what it has logged so far."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def stop(self) -> int | None:
+        """End it politely, and return its exit code; None when it did not run."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it without a chance to say anything."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> int | None:
+        process, self.process = self.process, None
+        if process is None:
+            return None
+        if process.poll() is None:
+            process.send_signal(number)
+        try:
+            return process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(_STOP_SECONDS)
+            raise AssertionError(
+                f"{self.name} ignored {number.name}:\n{self.text()[-2000:]}"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Files of a serving certificate for 127.0.0.1."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+def issue_certificates(directory: Path) -> Certificates:
+    """Issue a certificate as an operator without cert-manager would."""
+    command = [sys.executable, "-m", "certs", "issue", "--directory", directory]
+    command += ["--name", "127.0.0.1", "--name", "localhost"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return Certificates(directory / "ca.crt", directory / "tls.crt", directory / "tls.key")
+
+
+def webhook_service(directory: Path, certificates: Certificates, *, port: int) -> Service:
+    """Describe a webhook process that serves on a port."""
+    probe = free_port()
+    command: list[str | Path] = [sys.executable, "-m", "webhook", "--bind-address=127.0.0.1"]
+    command += [f"--secure-port={port}", f"--tls-cert-file={certificates.certificate}"]
+    command += [f"--tls-private-key-file={certificates.key}", "--shutdown-delay=0"]
+    command += [f"--health-probe-bind-address=127.0.0.1:{probe}", "--log-format=text"]
+    return Service("webhook", command, log=directory / "webhook.log", probe_port=probe)
+
+
+def controller_service(
+    directory: Path, kubeconfig: Path, *, queue_admission: str, options: Sequence[str] = ()
+) -> Service:
+    """Describe a controller process; metrics are served beside its health."""
+    probe = free_port()
+    address = f"127.0.0.1:{probe}"
+    command: list[str | Path] = [sys.executable, "-m", "controller", f"--kubeconfig={kubeconfig}"]
+    command += [f"--queue-admission={queue_admission}", "--no-leader-elect", "--log-format=text"]
+    command += [f"--metrics-bind-address={address}", f"--health-probe-bind-address={address}"]
+    command += options
+    return Service("controller", command, log=directory / "controller.log", probe_port=probe)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Our two processes and the API server they serve."""
+
+    kubeconfig: Path
+    webhook: Service
+    controller: Service
+
+
+@contextlib.contextmanager
+def our_stack(
+    directory: Path,
+    kubeconfig: Path,
+    *,
+    queue_admission: str,
+    controller_options: Sequence[str] = (),
+    controller_kubeconfig: Path | None = None,
+) -> Iterator[Stack]:
+    """Run webhook and controller, registered by a loopback URL, for the length of the block."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(installed(kubeconfig, [HYPERJOB_CRD]))
+        certificates = issue_certificates(directory / "tls")
+        port = free_port()
+        webhook = webhook_service(directory, certificates, port=port)
+        stack.callback(webhook.stop)
+        webhook.start()
+        stack.enter_context(registered(kubeconfig, certificates, port=port))
+        controller = controller_service(
+            directory,
+            controller_kubeconfig or kubeconfig,
+            queue_admission=queue_admission,
+            options=controller_options,
+        )
+        stack.callback(controller.stop)
+        controller.start()
+        yield Stack(kubeconfig, webhook, controller)
+
+
+@contextlib.contextmanager
+def installed(kubeconfig: Path, definitions: Sequence[Path]) -> Iterator[None]:
+    """Have CRDs established; those that were not there before are removed at the end."""
+    fresh = [path for path in definitions if not _exists(kubeconfig, path)]
+    try:
+        for path in fresh:
+            kubectl(kubeconfig, "apply", "--server-side", "-f", path)
+        for path in definitions:
+            kubectl(kubeconfig, "wait", "--for=condition=Established", "-f", path)
+        yield
+    finally:
+        for path in reversed(fresh):
+            kubectl(kubeconfig, "delete", "--ignore-not-found", "-f", path)
+
+
+def _exists(kubeconfig: Path, definition: Path) -> bool:
+    return not kubectl(kubeconfig, "get", "-f", definition, check=False).returncode
+
+
+@contextlib.contextmanager
+def registered(kubeconfig: Path, certificates: Certificates, *, port: int) -> Iterator[None]:
+    """Have the API server call the webhook on a port of this machine."""
+    hooks = configurations(
+        url=f"https://127.0.0.1:{port}", ca_bundle=certificates.authority.read_bytes()
+    )
+    try:
+        text = yaml.safe_dump_all(hooks)
+        kubectl(kubeconfig, "apply", "--server-side", "-f", "-", stdin=text)
+        wait_for(lambda: _is_called(kubeconfig), what="call of the webhook by the API server")
+        yield
+    finally:
+        for kind, name in (
+            ("mutatingwebhookconfiguration", MUTATING_NAME),
+            ("validatingwebhookconfiguration", VALIDATING_NAME),
+        ):
+            kubectl(kubeconfig, "delete", kind, name, "--ignore-not-found")
+
+
+def _is_called(kubeconfig: Path) -> bool:
+    """Tell whether both configurations are in force: the API server takes a moment to see them."""
+    tried = kubectl(kubeconfig, "create", "--dry-run=server", "-f", "-", stdin=_PROBE, check=False)
+    if "minAvailable: Invalid value: 2" not in tried.stderr:
+        return False
+    good = _PROBE.replace("minAvailable: 2", "minAvailable: 1")
+    tried = kubectl(
+        kubeconfig, "create", "--dry-run=server", "-o", "yaml", "-f", "-", stdin=good, check=False
+    )
+    return "schedulerName: volcano" in tried.stdout
+
+
+def sandbox_service(
+    directory: Path, clusters: Path, *, kubeconfig: Path | None = None, port: int = 0
+) -> Service:
+    """Describe `hyperjob sandbox up`, on its own API server or on another one."""
+    command: list[str | Path] = [sys.executable, "-m", "hyperjob", "sandbox", "up"]
+    command += ["--clusters", clusters, "--directory", directory, "--port", str(port)]
+    if kubeconfig is not None:
+        command += ["--kubeconfig", kubeconfig]
+    return Service("sandbox", command, log=directory / "sandbox.log")
+
+
+@contextlib.contextmanager
+def sandbox(
+    directory: Path, clusters: Path, *, kubeconfig: Path | None = None
+) -> Iterator[tuple[Path, dict[str, Path]]]:
+    """Run the sandbox; yield the kubeconfig of its Karmada, and those of its members by name."""
+    directory.mkdir(parents=True, exist_ok=True)
+    service = sandbox_service(directory, clusters, kubeconfig=kubeconfig)
+    try:
+        service.start(until_ready=False)
+        service.wait((directory / "ready").exists, what="ready")
+        names = [each["name"] for each in yaml.safe_load(clusters.read_text())["clusters"]]
+        members = {name: directory / f"{name}.kubeconfig" for name in names}
+        yield directory / "karmada.kubeconfig", members
+    finally:
+        service.stop()
