@@ -171,7 +171,8 @@ def _retirement_is_due(bundle: Bundle, ca: Pair, *, policy: Policy, now: datetim
 
 def _renewal(certificate: bytes, policy: Policy) -> datetime:
     found = facts(certificate)
-    return found.not_after - (found.not_after - found.not_before) * policy.renew_at
+    life = found.not_after - (found.not_before + CLOCK_SKEW)
+    return found.not_after - life * policy.renew_at
 
 
 def _age(certificate: bytes, now: datetime) -> timedelta:

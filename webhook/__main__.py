@@ -54,8 +54,9 @@ async def _serve(options: Options) -> None:
     metrics = Metrics()
     source = _load(options, metrics)
     admitted = DecisionLog(sys.stderr.buffer) if options.log_format == "json" else None
+    report = Report(metrics, admitted=admitted)
     server = WebhookServer(
-        reporter=Report(metrics, admitted=admitted),
+        reporter=report,
         limits=Limits(
             request_timeout=options.request_timeout,
             requests_inflight=options.max_requests_inflight,
@@ -84,13 +85,15 @@ async def _serve(options: Options) -> None:
                 },
             )
             await stop.wait()
+            report.flush()
             await _drain(server, options)
+            report.flush()
+            _log.info("stopped")
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         await server.stop(grace=0)
-        if admitted is not None:
-            admitted.flush()
+        report.flush()
 
 
 async def _open_side_door(
@@ -124,7 +127,6 @@ async def _drain(server: WebhookServer, options: Options) -> None:
     server.drain()
     await asyncio.sleep(options.shutdown_delay)
     await server.stop(grace=options.shutdown_grace_period)
-    _log.info("stopped")
 
 
 def _load(options: Options, metrics: Metrics) -> FileSource:

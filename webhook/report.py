@@ -27,6 +27,11 @@ class Report:
         """Count a request that has arrived."""
         self._metrics.webhook_started(webhook)
 
+    def flush(self) -> None:
+        """Write the lines that wait, so that what is logged next stands after them."""
+        if self._admitted is not None:
+            self._admitted.flush()
+
     def done(self, webhook: str, reply: Reply, seconds: float) -> None:
         """Count an answered request, and log it: a decision, or why there was none."""
         self._metrics.webhook_done(webhook, code=reply.status, seconds=seconds)
@@ -38,8 +43,10 @@ class Report:
             if self._admitted is not None and decision.allowed:
                 self._admitted.write(_MESSAGE, fields)
             else:
+                self.flush()
                 _log.info(_MESSAGE, extra=fields)
             return
+        self.flush()
         fields = {"webhook": webhook, "code": reply.status, "reason": reply.problem}
         fields["duration"] = round(seconds, 6)
         if request is not None:

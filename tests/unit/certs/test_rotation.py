@@ -40,6 +40,13 @@ def test_a_leaf_is_renewed_when_a_third_of_its_life_is_left():
     assert facts(renewed.serving.certificate).not_after == NOW + 51 * DAY
 
 
+def test_the_shortest_life_comes_to_rest_too():
+    policy = replace(POLICY, ca_lifetime=timedelta(seconds=60), leaf_lifetime=timedelta(seconds=6))
+    bundle = fresh(policy=policy)
+    assert actions(bundle, NOW + timedelta(seconds=3), policy) == []
+    assert actions(bundle, NOW + timedelta(seconds=5), policy) == [Action.REISSUE_LEAF]
+
+
 REISSUED_AT_ONCE = {
     "the names have changed": lambda b: (b, replace(POLICY, names=("other",))),
     "the key does not fit": lambda b: (

@@ -1,0 +1,224 @@
+"""The webhook as a user runs it: started, probed, asked, ended."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import wait_for
+from tests.support.stack import Certificates, issue_certificates
+from tests.support.webhookprocess import RawConnection, command, webhook_process
+from webhook.paths import MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
+
+pytestmark = pytest.mark.scenario
+
+DATA = Path(__file__).parents[1] / "unit/webhook/data/admission-reviews.jsonl"
+BINDING = next(x for x in DATA.read_bytes().splitlines() if b'"kind":"ResourceBinding"' in x)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    return issue_certificates(tmp_path_factory.mktemp("tls"))
+
+
+def get(url):
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+async def test_it_is_ready_answers_counts_logs_and_ends_with_0(tmp_path, certificates):
+    with webhook_process(tmp_path, certificates) as webhook:
+        assert get(f"{webhook.side_door}/healthz") == (200, "ok")
+        assert get(f"{webhook.side_door}/readyz") == (200, "ok")
+        connection = await RawConnection.open(webhook.port, webhook.client_tls())
+        for body, code in ((BINDING, 200), (BINDING, 200), (b"{", 400)):
+            status, _, answer = await connection.post(MUTATE_RESOURCEBINDING, body)
+            assert status == code, answer
+        await connection.close()
+        _, metrics = get(f"{webhook.side_door}/metrics")
+        name = f'webhook="{MUTATE_RESOURCEBINDING}"'
+        total = "controller_runtime_webhook_requests_total"
+        assert f'{total}{{code="200",{name}}} 2.0' in metrics
+        assert f'{total}{{code="400",{name}}} 1.0' in metrics
+        assert "certwatcher_read_certificate_total 1.0" in metrics
+        webhook.terminate()
+        assert webhook.process.wait(30) == 0
+        lines = webhook.lines()
+    decisions = [line for line in lines if line["msg"] == "admission decision"]
+    assert len(decisions) == 2
+    assert decisions[0]["ResourceBinding"]["namespace"] == "default"
+    assert decisions[0]["user"] == "system:admin"
+    assert [line["msg"] for line in lines if "msg" in line][-2:] == ["draining", "stopped"]
+
+
+async def test_sigterm_fails_readiness_first_and_finishes_what_is_in_flight(tmp_path, certificates):
+    flags = ["--shutdown-delay=3600", "--shutdown-grace-period=60", "--request-timeout=25"]
+    with webhook_process(tmp_path, certificates, flags=flags) as webhook:
+        kept = await RawConnection.open(webhook.port, webhook.client_tls())
+        assert (await kept.post(MUTATE_RESOURCEBINDING, BINDING))[0] == 200
+        webhook.terminate()
+        await asyncio.to_thread(
+            wait_for,
+            lambda: get(f"{webhook.side_door}/readyz")[0] == 500,
+            what="readiness to fail",
+        )
+        assert "shutting down" in get(f"{webhook.side_door}/readyz?verbose")[1]
+        assert get(f"{webhook.side_door}/healthz") == (200, "ok")
+        status, headers, _ = await kept.post(MUTATE_RESOURCEBINDING, BINDING)
+        assert (status, headers["connection"]) == (200, "close")
+        fresh = await RawConnection.open(webhook.port, webhook.client_tls())
+        assert (await fresh.post(MUTATE_RESOURCEBINDING, BINDING))[0] == 200
+        for connection in (kept, fresh):
+            await connection.close()
+
+
+async def test_sigterm_in_the_middle_of_bodies_loses_none(tmp_path, certificates):
+    flags = ["--shutdown-grace-period=60", "--request-timeout=25"]
+    with webhook_process(tmp_path, certificates, flags=flags) as webhook:
+        tls = webhook.client_tls()
+        connections = [await RawConnection.open(webhook.port, tls) for _ in range(8)]
+        for connection in connections:
+            await connection.send_head(MUTATE_RESOURCEBINDING, len(BINDING))
+            connection.writer.write(BINDING[:100])
+            await connection.writer.drain()
+        in_flight = "controller_runtime_webhook_requests_in_flight"
+        wanted = f'{in_flight}{{webhook="{MUTATE_RESOURCEBINDING}"}} 8.0'
+        await asyncio.to_thread(
+            wait_for,
+            lambda: wanted in get(f"{webhook.side_door}/metrics")[1],
+            what="eight requests in flight",
+        )
+        webhook.terminate()
+        await asyncio.to_thread(
+            wait_for, lambda: b'"draining"' in webhook.log.read_bytes(), what="the drain"
+        )
+        for connection in connections:
+            connection.writer.write(BINDING[100:])
+            assert (await connection.answer())[0] == 200
+            await connection.close()
+        assert await asyncio.to_thread(webhook.process.wait, 30) == 0
+
+
+async def test_a_request_that_never_ends_does_not_hold_the_end_up(tmp_path, certificates):
+    flags = ["--shutdown-grace-period=0.1", "--request-timeout=25"]
+    with webhook_process(tmp_path, certificates, flags=flags) as webhook:
+        connection = await RawConnection.open(webhook.port, webhook.client_tls())
+        await connection.send_head(MUTATE_RESOURCEBINDING, 100)
+        webhook.terminate()
+        assert await asyncio.to_thread(webhook.process.wait, 20) == 0
+        await connection.close()
+
+
+def run_to_its_end(certificates, *flags):
+    return subprocess.run(
+        command(certificates, *flags), capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def spoiled(certificates, directory, spoil):
+    copied = Certificates(*(directory / name for name in ("ca.crt", "tls.crt", "tls.key")))
+    for source, target in zip(
+        (certificates.authority, certificates.certificate, certificates.key),
+        (copied.authority, copied.certificate, copied.key),
+        strict=True,
+    ):
+        shutil.copyfile(source, target)
+    spoil(copied)
+    return copied
+
+
+def another_key(files):
+    other = issue_certificates(files.key.parent / "other")
+    shutil.copyfile(other.key, files.key)
+
+
+UNUSABLE = {
+    "is missing": (lambda files: files.certificate.unlink(), "No such file or directory"),
+    "is no certificate": (lambda files: files.certificate.write_text("x"), "no PEM certificate"),
+    "is empty": (lambda files: files.key.write_text(""), "is empty"),
+    "belongs to another key": (another_key, "does not belong to the certificate"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "text"), UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_a_certificate_that_cannot_be_served_ends_it_with_one_line(
+    tmp_path, certificates, spoil, text
+):
+    done = run_to_its_end(spoiled(certificates, tmp_path, spoil))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: no certificate to serve: ")
+    assert text in line
+    assert "hyperjob-certs issue" in line, "the next step"
+
+
+@pytest.mark.parametrize("flag", ["--secure-port", "--health-probe-bind-address"])
+def test_an_address_that_is_taken_ends_it_with_one_line(certificates, flag):
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        value = str(port) if flag == "--secure-port" else f"127.0.0.1:{port}"
+        done = run_to_its_end(certificates, f"{flag}={value}")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"error: cannot listen on 127.0.0.1:{port}: address already in use; "
+        f"choose another address with {flag}"
+    )
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_no_kubernetes_client_is_loaded():
+    script = "import sys, webhook.__main__; print([m for m in sys.modules if 'kube' in m])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_an_expired_certificate_fails_readiness_and_says_why(tmp_path):
+    issue = [sys.executable, "-m", "certs", "issue", "--directory", str(tmp_path / "tls")]
+    days = 20 / 86400  # it must still be valid when the process is ready
+    subprocess.run([*issue, "--name=127.0.0.1", f"--days={days}"], check=True, timeout=60)
+    files = Certificates(*(tmp_path / "tls" / name for name in ("ca.crt", "tls.crt", "tls.key")))
+    with webhook_process(tmp_path, files) as webhook:
+        wait_for(
+            lambda: get(f"{webhook.side_door}/readyz")[0] == 500, what="the certificate to expire"
+        )
+        assert "certificate expired at" in get(f"{webhook.side_door}/readyz")[1]
+
+
+async def test_a_flood_of_large_reviews_leaves_the_small_ones_their_time(tmp_path, certificates):
+    """Large bodies are judged apart, two at a time: small ones are answered all the while."""
+    review = json.loads(BINDING)
+    review["request"]["object"]["metadata"]["annotations"]["pad"] = ["x"] * 200_000
+    large = json.dumps(review).encode()
+    with webhook_process(tmp_path, certificates) as webhook:
+        tls = webhook.client_tls()
+        floods = [await RawConnection.open(webhook.port, tls) for _ in range(6)]
+        small = await RawConnection.open(webhook.port, tls)
+
+        async def flood(connection):
+            codes = [(await connection.post(VALIDATE_HYPERJOB, large))[0] for _ in range(3)]
+            assert set(codes) <= {400, 504}
+
+        flooding = [asyncio.create_task(flood(one)) for one in floods]
+        slowest = 0.0
+        while not all(task.done() for task in flooding):
+            started = time.perf_counter()
+            assert (await small.post(MUTATE_RESOURCEBINDING, BINDING))[0] == 200
+            slowest = max(slowest, time.perf_counter() - started)
+        await asyncio.gather(*flooding)
+        assert slowest < 4.0, "below the time limit of the API server"
+        for connection in (*floods, small):
+            await connection.close()

@@ -1,0 +1,128 @@
+"""The webhook as a process of its own, on free ports, spoken to over real TLS."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.processes import wait_for
+from tests.support.stack import Certificates
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookProcess:
+    """A running webhook: where it listens, and what it has said."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    side_door: str
+    log: Path
+    authority: Path
+
+    def lines(self) -> list[dict[str, object]]:
+        """Give its log so far, one object a line."""
+        return [json.loads(line) for line in self.log.read_bytes().splitlines()]
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.process.send_signal(signal.SIGTERM)
+
+    def client_tls(self) -> ssl.SSLContext:
+        """Make a client's context that trusts what the authority file holds now."""
+        return ssl.create_default_context(cafile=str(self.authority))
+
+
+def command(certificates: Certificates, *more: str) -> list[str]:
+    """Give the command line, all ports free ones; later flags win."""
+    return [
+        *(sys.executable, "-m", "webhook", "--bind-address=127.0.0.1", "--secure-port=0"),
+        f"--tls-cert-file={certificates.certificate}",
+        f"--tls-private-key-file={certificates.key}",
+        *("--health-probe-bind-address=127.0.0.1:0", "--log-format=json", "--shutdown-delay=0"),
+        *more,
+    ]
+
+
+@contextlib.contextmanager
+def webhook_process(
+    directory: Path, certificates: Certificates, *, flags: Sequence[str] = ()
+) -> Iterator[WebhookProcess]:
+    """Run the webhook until the end of the block; it is ready inside."""
+    log = directory / "webhook.jsonl"
+    environment = {name: value for name, value in os.environ.items() if "HYPERJOB" not in name}
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            command(certificates, *flags), cwd=ROOT, env=environment, stderr=sink
+        )
+    try:
+        wait_for(lambda: log.read_bytes().endswith(b"\n"), what="webhook", process=process, log=log)
+        first = json.loads(log.read_bytes().splitlines()[0])
+        assert first["msg"] == "serving", first
+        yield WebhookProcess(
+            process=process,
+            port=int(first["address"].rpartition(":")[2]),
+            side_door=f"http://{first['health']}",
+            log=log,
+            authority=certificates.authority,
+        )
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(10)
+
+
+class RawConnection:
+    """One keep-alive connection that sends reviews byte by byte if need be."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    @classmethod
+    async def open(cls, port: int, tls: ssl.SSLContext) -> "RawConnection":
+        """Connect and shake hands."""
+        async with asyncio.timeout(30):
+            return cls(*await asyncio.open_connection("127.0.0.1", port, ssl=tls))
+
+    @property
+    def certificate(self) -> bytes:
+        """The DER certificate that the server showed on this connection."""
+        shown = self.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return bytes(shown)
+
+    async def send_head(self, path: str, length: int) -> None:
+        """Announce a body of some length."""
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        self.writer.write(f"{head}Content-Length: {length}\r\n\r\n".encode())
+        await self.writer.drain()
+
+    async def post(self, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """Send a review and return status, headers and body of the answer."""
+        await self.send_head(path, len(body))
+        self.writer.write(body)
+        return await self.answer()
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """Read one answer."""
+        async with asyncio.timeout(30):
+            text = (await self.reader.readuntil(b"\r\n\r\n")).decode()
+            first, *lines = text.strip().split("\r\n")
+            pairs = (line.partition(": ") for line in lines)
+            headers = {name.lower(): value for name, _, value in pairs}
+            body = await self.reader.readexactly(int(headers.get("content-length", 0)))
+        return int(first.split()[1]), headers, body
+
+    async def close(self) -> None:
+        """Hang up."""
+        self.writer.close()
+        with contextlib.suppress(OSError, ssl.SSLError):
+            await self.writer.wait_closed()
