@@ -92,7 +92,7 @@ class Ledger:
     @contextmanager
     def assumed(self, actions: Iterable[Action]) -> Iterator[None]:
         """Reserve what is about to be created, while inside."""
-        assumed = [action for action in actions if isinstance(action, CreateChild) and action.job]
+        assumed = [action for action in actions if isinstance(action, CreateChild)]
         for action in assumed:
             self._add(action.cluster, action.demand, 1)
         try:

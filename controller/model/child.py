@@ -65,9 +65,8 @@ class Child:
             return self.binding.cluster
         if self.policy is not None and len(self.policy.clusters) == 1:
             return self.policy.clusters[0]
-        if self.record is not None and (self.exists or self.is_terminal):
-            return self.record.cluster
-        return ""
+        # Without policy and placement nothing keeps it where the record says, unless it has ended.
+        return self.record.cluster if self.record is not None and self.is_terminal else ""
 
     @property
     def running_pods(self) -> int:

@@ -394,3 +394,23 @@ def test_without_a_webhook_the_policys_suspension_alone_is_a_gate() -> None:
     objects[2]["metadata"]["annotations"] = {}
     decided = plan(observed(hyperjob(group(replicas=1)), *objects, admission=GLOBAL))
     assert [type(action) for action in decided.actions] == [OpenGate]
+
+
+def test_a_sub_job_that_lost_its_policy_before_it_was_placed_is_placed_anew() -> None:
+    """Nothing keeps it where the status says, so its place may have been given away."""
+    records = [
+        {
+            "name": "hj-trainer-0",
+            "replicatedJob": "trainer",
+            "index": 0,
+            "phase": "Placed",
+            "cluster": "a",
+        }
+    ]
+    raw = hyperjob(group(replicas=1), status={"jobs": records})
+    decided = plan(observed(raw, job(), clusters=(cluster("a", 7), B)))
+    action = creations(decided)["hj-trainer-0"]
+    assert (action.cluster, action.job) == ("b", None)
+    nowhere = plan(observed(raw, job(), clusters=(cluster("a", 7),)))
+    assert nowhere.actions == ()
+    assert phase(nowhere)[1] == "InsufficientCapacity"
