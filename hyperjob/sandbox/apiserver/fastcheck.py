@@ -1,7 +1,8 @@
 """Whether a value fits its schema: yes or no, as fast as Python can say it.
 
 Nearly every value is fine, so the schema is compiled once into closures that build no paths and no
-texts. A "no" may be wrong only in the safe direction: `validation` then finds nothing to say.
+texts. Lists that must be unique are part of it. A "no" may be wrong, in the safe direction only:
+`validation` and `listtypes` then find nothing to say.
 """
 
 from collections.abc import Callable
@@ -185,28 +186,54 @@ def _list(schema: Object) -> Check:
     low = schema.get("minItems") or 0
     high = schema.get("maxItems")
 
+    unique = _uniqueness(schema)
+
     def check(value: Json) -> bool:
         return (
             type(value) is list
             and len(value) >= low
             and (high is None or len(value) <= high)
             and (item is None or all(map(item, value)))
+            and (unique is None or len(value) < 2 or unique(value))
         )
 
     return check
 
 
+def _uniqueness(schema: Object) -> Check | None:
+    kind = schema.get("x-kubernetes-list-type")
+    keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+    if kind not in ("set", "map"):
+        return None
+
+    def unique(items: list[Json]) -> bool:
+        try:
+            if kind == "set":
+                return len(set(items)) == len(items)
+            if len(keys) == 1:
+                (key,) = keys
+                return len({item[key] for item in items}) == len(items)
+            return len({tuple(item.get(key) for key in keys) for item in items}) == len(items)
+        except (TypeError, KeyError, AttributeError):
+            return False
+
+    return unique
+
+
+def _marked(schema: Object) -> Check | type[str] | None:
+    """Return the test of a field; `str` itself for plain texts, which need no call."""
+    plain = schema.get("type") == "string" and not any(
+        schema.get(word) for word in (*_COMBINATIONS, *_VALUE_WORDS)
+    )
+    return str if plain else compile_check(schema)
+
+
 def _object(schema: Object) -> Check:
     if schema.get("enum"):
         return _slow({k: v for k, v in schema.items() if k not in _COMBINATIONS})
-    fields = {
-        name: below
-        for name, child in (schema.get("properties") or {}).items()
-        if (below := compile_check(child)) is not None
-    }
-    known = frozenset(schema.get("properties") or ())
+    fields = {name: _marked(child) for name, child in (schema.get("properties") or {}).items()}
     additional = schema.get("additionalProperties")
-    rest = compile_check(additional) if isinstance(additional, dict) else None
+    rest = _marked(additional) if isinstance(additional, dict) else None
     required = frozenset(schema.get("required") or ())
     low = schema.get("minProperties") or 0
     high = schema.get("maxProperties")
@@ -215,16 +242,13 @@ def _object(schema: Object) -> Check:
     def check(value: Json) -> bool:
         if type(value) is not dict or not required <= value.keys():
             return False
-        if rest is not None:
-            for key, item in value.items():
-                test = lookup(key) if key in known else rest
-                if test is not None and not test(item):
+        for key, item in value.items():
+            test = lookup(key, rest)
+            if test is str:
+                if type(item) is not str:
                     return False
-        elif fields:
-            for key, item in value.items():
-                test = lookup(key)
-                if test is not None and not test(item):
-                    return False
+            elif test is not None and not test(item):
+                return False
         return len(value) >= low and (high is None or len(value) <= high)
 
     return check

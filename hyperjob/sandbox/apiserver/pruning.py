@@ -14,33 +14,49 @@ Known: TypeAlias = Callable[[Json], bool]
 
 _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 _UNKNOWN: Final = object()
+_SCALAR: Final = object()
+_ANYTHING: Final = object()
 
 
 def compile_known(node: Node) -> Known:
     """Return a test for "there is nothing to prune here", fast because almost nothing ever is."""
-    fields: dict[str, Known | None] = {
-        name: None if child.preserve and not _has_children(child) else compile_known(child)
-        for name, child in node.properties.items()
+    found = _compile(node)
+    if callable(found):
+        return found
+    return _is_scalar if found is _SCALAR else lambda _: True
+
+
+def _compile(node: Node) -> Known | object:
+    """Return a test, or a mark for what needs no call: scalars, and what is kept whole."""
+    # Marks instead of functions for leaves: most fields are leaves, and calls are what costs.
+    fields: dict[str, Known | object] = {
+        name: _compile(child) for name, child in node.properties.items()
     }
     if node.embedded:
-        fields.update(dict.fromkeys(_META_FIELDS))
-    rest: object = _UNKNOWN
+        fields.update(dict.fromkeys(_META_FIELDS, _ANYTHING))
+    rest: Known | object = _UNKNOWN
     if node.additional is not None:
-        rest = compile_known(node.additional)
+        rest = _compile(node.additional)
     elif node.any_property or node.preserve:
-        rest = None
+        rest = _ANYTHING
     item = compile_known(node.items) if node.items is not None else None
-    if not fields and rest is _UNKNOWN and item is None:
-        return _scalar_or_empty
+    if not fields and item is None:
+        if rest is _UNKNOWN:
+            return _SCALAR
+        if rest is _ANYTHING and node.preserve:
+            return _ANYTHING
     lookup = fields.get
 
     def known(value: Json) -> bool:
         if type(value) is dict:
             for key, entry in value.items():
-                if entry is None:
-                    return False
                 check = lookup(key, rest)
-                if check is not None and (check is _UNKNOWN or not check(entry)):  # type: ignore[operator]  # neither None nor the marker is left
+                if check is _SCALAR:
+                    if entry is None or type(entry) is dict or type(entry) is list:
+                        return False
+                elif entry is None or not (
+                    check is _ANYTHING or (callable(check) and check(entry))
+                ):
                     return False
             return True
         if type(value) is list:
@@ -50,12 +66,8 @@ def compile_known(node: Node) -> Known:
     return known
 
 
-def _has_children(node: Node) -> bool:
-    return any(True for _ in node.children())
-
-
-def _scalar_or_empty(value: Json) -> bool:
-    return not value or type(value) not in (dict, list)
+def _is_scalar(value: Json) -> bool:
+    return type(value) is not dict and type(value) is not list
 
 
 def prune(value: Json, node: Node) -> list[str]:

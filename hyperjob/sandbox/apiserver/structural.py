@@ -93,14 +93,15 @@ class StructuralSchema:
         """
         errors = list(before)
         past = Correlation(obj, old, self.node.raw) if old is not None else None
+        sound = self._check is None or self._check(obj)
         if values:
-            if self._check is not None and not self._check(obj):
+            if not sound:
                 errors += validation.explain(obj, self.node.raw, prefix=_ROOT, correlation=past)
             if scale is not None:
                 errors += scale.validate_spec(obj) + scale.validate_status(obj)
         if self._embedded is not None:
             errors += self._embedded(obj, _ROOT)
-        return self._finish(errors, obj, old, past)
+        return self._finish(errors, obj, old, past, unique=sound)
 
     def validate_status(
         self,
@@ -122,12 +123,18 @@ class StructuralSchema:
                 )
         if scale is not None:
             errors += scale.validate_status(obj)
-        return self._finish(errors, obj, old, past)
+        return self._finish(errors, obj, old, past, unique=False)
 
     def _finish(
-        self, errors: list[FieldError], obj: Object, old: Object | None, past: Correlation | None
+        self,
+        errors: list[FieldError],
+        obj: Object,
+        old: Object | None,
+        past: Correlation | None,
+        *,
+        unique: bool,
     ) -> list[FieldError]:
-        if self._uniqueness is not None:
+        if self._uniqueness is not None and not unique:
             repeated = list(self._uniqueness(obj, _ROOT))
             if repeated and (old is None or not any(self._uniqueness(old, _ROOT))):
                 errors += repeated

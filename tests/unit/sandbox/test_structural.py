@@ -1,0 +1,638 @@
+"""Structural schemas: pruning, defaults, refusals in the API server's words, ratcheting, rules."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperjob.api.field import Path, required
+from hyperjob.sandbox.apiserver.scale import ScaleSpec
+from hyperjob.sandbox.apiserver.structural import StructuralSchema
+
+PARTS = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": 8,
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string", "maxLength": 20},
+            "count": {"type": "integer", "default": 1, "minimum": 0},
+            "opts": {
+                "type": "object",
+                "properties": {"deep": {"type": "boolean", "default": True}},
+            },
+        },
+    },
+}
+GADGET = {
+    "type": "object",
+    "required": ["spec"],
+    "properties": {
+        "spec": {
+            "type": "object",
+            "required": ["parts"],
+            "properties": {
+                "size": {
+                    "type": "integer",
+                    "format": "int32",
+                    "minimum": 1,
+                    "maximum": 10,
+                    "default": 3,
+                },
+                "mode": {"type": "string", "enum": ["static", "auto"], "default": "static"},
+                "title": {"type": "string", "pattern": "^[a-z][a-z0-9-]*$", "maxLength": 12},
+                "note": {"type": "string", "nullable": True},
+                "tags": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "x-kubernetes-list-type": "set",
+                    "maxItems": 5,
+                },
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "port": {"x-kubernetes-int-or-string": True},
+                "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "fixed": {
+                    "type": "string",
+                    "x-kubernetes-validations": [
+                        {"rule": "self == oldSelf", "message": "fixed is immutable"}
+                    ],
+                },
+                "parts": PARTS,
+            },
+            "x-kubernetes-validations": [
+                {
+                    "rule": "size(self.parts) <= self.size",
+                    "message": "more parts than size",
+                    "fieldPath": ".parts",
+                }
+            ],
+        },
+        "status": {
+            "type": "object",
+            "properties": {"ready": {"type": "integer"}, "phase": {"type": "string"}},
+        },
+    },
+}
+SCHEMA = StructuralSchema.build(GADGET)
+SCALE = ScaleSpec(".spec.size", ".status.ready")
+SKIPPED = (
+    "<nil>: Invalid value: null: some validation rules were not checked because the object was "
+    "invalid; correct the existing errors to complete validation"
+)
+
+
+def gadget(**spec):
+    spec.setdefault("parts", [{"name": "a"}])
+    return {
+        "apiVersion": "conf.example.dev/v1",
+        "kind": "Gadget",
+        "metadata": {"name": "g"},
+        "spec": spec,
+    }
+
+
+def texts(errors):
+    return sorted(map(str, errors))
+
+
+def refuse(obj, schema=SCHEMA, **more):
+    obj = copy.deepcopy(obj)
+    schema.prune(obj)
+    schema.default(obj)
+    return texts(schema.validate(obj, **more))
+
+
+REFUSED = {
+    "below minimum": (
+        gadget(size=0),
+        [
+            "spec.parts: Invalid value: more parts than size",
+            ("spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"),
+        ],
+    ),
+    "wrong type": (
+        gadget(size="two"),
+        [
+            (
+                ".spec.size: Invalid value: 0: "
+                ".spec.size accessor error: two is of the type string, expected int64"
+            ),
+            SKIPPED,
+            (
+                'spec.size: Invalid value: "string": '
+                'spec.size in body must be of type integer: "string"'
+            ),
+        ],
+    ),
+    "float for integer": (
+        gadget(size=2.5),
+        [
+            (
+                ".spec.size: Invalid value: 0: "
+                ".spec.size accessor error: 2.5 is of the type float64, expected int64"
+            ),
+            (
+                '<nil>: Invalid value: "": '
+                "Checked value must be of type integer with format int32 in spec.size"
+            ),
+            SKIPPED,
+            (
+                'spec.size: Invalid value: "float64": '
+                'spec.size in body must be of type int32: "float64"'
+            ),
+        ],
+    ),
+    "enum": (
+        gadget(mode="other"),
+        [
+            SKIPPED,
+            'spec.mode: Unsupported value: "other": supported values: "static", "auto"',
+        ],
+    ),
+    "pattern": (
+        gadget(title="A_b"),
+        [
+            (
+                'spec.title: Invalid value: "A_b": '
+                "spec.title in body should match '^[a-z][a-z0-9-]*$'"
+            )
+        ],
+    ),
+    "too long": (
+        gadget(title="a" * 15),
+        [SKIPPED, "spec.title: Too long: may not be more than 12 bytes"],
+    ),
+    "required": ({**gadget(), "spec": {}}, [SKIPPED, "spec.parts: Required value"]),
+    "required at the root": ({"metadata": {}}, [SKIPPED, "spec: Required value"]),
+    "required in an item": (
+        gadget(parts=[{"count": 1}]),
+        [SKIPPED, "spec.parts[0].name: Required value"],
+    ),
+    "too few items": (
+        gadget(parts=[]),
+        ["spec.parts: Invalid value: 0: spec.parts in body should have at least 1 items"],
+    ),
+    "too many items": (
+        gadget(tags=list("abcdef")),
+        [SKIPPED, "spec.tags: Too many: 6: must have at most 5 items"],
+    ),
+    "twice in a set": (gadget(tags=["a", "a"]), ['spec.tags[1]: Duplicate value: "a"']),
+    "twice in a list map": (
+        gadget(parts=[{"name": "a"}, {"name": "a"}, {"name": "a"}]),
+        ['spec.parts[1]: Duplicate value: {"name":"a"}'],
+    ),
+    "a rule": (
+        gadget(size=1, parts=[{"name": "a"}, {"name": "b"}]),
+        ["spec.parts: Invalid value: more parts than size"],
+    ),
+    "several at once": (
+        gadget(size=99, mode="x", parts=[{"count": -1}]),
+        [
+            SKIPPED,
+            'spec.mode: Unsupported value: "x": supported values: "static", "auto"',
+            (
+                "spec.parts[0].count: Invalid value: -1: "
+                "spec.parts[0].count in body should be greater than or equal to 0"
+            ),
+            "spec.parts[0].name: Required value",
+            "spec.size: Invalid value: 99: spec.size in body should be less than or equal to 10",
+        ],
+    ),
+    "a map's value": (
+        gadget(labels={"a": 1}),
+        [
+            SKIPPED,
+            (
+                'spec.labels.a: Invalid value: "integer": '
+                'spec.labels.a in body must be of type string: "integer"'
+            ),
+        ],
+    ),
+    "neither integer nor string": (
+        gadget(port=True),
+        [
+            SKIPPED,
+            (
+                'spec.port: Invalid value: "boolean": '
+                'spec.port in body must be of type integer,string: "boolean"'
+            ),
+        ],
+    ),
+    "null in a list": (
+        gadget(tags=[None]),
+        [
+            SKIPPED,
+            (
+                'spec.tags[0]: Invalid value: "null": '
+                'spec.tags[0] in body must be of type string: "null"'
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("obj", "expected"), REFUSED.values(), ids=REFUSED)
+def test_an_object_is_refused_in_the_api_servers_words(obj, expected):
+    assert refuse(obj, scale=SCALE) == sorted(expected)
+
+
+def test_a_sound_object_passes():
+    obj = gadget(title="abc", tags=["x"], port="http", labels={"a": "b"}, note=None, fixed="one")
+    assert refuse(obj, scale=SCALE) == []
+
+
+def test_errors_before_are_kept_and_block_rules():
+    before = [required(Path("metadata.name"), "name or generateName is required")]
+    found = SCHEMA.validate(gadget(size=3), before=before)
+    assert found[0] is before[0]
+    assert str(found[1]) == SKIPPED
+
+
+def test_rules_alone_judge_an_object_of_another_kind():
+    assert texts(SCHEMA.validate(gadget(), values=False)) == [
+        'spec: Invalid value: "object": no such key: size evaluating rule: more parts than size'
+    ]
+
+
+PRUNED = {
+    "nothing": (gadget(), []),
+    "a field": (gadget(sise=3), ["spec.sise"]),
+    "below a list": (gadget(parts=[{"name": "a", "cuont": 2}]), ["spec.parts[0].cuont"]),
+    "below a scalar": (gadget(port={"a": 1}), ["spec.port.a"]),
+    "at the root": ({**gadget(), "extra": 1}, ["extra"]),
+    "not what is preserved": (gadget(extra={"any": {"thing": [1]}}), []),
+    "not metadata": ({**gadget(), "metadata": {"anything": 1}}, []),
+    "sorted": (gadget(z=1, a=1), ["spec.a", "spec.z"]),
+}
+
+
+@pytest.mark.parametrize(("obj", "unknown"), PRUNED.values(), ids=PRUNED)
+def test_unknown_fields_are_dropped_and_named(obj, unknown):
+    before = copy.deepcopy(obj)
+    assert SCHEMA.prune(obj) == unknown
+    assert SCHEMA.prune(obj) == []
+    if not unknown:
+        assert obj == before
+
+
+def test_defaults_and_nulls():
+    obj = gadget(title=None, note=None, size=None, parts=[{"name": "a", "opts": {}, "count": None}])
+    SCHEMA.prune(obj)
+    SCHEMA.default(obj)
+    assert obj["spec"] == {
+        "note": None,
+        "size": 3,
+        "mode": "static",
+        "parts": [{"name": "a", "opts": {"deep": True}, "count": 1}],
+    }
+
+
+def test_every_object_has_its_own_copy_of_a_default():
+    schema = StructuralSchema.build(
+        {"type": "object", "properties": {"a": {"type": "object", "default": {"b": []}}}}
+    )
+    first: dict = {}
+    second: dict = {}
+    schema.default(first)
+    schema.default(second)
+    assert first == {"a": {"b": []}}
+    assert first["a"] is not second["a"]
+
+
+def test_a_transition_rule_needs_an_old_value():
+    old, new = gadget(fixed="one", size=3), gadget(fixed="two", size=3)
+    assert texts(SCHEMA.validate(new)) == []
+    assert texts(SCHEMA.validate(new, old)) == [
+        'spec.fixed: Invalid value: "two": fixed is immutable'
+    ]
+
+
+def test_what_was_invalid_and_did_not_change_is_let_through():
+    old = gadget(size=99, mode="x", title="A", parts=[{"name": "a", "count": -1}])
+    new = copy.deepcopy(old)
+    assert texts(SCHEMA.validate(new, old)) == []
+    new["spec"]["mode"] = "y"
+    new["spec"]["parts"].append({"name": "b", "count": -2})
+    assert texts(SCHEMA.validate(new, old)) == sorted(
+        [
+            SKIPPED,
+            'spec.mode: Unsupported value: "y": supported values: "static", "auto"',
+            (
+                "spec.parts[1].count: Invalid value: -2: "
+                "spec.parts[1].count in body should be greater than or equal to 0"
+            ),
+        ]
+    )
+
+
+def test_a_rule_that_failed_before_is_let_through_where_nothing_changed():
+    old = gadget(size=1, parts=[{"name": "a"}, {"name": "b"}])
+    new = copy.deepcopy(old)
+    new["metadata"]["labels"] = {"a": "b"}
+    assert texts(SCHEMA.validate(new, old)) == []
+    new["spec"]["title"] = "x"
+    assert texts(SCHEMA.validate(new, old)) == ["spec.parts: Invalid value: more parts than size"]
+
+
+def test_duplicates_that_were_there_are_let_through():
+    old = gadget(size=3, tags=["a", "a"])
+    assert texts(SCHEMA.validate(gadget(size=3, tags=["b", "b"]), old)) == []
+
+
+def test_a_status_is_judged_alone():
+    old = gadget(size=99)
+    new = {**old, "status": {"ready": "x"}}
+    assert texts(SCHEMA.validate_status(new, old, scale=SCALE)) == sorted(
+        [
+            (
+                ".status.ready: Invalid value: 0: "
+                ".status.ready accessor error: x is of the type string, expected int64"
+            ),
+            SKIPPED,
+            (
+                'status.ready: Invalid value: "string": '
+                'ready in body must be of type integer: "string"'
+            ),
+        ]
+    )
+    assert texts(SCHEMA.validate_status({**old, "status": {"ready": 1}}, old, scale=SCALE)) == []
+
+
+@pytest.mark.parametrize(
+    ("replicas", "text"),
+    [
+        (-1, ".spec.size: Invalid value: -1: should be a non-negative integer"),
+        (
+            2**31,
+            ".spec.size: Invalid value: 2147483648: should be less than or equal to 2147483647",
+        ),
+    ],
+)
+def test_scale_paths_must_lead_to_small_integers(replicas, text):
+    assert text in texts(SCHEMA.validate(gadget(size=replicas), scale=SCALE))
+
+
+def field_schema(**schema):
+    return StructuralSchema.build({"type": "object", "properties": {"f": schema}})
+
+
+VALUES = {
+    "multiple of": (
+        {"type": "integer", "multipleOf": 5},
+        7,
+        ["f: Invalid value: 7: f in body should be a multiple of 5"],
+    ),
+    "exclusive maximum": (
+        {"type": "number", "maximum": 1.5, "exclusiveMaximum": True},
+        1.5,
+        ["f: Invalid value: 1.5: f in body should be less than 1.5"],
+    ),
+    "exclusive minimum": (
+        {"type": "integer", "minimum": 1, "exclusiveMinimum": True},
+        1,
+        ["f: Invalid value: 1: f in body should be greater than 1"],
+    ),
+    "out of int32": (
+        {"type": "integer", "format": "int32"},
+        2**31,
+        [
+            (
+                '<nil>: Invalid value: "": '
+                "Checked value must be of type integer with format int32 in f"
+            )
+        ],
+    ),
+    "an integral float": ({"type": "integer"}, 3.0, []),
+    "an integer for a number": ({"type": "number"}, 3, []),
+    "true is no integer": (
+        {"type": "integer"},
+        True,
+        ['f: Invalid value: "boolean": f in body must be of type integer: "boolean"'],
+    ),
+    "too short": (
+        {"type": "string", "minLength": 3},
+        "é",
+        ['f: Invalid value: "é": f in body should be at least 3 chars long'],
+    ),
+    "length counts characters": ({"type": "string", "maxLength": 2}, "éé", []),
+    "too few properties": (
+        {"type": "object", "minProperties": 1, "additionalProperties": True},
+        {},
+        ["f: Invalid value: 0: f in body should have at least 1 properties"],
+    ),
+    "too many properties": (
+        {"type": "object", "maxProperties": 1, "additionalProperties": {"type": "string"}},
+        {"a": "", "b": ""},
+        ["f: Too many: 2: must have at most 1 item"],
+    ),
+    "date-time": (
+        {"type": "string", "format": "date-time"},
+        "soon",
+        ['f: Invalid value: "soon": f in body must be of type date-time: "soon"'],
+    ),
+    "a sound date-time": ({"type": "string", "format": "date-time"}, "2026-01-01T00:00:00Z", []),
+    "byte": (
+        {"type": "string", "format": "byte"},
+        "%",
+        ['f: Invalid value: "%": f in body must be of type byte: "%"'],
+    ),
+    "unknown formats say nothing": ({"type": "string", "format": "quantity"}, "x", []),
+    "enum of numbers": (
+        {"type": "integer", "enum": [1, 2]},
+        3,
+        ['f: Unsupported value: 3: supported values: "1", "2"'],
+    ),
+    "any of": (
+        {"type": "integer", "anyOf": [{"minimum": 5}, {"maximum": 1}]},
+        3,
+        [
+            '<nil>: Invalid value: "": "f" must validate at least one schema (anyOf)',
+            "f: Invalid value: 3: f in body should be greater than or equal to 5",
+        ],
+    ),
+    "one of": (
+        {"type": "integer", "oneOf": [{"minimum": 1}, {"minimum": 2}]},
+        3,
+        [
+            (
+                '<nil>: Invalid value: "": "f" must validate one and only one schema (oneOf). '
+                "Found 2 valid alternatives"
+            )
+        ],
+    ),
+    "all of": (
+        {"type": "integer", "allOf": [{"minimum": 1}, {"maximum": 2}]},
+        3,
+        [
+            '<nil>: Invalid value: "": "f" must validate all the schemas (allOf)',
+            "f: Invalid value: 3: f in body should be less than or equal to 2",
+        ],
+    ),
+    "not": (
+        {"type": "integer", "not": {"enum": [3]}},
+        3,
+        ['<nil>: Invalid value: "": "f" must not validate the schema (not)'],
+    ),
+    "a list of keys": (
+        {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["a", "b"],
+            "items": {
+                "type": "object",
+                "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+            },
+        },
+        [{"a": "1", "b": "2"}, {"a": "1", "b": "3"}, {"b": "2", "a": "1"}],
+        ['f[2]: Duplicate value: {"a":"1","b":"2"}'],
+    ),
+    "an embedded resource": (
+        {
+            "type": "object",
+            "x-kubernetes-embedded-resource": True,
+            "x-kubernetes-preserve-unknown-fields": True,
+        },
+        {"apiVersion": "a/b/c", "metadata": {"labels": {"a b": "c"}}},
+        [
+            'f.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c',
+            "f.kind: Required value",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("schema", "value", "expected"), VALUES.values(), ids=VALUES)
+def test_a_value_against_its_schema(schema, value, expected):
+    compiled = field_schema(**schema)
+    found = texts(compiled.validate({"f": value}))
+    if schema.get("x-kubernetes-embedded-resource"):
+        assert any("metadata.labels" in text and "name part" in text for text in found)
+        found = [text for text in found if "metadata.labels" not in text]
+    assert found == sorted(expected)
+
+
+RULES = {
+    "no message": ({"rule": "self > 1"}, "f: Invalid value: 1: failed rule: self > 1"),
+    "message": ({"rule": "self > 1", "message": " too small "}, "f: Invalid value: 1: too small"),
+    "message expression": (
+        {"rule": "self > 1", "messageExpression": "'is ' + string(self)", "message": "x"},
+        "f: Invalid value: 1: is 1",
+    ),
+    "a message expression that fails": (
+        {"rule": "self > 1", "messageExpression": "string(1 / 0)", "message": "x"},
+        "f: Invalid value: 1: x",
+    ),
+    "forbidden": (
+        {"rule": "self > 1", "message": "no", "reason": "FieldValueForbidden"},
+        "f: Forbidden: no",
+    ),
+    "required": (
+        {"rule": "self > 1", "message": "no", "reason": "FieldValueRequired"},
+        "f: Required value: no",
+    ),
+    "duplicate": (
+        {"rule": "self > 1", "message": "no", "reason": "FieldValueDuplicate"},
+        "f: Duplicate value: 1",
+    ),
+    "an error": (
+        {"rule": "self / 0 == 1", "message": "m"},
+        'f: Invalid value: "integer": division by zero evaluating rule: m',
+    ),
+}
+
+
+@pytest.mark.parametrize(("rule", "text"), RULES.values(), ids=RULES)
+def test_a_rule_says_what_it_was_told_to(rule, text):
+    compiled = field_schema(**{"type": "integer", "x-kubernetes-validations": [rule]})
+    assert texts(compiled.validate({"f": 1})) == [text]
+
+
+def test_rules_run_in_items_and_maps():
+    positive = {
+        "type": "integer",
+        "x-kubernetes-validations": [{"rule": "self > 0", "message": "positive"}],
+    }
+    listed = field_schema(type="array", items=positive)
+    assert texts(listed.validate({"f": [1, -1]})) == ["f[1]: Invalid value: -1: positive"]
+    mapped = field_schema(type="object", additionalProperties=positive)
+    assert texts(mapped.validate({"f": {"a": -1}})) == ["f[a]: Invalid value: -1: positive"]
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "count", "opts", "deep", "x", "kind", "metadata"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+spec_fields = [*GADGET["properties"]["spec"]["properties"], "x"]
+specs = st.dictionaries(st.sampled_from(spec_fields), json_values)
+objects = st.fixed_dictionaries(
+    {}, optional={"spec": specs | json_values, "status": json_values, "metadata": json_values}
+)
+
+
+@given(objects)
+def test_pruning_and_defaulting_settle_at_once(obj):
+    SCHEMA.prune(obj)
+    SCHEMA.default(obj)
+    settled = copy.deepcopy(obj)
+    assert SCHEMA.prune(obj) == []
+    SCHEMA.default(obj)
+    assert obj == settled
+
+
+@given(objects)
+def test_pruning_leaves_only_known_fields(obj):
+    SCHEMA.prune(obj)
+    assert obj.keys() <= {"spec", "status", "metadata"}
+    if isinstance(obj.get("spec"), dict):
+        assert obj["spec"].keys() <= GADGET["properties"]["spec"]["properties"].keys()
+
+
+@given(objects, objects)
+def test_validating_is_total_and_changes_nothing(obj, old):
+    before = copy.deepcopy((obj, old))
+    SCHEMA.validate(obj, scale=SCALE)
+    SCHEMA.validate(obj, old, scale=SCALE)
+    SCHEMA.validate_status(obj, old, scale=SCALE)
+    assert (obj, old) == before
+
+
+@given(objects)
+def test_nothing_is_held_against_an_object_that_stays_as_it_is(obj):
+    SCHEMA.prune(obj)
+    SCHEMA.default(obj)
+    errors = texts(SCHEMA.validate(obj, copy.deepcopy(obj)))
+    # What lies outside the schema cannot be followed, so that what is missing beside it is told;
+    # and so are rules that cannot be evaluated.
+    told = ("Required value", "evaluating rule", "no such overload", SKIPPED)
+    assert all(any(text in error for text in told) for error in errors)
+
+
+@given(objects)
+def test_the_fast_check_and_the_thorough_one_agree(obj):
+    from hyperjob.sandbox.apiserver.fastcheck import compile_check
+    from hyperjob.sandbox.apiserver.validation import explain
+
+    fits = compile_check(GADGET)(obj)
+    problems = explain(obj, GADGET, prefix=Path())
+    if fits:
+        assert problems == []
+    elif not problems:
+        # Only lists that must be unique are the fast check's alone.
+        assert any("Duplicate" in text for text in texts(SCHEMA.validate(obj)))
