@@ -38,7 +38,8 @@ def impersonated(user: User, name: str, groups: Sequence[str]) -> User:
     """Give the user that an administrator acts as."""
     if not name or ADMIN_GROUP not in user.groups:
         return user
-    return User(name, (*groups, _AUTHENTICATED))
+    known = () if name == ANONYMOUS.name else (_AUTHENTICATED,)
+    return User(name, (*groups, *known))
 
 
 def identify(

@@ -3,7 +3,9 @@
 Pure: errors are returned, never raised, and nothing is filled in.
 """
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from hyperjob.api import field
 from hyperjob.api.field import FieldError, Path
@@ -21,6 +23,7 @@ _ROOT = Path("metadata")
 _ANNOTATIONS_LIMIT = 256 * 1024
 _NAME_WITH_SUFFIX = 5
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp")
+_PLAIN_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_NAMED = frozenset({("", "namespaces")})
 _SERVICE_NAMED = frozenset({("", "services")})
 
@@ -74,9 +77,21 @@ def validate_labels(labels: Object, path: Path) -> list[FieldError]:
     """Check label keys and values."""
     errors: list[FieldError] = []
     for key, value in labels.items():
-        errors += [field.invalid(path, key, p) for p in qualified_name(key)]
-        errors += [field.invalid(path, value, p) for p in label_value(value)]
+        if not _sound_label(key, value):
+            errors += [field.invalid(path, key, p) for p in qualified_name(key)]
+            errors += [field.invalid(path, value, p) for p in label_value(value)]
     return errors
+
+
+@lru_cache(maxsize=4096)
+def _sound_label(key: str, value: str) -> bool:
+    """Remember which labels are sound: the same few come again and again."""
+    return not qualified_name(key) and not label_value(value)
+
+
+@lru_cache(maxsize=1024)
+def _sound_key(key: str) -> bool:
+    return not qualified_name(key)
 
 
 def _name_problems(name: str, info: ResourceInfo) -> Sequence[str]:
@@ -84,6 +99,8 @@ def _name_problems(name: str, info: ResourceInfo) -> Sequence[str]:
         if name in (".", ".."):
             return [f"may not be '{name}'"]
         return [f"may not contain '{char}'" for char in "/%" if char in name]
+    if _PLAIN_NAME.fullmatch(name):
+        return ()  # right under every rule
     where = (info.group, info.plural)
     if where in _LABEL_NAMED:
         return dns1123_label(name)
@@ -107,7 +124,8 @@ def _validate_annotations(annotations: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     total = 0
     for key, value in annotations.items():
-        errors += [field.invalid(path, key, p) for p in qualified_name(key.lower())]
+        if not _sound_key(key.lower()):
+            errors += [field.invalid(path, key, p) for p in qualified_name(key.lower())]
         total += len(key.encode()) + len(value.encode())
     if total > _ANNOTATIONS_LIMIT:
         errors.append(field.too_long(path, "", _ANNOTATIONS_LIMIT))

@@ -1,0 +1,186 @@
+"""What people type at kubectl, against built-in kinds, where the transcript has none of it.
+
+kubectl sends many of these bodies as protobuf.
+"""
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.support.controlplane import KUBECTL, ControlPlane
+
+pytestmark = pytest.mark.scenario
+
+CREATES: list[tuple[str, list[str], dict[str, Any]]] = [
+    (
+        "configmap c",
+        ["configmap", "c", "--from-literal=a=b"],
+        {"data": {"a": "b"}},
+    ),
+    (
+        "secret s",
+        ["secret", "generic", "s", "--from-literal=a=b"],
+        {"data": {"a": "Yg=="}, "type": "Opaque"},
+    ),
+    ("serviceaccount robot", ["serviceaccount", "robot"], {}),
+    (
+        "role r",
+        ["role", "r", "--verb=get,list", "--resource=pods"],
+        {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]},
+    ),
+    (
+        "rolebinding rb",
+        ["rolebinding", "rb", "--role=r", "--user=ann"],
+        {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}},
+    ),
+    (
+        "poddisruptionbudget p",
+        ["pdb", "p", "--selector=a=b", "--min-available=50%"],
+        {"spec": {"minAvailable": "50%", "selector": {"matchLabels": {"a": "b"}}}},
+    ),
+    ("quota q", ["quota", "q", "--hard=pods=3"], {"spec": {"hard": {"pods": "3"}}}),
+]
+
+
+def read(plane: ControlPlane, *arguments: str) -> dict[str, Any]:
+    return dict(json.loads(plane.kubectl("get", *arguments, "-o", "json").stdout))
+
+
+@pytest.mark.parametrize(("what", "arguments", "expected"), CREATES, ids=lambda v: str(v)[:24])
+def test_create_makes_what_was_asked(
+    control_plane: ControlPlane,
+    namespace: str,
+    what: str,
+    arguments: list[str],
+    expected: dict[str, Any],
+) -> None:
+    control_plane.kubectl("create", *arguments, "-n", namespace)
+    found = read(control_plane, *what.split(), "-n", namespace)
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_a_deployment_is_made_scaled_and_changed(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    where = ("-n", namespace)
+    control_plane.kubectl("create", "deployment", "web", "--image=one", "--replicas=2", *where)
+    control_plane.kubectl("scale", "deployment", "web", "--replicas=5", *where)
+    control_plane.kubectl("set", "image", "deployment/web", "one=two:1", *where)
+    found = read(control_plane, "deployment", "web", *where)
+    assert found["metadata"]["generation"] == 3
+    assert found["spec"]["replicas"] == 5
+    container = found["spec"]["template"]["spec"]["containers"][0]
+    assert (container["image"], container["imagePullPolicy"]) == ("two:1", "Always")
+    table = control_plane.kubectl("get", "deployment", "web", *where, "--no-headers").stdout
+    assert table.split()[:2] == ["web", "0/5"]
+
+
+def test_apply_merges_lists_of_builtin_kinds_by_key(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    def service(*ports: int) -> str:
+        spec = {"ports": [{"port": port, "name": f"p{port}"} for port in ports]}
+        body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec}
+        return json.dumps(body)
+
+    where = ("-n", namespace)
+    control_plane.kubectl("apply", "-f", "-", *where, stdin=service(80, 81))
+    again = control_plane.kubectl("apply", "-f", "-", *where, stdin=service(80, 81))
+    assert again.stdout == "service/s unchanged\n"
+    address = read(control_plane, "service", "s", *where)["spec"]["clusterIP"]
+    extra = json.dumps({"spec": {"ports": [{"port": 90, "name": "mine"}]}})
+    control_plane.kubectl("patch", "service", "s", "-p", extra, *where)
+    control_plane.kubectl("apply", "-f", "-", *where, stdin=service(80))
+    found = read(control_plane, "service", "s", *where)
+    assert {port["port"] for port in found["spec"]["ports"]} == {80, 90}
+    assert found["spec"]["clusterIP"] == address
+
+
+def test_events_are_shown_with_what_they_are_about(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    where = ("-n", namespace)
+    control_plane.kubectl("create", "configmap", "c", *where)
+    uid = read(control_plane, "configmap", "c", *where)["metadata"]["uid"]
+    about = {"kind": "ConfigMap", "name": "c", "namespace": namespace, "uid": uid}
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "c.1", "namespace": namespace},
+        "involvedObject": {**about, "apiVersion": "v1"},
+        "reason": "Tested",
+        "message": "it was tested",
+        "type": "Warning",
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "count": 3,
+        "source": {"component": "test"},
+    }
+    control_plane.kubectl("create", "-f", "-", stdin=json.dumps(event))
+    described = control_plane.kubectl("describe", "configmap", "c", *where).stdout
+    assert "(x3 over" in described
+    assert "it was tested" in described
+    listed = control_plane.kubectl("events", "--for=configmap/c", *where).stdout
+    assert "Tested" in listed
+
+
+def test_a_watch_from_kubectl_prints_changes(control_plane: ControlPlane, namespace: str) -> None:
+    control_plane.kubectl("create", "configmap", "c", "-n", namespace)
+    command = [KUBECTL, f"--kubeconfig={control_plane.kubeconfig}", "get", "configmap", "-w"]
+    with subprocess.Popen(
+        [*command, "-n", namespace, "--no-headers"], stdout=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        try:
+            assert watching.stdout.readline().split()[:2] == ["c", "0"]
+            patch = json.dumps({"data": {"a": "b"}})
+            control_plane.kubectl("patch", "configmap", "c", "-n", namespace, "-p", patch)
+            assert watching.stdout.readline().split()[:2] == ["c", "1"]
+        finally:
+            watching.terminate()
+
+
+def test_identity_and_permissions(control_plane: ControlPlane, namespace: str) -> None:
+    who = control_plane.kubectl("auth", "whoami", "-o", "json").stdout
+    assert "system:masters" in json.loads(who)["status"]["userInfo"]["groups"]
+    stranger = ["--as=system:anonymous", "--as-group=system:unauthenticated"]
+    refused = control_plane.kubectl("get", "nodes", *stranger, check=False)
+    assert 'User "system:anonymous" cannot list resource "nodes"' in refused.stderr
+    assert control_plane.kubectl("auth", "can-i", "*", "*").stdout == "yes\n"
+
+
+def test_a_pod_runs_through_its_life_by_hand(control_plane: ControlPlane, namespace: str) -> None:
+    where = ("-n", namespace)
+    overrides = json.dumps({"spec": {"automountServiceAccountToken": False}})
+    run = ["run", "p", "--image=busybox", "--restart=Never", f"--overrides={overrides}"]
+    control_plane.kubectl(*run, *where)
+    status = {"status": {"phase": "Succeeded", "reason": "Done"}}
+    control_plane.kubectl(
+        "patch",
+        "pod",
+        "p",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        json.dumps(status),
+        *where,
+    )
+    control_plane.kubectl("wait", "pod/p", "--for=jsonpath={.status.phase}=Succeeded", *where)
+    assert read(control_plane, "pod", "p", *where)["status"]["phase"] == "Succeeded"
+    control_plane.kubectl("delete", "pod", "p", *where)
+    gone = control_plane.kubectl("get", "pod", "p", *where, check=False)
+    assert 'pods "p" not found' in gone.stderr
+
+
+def test_edit_and_replace_refuse_what_is_stale(control_plane: ControlPlane, namespace: str) -> None:
+    where = ("-n", namespace)
+    control_plane.kubectl("create", "configmap", "c", *where)
+    old = read(control_plane, "configmap", "c", *where)
+    control_plane.kubectl("label", "configmap", "c", "a=b", *where)
+    stale = control_plane.kubectl("replace", "-f", "-", stdin=json.dumps(old), check=False)
+    assert "the object has been modified" in stale.stderr
+    del old["metadata"]["resourceVersion"]
+    control_plane.kubectl("replace", "-f", "-", stdin=json.dumps(old))
+    assert "labels" not in read(control_plane, "configmap", "c", *where)["metadata"]
