@@ -188,7 +188,6 @@ def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:
 def _replicated_job(raw: Object) -> ReplicatedJob:
     replicas = integer(raw.get("replicas"))
     metadata = mapping(raw.get("templateMetadata"))
-    split = mapping(raw.get("splitPolicy"))
     return ReplicatedJob(
         name=string(raw.get("name")),
         replicas=1 if replicas is None else max(replicas, 0),
@@ -197,14 +196,19 @@ def _replicated_job(raw: Object) -> ReplicatedJob:
         template_annotations=string_map(metadata.get("annotations")),
         cluster_names=tuple(dict.fromkeys(strings(raw.get("clusterNames")))),
         required=raw.get("clusterPolicy") == "Required",
-        split=SplitPolicy(
-            mode=string(split.get("mode")) or "static",
-            accelerators=integer(split.get("accelerators")),
-            accelerator_type=string(split.get("acceleratorType")) or None,
-        )
-        if split
-        else None,
+        split=_split(mapping(raw.get("splitPolicy"))),
     )
+
+
+def _split(raw: Object) -> SplitPolicy | None:
+    """Read a split policy; static without a number of accelerators means the template as it is."""
+    policy = SplitPolicy(
+        mode=string(raw.get("mode")) or "static",
+        accelerators=integer(raw.get("accelerators")),
+        accelerator_type=string(raw.get("acceleratorType")) or None,
+    )
+    given = policy.accelerators is not None or policy.accelerator_type is not None
+    return policy if given or policy.mode != "static" else None
 
 
 def _records(status: Object) -> Iterable[Record]:

@@ -102,3 +102,8 @@ def test_a_split_makes_the_sub_jobs_and_their_sizes() -> None:
 def test_a_spec_that_cannot_be_carried_out_says_why(raw: Object, error: str) -> None:
     with pytest.raises(SpecError, match=error):
         expand(parse_hyperjob(raw))
+
+
+def test_static_without_accelerators_is_the_template_as_it_is() -> None:
+    raw = hyperjob(group(replicas=3, gpus=16, splitPolicy={"mode": "static"}))
+    assert [size.pods for size in expand(parse_hyperjob(raw))[0].sizes] == [16, 16, 16]
