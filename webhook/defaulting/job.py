@@ -13,6 +13,7 @@ from webhook.defaulting.resources import default_pod_resources
 QUEUE: Final = "default"
 SCHEDULER: Final = "volcano"
 MAX_RETRY: Final = 3
+MAX_COUNT: Final = 2**31 - 1
 
 SVC_USERS: Final = frozenset({"mpi", "pytorch", "ray", "tensorflow"})
 """The vcjob plugins that work only together with the svc plugin."""
@@ -134,4 +135,4 @@ def _is_unset(value: object) -> bool:
 
 
 def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT

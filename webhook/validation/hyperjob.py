@@ -14,18 +14,11 @@ from webhook.validation.names import validate_names
 from webhook.validation.place import METADATA, SPEC, Path
 from webhook.validation.replicatedjobs import validate_replicated_job
 from webhook.validation.report import Report
-from webhook.validation.rules import DUPLICATE, INVALID, REQUIRED, rule
+from webhook.validation.rules import DUPLICATE, INVALID, rule
 from webhook.validation.split import sub_jobs
 
 MAX_SUB_JOBS: Final = 5000
 
-NO_JOBS = rule(
-    "X6",
-    REQUIRED,
-    "must have at least one replicatedJob",
-    "the HyperJob has nothing to run",
-    "add a replicatedJob",
-)
 NAME_TWICE = rule(
     "X4",
     DUPLICATE,
@@ -40,26 +33,12 @@ MIN_AVAILABLE = rule(
     "more sub-jobs must start together than there are, so none ever starts",
     "lower minAvailable, or raise the replicas of a replicatedJob",
 )
-MAX_DOMAINS = rule(
-    "X6",
-    INVALID,
-    "must be greater than or equal to 1",
-    "no cluster at all may be used",
-    "use 1 or more, or leave it out for no limit",
-)
 TOO_MANY_JOBS = rule(
     "X6",
     INVALID,
     f"must be at most {MAX_SUB_JOBS} sub-jobs in all replicatedJobs together",
     "the status of more sub-jobs does not fit into one object",
     "make fewer and larger sub-jobs, or several HyperJobs",
-)
-TTL = rule(
-    "X6",
-    INVALID,
-    "must be greater than or equal to 0",
-    "the HyperJob would be deleted before its end",
-    "use a number of seconds from 0 on, or leave it out",
 )
 
 
@@ -70,8 +49,6 @@ def validate_hyperjob(hyperjob: Object, report: Report) -> None:
     path = SPEC
     jobs: list[Object] = spec.get("replicatedJobs") or []
     at_jobs = path.child("replicatedJobs")
-    if not jobs:
-        report.add(NO_JOBS, at_jobs)
     names: dict[str, int] = {}
     for index, job in enumerate(jobs):
         at = at_jobs.index(index)
@@ -106,11 +83,5 @@ def _validate_numbers(spec: Object, jobs: list[Object], path: Path, report: Repo
         report.add(TOO_MANY_JOBS, path.child("replicatedJobs"), total)
     available = spec.get("minAvailable")
     known = all(count is not None for count in counts)
-    if available is not None and (available < 0 or (known and available > total)):
+    if available is not None and known and available > total:
         report.add(MIN_AVAILABLE, path.child("minAvailable"), available, count=total)
-    domains = spec.get("maxDomains")
-    if domains is not None and domains < 1:
-        report.add(MAX_DOMAINS, path.child("maxDomains"), domains)
-    seconds = spec.get("ttlSecondsAfterFinished")
-    if seconds is not None and seconds < 0:
-        report.add(TTL, path.child("ttlSecondsAfterFinished"), seconds)

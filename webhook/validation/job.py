@@ -19,7 +19,6 @@ from webhook.validation.topology import validate_topology
 from webhook.validation.volumes import validate_volumes
 
 ROOT_QUEUE: Final = "root"
-MAX_SCHEDULER: Final = 63
 
 NO_TASKS = rule(
     "V1",
@@ -42,33 +41,12 @@ MIN_SUCCESS = rule(
     "more pods must succeed than there are, so the sub-job never completes",
     "lower minSuccess, or raise the replicas",
 )
-NEGATIVE = rule(
-    "V12",
-    INVALID,
-    "must be greater than or equal to 0",
-    "a number of the template is negative",
-    "use 0 or more",
-)
-MIN_SUCCESS_POSITIVE = rule(
-    "V12",
-    INVALID,
-    "must be greater than or equal to 1",
-    "minSuccess of the template is not positive",
-    "use 1 or more, or leave it out",
-)
 ROOT = rule(
     "V16",
     INVALID,
     "must not be the root queue: Volcano takes jobs only into leaf queues",
     "the queue is the one that all others are below",
     "use another queue, or leave it out for `default`",
-)
-SCHEDULER_LENGTH = rule(
-    "V11",
-    INVALID,
-    f"must be no more than {MAX_SCHEDULER} characters",
-    "the name of the scheduler is too long",
-    "use `volcano`, or leave it out",
 )
 OTHER_SCHEDULER = rule(
     "V11",
@@ -108,17 +86,13 @@ def validate_job_spec(spec: Object, path: Path, report: Report) -> None:
 
 
 def _validate_numbers(spec: Object, tasks: list[Object], path: Path, report: Report) -> None:
-    total = sum(max(task.get("replicas") or 0, 0) for task in tasks)
-    for name in ("minAvailable", "maxRetry", "ttlSecondsAfterFinished"):
-        value = spec.get(name)
-        if value is not None and value < 0:
-            report.add(NEGATIVE, path.child(name), value)
+    total = sum(task.get("replicas") or 0 for task in tasks)
     available, success = spec.get("minAvailable") or 0, spec.get("minSuccess")
-    if tasks and available > total:
+    # The sum of gangs that are too large is too large as well; that is said at the tasks.
+    told = any((task.get("minAvailable") or 0) > (task.get("replicas") or 0) for task in tasks)
+    if tasks and available > total and not told:
         report.add(MIN_AVAILABLE, path.child("minAvailable"), available, total=total)
-    if success is not None and success < 1:
-        report.add(MIN_SUCCESS_POSITIVE, path.child("minSuccess"), success)
-    elif success is not None and tasks and success > total:
+    if success is not None and tasks and success > total:
         report.add(MIN_SUCCESS, path.child("minSuccess"), success, total=total)
     if spec.get("ttlSecondsAfterFinished") is not None:
         report.warn(TTL_IGNORED, path.child("ttlSecondsAfterFinished"))
@@ -134,7 +108,5 @@ def _validate_names(spec: Object, path: Path, report: Report) -> None:
     if priority:
         check(formats.dns1123_subdomain, priority, path, report, "priorityClassName")
     scheduler = spec.get("schedulerName")
-    if scheduler and len(scheduler) > MAX_SCHEDULER:
-        report.add(SCHEDULER_LENGTH, path.child("schedulerName"), scheduler)
-    elif scheduler and scheduler != "volcano":
+    if scheduler and scheduler != "volcano":
         report.warn(OTHER_SCHEDULER, path.child("schedulerName"))

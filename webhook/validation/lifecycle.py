@@ -11,43 +11,14 @@ from webhook.validation.rules import (
     FORBIDDEN,
     INVALID,
     NOT_FOUND,
-    NOT_SUPPORTED,
-    REQUIRED,
     WARNING,
     rule,
 )
 from webhook.validation.suggest import did_you_mean
 
-ACTIONS: Final = (
-    "FailHyperJob",
-    "RestartHyperJob",
-    "RestartJob",
-    "MigrateJob",
-    "RestartHyperJobAndIgnoreMaxRestarts",
-    "RestartJobAndIgnoreMaxRestarts",
-)
 COUNTED: Final = frozenset({"RestartHyperJob", "RestartJob", "MigrateJob"})
 FAILED_PHASES: Final = ("Failed", "Aborted", "Terminated")
-OPERATORS: Final = ("All", "Any")
-DEPENDENCY_STATUSES: Final = ("Ready", "Complete")
 
-ENUM = rule(
-    "L1",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a policy of the HyperJob has a value that is not known",
-    "use one of the values listed; upper and lower case matter",
-)
-ACTION_MISSING = rule(
-    "L2", REQUIRED, "", "a rule of the failure policy does nothing", "add an action"
-)
-NEGATIVE = rule(
-    "L3",
-    INVALID,
-    "must be greater than or equal to 0",
-    "the number of restarts is negative",
-    "use 0 or more",
-)
 NEVER = rule(
     "L4",
     INVALID,
@@ -97,22 +68,11 @@ DEPENDS_ON_LATER = rule(
     "a replicatedJob waits for one that comes later in the list, or for none that there is",
     "move the replicatedJob that is waited for before this one, or correct the name",
 )
-STATUS_MISSING = rule(
-    "L11",
-    REQUIRED,
-    "",
-    "a dependency does not say what it waits for",
-    "set name, and status to Ready or Complete",
-)
-
 Names = Mapping[str, int]
 
 
 def validate_failure_policy(policy: Object, names: Names, path: Path, report: Report) -> None:
     """Check what is done about failures; `names` are those of the replicatedJobs."""
-    restarts = policy.get("maxRestarts") or 0
-    if restarts < 0:
-        report.add(NEGATIVE, path.child("maxRestarts"), restarts)
     rules: list[Object] = policy.get("rules") or []
     for index, each in enumerate(rules):
         at = path.child("rules").index(index)
@@ -121,27 +81,20 @@ def validate_failure_policy(policy: Object, names: Names, path: Path, report: Re
             if _covers(rules[earlier], each):
                 report.add(SHADOWED, at, each.get("action") or "", earlier=earlier)
                 break
-    if not restarts and any(each.get("action") in COUNTED for each in rules):
+    if not policy.get("maxRestarts") and any(each.get("action") in COUNTED for each in rules):
         report.warn(NO_RESTARTS, path.child("maxRestarts"))
 
 
 def _validate_rule(each: Object, names: Names, path: Path, report: Report) -> None:
-    action = each.get("action")
-    if not action:
-        report.add(ACTION_MISSING, path.child("action"))
-    elif action not in ACTIONS:
-        report.unsupported(ENUM, path.child("action"), action, ACTIONS)
     phases = each.get("onJobPhases") or []
     seen: set[str] = set()
     for index, phase in enumerate(phases):
         at = path.child("onJobPhases").index(index)
-        if phase not in FAILED_PHASES:
-            report.unsupported(ENUM, at, phase, FAILED_PHASES)
-        elif phase in seen:
+        if phase in seen:
             report.add(TWICE, at, phase)
         seen.add(phase)
     if not phases and each.get("onClusterLost") is False:
-        report.add(NEVER, path, action or "")
+        report.add(NEVER, path, each.get("action") or "")
     _validate_targets(each, names, path, report)
 
 
@@ -166,9 +119,6 @@ def _covers(earlier: Object, later: Object) -> bool:
 
 def validate_success_policy(policy: Object, names: Names, path: Path, report: Report) -> None:
     """Check when the HyperJob is completed; `names` are those of the replicatedJobs."""
-    operator = policy.get("operator")
-    if operator and operator not in OPERATORS:
-        report.unsupported(ENUM, path.child("operator"), operator, OPERATORS)
     _validate_targets(policy, names, path, report)
 
 
@@ -188,10 +138,8 @@ def validate_depends_on(job: Object, earlier: Names, path: Path, report: Report)
     seen: set[str] = set()
     for index, dependency in enumerate(job.get("dependsOn") or ()):
         at = path.child("dependsOn").index(index)
-        name, status = dependency.get("name") or "", dependency.get("status") or ""
-        if not name:
-            report.add(STATUS_MISSING, at.child("name"))
-        elif name == job.get("name"):
+        name = dependency.get("name") or ""
+        if name == job.get("name"):
             report.add(DEPENDS_ON_SELF, at.child("name"))
         elif name not in earlier:
             hint = did_you_mean(name, earlier)
@@ -199,8 +147,3 @@ def validate_depends_on(job: Object, earlier: Names, path: Path, report: Report)
         elif name in seen:
             report.add(TWICE, at.child("name"), name)
         seen.add(name)
-        if not status:
-            report.add(STATUS_MISSING, at.child("status"))
-        elif status not in DEPENDENCY_STATUSES:
-            at_status = at.child("status")
-            report.unsupported(ENUM, at_status, status, DEPENDENCY_STATUSES)

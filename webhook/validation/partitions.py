@@ -6,20 +6,6 @@ from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, WARNING, rule
 from webhook.validation.topology import validate_topology
 
-NOT_POSITIVE = rule(
-    "V10",
-    INVALID,
-    "must be greater than 0",
-    "the number or the size of partitions is not positive",
-    "use 1 or more",
-)
-NEGATIVE = rule(
-    "V10",
-    INVALID,
-    "must be greater than or equal to 0",
-    "the least number of partitions is negative",
-    "use 0 or more",
-)
 REPLICAS = rule(
     "V10",
     INVALID,
@@ -55,11 +41,6 @@ def validate_partitions(task: Object, path: Path, report: Report) -> None:
     policy, at = task["partitionPolicy"], path.child("partitionPolicy")
     total, size = policy.get("totalPartitions") or 0, policy.get("partitionSize") or 0
     least = policy.get("minPartitions") or 0
-    for name, value in (("totalPartitions", total), ("partitionSize", size)):
-        if value <= 0:
-            report.add(NOT_POSITIVE, at.child(name), value)
-    if least < 0:
-        report.add(NEGATIVE, at.child("minPartitions"), least)
     replicas, available = task.get("replicas") or 0, task.get("minAvailable")
     if total > 0 and size > 0:
         if replicas != total * size:

@@ -148,12 +148,12 @@ def _validate_tasks(
         task = given.value if given else default
         if task is None or task in names:
             continue
-        at, value = (given.path, f"--{flag}={task}") if given else (path, "")
         hint = did_you_mean(task, names)
         if flag in plugin.needs:
             missing = NO_MASTER if flag == "master" else NO_WORKER
-            report.add(missing, at, value, task=task, hint=hint)
+            at = given.path if given else path
+            report.add(missing, at, f"--{flag}={task}", task=task, hint=hint)
         elif given:
-            report.add(NO_TASK, at, value, task=task, hint=hint)
+            report.add(NO_TASK, given.path, f"--{flag}={task}", task=task, hint=hint)
         else:
             report.warn(NO_EFFECT, path, task=task, name=flag)

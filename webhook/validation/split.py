@@ -7,7 +7,6 @@ accelerator; all other tasks keep their pods.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
-from typing import Final
 
 from hyperjob.api import formats
 from hyperjob.api.meta import Object
@@ -16,31 +15,15 @@ from webhook.validation.amounts import try_parse
 from webhook.validation.forms import check
 from webhook.validation.place import Path
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, rule
+from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
 from webhook.validation.suggest import did_you_mean
 
-MODES: Final = ("static", "auto")
-
-MODE = rule(
-    "X7",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "the mode of a split policy is not one that is known",
-    "use static or auto",
-)
 INCOMPLETE = rule(
     "X7",
     REQUIRED,
     "must be set {when}",
     "a split policy does not say how many accelerators of which type are shared out",
     "set both accelerators and acceleratorType",
-)
-NOT_POSITIVE = rule(
-    "X7",
-    INVALID,
-    "must be greater than 0",
-    "a split policy shares out no accelerators",
-    "use 1 or more",
 )
 NOT_REQUESTED = rule(
     "X7",
@@ -105,21 +88,16 @@ def validate_split(job: Object, path: Path, report: Report, *, max_domains: int 
     """Check the split policy of a replicatedJob against its template."""
     policy, at = job["splitPolicy"], path.child("splitPolicy")
     mode = policy.get("mode") or "static"
-    if mode not in MODES:
-        report.unsupported(MODE, at.child("mode"), mode, MODES)
     replicas = job.get("replicas")
     if mode == "auto" and replicas not in {None, 1}:
         report.add(AUTO_REPLICAS, path.child("replicas"))
     accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType") or ""
     if not _validate_complete(mode, accelerators, kind, at, report):
         return
-    if accelerators <= 0:
-        report.add(NOT_POSITIVE, at.child("accelerators"), accelerators)
-        return
     if not check(formats.qualified_name, kind, at, report, "acceleratorType"):
         return
     template = job.get("templateSpec") or {}
-    found = [demand for demand in demands(template, kind) if demand.each]
+    found = [demand for demand in demands(template, kind) if demand.total]
     if not found:
         hint = did_you_mean(kind, requested(template))
         report.add(NOT_REQUESTED, at.child("acceleratorType"), kind, hint=hint)
@@ -192,15 +170,25 @@ def _misfit(
         fewest = _fewest(accelerators, sizes)
         if fewest is not None and fewest <= most:
             return ""
-        return f"sub-jobs need {_in_words(sizes)}"
+        near = _near(accelerators, sizes.fixed, sizes.step, 1)
+        return f"a sub-job has {_in_words(sizes)}; {near} would fit"
     if replicas == 1:
-        if sizes.total and accelerators % sizes.total == 0:
+        if accelerators % sizes.total == 0:
             return ""
-        return f"one sub-job of the template has {sizes.total}; use a multiple of it"
+        near = _near(accelerators, 0, sizes.total, 1)
+        return f"a sub-job of the template has {sizes.total}; {near} would fit"
     rest = accelerators - replicas * sizes.fixed
     if rest >= replicas * sizes.step and rest % sizes.step == 0:
         return ""
-    return f"{replicas} sub-jobs need {_in_words(sizes)} each"
+    near = _near(accelerators, replicas * sizes.fixed, sizes.step, replicas)
+    return f"{replicas} sub-jobs have {_in_words(sizes)} each; {near} would fit"
+
+
+def _near(accelerators: int, fixed: int, step: int, fewest: int) -> str:
+    """Return the numbers around one that are `fixed` and at least `fewest` steps."""
+    below = fixed + (accelerators - fixed) // step * step
+    least = fixed + fewest * step
+    return str(least) if below < least else f"{below} or {below + step}"
 
 
 def _fewest(accelerators: int, sizes: Sizes) -> int | None:

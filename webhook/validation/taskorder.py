@@ -4,7 +4,6 @@ Volcano only says that the tasks form no directed acyclic graph; here is why the
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 from hyperjob.api.meta import Object
 from webhook.validation.place import Path
@@ -14,11 +13,8 @@ from webhook.validation.rules import (
     FORBIDDEN,
     INVALID,
     NOT_FOUND,
-    NOT_SUPPORTED,
     rule,
 )
-
-ITERATIONS: Final = ("any", "all")
 
 UNKNOWN = rule(
     "X10",
@@ -48,14 +44,6 @@ CYCLE = rule(
     "tasks wait for each other, so none of them starts",
     "remove one of the dependencies in the message",
 )
-ITERATION = rule(
-    "V17",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "the iteration of a dependency is not one that Volcano knows",
-    "use any or all",
-)
-
 Edges = Mapping[str, tuple[str, ...]]
 
 
@@ -70,10 +58,6 @@ def validate_task_order(tasks: list[Object], path: Path, report: Report) -> None
         at = path.index(index).child("dependsOn")
         wanted = task.get("dependsOn") or {}
         edges[name] = _validate_dependencies(name, wanted.get("name") or [], names, at, report)
-        iteration = wanted.get("iteration")
-        if iteration and iteration not in ITERATIONS:
-            at_iteration = at.child("iteration")
-            report.unsupported(ITERATION, at_iteration, iteration, ITERATIONS)
     for cycle in _cycles(edges):
         at = path.index(names[cycle[0]]).child("dependsOn", "name")
         report.add(CYCLE, at, cycle[0], cycle=" -> ".join((*cycle, cycle[0])))

@@ -15,14 +15,12 @@ from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,
     INVALID,
-    NOT_SUPPORTED,
     REQUIRED,
     WARNING,
     rule,
 )
 from webhook.validation.taskorder import validate_task_order
 
-NUMA_POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
 MAX_COMPONENT: Final = 32
 
 NAME_TWICE = rule(
@@ -42,25 +40,18 @@ MIN_AVAILABLE = rule(
     "more pods of a task must start together than there are, so none ever starts",
     "lower minAvailable, raise replicas, or leave minAvailable out for all pods",
 )
-NEGATIVE = rule(
-    "V4",
-    INVALID,
-    "must be greater than or equal to 0",
-    "a number of a task is negative",
-    "use 0 or more",
-)
-NUMA = rule(
-    "V9",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "the topologyPolicy of a task is not one that Volcano knows",
-    "use one of the values listed",
-)
 NUMA_CPU = rule(
     "V9",
     INVALID,
     "must be a whole number of CPUs of at least 1 when `topologyPolicy` is {policy}",
     "pods are placed on NUMA nodes by whole CPUs, and a container has a part of one, or none",
+    "request whole CPUs in every container, or remove topologyPolicy",
+)
+NUMA_NO_CPU = rule(
+    "V9",
+    REQUIRED,
+    "must be a whole number of CPUs when `topologyPolicy` is {policy}",
+    "pods are placed on NUMA nodes by whole CPUs, and a container requests none",
     "request whole CPUs in every container, or remove topologyPolicy",
 )
 NO_TEMPLATE = rule("V8", REQUIRED, "", "a task has no pods", "add template.spec.containers")
@@ -110,12 +101,8 @@ def _report_twice(tasks: list[Object], first: int, second: int, path: Path, repo
 
 def _validate_task(task: Object, path: Path, report: Report) -> None:
     replicas = task.get("replicas") or 0
-    for name in ("replicas", "minAvailable", "maxRetry"):
-        value = task.get(name)
-        if value is not None and value < 0:
-            report.add(NEGATIVE, path.child(name), value)
     available = task.get("minAvailable")
-    if available is not None and replicas >= 0 and available > replicas:
+    if available is not None and available > replicas:
         report.add(MIN_AVAILABLE, path.child("minAvailable"), available, replicas=replicas)
     if replicas == 0:
         report.warn(NO_PODS, path.child("replicas"))
@@ -129,11 +116,7 @@ def _validate_task(task: Object, path: Path, report: Report) -> None:
         return
     validate_pod_template(template, path.child("template"), report)
     policy = task.get("topologyPolicy")
-    if not policy or policy == "none":
-        return
-    if policy not in NUMA_POLICIES:
-        report.unsupported(NUMA, path.child("topologyPolicy"), policy, NUMA_POLICIES)
-    else:
+    if policy and policy != "none":
         _validate_numa(template.get("spec") or {}, policy, path.child("template", "spec"), report)
 
 
@@ -143,14 +126,14 @@ def _validate_numa(spec: Object, policy: str, path: Path, report: Report) -> Non
         for index, container in enumerate(spec.get(kind) or ()):
             resources = container.get("resources") or {}
             cpu = (resources.get("requests") or resources.get("limits") or {}).get("cpu")
-            if not _is_whole(cpu):
-                at = path.child(kind).index(index).child("resources", "requests").key("cpu")
-                report.add(NUMA_CPU, at, "" if cpu is None else cpu, policy=policy)
+            at = path.child(kind).index(index).child("resources", "requests").key("cpu")
+            if cpu is None:
+                report.add(NUMA_NO_CPU, at, policy=policy)
+            elif not _is_whole(cpu):
+                report.add(NUMA_CPU, at, cpu, policy=policy)
 
 
-def _is_whole(cpu: str | int | None) -> bool:
-    if cpu is None:
-        return False
+def _is_whole(cpu: str | int) -> bool:
     try:
         nano = parse(cpu).nano
     except ValueError:

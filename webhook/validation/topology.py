@@ -1,13 +1,9 @@
 """How far apart in the network the pods of a vcjob, or of one partition, may be."""
 
-from typing import Final
-
 from hyperjob.api.meta import Object
 from webhook.validation.place import Path
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, rule
-
-MODES: Final = ("hard", "soft")
+from webhook.validation.rules import FORBIDDEN, WARNING, rule
 
 TIERS = rule(
     "V3",
@@ -15,20 +11,6 @@ TIERS = rule(
     "may not be set together with `highestTierAllowed`",
     "the farthest network tier is given by number and by name",
     "keep one of the two",
-)
-MODE = rule(
-    "V3",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "the mode of networkTopology is not one that Volcano knows",
-    "use hard or soft",
-)
-TIER_NEGATIVE = rule(
-    "V3",
-    INVALID,
-    "must be greater than or equal to 0",
-    "a network tier is negative",
-    "use 0 or more",
 )
 VERSION = rule(
     "X13",
@@ -41,12 +23,7 @@ VERSION = rule(
 
 def validate_topology(topology: Object, path: Path, report: Report) -> None:
     """Check how far apart in the network pods may be."""
-    mode = topology.get("mode")
-    if mode and mode not in MODES:
-        report.unsupported(MODE, path.child("mode"), mode, MODES)
     tier, name = topology.get("highestTierAllowed"), topology.get("highestTierName")
-    if tier is not None and tier < 0:
-        report.add(TIER_NEGATIVE, path.child("highestTierAllowed"), tier)
     if tier is not None and name:
         report.add(TIERS, path.child("highestTierName"))
     if name:

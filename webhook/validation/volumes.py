@@ -6,28 +6,14 @@ from webhook.validation.claims import validate_claim_spec
 from webhook.validation.forms import check
 from webhook.validation.place import Path
 from webhook.validation.report import Report
-from webhook.validation.rules import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, rule
+from webhook.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, rule
 
-PATH_MISSING = rule(
-    "V15",
-    REQUIRED,
-    "",
-    "a volume of the template is mounted nowhere",
-    "add mountPath",
-)
 PATH_TWICE = rule(
     "V15",
     DUPLICATE,
     "",
     "two volumes of the template are mounted at the same place",
     "mount one of them elsewhere",
-)
-PATH_COLON = rule(
-    "V15",
-    INVALID,
-    "must not contain ':'",
-    "the place of a volume has a colon",
-    "use another path",
 )
 NO_CLAIM = rule(
     "V15",
@@ -51,11 +37,7 @@ def validate_volumes(volumes: list[Object], path: Path, report: Report) -> None:
     for index, volume in enumerate(volumes):
         at = path.index(index)
         where = volume.get("mountPath") or ""
-        if not where:
-            report.add(PATH_MISSING, at.child("mountPath"))
-        elif ":" in where:
-            report.add(PATH_COLON, at.child("mountPath"), where)
-        elif where in seen:
+        if where in seen:
             report.add(PATH_TWICE, at.child("mountPath"), where)
         seen.add(where)
         claim, name = volume.get("volumeClaim"), volume.get("volumeClaimName")

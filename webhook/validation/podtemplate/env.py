@@ -12,7 +12,7 @@ from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, NOT_SUPPORTED, REQUIRED, rule
 
-SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
+SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 POD_FIELDS: Final = (
     "metadata.name",
     "metadata.namespace",
@@ -41,7 +41,8 @@ NAME_MISSING = rule("V8", REQUIRED, "", "a variable has no name", "give it a nam
 NO_SOURCE = rule(
     "V8",
     INVALID,
-    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
+    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or"
+    " `fileKeyRef`",
     "a variable's valueFrom says nothing",
     "add a source, or set `value`",
 )
@@ -128,6 +129,10 @@ def _validate_source(source: Object, value: str | None, path: Path, report: Repo
             validate_field_ref(reference, POD_FIELDS, at, report)
         elif name == "resourceFieldRef":
             validate_resource_ref(reference, at, report, in_volume=False)
+        elif name == "fileKeyRef":
+            for field in ("volumeName", "path", "key"):
+                if not reference.get(field):
+                    report.add(KEY_MISSING, at.child(field))
         else:
             _validate_key_ref(reference, at, report)
     if not given:

@@ -220,7 +220,7 @@ def _amounts(
         if value is None:
             continue
         whole = name not in COMPUTE and not may_be_overcommitted(name)
-        if name not in COMPUTE and not _is_device(name):
+        if name_check is not _validate_name or not (name in COMPUTE or _is_device(name)):
             name_check(name, path.child(field).key(name), report)
         try:
             amount = parse(value)
@@ -337,5 +337,5 @@ def validate_pod_resources(spec: Object, path: Path, report: Report) -> None:
 
 
 def _validate_pod_resource(name: str, path: Path, report: Report) -> None:
-    if not is_huge_pages(name):
+    if name not in {"cpu", "memory"} and not is_huge_pages(name):
         report.unsupported(POD_RESOURCE, path, name, ("cpu", "hugepages-", "memory"))
