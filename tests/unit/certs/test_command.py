@@ -1,0 +1,93 @@
+"""`hyperjob-certs` on a directory, and what it says when it cannot."""
+
+import stat
+from datetime import UTC, datetime
+
+import pytest
+
+from certs.__main__ import main
+from certs.x509 import Pair, check_pair, facts, is_signed_by, split_bundle
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def test_issue_makes_a_pair_and_its_authority_once(tmp_path, capsys):
+    place = ("--directory", tmp_path / "tls")
+    assert run("issue", *place, "--name", "localhost", "--name", "127.0.0.1") == 0
+    files = {
+        name: (tmp_path / "tls" / name).read_bytes() for name in ("tls.crt", "tls.key", "ca.crt")
+    }
+    pair = Pair(files["tls.crt"], files["tls.key"])
+    assert check_pair(pair, now=datetime.now(UTC)).names == {"localhost", "127.0.0.1"}
+    assert is_signed_by(files["tls.crt"], files["ca.crt"])
+    assert run("issue", *place, "--name", "other") == 0
+    assert (tmp_path / "tls/tls.crt").read_bytes() == files["tls.crt"]
+    said = capsys.readouterr().out
+    assert "new-ca: there is no authority" in said
+    assert "`rotate` renews them" in said
+
+
+def test_keys_are_for_the_owner_alone(tmp_path):
+    run("issue", "--directory", tmp_path / "tls", "--name", "x")
+    for name in ("tls.key", "ca.key"):
+        mode = (tmp_path / "tls" / name).stat().st_mode
+        assert stat.S_IMODE(mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "tls").stat().st_mode) == 0o700
+
+
+def test_rotate_renews_in_place_and_leaves_nothing_behind(tmp_path):
+    place = ("--directory", tmp_path / "tls")
+    run("issue", *place, "--name", "a")
+    for name in ("b", "c"):
+        assert run("rotate", *place, "--name", name) == 0
+    assert facts((tmp_path / "tls/tls.crt").read_bytes()).names == {"c"}
+    assert len(split_bundle((tmp_path / "tls/ca.crt").read_bytes())) == 1
+    names = sorted(path.name for path in (tmp_path / "tls").iterdir())
+    assert [name for name in names if not name.startswith("..")] == [
+        *("ca.crt", "ca.key", "tls.crt", "tls.key")
+    ]
+    assert len(names) == 4 + 2, "one version and the link to it"
+
+
+def test_files_of_an_earlier_tool_are_replaced_by_links(tmp_path):
+    (tmp_path / "tls.crt").write_text("old")
+    assert run("issue", "--directory", tmp_path, "--name", "a") == 0
+    assert (tmp_path / "tls.crt").is_symlink()
+
+
+WRONG = {
+    "no command": ((), "command"),
+    "no place": (("issue", "--name", "x"), "--directory --secret"),
+    "two places": (("issue", "--name", "x", "--directory", "d", "--secret", "a/b"), "not allowed"),
+    "no name": (("issue", "--directory", "d"), "--name"),
+    "a secret without a namespace": (("issue", "--secret", "b", "--name", "x"), "NAMESPACE/NAME"),
+    "a leaf that outlives its authority": (
+        ("issue", "--directory", "d", "--name", "x", "--days", "9999"),
+        "must live shorter",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "text"), WRONG.values(), ids=WRONG.keys())
+def test_usage_errors(arguments, text, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(*arguments)
+    assert ended.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_a_directory_that_cannot_be_written_is_one_line(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert run("issue", "--directory", tmp_path / "file/tls", "--name", "x") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+
+
+def test_injecting_what_is_no_authority_is_refused_before_any_call(tmp_path, capsys):
+    (tmp_path / "ca.crt").write_text("hello")
+    assert run("inject", "--ca-file", tmp_path / "ca.crt", "--kubeconfig", tmp_path / "none") == 1
+    assert "no PEM certificate" in capsys.readouterr().err
+    assert run("inject", "--directory", tmp_path / "empty") == 1
+    assert "run `hyperjob-certs issue` first" in capsys.readouterr().err
