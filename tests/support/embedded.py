@@ -1,11 +1,9 @@
-"""Run one embedded API server with all CRDs as a process: `python -m tests.support.embedded DIR`."""
+"""An embedded API server as a process: `python -m tests.support.embedded DIR`."""
 
 import asyncio
 import signal
 import sys
 from pathlib import Path
-
-import yaml
 
 from hyperjob.sandbox.apiserver import ApiServer
 

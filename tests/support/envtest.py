@@ -1,4 +1,4 @@
-"""A real etcd and kube-apiserver from KUBEBUILDER_ASSETS, as controller-runtime's envtest starts them."""
+"""A real etcd and kube-apiserver from KUBEBUILDER_ASSETS, as envtest starts them."""
 
 import contextlib
 import ssl
