@@ -21,6 +21,7 @@ from hyperjob.sandbox.apiserver.core import Core
 from hyperjob.sandbox.apiserver.decode import media_type
 from hyperjob.sandbox.apiserver.discovery import Discovery
 from hyperjob.sandbox.apiserver.encode import dump
+from hyperjob.sandbox.apiserver.negotiate import negotiate
 from hyperjob.sandbox.apiserver.openapi import OpenApi
 from hyperjob.sandbox.apiserver.requestinfo import RequestInfo
 
@@ -173,8 +174,8 @@ class Dispatcher:
             return Reply(200, dump(VERSION))
         found = self._discovery.answer(path, headers.accept, address)
         if found is None and root == "/openapi":
-            if path.rstrip("/") == "/openapi/v2" and "json" not in headers.accept:
-                raise errors.not_acceptable(("application/json",))
+            if path.rstrip("/") == "/openapi/v2":
+                negotiate(headers.accept)
             found = self._openapi.answer(path)
         if found is None:
             raise errors.PlainError(404, "404 page not found\n")

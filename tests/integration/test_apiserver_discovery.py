@@ -1,0 +1,209 @@
+"""What the embedded API server says it serves: discovery, OpenAPI, definitions and versions."""
+
+import copy
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperjob.sandbox.apiserver import ApiServer
+from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, connected, gadget
+
+AGGREGATED = {
+    "Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+    "application/json"
+}
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+RECORDED: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "conformance" / "discovery.json").read_text()
+)
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[RawApi]:
+    async with (
+        ApiServer(crds=[GADGET_CRD]) as server,
+        connected(server, tmp_path) as api,
+    ):
+        yield api
+
+
+async def aggregated(api: RawApi) -> dict[str, dict[str, Any]]:
+    """Give every resource that aggregated discovery lists, by group, version and name."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in ("/api", "/apis"):
+        answer = await api.get(path, headers=AGGREGATED)
+        assert answer.headers["Content-Type"].endswith("as=APIGroupDiscoveryList")
+        for group in answer.body["items"]:
+            for version in group["versions"]:
+                for resource in version["resources"]:
+                    name = group["metadata"].get("name", "")
+                    found[f"{name}/{version['version']}/{resource['resource']}"] = resource
+    return found
+
+
+async def test_builtin_kinds_are_listed_as_a_real_server_lists_them(api: RawApi) -> None:
+    found = await aggregated(api)
+    served = sorted(set(found) & set(RECORDED))
+    assert len(served) > 50
+    for name in served:
+        ours, real = found[name], RECORDED[name]
+        assert ours["responseKind"]["kind"] == real["responseKind"], name
+        for key in ("scope", "singularResource", "verbs", "shortNames", "categories"):
+            assert ours.get(key) == real.get(key), (name, key)
+        for sub in ours.get("subresources", []):
+            kind = [sub["responseKind"]["kind"], sub["verbs"]]
+            assert kind == real["subresources"][sub["subresource"]], name
+
+
+async def test_a_custom_resource_is_listed_in_full(api: RawApi) -> None:
+    found = (await aggregated(api))["test.example.dev/v1/gadgets"]
+    kind = {"group": "test.example.dev", "version": "v1", "kind": "Gadget"}
+    assert found == {
+        "resource": "gadgets",
+        "responseKind": kind,
+        "scope": "Namespaced",
+        "singularResource": "gadget",
+        "verbs": [
+            *("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"),
+        ],
+        "shortNames": ["gd"],
+        "subresources": [
+            {
+                "subresource": "status",
+                "responseKind": kind,
+                "verbs": ["get", "patch", "update"],
+            }
+        ],
+    }
+
+
+async def test_discovery_is_not_sent_again_until_it_changes(api: RawApi) -> None:
+    etag = (await api.get("/apis", headers=AGGREGATED)).headers["ETag"]
+    headers = {**AGGREGATED, "If-None-Match": etag}
+    assert (await api.get("/apis", headers=headers)).code == 304
+    await api.delete(f"{CRDS}/gadgets.test.example.dev")
+    assert (await api.get("/apis", headers=headers)).code == 200
+
+
+async def test_the_older_discovery_documents_agree(api: RawApi) -> None:
+    groups = (await api.get("/apis")).body["groups"]
+    assert {"name", "versions", "preferredVersion"} <= set(groups[0])
+    assert "test.example.dev" in [group["name"] for group in groups]
+    assert (await api.get("/api")).body["versions"] == ["v1"]
+    core = (await api.get("/api/v1")).body["resources"]
+    names = [resource["name"] for resource in core]
+    assert {"pods", "pods/status", "pods/log", "secrets", "namespaces/finalize"} <= set(names)
+    secrets = next(resource for resource in core if resource["name"] == "secrets")
+    assert secrets["storageVersionHash"] == "S6u1pOWzb84="
+
+
+async def test_openapi_documents_are_found_by_their_hash_and_cached(api: RawApi) -> None:
+    index = (await api.get("/openapi/v3")).body
+    text = index if isinstance(index, dict) else json.loads(index)
+    url = text["paths"]["apis/test.example.dev/v1"]["serverRelativeURL"]
+    found = await api.get(url)
+    schema = found.body["components"]["schemas"]["dev.example.test.v1.Gadget"]
+    assert schema["properties"]["spec"]["properties"]["size"]["default"] == 3
+    kind = {"group": "test.example.dev", "version": "v1", "kind": "Gadget"}
+    assert schema["x-kubernetes-group-version-kind"] == [kind]
+    patch = found.body["paths"]["/apis/test.example.dev/v1/namespaces/{namespace}/gadgets/{name}"][
+        "patch"
+    ]
+    assert "fieldValidation" in [parameter["name"] for parameter in patch["parameters"]]
+    again = await api.get(url, headers={"If-None-Match": found.headers["ETag"]})
+    assert again.code == 304
+
+
+async def test_openapi_version_two_has_every_kind(api: RawApi) -> None:
+    definitions = (await api.get("/openapi/v2")).body["definitions"]
+    gadgets = definitions["dev.example.test.v1.Gadget"]
+    assert gadgets["properties"]["metadata"]["$ref"].startswith("#/definitions/")
+    protobuf = {"Accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
+    assert (await api.get("/openapi/v2", headers=protobuf)).code == 406
+
+
+@pytest.mark.parametrize(
+    "path", ["/apis/nothing.example.dev", "/apis/test.example.dev/v9", "/nowhere", "/openapi/v4"]
+)
+async def test_what_is_not_served_is_not_found(api: RawApi, path: str) -> None:
+    answer = await api.get(path)
+    assert (answer.code, answer.body) == (404, "404 page not found\n")
+
+
+def two_versions() -> dict[str, Any]:
+    definition = copy.deepcopy(GADGET_CRD)
+    older = copy.deepcopy(definition["spec"]["versions"][0])
+    older |= {"name": "v1alpha1", "storage": False}
+    definition["spec"]["versions"].append(older)
+    return definition
+
+
+async def test_an_object_is_served_in_all_its_versions(tmp_path: Path) -> None:
+    older = GADGETS.replace("/v1/", "/v1alpha1/")
+    async with (
+        ApiServer(crds=[two_versions()]) as server,
+        connected(server, tmp_path) as api,
+    ):
+        group = (await api.get("/apis/test.example.dev")).body
+        assert [found["version"] for found in group["versions"]] == ["v1", "v1alpha1"]
+        assert group["preferredVersion"]["version"] == "v1"
+        version = (await api.get(GADGETS)).version
+        body = {**gadget("a"), "apiVersion": "test.example.dev/v1alpha1"}
+        created = await api.post(older, body)
+        assert created.body["apiVersion"] == "test.example.dev/v1alpha1"
+        assert (await api.get(f"{GADGETS}/a")).body["apiVersion"] == "test.example.dev/v1"
+        patched = await api.merge(f"{older}/a", {"spec": {"size": 5}})
+        assert patched.body["apiVersion"] == "test.example.dev/v1alpha1"
+        for path, name in ((GADGETS, "v1"), (older, "v1alpha1")):
+            listed = (await api.get(path)).body
+            assert {item["apiVersion"] for item in listed["items"]} == {f"test.example.dev/{name}"}
+            async with api.watch(f"{path}?resourceVersion={version}") as events:
+                event = await events.next()
+            assert event["object"]["apiVersion"] == f"test.example.dev/{name}"
+        wrong = await api.post(older, gadget("b"))
+        assert "does not match the expected API version" in wrong.body["message"]
+
+
+async def test_a_changed_definition_holds_at_once(api: RawApi) -> None:
+    path = f"{CRDS}/gadgets.test.example.dev"
+    definition = (await api.get(path)).body
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["size"]["maximum"] = 4
+    assert (await api.put(path, definition)).code == 200
+    refused = await api.post(GADGETS, gadget("a", spec={"size": 5}))
+    assert "should be less than or equal to 4" in refused.body["message"]
+
+
+async def test_a_definition_that_is_not_sound_is_invalid(api: RawApi) -> None:
+    definition = copy.deepcopy(GADGET_CRD)
+    definition["metadata"]["name"] = "wrong.test.example.dev"
+    answer = await api.post(CRDS, definition)
+    assert answer.code == 422
+    assert "metadata.name" in answer.body["message"]
+
+
+async def test_a_definition_with_a_taken_name_is_stored_and_not_established(api: RawApi) -> None:
+    definition = copy.deepcopy(GADGET_CRD)
+    definition["metadata"]["name"] = "widgets.test.example.dev"
+    names = {"kind": "Widget", "plural": "widgets", "shortNames": ["gd"]}
+    definition["spec"]["names"] = names
+    created = await api.post(CRDS, definition)
+    conditions = {c["type"]: c for c in created.body["status"]["conditions"]}
+    assert conditions["NamesAccepted"]["status"] == "False"
+    assert conditions["NamesAccepted"]["message"] == '"gd" is already in use'
+    assert conditions["Established"]["status"] == "False"
+    assert (await api.get("/apis/test.example.dev/v1/widgets")).code == 404
+    assert (await api.get(GADGETS)).code == 200
+
+
+async def test_api_services_follow_what_is_served(api: RawApi) -> None:
+    path = "/apis/apiregistration.k8s.io/v1/apiservices"
+    names = {item["metadata"]["name"] for item in (await api.get(path)).body["items"]}
+    assert {"v1.", "v1.apps", "v1.test.example.dev"} <= names
+    version = (await api.get(path)).version
+    await api.delete(f"{CRDS}/gadgets.test.example.dev")
+    async with api.watch(f"{path}?resourceVersion={version}") as events:
+        assert await events.names(1) == [("DELETED", "v1.test.example.dev")]
