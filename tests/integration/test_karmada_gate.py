@@ -1,0 +1,270 @@
+"""Holding a gang behind Volcano Global: what breaks a gate, and what keeps it."""
+
+import base64
+from contextlib import asynccontextmanager
+
+import orjson
+import pytest
+import pytest_asyncio
+
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.resources import (
+    MUTATING_WEBHOOKS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    WORKS,
+)
+from hyperjob.sandbox.karmada import names
+from hyperjob.sandbox.karmada.webhooks import WebhookServer
+from hyperjob.sandbox.topology import Topology
+from tests.support.sandbox import (
+    condition,
+    config,
+    following,
+    job,
+    phase,
+    placed_on,
+    policy,
+    reported,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+GATE = "example.com/gate"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def topology(tmp_path_factory):
+    async with Topology(config(), tmp_path_factory.mktemp("sandbox")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def kube(topology):
+    async with Kube.connect(kubeconfig=topology.kubeconfig, user_agent="test") as client:
+        yield client
+
+
+def hold(request):
+    """Put single fields of a gated binding back, as a gate holder does."""
+    binding, operations = request["object"], []
+    annotations = binding["metadata"].get("annotations") or {}
+    suspension = binding["spec"].get("suspension")
+    creating = request["operation"] == "CREATE"
+    if not creating and annotations.get(GATE) != "held":
+        return {"allowed": True}
+    if suspension is None:
+        operations.append({"op": "add", "path": "/spec/suspension", "value": {}})
+    if (suspension or {}).get("dispatching") is not True:
+        operations.append({"op": "add", "path": "/spec/suspension/dispatching", "value": True})
+    if creating and annotations.get(GATE) != "held":
+        if not annotations:
+            operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
+        path = "/metadata/annotations/" + GATE.replace("/", "~1")
+        operations.append({"op": "add", "path": path, "value": "held"})
+    if not operations:
+        return {"allowed": True}
+    patch = base64.b64encode(orjson.dumps(operations)).decode()
+    return {"allowed": True, "patchType": "JSONPatch", "patch": patch}
+
+
+@asynccontextmanager
+async def gate(kube):
+    """Register a gate holder that is sent gated bindings only; yields what it was asked."""
+    asked = []
+
+    def decide(request):
+        asked.append((request["operation"], request["object"]["spec"].get("suspension")))
+        return hold(request)
+
+    async with WebhookServer() as server:
+        server.answers["/hold"] = decide
+        configuration = {
+            "apiVersion": MUTATING_WEBHOOKS.api_version,
+            "kind": MUTATING_WEBHOOKS.kind,
+            "metadata": {"name": "gate"},
+            "webhooks": [
+                {
+                    "name": "gate.example.com",
+                    "admissionReviewVersions": ["v1"],
+                    "clientConfig": server.client_config("/hold"),
+                    "matchConditions": [
+                        {
+                            "name": "gated",
+                            "expression": "object.spec.?placement.?clusterAffinities"
+                            ".orValue([]).exists(a, a.affinityName == 'gang')",
+                        }
+                    ],
+                    "reinvocationPolicy": "IfNeeded",
+                    "rules": [
+                        {
+                            "apiGroups": ["work.karmada.io"],
+                            "apiVersions": ["v1alpha2"],
+                            "resources": ["resourcebindings"],
+                            "operations": ["CREATE", "UPDATE"],
+                        }
+                    ],
+                    "sideEffects": "None",
+                }
+            ],
+        }
+        await kube.create(MUTATING_WEBHOOKS, configuration)
+        try:
+            yield asked
+        finally:
+            await kube.delete(MUTATING_WEBHOOKS, "gate")
+
+
+async def submit(kube, name, cluster, *, affinity="gang"):
+    gated = policy(name, cluster, affinity=affinity, suspension={"dispatching": True})
+    await kube.create(PROPAGATION_POLICIES, gated)
+    await kube.create(VCJOBS, job(name))
+
+
+def work_key(cluster, name):
+    return f"karmada-es-{cluster}/{names.work_name('Job', name, 'default')}"
+
+
+async def patch(kube, resource, name, body):
+    await kube.patch(resource, name, body, kind=PatchType.MERGE, namespace="default")
+
+
+async def test_volcano_globals_release_wipes_a_gate_that_only_the_policy_holds(kube):
+    async with following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs):
+        await submit(kube, "wiped", "member1", affinity="other")
+        first = bindings.until("default/wiped-job", bool)
+        assert (await first)["spec"]["suspension"] == {"scheduling": True}
+        released = await bindings.until(
+            "default/wiped-job", lambda obj: obj["spec"]["suspension"].get("scheduling") is False
+        )
+        assert released["spec"]["suspension"] == {"scheduling": False}
+        # a sync of the detector may put dispatching back, too late for the job
+        await jobs.until("default/wiped", lambda obj: phase(obj) == "Completed")
+
+
+async def test_a_held_gate_is_scheduled_repinned_and_dispatches_only_when_opened(topology, kube):
+    member1 = topology.clusters["member1"].kube
+    member2 = topology.clusters["member2"].kube
+    async with (
+        gate(kube) as asked,
+        following(kube, RESOURCE_BINDINGS, VCJOBS, WORKS) as (bindings, jobs, works),
+        following(member1, VCJOBS) as (first,),
+        following(member2, VCJOBS) as (second,),
+    ):
+        await submit(kube, "gang", "member1")
+        created = await bindings.until("default/gang-job", bool)
+        assert created["spec"]["suspension"] == {"dispatching": True, "scheduling": True}
+        # first what the policy brought, then what Volcano Global made of it
+        assert asked[:2] == [
+            ("CREATE", {"dispatching": True}),
+            ("CREATE", {"scheduling": True}),
+        ]
+        placed = await bindings.until(
+            "default/gang-job", lambda obj: condition(obj, "FullyApplied") is not None
+        )
+        assert ("UPDATE", {"scheduling": False}) in asked
+        assert placed["spec"]["suspension"] == {"scheduling": False, "dispatching": True}
+        assert placed_on(placed) == ["member1"]
+        assert condition(placed, "Scheduled") == ("True", "Success")
+        assert condition(placed, "FullyApplied") == ("False", "FullyAppliedFailed")
+        assert reported(placed) == {"clusterName": "member1", "health": "Unknown"}
+        work = await works.now(
+            work_key("member1", "gang"), lambda obj: condition(obj, "Dispatching")
+        )
+        assert work["spec"]["suspendDispatching"] is True
+        assert condition(work, "Dispatching") == ("False", "SuspendDispatching")
+
+        # a change of the job makes the detector sync, which must not open the gate
+        await patch(kube, VCJOBS, "gang", {"metadata": {"annotations": {"touched": "yes"}}})
+        await bindings.until(
+            "default/gang-job",
+            lambda obj: (
+                obj["spec"]["resource"]["resourceVersion"]
+                != placed["spec"]["resource"]["resourceVersion"]
+            ),
+        )
+        pinned = policy("gang", "member2", affinity="gang")["spec"]["placement"]
+        await patch(kube, PROPAGATION_POLICIES, "gang", {"spec": {"placement": pinned}})
+        await works.until(
+            work_key("member2", "gang"), lambda obj: obj["spec"]["suspendDispatching"] is True
+        )
+        await works.gone(work_key("member1", "gang"))
+        assert all(
+            obj["spec"]["suspension"].get("dispatching")
+            for obj in bindings.history["default/gang-job"]
+        )
+        assert "default/gang" not in second.history
+
+        await patch(
+            kube,
+            RESOURCE_BINDINGS,
+            "gang-job",
+            {
+                "metadata": {"annotations": {GATE: "open"}},
+                "spec": {"suspension": {"dispatching": None}},
+            },
+        )
+        await patch(kube, PROPAGATION_POLICIES, "gang", {"spec": {"suspension": None}})
+        await jobs.until("default/gang", lambda obj: phase(obj) == "Completed")
+        assert "default/gang" not in first.history
+        opened = bindings.get("default/gang-job")
+        assert opened["spec"]["suspension"] == {"scheduling": False}
+
+
+async def test_removing_the_policys_suspension_alone_opens_a_gate_marked_open(kube):
+    async with (
+        gate(kube),
+        following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs),
+    ):
+        await submit(kube, "marked", "member1")
+        await bindings.until("default/marked-job", lambda obj: condition(obj, "FullyApplied"))
+        await patch(
+            kube, RESOURCE_BINDINGS, "marked-job", {"metadata": {"annotations": {GATE: "open"}}}
+        )
+        await patch(kube, PROPAGATION_POLICIES, "marked", {"spec": {"suspension": None}})
+        await jobs.until("default/marked", lambda obj: phase(obj) == "Completed")
+
+
+async def test_suspending_scheduling_again_gives_nothing_back(kube):
+    async with (
+        gate(kube),
+        following(kube, RESOURCE_BINDINGS) as (bindings,),
+    ):
+        await submit(kube, "again", "member1")
+        await bindings.until("default/again-job", lambda obj: placed_on(obj) == ["member1"])
+        await patch(
+            kube, RESOURCE_BINDINGS, "again-job", {"spec": {"suspension": {"scheduling": True}}}
+        )
+        await bindings.until(
+            "default/again-job", lambda obj: obj["spec"]["suspension"]["scheduling"] is True
+        )
+        await bindings.now(
+            "default/again-job", lambda obj: obj["spec"]["suspension"]["scheduling"] is False
+        )
+
+
+async def test_a_suspended_binding_has_no_scheduled_condition(tmp_path):
+    quiet = config().model_copy(
+        update={
+            "volcano_global": config().volcano_global.model_copy(update={"dispatch_period": 3600.0})
+        }
+    )
+    async with (
+        Topology(quiet, tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, RESOURCE_BINDINGS) as (bindings,),
+    ):
+        await kube.create(PROPAGATION_POLICIES, policy("held", "member1"))
+        await kube.create(VCJOBS, job("held"))
+        await bindings.until("default/held-job", bool)
+        await patch(kube, RESOURCE_BINDINGS, "held-job", {"metadata": {"labels": {"seen": "yes"}}})
+        seen = await bindings.until(
+            "default/held-job", lambda obj: obj["metadata"]["labels"].get("seen")
+        )
+        assert "status" not in seen
+        await patch(
+            kube, RESOURCE_BINDINGS, "held-job", {"spec": {"suspension": {"scheduling": False}}}
+        )
+        await bindings.until(
+            "default/held-job", lambda obj: condition(obj, "Scheduled") == ("True", "Success")
+        )

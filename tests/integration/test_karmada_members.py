@@ -1,0 +1,173 @@
+"""What goes wrong in members, as the clusters file says, and how the control plane tells of it."""
+
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    COMMANDS,
+    PODS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    WORKS,
+)
+from hyperjob.sandbox.karmada import names
+from hyperjob.sandbox.topology import Topology
+from tests.support.sandbox import condition, config, following, job, phase, policy, reported
+
+RESTART = [{"event": "PodFailed", "action": "RestartJob"}]
+
+
+async def submit(kube, name, cluster, **spec):
+    await kube.create(PROPAGATION_POLICIES, policy(name, cluster))
+    await kube.create(VCJOBS, job(name, **spec))
+
+
+async def test_failures_end_or_restart_jobs_as_their_policies_say(tmp_path):
+    failing = config(
+        """
+failures:
+- {job: fails, exitCode: 3}
+- {job: retries, attempt: 0, pod: 1, exitCode: 137}
+"""
+    )
+    async with (
+        Topology(failing, tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, VCJOBS) as (jobs,),
+    ):
+        await submit(kube, "fails", "member1")
+        await submit(kube, "retries", "member2", policies=RESTART)
+        failed = await jobs.until("default/fails", lambda obj: phase(obj) == "Failed")
+        assert failed["status"]["version"] == 1
+        done = await jobs.until("default/retries", lambda obj: phase(obj) == "Completed")
+        assert done["status"]["retryCount"] == 1
+        pods = (await topology.clusters["member1"].kube.list(PODS)).items
+        codes = {
+            pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for pod in pods
+        }
+        assert codes == {3}
+
+
+async def test_gangs_wait_for_room_and_get_it_when_others_end(tmp_path):
+    async with (
+        Topology(config(), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, VCJOBS) as (jobs,),
+        following(topology.clusters["member1"].kube, PODS) as (pods,),
+    ):
+        # together they would need 48 of 32 GPUs
+        await submit(kube, "long-big", "member1", pods=24)
+        await jobs.until("default/long-big", lambda obj: phase(obj) == "Running")
+        await submit(kube, "waits", "member1", pods=24)
+        waiting = await jobs.until("default/waits", lambda obj: phase(obj) == "Pending")
+        assert waiting["status"].get("running") is None
+        assert not any(
+            pod["metadata"]["name"].startswith("waits") and pod["spec"].get("nodeName")
+            for pod in pods.items()
+        )
+        await kube.delete(VCJOBS, "long-big", namespace="default")
+        await jobs.until("default/waits", lambda obj: phase(obj) == "Completed")
+
+
+async def test_a_command_aborts_and_resumes_a_job(tmp_path):
+    async with (
+        Topology(config(), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, VCJOBS) as (jobs,),
+    ):
+        member = topology.clusters["member1"].kube
+        await submit(kube, "long-job", "member1")
+        await jobs.until("default/long-job", lambda obj: phase(obj) == "Running")
+        uid = (await member.get(VCJOBS, "long-job", namespace="default"))["metadata"]["uid"]
+        for action, wanted in (("AbortJob", "Aborted"), ("ResumeJob", "Running")):
+            command = {
+                "apiVersion": COMMANDS.api_version,
+                "kind": COMMANDS.kind,
+                "metadata": {"name": action.lower(), "namespace": "default"},
+                "action": action,
+                "target": {
+                    "apiVersion": VCJOBS.api_version,
+                    "kind": VCJOBS.kind,
+                    "name": "long-job",
+                    "uid": uid,
+                },
+            }
+            await member.create(COMMANDS, command)
+            await jobs.now("default/long-job", lambda obj, wanted=wanted: phase(obj) == wanted)
+        assert (await member.list(COMMANDS)).items == []
+
+
+async def test_a_lost_cluster_is_tainted_holds_its_works_and_comes_back(tmp_path):
+    async with (
+        Topology(config(), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, CLUSTERS, RESOURCE_BINDINGS, VCJOBS, WORKS) as (
+            clusters,
+            bindings,
+            jobs,
+            works,
+        ),
+    ):
+        await submit(kube, "long-lost", "member1")
+        await jobs.until("default/long-lost", lambda obj: phase(obj) == "Running")
+        member = topology.clusters["member1"]
+        await member.server.stop_listening()
+        lost = await clusters.until(
+            "member1", lambda obj: condition(obj, "Ready") == ("False", "ClusterNotReachable")
+        )
+        assert lost["status"]["resourceSummary"], "what was known stays"
+        await clusters.now("member1", lambda obj: obj["spec"].get("taints"))
+        taint = clusters.get("member1")["spec"]["taints"][0]
+        assert (taint["key"], taint["effect"]) == (names.TAINT_NOT_READY, "NoSchedule")
+        # the job keeps its cluster and its last status; a new one finds no cluster
+        assert phase(jobs.get("default/long-lost")) == "Running"
+        assert reported(bindings.get("default/long-lost-job"))["clusterName"] == "member1"
+        await submit(kube, "late", "member1")
+        refused = await bindings.until("default/late-job", lambda obj: condition(obj, "Scheduled"))
+        assert condition(refused, "Scheduled") == ("False", "NoClusterFit")
+        await kube.delete(VCJOBS, "long-lost", namespace="default")
+        key = f"karmada-es-member1/{names.work_name('Job', 'long-lost', 'default')}"
+        await works.until(key, lambda obj: obj["metadata"].get("deletionTimestamp"))
+
+        await member.server.start_listening()
+        await clusters.now("member1", lambda obj: condition(obj, "Ready")[0] == "True")
+        await clusters.now("member1", lambda obj: not obj["spec"].get("taints"))
+        await works.gone(key)
+        await jobs.until("default/late", lambda obj: phase(obj) == "Completed")
+
+
+async def test_clusters_are_lost_and_come_back_at_the_times_in_the_file(tmp_path):
+    timed = config("lostClusters: [{cluster: member2, at: 0.2, backAt: 1.5}]\n")
+    async with (
+        Topology(timed, tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, CLUSTERS) as (clusters,),
+    ):
+        await clusters.until("member2", lambda obj: condition(obj, "Ready")[0] == "False")
+        await clusters.now("member2", lambda obj: condition(obj, "Ready")[0] == "True")
+        assert condition(clusters.get("member1"), "Ready")[0] == "True"
+
+
+async def test_a_failed_apply_wipes_the_status_while_the_job_runs_on(tmp_path):
+    without_webhooks = config()
+    off = without_webhooks.volcano_global.model_copy(update={"enabled": False})
+    async with (
+        Topology(without_webhooks.model_copy(update={"volcano_global": off}), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs),
+    ):
+        await submit(kube, "long-run", "member1")
+        await jobs.until("default/long-run", lambda obj: phase(obj) == "Running")
+        # no webhook of the control plane stops this, the member's does
+        change = {"spec": {"maxRetry": 7}}
+        await kube.patch(VCJOBS, "long-run", change, kind=PatchType.MERGE, namespace="default")
+        failed = await bindings.until(
+            "default/long-run-job", lambda obj: reported(obj).get("appliedMessage")
+        )
+        assert "job updates may not change fields" in reported(failed)["appliedMessage"]
+        assert "status" not in reported(failed)
+        await jobs.now("default/long-run", lambda obj: not obj.get("status"))
+        running = await topology.clusters["member1"].kube.get(
+            VCJOBS, "long-run", namespace="default"
+        )
+        assert phase(running) == "Running"

@@ -1,0 +1,339 @@
+"""A whole sandbox: jobs travel to members, run there, and report back."""
+
+import asyncio
+import json
+import os
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import Forbidden, KubeError, NotFound
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    PODS,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    WORKS,
+)
+from hyperjob.sandbox.apiserver import ApiServer
+from hyperjob.sandbox.karmada import names
+from hyperjob.sandbox.topology import Topology
+from tests.support.envtest import kube_apiserver
+from tests.support.sandbox import (
+    condition,
+    config,
+    following,
+    job,
+    phase,
+    placed_on,
+    policy,
+    reported,
+)
+
+RECORDED = json.loads(
+    (Path(__file__).parents[1] / "unit" / "sandbox" / "data" / "karmada.json").read_text()
+)
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def topology(tmp_path_factory):
+    """Start one sandbox for all tests that leave it as it was; jobs called long-* never end."""
+    async with Topology(config(), tmp_path_factory.mktemp("sandbox")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def kube(topology):
+    async with Kube.connect(kubeconfig=topology.kubeconfig, user_agent="test") as client:
+        yield client
+
+
+async def submit(kube, name, *clusters, **spec):
+    await kube.create(PROPAGATION_POLICIES, policy(name, *clusters))
+    return await kube.create(VCJOBS, job(name, **spec))
+
+
+def work_key(cluster, name):
+    return f"karmada-es-{cluster}/{names.work_name('Job', name, 'default')}"
+
+
+def shape(value):
+    """Return keys and types of a value, lists by their first item: names and times do not count."""
+    if isinstance(value, dict):
+        return {key: shape(each) for key, each in sorted(value.items()) if key != "managedFields"}
+    if isinstance(value, list):
+        return [shape(each) for each in value[:1]]
+    return type(value).__name__
+
+
+async def test_a_job_travels_to_its_member_runs_there_and_reports_back(topology, kube):
+    async with following(kube, VCJOBS, RESOURCE_BINDINGS, WORKS) as (jobs, bindings, works):
+        created = await submit(kube, "travels", "member2")
+        assert created["spec"]["minAvailable"] == 2, "Volcano Global's webhook defaults it"
+        await jobs.until("default/travels", lambda obj: phase(obj) == "Running")
+        done = await jobs.until("default/travels", lambda obj: phase(obj) == "Completed")
+        assert (done["metadata"]["annotations"])[names.POLICY_NAME] == "travels"
+        binding = await bindings.now("default/travels-job", lambda obj: phase(reported(obj)))
+        states = bindings.history["default/travels-job"]
+        assert states[0]["spec"]["suspension"] == {"scheduling": True}
+        assert "status" not in states[0]
+        assert placed_on(binding) == ["member2"]
+        assert binding["spec"]["suspension"] == {"scheduling": False}
+        assert condition(binding, "Scheduled") == ("True", "Success")
+        assert condition(binding, "FullyApplied") == ("True", "FullyAppliedSuccess")
+        assert reported(binding)["clusterName"] == "member2"
+        work = works.get(work_key("member2", "travels"))
+        assert condition(work, "Dispatching") == ("True", "Dispatching")
+    pods = (await topology.clusters["member2"].kube.list(PODS)).items
+    assert sorted(pod["metadata"]["name"] for pod in pods) == [
+        "travels-worker-0",
+        "travels-worker-1",
+    ]
+    assert {pod["status"]["phase"] for pod in pods} == {"Succeeded"}
+    assert (await topology.clusters["member1"].kube.list(PODS)).items == []
+
+
+async def test_finished_objects_have_the_recorded_shape(kube):
+    recorded = deepcopy(RECORDED["plain"])
+    async with following(kube, VCJOBS, RESOURCE_BINDINGS, WORKS) as (jobs, bindings, works):
+        await submit(kube, "shaped", "member1", pods=16)
+        await jobs.until("default/shaped", lambda obj: phase(obj) == "Completed")
+        binding = await bindings.now(
+            "default/shaped-job",
+            lambda obj: phase(reported(obj)) == "Completed",
+        )
+        work = works.get(work_key("member1", "shaped"))
+    wanted = recorded["binding"]["completed"]
+    # the recording's policy was of another kind
+    for each in (binding, wanted):
+        each["spec"].pop("placement")
+        each["status"].pop("schedulerObservingAffinityName", None)
+    assert shape(binding) == shape(wanted)
+    wanted = recorded["work"]["completed"]
+    for each in (work, wanted):
+        manifest = each["spec"]["workload"]["manifests"][0]
+        for label in ("hyperjob-name", "replicatedjob-name", "vcjob-template-spec-hash"):
+            manifest["metadata"]["labels"].pop(f"volcano.sh/{label}", None)
+        manifest["spec"].pop("tasks")
+    assert shape(work) == shape(wanted)
+
+
+async def test_deleting_a_job_removes_it_from_its_member(topology, kube):
+    member = topology.clusters["member1"].kube
+    async with following(member, VCJOBS, PODS) as (jobs, pods), following(kube, WORKS) as (works,):
+        await submit(kube, "long-deleted", "member1", maxRetry=3)
+        await jobs.until("default/long-deleted", lambda obj: phase(obj) == "Running")
+        await kube.delete(VCJOBS, "long-deleted", namespace="default")
+        await jobs.gone("default/long-deleted")
+        await pods.gone("default/long-deleted-worker-0")
+        await works.gone(work_key("member1", "long-deleted"))
+    with pytest.raises(NotFound):
+        await kube.get(RESOURCE_BINDINGS, "long-deleted-job", namespace="default")
+
+
+async def test_deleting_only_the_policy_leaves_everything_running(topology, kube):
+    member = topology.clusters["member1"].kube
+    async with (
+        following(kube, VCJOBS, RESOURCE_BINDINGS) as (jobs, bindings),
+        following(member, VCJOBS) as (running,),
+    ):
+        await submit(kube, "long-orphan", "member1")
+        await jobs.until("default/long-orphan", lambda obj: phase(obj) == "Running")
+        await kube.delete(PROPAGATION_POLICIES, "long-orphan", namespace="default")
+        await jobs.now("default/long-orphan", lambda obj: not is_claimed(obj))
+        binding = await bindings.now("default/long-orphan-job", lambda obj: not is_claimed(obj))
+        assert placed_on(binding) == ["member1"]
+        assert phase(running.get("default/long-orphan")) == "Running"
+        await kube.delete(VCJOBS, "long-orphan", namespace="default")
+        await running.gone("default/long-orphan")
+
+
+def is_claimed(obj):
+    return names.POLICY_ID in (obj["metadata"].get("labels") or {})
+
+
+async def test_a_later_policy_that_preempts_takes_the_job(kube):
+    async with following(kube, VCJOBS, RESOURCE_BINDINGS) as (jobs, bindings):
+        wide = policy("wide", "member1")
+        selector = wide["spec"]["resourceSelectors"][0]
+        selector.pop("name")
+        selector["labelSelector"] = {"matchLabels": {"take": "me"}}
+        await kube.create(PROPAGATION_POLICIES, wide)
+        taken = job("long-taken")
+        taken["metadata"]["labels"] = {"take": "me"}
+        await kube.create(VCJOBS, taken)
+        await bindings.until("default/long-taken-job", lambda obj: placed_on(obj) == ["member1"])
+        urgent = policy("urgent", "member2", priority=1)
+        urgent["spec"]["resourceSelectors"][0]["name"] = "long-taken"
+        await kube.create(PROPAGATION_POLICIES, urgent)
+        await bindings.until("default/long-taken-job", lambda obj: placed_on(obj) == ["member2"])
+        claimed = jobs.get("default/long-taken")
+        assert claimed["metadata"]["annotations"][names.POLICY_NAME] == "urgent"
+
+
+async def test_no_cluster_fits_until_the_policy_names_one_that_exists(kube):
+    async with following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs):
+        await submit(kube, "nofit", "ghost")
+        waiting = await bindings.until("default/nofit-job", lambda obj: condition(obj, "Scheduled"))
+        assert condition(waiting, "Scheduled") == ("False", "NoClusterFit")
+        assert jobs.get("default/nofit").get("status") is None
+        pinned = {"spec": {"placement": policy("nofit", "member1")["spec"]["placement"]}}
+        await kube.patch(
+            PROPAGATION_POLICIES, "nofit", pinned, kind=PatchType.MERGE, namespace="default"
+        )
+        await bindings.until("default/nofit-job", lambda obj: placed_on(obj) == ["member1"])
+
+
+async def test_volcano_globals_webhook_refuses_a_gpu_request_without_limit(kube):
+    refused = job("refused")
+    container = refused["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+    container["resources"] = {"requests": {"nvidia.com/gpu": 1}}
+    with pytest.raises((Forbidden, KubeError), match="Limit must be set for non overcommitable"):
+        await kube.create(VCJOBS, refused)
+
+
+async def test_a_job_that_the_member_refuses_is_not_applied_until_it_can_be(topology, kube):
+    member = topology.clusters["member1"].kube
+    closed = {"status": {"state": "Closed"}}
+    await member.patch(QUEUES, "default", closed, kind=PatchType.MERGE, subresource="status")
+    async with following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs):
+        await submit(kube, "closed", "member1")
+        failed = await bindings.until(
+            "default/closed-job", lambda obj: reported(obj).get("appliedMessage")
+        )
+        assert "queue `default` status is `Closed`" in reported(failed)["appliedMessage"]
+        assert condition(failed, "FullyApplied") == ("False", "FullyAppliedFailed")
+        assert jobs.get("default/closed").get("status") is None
+        opened = {"status": {"state": "Open"}}
+        await member.patch(QUEUES, "default", opened, kind=PatchType.MERGE, subresource="status")
+        await jobs.until("default/closed", lambda obj: phase(obj) == "Completed")
+
+
+async def test_a_member_object_that_is_not_karmadas_stays_untouched(topology, kube):
+    member = topology.clusters["member1"].kube
+    await member.create(VCJOBS, job("foreign", pods=1, queue="default"))
+    async with following(kube, RESOURCE_BINDINGS) as (bindings,):
+        await submit(kube, "foreign", "member1")
+        failed = await bindings.until(
+            "default/foreign-job", lambda obj: reported(obj).get("appliedMessage")
+        )
+    assert "already exists in the cluster member1" in reported(failed)["appliedMessage"]
+    assert (await member.get(VCJOBS, "foreign", namespace="default"))["spec"]["tasks"][0][
+        "replicas"
+    ] == 1
+
+
+async def test_a_job_of_another_kind_of_the_same_name_never_gets_a_binding(kube):
+    async with following(kube, RESOURCE_BINDINGS) as (bindings,):
+        await submit(kube, "kinds", "member1")
+        binding = await bindings.until("default/kinds-job", placed_on)
+        assert binding["spec"]["resource"]["apiVersion"] == VCJOBS.api_version
+
+
+async def test_namespaces_go_to_members_unless_they_say_no(topology, kube):
+    member = topology.clusters["member2"].kube
+    async with following(member, NAMESPACES) as (namespaces,):
+        for name, labels in (("quiet", {names.SKIP_AUTO_PROPAGATION: "true"}), ("ml", {})):
+            await kube.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
+        await namespaces.until("ml", bool)
+        assert namespaces.get("quiet") is None
+        assert namespaces.get("karmada-es-member2") is None
+
+
+async def test_queues_are_open_and_the_members_own_default_queue_is_taken_over(topology, kube):
+    queue = await kube.get(QUEUES, "default")
+    assert queue["status"]["state"] == "Open"
+    assert names.CLUSTER_POLICY_ID in queue["metadata"]["labels"]
+    member = await topology.clusters["member1"].kube.get(QUEUES, "default")
+    assert member["metadata"]["labels"][names.MANAGED] == "true"
+
+
+async def test_clusters_report_what_runs_and_at_rest_nothing_is_written(tmp_path):
+    async with (
+        Topology(config(), tmp_path) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, CLUSTERS, QUEUES) as (clusters, queues),
+    ):
+        before = await clusters.now("member1", gpus("allocatable"))
+        assert gpus("allocatable")(before) == "32"
+        assert before["metadata"]["labels"] == {"accelerator": "gpu-1"}
+        assert before["spec"]["region"] == "east"
+        assert "batch.volcano.sh/v1alpha1" in {
+            each["groupVersion"] for each in before["status"]["apiEnablements"]
+        }
+        recorded = RECORDED["clusters"]["member1"]["status"]
+        assert set(before["status"]) - {"apiEnablements"} == set(recorded)
+        await submit(kube, "j", "member1", pods=3, gpus=2)
+        await clusters.until("member1", lambda obj: gpus("allocated")(obj) == "6")
+        await clusters.now("member1", lambda obj: gpus("allocated")(obj) is None)
+        await queues.now("default", lambda obj: "nvidia.com/gpu" not in obj["status"]["allocated"])
+        await comes_to_rest(topology)
+
+
+def gpus(field):
+    return lambda obj: obj["status"]["resourceSummary"].get(field, {}).get("nvidia.com/gpu")
+
+
+async def comes_to_rest(topology):
+    """Wait until several rounds of cluster status pass without a write."""
+    quiet, before = 0, None
+    for _ in range(100):
+        await asyncio.sleep(0.2)
+        counts = {
+            key: count
+            for key, count in topology.server.request_counts.items()
+            if key[0] in ("create", "update", "patch", "delete")
+        }
+        quiet = quiet + 1 if counts == before else 0
+        before = counts
+        if quiet == 8:
+            return
+    raise AssertionError(f"still writing: {before}")
+
+
+@pytest.mark.parametrize("api", ["bare", "real"])
+async def test_the_controllers_drive_any_api_server(tmp_path, api):
+    if api == "bare":
+        async with ApiServer(name="external") as server:
+            kubeconfig = server.kubeconfig(tmp_path / "external.kubeconfig")
+            await runs_a_job(kubeconfig, tmp_path / "sandbox")
+            assert server.request_counts["delete", "mutatingwebhookconfigurations", ""] == 3
+        return
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    if not assets:
+        pytest.skip("KUBEBUILDER_ASSETS is not set")
+    with kube_apiserver(Path(assets), tmp_path) as kubeconfig:
+        await runs_a_job(kubeconfig, tmp_path / "sandbox")
+
+
+async def runs_a_job(kubeconfig, directory):
+    async with (
+        Topology(config(), directory, api=kubeconfig) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
+        following(kube, VCJOBS) as (jobs,),
+    ):
+        await submit(kube, "j", "member1")
+        await jobs.until("default/j", lambda obj: phase(obj) == "Completed")
+
+
+async def test_a_sandbox_ends_cleanly(tmp_path):
+    before = asyncio.all_tasks()
+    async with Topology(config(), tmp_path) as topology:
+        assert {path.name for path in topology.members.values()} == {
+            "member1.kubeconfig",
+            "member2.kubeconfig",
+        }
+        assert (await topology.clusters["member1"].kube.list(MUTATING_WEBHOOKS)).items
+    for _ in range(10):  # connections that were closed end in the next turns of the loop
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
