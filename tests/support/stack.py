@@ -108,17 +108,23 @@ class Service:
 
     def is_ready(self) -> bool:
         """Ask /readyz."""
-        url = f"http://127.0.0.1:{self._probe_port}/readyz"
         try:
-            with urllib.request.urlopen(url, timeout=2) as answer:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=2) as answer:
                 return bool(answer.status == 200)
-        except (urllib.error.URLError, OSError):
+        except urllib.error.HTTPError as error:
+            error.close()
             return False
+        except OSError:
+            return False
+
+    @property
+    def url(self) -> str:
+        """Give the address of its probes."""
+        return f"http://127.0.0.1:{self._probe_port}"
 
     def metrics(self) -> str:
         """Read /metrics, which is beside /readyz."""
-        url = f"http://127.0.0.1:{self._probe_port}/metrics"
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=5) as answer:
             return str(answer.read().decode())
 
     def text(self) -> str:

@@ -1,0 +1,36 @@
+"""Fixtures of integration tests."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.support.system import System, running_system
+
+SYSTEM = "test_system_"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep what shares the running system in one worker."""
+    for item in items:
+        if item.path.name.startswith(SYSTEM):
+            item.add_marker(pytest.mark.xdist_group("system"))
+            item.add_marker(pytest.mark.timeout(300))  # the first one also starts everything
+
+
+@pytest.fixture(scope="session")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """Run Karmada, members, webhook and controller for all tests of the system."""
+    with running_system(Path(tmp_path_factory.mktemp("system"))) as running:
+        yield running
+
+
+@pytest.fixture
+def project(system: System) -> Iterator[str]:
+    """Make a namespace in the running system for one test, and end what runs in it."""
+    name = f"test-{uuid4().hex[:8]}"
+    system.plane.kubectl("create", "namespace", name)
+    yield name
+    system.plane.kubectl("delete", "hj", "--all", f"--namespace={name}", "--timeout=30s")
+    system.plane.kubectl("delete", "namespace", name, "--wait=false")

@@ -1,0 +1,176 @@
+"""The whole system for integration tests: simulated Karmada and members, webhook, controller.
+
+Each is a process of its own. With KUBEBUILDER_ASSETS the Karmada is simulated on a real API server,
+else on the embedded one; the tests cannot tell.
+"""
+
+import contextlib
+import os
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+from hyperjob.api.meta import Object
+from tests.support.controlplane import ControlPlane
+from tests.support.envtest import kube_apiserver
+from tests.support.processes import free_port, wait_for
+from tests.support.proxy import Relay
+from tests.support.stack import (
+    HYPERJOB_CRD,
+    Service,
+    controller_service,
+    installed,
+    issue_certificates,
+    registered,
+    sandbox,
+    webhook_service,
+)
+
+OURS = ("hyperjobs", "jobs", "propagationpolicies", "resourcebindings")
+PATIENCE = 60.0
+
+CLUSTERS = """
+clusters:
+- name: east
+  nodes: [{count: 4, allocatable: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 8}}]
+- name: west
+  nodes: [{count: 4, allocatable: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 8}}]
+runTimes: {defaultSeconds: 1}
+failures: [{job: "*-failing-*", exitCode: 3}]
+volcanoGlobal: {dispatchPeriod: 0.3}
+karmada: {clusterStatusSeconds: 0.5}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """`without_crd` is what the controller answered on /readyz before the HyperJob CRD came."""
+
+    plane: ControlPlane
+    members: Mapping[str, Path]
+    webhook: Service
+    controller: Service
+    relay: Relay
+    without_crd: str
+
+    def writes(self) -> Counter[tuple[str, str, str]]:
+        """Count the writes so far to what a HyperJob consists of, by (verb, resource, sub)."""
+        return Counter({key: count for key, count in self.plane.writes().items() if key[1] in OURS})
+
+    def apply(self, namespace: str, *objects: Object) -> None:
+        """Apply objects with kubectl."""
+        text = yaml.safe_dump_all(objects)
+        self.plane.kubectl("apply", f"--namespace={namespace}", "-f", "-", stdin=text)
+
+    def refused(self, namespace: str, text: str) -> str:
+        """Apply what must be refused; give what the user reads."""
+        done = self.plane.kubectl(
+            "apply", f"--namespace={namespace}", "-f", "-", stdin=text, check=False
+        )
+        assert done.returncode, f"accepted: {done.stdout}"
+        return done.stderr
+
+    def hyperjob(self, namespace: str, name: str) -> Object:
+        """Read a HyperJob."""
+        done = self.plane.kubectl("get", "hj", name, f"--namespace={namespace}", "-o", "yaml")
+        found: Object = yaml.safe_load(done.stdout)
+        return found
+
+    def until(
+        self, namespace: str, name: str, holds: Callable[[Object], object], *, what: str
+    ) -> Object:
+        """Wait until a condition holds of a HyperJob; give it."""
+        deadline = time.monotonic() + PATIENCE
+        while not holds(found := self.hyperjob(namespace, name)):
+            if time.monotonic() > deadline:
+                status = yaml.safe_dump(found.get("status"))
+                raise AssertionError(
+                    f"{name} is not {what}:\n{status}{self.controller.text()[-3000:]}"
+                )
+            time.sleep(0.1)
+        return found
+
+    def until_phase(self, namespace: str, name: str, *phases: str) -> Object:
+        """Wait until a HyperJob is in one of the phases."""
+        return self.until(
+            namespace, name, lambda found: phase_of(found) in phases, what=" or ".join(phases)
+        )
+
+    def until_quiet(self) -> Counter[tuple[str, str, str]]:
+        """Wait until nobody has written for a second; give all counts."""
+        before = self.writes()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            time.sleep(1)
+            now = self.writes()
+            if now == before:
+                return now
+            assert time.monotonic() < deadline, f"no end of writes: {now - before}"
+            before = now
+
+
+def phase_of(hyperjob: Object) -> str:
+    """Give the phase of a HyperJob."""
+    return str(((hyperjob.get("status") or {}).get("state") or {}).get("phase") or "")
+
+
+@contextlib.contextmanager
+def running_system(directory: Path) -> Iterator[System]:
+    """Start everything in the most awkward order: the controller comes before the CRD."""
+    clusters = directory / "clusters.yaml"
+    clusters.write_text(CLUSTERS)
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    with contextlib.ExitStack() as stack:
+        api = (
+            stack.enter_context(kube_apiserver(Path(assets), directory / "api")) if assets else None
+        )
+        kubeconfig, members = stack.enter_context(
+            sandbox(directory / "sandbox", clusters, kubeconfig=api)
+        )
+        relayed, relay = _relayed(kubeconfig, directory)
+        stack.enter_context(relay)
+        controller = controller_service(directory, relayed, queue_admission="volcano-global")
+        stack.callback(controller.stop)
+        controller.start(until_ready=False)
+        controller.wait(lambda: "hyperjobs" in readiness(controller), what="waiting for the CRD")
+        without_crd = readiness(controller)
+        stack.enter_context(installed(kubeconfig, [HYPERJOB_CRD]))
+        certificates = issue_certificates(directory / "tls")
+        port = free_port()
+        webhook = webhook_service(directory, certificates, port=port)
+        stack.callback(webhook.stop)
+        webhook.start()
+        stack.enter_context(registered(kubeconfig, certificates, port=port))
+        wait_for(controller.is_ready, what="controller", process=controller.process)
+        plane = ControlPlane(kubeconfig, real=bool(assets))
+        yield System(plane, members, webhook, controller, relay, without_crd)
+
+
+def readiness(service: Service) -> str:
+    """Read /readyz, whatever it says."""
+    try:
+        with urllib.request.urlopen(f"{service.url}/readyz", timeout=2) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.read().decode()
+    except OSError:
+        return ""
+
+
+def _relayed(kubeconfig: Path, directory: Path) -> tuple[Path, Relay]:
+    """Give a kubeconfig that leads through a relay."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster = config["clusters"][0]["cluster"]
+    relay = Relay(urlsplit(cluster["server"]).port or 443)
+    cluster["server"] = f"https://127.0.0.1:{relay.port}"
+    path = directory / "relayed.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path, relay
