@@ -289,7 +289,8 @@ REFUSED = {
     "several": (
         gadget(sise=3, size="x"),
         (
-            "failed to create typed patch object (conf/g; conf.example.dev/v1, Kind=Gadget): errors:\n"
+            "failed to create typed patch object (conf/g; conf.example.dev/v1, Kind=Gadget): "
+            "errors:\n"
             "  .spec.sise: field not declared in schema\n"
             "  .spec.size: expected numeric (int or float), got string"
         ),

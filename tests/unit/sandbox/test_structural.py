@@ -615,6 +615,9 @@ def test_validating_is_total_and_changes_nothing(obj, old):
 
 @given(objects)
 def test_nothing_is_held_against_an_object_that_stays_as_it_is(obj):
+    if isinstance(obj.get("spec"), dict):
+        # Items without keys of their own cannot be followed from old to new.
+        obj["spec"]["parts"] = [{"name": "a", "count": -1}, {"name": "b"}]
     SCHEMA.prune(obj)
     SCHEMA.default(obj)
     errors = texts(SCHEMA.validate(obj, copy.deepcopy(obj)))
