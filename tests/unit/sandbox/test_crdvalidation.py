@@ -209,7 +209,8 @@ SCHEMAS = {
         {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
         [
             (
-                f"{FIELD}.uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime "
+                f"{FIELD}.uniqueItems: Forbidden: uniqueItems cannot be set to true "
+                "since the runtime "
                 "complexity becomes quadratic"
             )
         ],
@@ -277,7 +278,8 @@ SCHEMAS = {
         [
             (
                 f"{FIELD}.properties: Required value: must not be empty if "
-                "x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
+                "x-kubernetes-embedded-resource is true without "
+                "x-kubernetes-preserve-unknown-fields"
             )
         ],
     ),
@@ -363,7 +365,8 @@ ROOTS = {
         {"type": "object", "properties": {"metadata": {"type": "object", "required": ["labels"]}}},
         [
             (
-                f"{ROOT}.properties[metadata]: Forbidden: must not specify anything other than name "
+                f"{ROOT}.properties[metadata]: Forbidden: must not specify anything "
+                "other than name "
                 "and generateName, but metadata is implicitly specified"
             )
         ],
@@ -375,8 +378,10 @@ ROOTS = {
     "a field only in a combination": (
         {"type": "object", "allOf": [{"properties": {"a": {"minLength": 1}}}]},
         [
-            f"{ROOT}.properties[a]: Required value: because it is defined in "
-            f"{ROOT}.allOf[0].properties[a]"
+            (
+                f"{ROOT}.properties[a]: Required value: because it is defined in "
+                f"{ROOT}.allOf[0].properties[a]"
+            )
         ],
     ),
     "nullable": (
@@ -429,7 +434,8 @@ VERSIONS = {
         {"selectableFields": [{"jsonPath": ".spec"}, {"jsonPath": ".nope"}]},
         [
             (
-                'spec.selectableFields[0].jsonPath: Invalid value: ".spec": must point to a field of '
+                'spec.selectableFields[0].jsonPath: Invalid value: ".spec": must point '
+                "to a field of "
                 "type string, boolean or integer. Enum string fields and strings with formats are "
                 "allowed."
             ),
