@@ -6,19 +6,17 @@ itself and makes no call to anybody.
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final, Protocol
+from typing import Final
 
-from aiohttp import StreamReader, web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http_parser import RawRequestMessage
+from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from webhook.admission import Reply, admit, check_http, fail, refuse
+from webhook.connections import HEADERS, BoundedServer, Reporter
 from webhook.paths import PATHS
 from webhook.review import MAX_BODY_BYTES
 
@@ -26,26 +24,9 @@ LARGE_BODY_BYTES: Final = 128 * 1024
 """A larger review is judged in a thread, so that the small ones beside it are not held up."""
 LARGE_AT_A_TIME: Final = 2
 """Bounds the memory and the threads that large reviews can take together."""
-KEEPALIVE_SECONDS: Final = 120.0
-"""Longer than the 90 s after which an API server drops an idle connection: never our doing."""
 HANDSHAKE_SECONDS: Final = 10.0
 _ANSWER_SECONDS: Final = 1.0
 """For an answer to be written out once it is known."""
-
-_Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-_HEADERS: Final = {"Content-Type": "application/json"}
-
-
-class Reporter(Protocol):
-    """Is told of every request; logs and counts."""
-
-    def started(self, webhook: str) -> None:
-        """Note that a request has arrived."""
-        ...
-
-    def done(self, webhook: str, reply: Reply, seconds: float) -> None:
-        """Note the answer to a request and how long it took."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +47,7 @@ class WebhookServer:
         self._slots = asyncio.Semaphore(self._limits.requests_inflight)
         self._large_slots = asyncio.Semaphore(LARGE_AT_A_TIME)
         self._threads = ThreadPoolExecutor(LARGE_AT_A_TIME, thread_name_prefix="large-review")
-        self._http: _BoundedServer | None = None
+        self._http: BoundedServer | None = None
         self._listener: asyncio.Server | None = None
         self._draining = False
         self._busy: set[RequestHandler] = set()
@@ -80,7 +61,11 @@ class WebhookServer:
     async def start(self, *, host: str, port: int, tls: ssl.SSLContext) -> int:
         """Listen, and return the port; raise OSError when the address cannot be had."""
         loop = asyncio.get_running_loop()
-        self._http = _BoundedServer(self._handle, max_connections=self._limits.connections)
+        self._http = BoundedServer(
+            self._handle,
+            max_connections=self._limits.connections,
+            reporter=self._reporter,
+        )
         self._listener = await loop.create_server(
             self._http,
             host or None,
@@ -144,7 +129,7 @@ class WebhookServer:
             if self._last_done is not None and not self._busy and not self._last_done.done():
                 self._last_done.set_result(None)
         self._reporter.done(webhook, reply, perf_counter() - started)
-        response = web.Response(body=reply.body, status=reply.status, headers=_HEADERS)
+        response = web.Response(body=reply.body, status=reply.status, headers=HEADERS)
         if self._draining:
             response.force_close()
         return response
@@ -190,48 +175,3 @@ class WebhookServer:
         # A thread cannot be interrupted: its slot is free when it ends, not when we stop waiting.
         judging.add_done_callback(lambda _: self._large_slots.release())
         return await asyncio.shield(judging)
-
-
-class _BoundedServer(web.Server):
-    """aiohttp's low-level server, with a bound on connections and on bodies."""
-
-    def __init__(self, handler: _Handler, *, max_connections: int) -> None:
-        super().__init__(
-            handler,
-            request_factory=_make_request,
-            access_log=None,
-            keepalive_timeout=KEEPALIVE_SECONDS,
-            lingering_time=2.0,
-            read_bufsize=64 * 1024,
-            auto_decompress=False,
-        )
-        self._max_connections = max_connections
-        self._open = 0
-
-    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        self._open += 1
-        super().connection_made(handler, transport)
-        if self._open > self._max_connections:
-            transport.abort()
-
-    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        self._open -= 1
-        super().connection_lost(handler, exc)
-
-
-def _make_request(
-    message: RawRequestMessage,
-    payload: StreamReader,
-    protocol: RequestHandler,
-    writer: AbstractStreamWriter,
-    task: "asyncio.Task[None]",
-) -> web.BaseRequest:
-    return web.BaseRequest(
-        message,
-        payload,
-        protocol,
-        writer,
-        task,
-        asyncio.get_running_loop(),
-        client_max_size=MAX_BODY_BYTES,
-    )

@@ -213,7 +213,12 @@ async def test_no_http_is_answered_with_400(tls):
     async with serving(tls) as running:
         reader, writer = await running.raw()
         writer.write(b"hello\r\n\r\n")
-        assert (await answer(reader))[0] == 400
+        status, _, body = await answer(reader)
+        assert status == 400
+        assert await reader.read() == b""
+        assert json.loads(body)["message"].startswith("no HTTP request: ")
+        webhook, reported, _ = running.witness.ended.get_nowait()
+        assert (webhook, reported) == ("unknown", 400)
         writer.close()
 
 
