@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hyperjob.sandbox.apiserver import ApiServer
+from hyperjob.sandbox.apiserver.cleanup import expire_events
 from tests.support.rawapi import GADGET_CRD, GADGETS, Answer, RawApi, connected, gadget
 
 NAMESPACES = "/api/v1/namespaces"
@@ -16,11 +18,14 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[RawApi]:
-    async with (
-        ApiServer(crds=[GADGET_CRD]) as server,
-        connected(server, tmp_path) as api,
-    ):
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer(crds=[GADGET_CRD]) as server:
+        yield server
+
+
+@pytest.fixture
+async def api(server: ApiServer, tmp_path: Path) -> AsyncIterator[RawApi]:
+    async with connected(server, tmp_path) as api:
         yield api
 
 
@@ -159,6 +164,23 @@ async def test_a_terminating_namespace_takes_nothing_new_and_says_what_it_waits_
     since = await now(api)
     await api.merge(f"{inside}/held", {"metadata": {"finalizers": None}})
     await gone(api, NAMESPACES, "team", since=since)
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+async def test_the_systems_namespaces_stay(api: RawApi, name: str) -> None:
+    answer = await api.delete(f"{NAMESPACES}/{name}")
+    assert answer.code == 403
+    assert answer.body["message"].endswith("is forbidden: this namespace may not be deleted")
+
+
+async def test_old_events_expire(server: ApiServer, api: RawApi) -> None:
+    path = "/api/v1/namespaces/default/events"
+    about = {"kind": "Pod", "name": "p", "namespace": "default"}
+    await api.post(path, {"metadata": {"name": "e"}, "involvedObject": about, "reason": "R"})
+    later = datetime.now(UTC) + timedelta(minutes=59)
+    assert expire_events(server._core, now=later) == 0
+    assert expire_events(server._core, now=later + timedelta(minutes=2)) == 1
+    assert (await api.get(f"{path}/e")).code == 404
 
 
 async def test_a_definition_takes_its_objects_along(api: RawApi) -> None:

@@ -1,16 +1,20 @@
-"""What goes with a namespace or a definition that is being deleted."""
+"""What goes with a deleted namespace or definition, and events whose time is over."""
 
 from collections import Counter
+from datetime import datetime, timedelta
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import definitions
-from hyperjob.sandbox.apiserver.core import Core, now
+from hyperjob.sandbox.apiserver.core import Core
+from hyperjob.sandbox.apiserver.core import now as present
+from hyperjob.sandbox.apiserver.coreevents import EVENTS
 from hyperjob.sandbox.apiserver.deleting import DeleteOptions, delete_stored, finish_if_free
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 from hyperjob.sandbox.apiserver.store import GroupResource, Stored
 
 _NAMESPACES: GroupResource = ("", "namespaces")
 _BACKGROUND = DeleteOptions(propagation="")
+_EVENT_LIFE = timedelta(hours=1)
 
 
 def is_terminating(core: Core, resource: GroupResource, name: str) -> bool:
@@ -63,6 +67,20 @@ def empty_definition(core: Core, name: str) -> None:
         core.store.update(definitions.DEFINITIONS, changed, expected=stored)
 
 
+def expire_events(core: Core, *, now: datetime) -> int:
+    """Remove events that are older than an hour; return how many."""
+    oldest = (now - _EVENT_LIFE).strftime("%Y-%m-%dT%H:%M:%SZ")
+    expired = [
+        stored
+        for stored in core.store.collection(EVENTS).select()
+        if stored.obj["metadata"]["creationTimestamp"] < oldest
+    ]
+    for stored in expired:
+        last = {**stored.obj, "metadata": dict(stored.obj["metadata"])}
+        core.store.delete(EVENTS, last, expected=stored)
+    return len(expired)
+
+
 def _delete_all(core: Core, resource: ResourceInfo, namespace: str | None) -> list[Stored]:
     """Delete all objects of a resource; return those that finalizers or grace keep."""
     collection = core.collection(resource)
@@ -97,7 +115,7 @@ def _conditions(left: list[tuple[ResourceInfo, Stored]], before: list[Object]) -
     result: list[Object] = []
     for kind, reason, message in wanted:
         old = known.get(kind)
-        moment = old["lastTransitionTime"] if old is not None else now()
+        moment = old["lastTransitionTime"] if old is not None else present()
         result.append(
             {
                 "type": kind,

@@ -20,6 +20,7 @@ from hyperjob.sandbox.apiserver.tables import list_meta
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _ATTEMPTS = 10
+_PROTECTED = frozenset({"default", "kube-public", "kube-system"})
 _POD_GRACE_SECONDS = 30
 
 
@@ -72,6 +73,7 @@ async def delete(core: Core, call: Call) -> Reply:
         if live is None:
             raise call.not_found()
         _check_preconditions(call, options, live)
+        _check_protected(resource, live)
         await admit_deletion(core, call, to_version(live.obj, resource), options.wire)
         try:
             left = delete_stored(core, resource, live, options)
@@ -230,6 +232,12 @@ def _check_preconditions(call: Call, options: DeleteOptions, live: Stored) -> No
         )
     if why:
         raise errors.conflict(resource.group, kind, live.key[1], why)
+
+
+def _check_protected(resource: ResourceInfo, live: Stored) -> None:
+    if resource.storage == ("", "namespaces") and live.key[1] in _PROTECTED:
+        why = "this namespace may not be deleted"
+        raise errors.forbidden("", "namespaces", live.key[1], why)
 
 
 def _bad_propagation(given: str) -> errors.ApiError:

@@ -24,6 +24,7 @@ from hyperjob.sandbox.apiserver.encode import dump
 from hyperjob.sandbox.apiserver.negotiate import negotiate
 from hyperjob.sandbox.apiserver.openapi import OpenApi
 from hyperjob.sandbox.apiserver.requestinfo import RequestInfo
+from hyperjob.sandbox.apiserver.resources import ResourceInfo
 
 VERSION = {
     "major": "1",
@@ -79,6 +80,7 @@ class Dispatcher:
         resource = self._core.registry.find(info.group, info.version, info.resource)
         if resource is None:
             raise errors.PlainError(404, "404 page not found\n")
+        _check_scope(info, resource)
         call = Call(
             info,
             resource,
@@ -183,3 +185,14 @@ class Dispatcher:
         if etag and etag == headers.if_none_match:
             return Reply(304, b"", found.content_type, found.headers)
         return found
+
+
+def _check_scope(info: RequestInfo, resource: ResourceInfo) -> None:
+    """Refuse a path that puts a resource where its scope does not allow it."""
+    if resource.namespaced:
+        if not info.namespace and (info.name or info.verb not in ("list", "watch")):
+            if info.verb in ("create", "deletecollection"):
+                raise errors.method_not_allowed(info.method)
+            raise errors.PlainError(404, "404 page not found\n")
+    elif info.namespace and info.resource != "namespaces":
+        raise errors.PlainError(404, "404 page not found\n")

@@ -7,6 +7,7 @@ the requests. It ends with the server.
 import asyncio
 import logging
 from collections import deque
+from datetime import UTC, datetime
 
 from hyperjob.sandbox.apiserver import aggregation, cleanup, definitions
 from hyperjob.sandbox.apiserver.core import Core
@@ -15,6 +16,7 @@ from hyperjob.sandbox.apiserver.store import Change, GroupResource
 
 NAMESPACES: GroupResource = ("", "namespaces")
 _TURN = 50
+_SWEEP_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 Work = tuple[str, str]
 
@@ -34,7 +36,11 @@ class Housekeeper:
         """Do what is due, for ever."""
         done = 0
         while True:
-            await self._wake.wait()
+            try:
+                async with asyncio.timeout(_SWEEP_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                cleanup.expire_events(self._core, now=datetime.now(UTC))
             self._wake.clear()
             while self._queue or self._collector.due:
                 try:
