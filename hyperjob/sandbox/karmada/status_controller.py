@@ -56,7 +56,10 @@ class StatusController:
         binding = self._caches.binding(key)
         if binding is None or binding["metadata"].get("deletionTimestamp"):
             return
-        status = binding_status(binding, self._caches.works_of(binding), now=wire_now())
+        found = self._caches.works_of(binding)
+        if any(not (work.get("status") or {}).get("conditions") for work in found):
+            return  # a Work that was just made speaks in a moment, and brings us back
+        status = binding_status(binding, found, now=wire_now())
         if status == (binding.get("status") or {}):
             return
         updated = {**binding, "status": status}

@@ -1,7 +1,8 @@
 """The loop every simulated controller runs in: keys in a queue, workers, retries with back-off.
 
-A reconcile that raises RetryError or a KubeError is tried again later; anything else is a bug and
-ends the loop. It must never start a task that it does not await.
+A reconcile that raises RetryError or a KubeError is tried again later. An object that nobody can
+read is logged and left alone until it changes: users may write anything, and one of them must not
+stop all others. It must never start a task that it does not await.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 Reconcile = Callable[[str], Awaitable[None]]
 _SLOWEST_RETRY = 5.0
 _PATIENCE = 5.0
+_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 class RetryError(Exception):
@@ -67,6 +69,9 @@ class Controller:
             except (RetryError, KubeError) as error:
                 self._log(key, error)
                 self.queue.add_rate_limited(key)
+            except _UNREADABLE:
+                log.exception("%s: %s cannot be handled", self.name, key)
+                self.queue.forget(key)
             else:
                 self.queue.forget(key)
             finally:

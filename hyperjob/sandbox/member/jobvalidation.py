@@ -145,26 +145,33 @@ def _template(template: Object) -> Iterable[FieldError]:
 
 
 def _resources(resources: Object, path: Path) -> Iterable[FieldError]:
-    limits: Object = resources.get("limits") or {}
-    for name, text in (resources.get("requests") or {}).items():
-        amount = Quantity.parse(text)
+    amounts: dict[str, dict[str, Quantity]] = {}
+    for field in ("limits", "requests"):
+        amounts[field] = {}
+        for name, text in (resources.get(field) or {}).items():
+            try:
+                amounts[field][name] = Quantity.parse(text)
+            except ValueError as error:
+                yield invalid(path.child(field).key(name), text, str(error))
+    limits = amounts["limits"]
+    for name, amount in amounts["requests"].items():
         overcommit = "/" not in name and not name.startswith("hugepages-")
         if name not in limits:
             if not overcommit:
                 yield required(
                     path.child("limits"), "Limit must be set for non overcommitable resources"
                 )
-            continue
-        limit = Quantity.parse(limits[name])
-        if amount != limit and not overcommit:
-            yield invalid(
-                path.child("requests"), str(amount), f"must be equal to {name} limit of {limit}"
-            )
-        elif amount > limit:
+        elif amount != limits[name] and not overcommit:
             yield invalid(
                 path.child("requests"),
                 str(amount),
-                f"must be less than or equal to {name} limit of {limit}",
+                f"must be equal to {name} limit of {limits[name]}",
+            )
+        elif amount > limits[name]:
+            yield invalid(
+                path.child("requests"),
+                str(amount),
+                f"must be less than or equal to {name} limit of {limits[name]}",
             )
 
 

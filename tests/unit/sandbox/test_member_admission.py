@@ -91,6 +91,13 @@ REFUSALS = {
         job(tasks=container(requests={"cpu": "2"}, limits={"cpu": "1"})),
         f'{LIMITS}requests: Invalid value: "2": must be less than or equal to cpu limit of 1.',
     ),
+    "an amount nobody can read": (
+        job(tasks=container(requests={"cpu": "lots"})),
+        (
+            f'{LIMITS}requests[cpu]: Invalid value: "lots": quantities must match the regular '
+            "expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'."
+        ),
+    ),
     "no image": (
         job(tasks=container(image="")),
         "spec.task[0].template.spec.containers[0].image: Required value.",
