@@ -16,7 +16,7 @@ from webhook.validation.forms import check
 from webhook.validation.place import METADATA, SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, REQUIRED, rule
-from webhook.validation.split import sub_jobs
+from webhook.validation.split import largest_task, sub_jobs
 
 MAX_NAME: Final = 63
 GENERATED: Final = 5
@@ -131,8 +131,10 @@ def _validate_composed(own: OwnName, job: Object, path: Path, report: Report) ->
         return
     longest = ""
     at = path
+    resized, most = largest_task(job) or (-1, 0)
     for index, task in enumerate((job.get("templateSpec") or {}).get("tasks") or ()):
-        pod = f"{name}-{_task_name(task, index)}-{max((task.get('replicas') or 1) - 1, 0)}"
+        pods = max(task.get("replicas") or 1, most if index == resized else 1)
+        pod = f"{name}-{_task_name(task, index)}-{pods - 1}"
         if len(pod) > len(longest):
             longest, at = pod, path.child("templateSpec", "tasks").index(index).child("name")
     if len(longest) > MAX_NAME:

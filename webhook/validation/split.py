@@ -81,7 +81,25 @@ def sub_jobs(job: Object) -> int | None:
     if replicas != 1 or not accelerators or not kind:
         return max(replicas, 0)
     total = sum(demand.total for demand in demands(job.get("templateSpec") or {}, kind))
-    return accelerators // total if total and accelerators % total == 0 else 1
+    return -(-accelerators // total) if total else 1
+
+
+def largest_task(job: Object) -> tuple[int, int] | None:
+    """Return the task that a split resizes, and the most pods it can get; None without a split."""
+    policy = job.get("splitPolicy") or {}
+    accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType")
+    if not accelerators or not kind:
+        return None
+    found = list(demands(job.get("templateSpec") or {}, kind))
+    sized = [demand for demand in found if demand.total]
+    if not sized:
+        return None
+    sizes, elastic = _sizes(sized), max(sized, key=lambda demand: demand.pods)
+    count = 1 if policy.get("mode") == "auto" else job.get("replicas") or 1
+    if count == 1 and policy.get("mode") != "auto":
+        return None
+    pods = (accelerators - count * sizes.fixed) // sizes.step
+    return found.index(elastic), -(-pods // count)
 
 
 def validate_split(job: Object, path: Path, report: Report, *, max_domains: int | None) -> None:
@@ -173,10 +191,13 @@ def _misfit(
         near = _near(accelerators, sizes.fixed, sizes.step, 1)
         return f"a sub-job has {_in_words(sizes)}; {near} would fit"
     if replicas == 1:
-        if accelerators % sizes.total == 0:
+        # Sub-jobs of the template's size, and a last one with what is left of the total.
+        rest = accelerators % sizes.total
+        if rest == 0 or (rest > sizes.fixed and (rest - sizes.fixed) % sizes.step == 0):
             return ""
-        near = _near(accelerators, 0, sizes.total, 1)
-        return f"a sub-job of the template has {sizes.total}; {near} would fit"
+        near = _near(accelerators, accelerators - rest + sizes.fixed, sizes.step, 1)
+        full, last = f"{sizes.total}, the last", _in_words(sizes)
+        return f"a sub-job of the template has {full} {last}; {near} would fit"
     rest = accelerators - replicas * sizes.fixed
     if rest >= replicas * sizes.step and rest % sizes.step == 0:
         return ""

@@ -23,7 +23,7 @@ class Features:
     success_policy: bool = False
     depends_on: bool = False
     ttl_seconds_after_finished: bool = False
-    split_static: bool = False
+    split_static: bool = True
     split_auto: bool = False
     plugins: bool = False
     template_scale: bool = True
