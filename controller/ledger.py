@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from controller.expansion.expand import demand_of
 from controller.model.observed import Report
 from controller.model.parse import parse_binding, parse_report, pinned_clusters
-from controller.model.planned import Action, CreateChild
+from controller.model.planned import Action, CreateChild, Repin
 from controller.model.resources import Resources
 from controller.model.wire import at, mapping, string
 from controller.placement.capacity import Reservation, is_complete, reservation
@@ -92,7 +92,7 @@ class Ledger:
     @contextmanager
     def assumed(self, actions: Iterable[Action]) -> Iterator[None]:
         """Reserve what is about to be created, while inside."""
-        assumed = [action for action in actions if isinstance(action, CreateChild)]
+        assumed = [action for action in actions if isinstance(action, CreateChild | Repin)]
         for action in assumed:
             self._add(action.cluster, action.demand, 1)
         try:
@@ -113,15 +113,20 @@ class Ledger:
         return known
 
     def _whereabouts(self, key: str, raw: Object) -> tuple[str, Report | None]:
-        report = parse_report(raw.get("status"))
+        """Return where a sub-job is or will be, and what it reports.
+
+        Until it reports, the pin counts more than the binding: it may just have been moved.
+        """
+        report, placed = parse_report(raw.get("status")), ""
         found = self._binding(key)
         if found is not None:
             binding = parse_binding(found)
-            if binding.job_uid == at(raw, "metadata", "uid") and binding.cluster:
-                return binding.cluster, binding.report or report
+            if binding.job_uid == at(raw, "metadata", "uid"):
+                report, placed = binding.report or report, binding.cluster
         policy = self._policy(key)
         pins = pinned_clusters(at(policy, "spec", "placement")) if policy is not None else ()
-        return (pins[0] if len(pins) == 1 else ""), report
+        pin = pins[0] if len(pins) == 1 else ""
+        return (placed or pin if report is not None else pin or placed), report
 
     def _replace(self, key: str, entry: Reservation | None) -> None:
         old = self._entries.get(key)

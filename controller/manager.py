@@ -21,9 +21,11 @@ from controller.options import Options
 from controller.reconciler import Reconciler
 from controller.refusals import Refusals
 from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.events import EventRecorder
 from hyperjob.kube.leaderelection import LeaderElector
 from hyperjob.kube.ratelimit import DefaultLimiter
+from hyperjob.kube.resources import NAMESPACES
 from hyperjob.kube.workqueue import WorkQueue
 from hyperjob.telemetry.endpoints import serve
 from hyperjob.telemetry.health import Checks
@@ -103,6 +105,7 @@ class Manager:
             tasks.append(group.create_task(self._recorder.run()))
             try:
                 if self.options.leader_elect:
+                    await self._look_for_namespace()
                     await self._elector().run(self._work)
                 else:
                     await self._work()
@@ -153,6 +156,19 @@ class Manager:
             if not item.synced.is_set()
         ]
         return f"waiting for {', '.join(missing)}" if missing else None
+
+    async def _look_for_namespace(self) -> None:
+        """Say so if the Lease has no namespace to be in; it is waited for all the same."""
+        name = self.options.leader_elect_namespace
+        try:
+            await self._kube.get(NAMESPACES, name)
+        except NotFound:
+            log.error(  # noqa: TRY400 - the operator's error
+                "The namespace of the Lease does not exist; create it or name another",
+                extra={"flag": "--leader-elect-namespace", "lease_namespace": name},
+            )
+        except KubeError as error:
+            log.info("Cannot look for the namespace of the Lease", extra={"error": str(error)})
 
     def _elector(self) -> LeaderElector:
         return LeaderElector(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from controller.expansion.adopt import adoptions, conflict
+from controller.expansion.adopt import adoptions, conflict, predecessor
 from controller.expansion.expand import Group, SpecError, SubJob, expand, sub_jobs
 from controller.expansion.members import members_of, strangers
 from controller.expansion.objects import placement as placement_object
@@ -26,6 +26,7 @@ from controller.status.conditions import is_finished
 from controller.status.derive import derive, derive_final, derive_refusal
 from controller.status.outlook import Outlook, Outlooks, Reason
 from controller.status.transitions import status_events
+from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)
@@ -84,6 +85,7 @@ class _Draft:
     observed: Observed
     actions: list[Action] = field(default_factory=list)
     missing: dict[str, tuple[SubJob, Child]] = field(default_factory=dict)
+    stranded: dict[str, tuple[SubJob, Child]] = field(default_factory=dict)
     blocked: dict[str, tuple[Reason, str]] = field(default_factory=dict)
     standing: list[tuple[str, str]] = field(default_factory=list)
     secured: int = 0
@@ -157,9 +159,11 @@ def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -
         draft.secured += 1
         draft.standing.append((sub_job.group.name, child.cluster))
         return
-    stranger = conflict(child)
-    if stranger:
-        draft.blocked[name] = Reason.NAME_CONFLICT, stranger
+    in_the_way = conflict(child, observed.hyperjob.name)
+    if in_the_way:
+        passing = predecessor(child, observed.hyperjob.name)
+        reason = Reason.BEING_DELETED if passing else Reason.NAME_CONFLICT
+        draft.blocked[name] = reason, in_the_way
         return
     draft.actions += adoptions(observed.hyperjob, sub_job, child)
     refusal = observed.refusals.get(name)
@@ -168,7 +172,9 @@ def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -
         draft.blocked[name] = Reason.REFUSED, f"{refusal.reason}: {refusal.message}"
     if child.exists and child.job is not None:
         draft.secured += 1
-        if child.cluster:
+        if _is_stranded(observed, child):
+            draft.stranded[name] = sub_job, child
+        elif child.cluster:
             draft.standing.append((sub_job.group.name, child.cluster))
         if refused:
             return
@@ -208,19 +214,54 @@ def _place(observed: Observed, draft: _Draft, minimum: int) -> tuple[Placement, 
     for name, cluster in placement.assigned.items():
         sub_job, child = lost[name]
         if child.policy is not None and child.policy.clusters != (cluster,):
-            draft.actions.append(_repin(observed, child.policy, cluster))
-        draft.actions.append(_creation(observed, sub_job, child, cluster))
+            draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
+        overflow = placement.overflow.get(name, "")
+        draft.actions.append(_creation(observed, sub_job, child, cluster, overflow=overflow))
+    if not lost:
+        draft.actions += _moves(observed, draft)
     draft.actions.sort(key=lambda action: isinstance(action, DeleteChild))
     return placement, needed
 
 
-def _repin(observed: Observed, policy: Policy, cluster: str) -> Repin:
+def _is_stranded(observed: Observed, child: Child) -> bool:
+    """Tell whether a sub-job that never started is pinned to a cluster that is no candidate."""
+    if child.phase is not JobPhase.UNKNOWN or child.policy is None or not child.cluster:
+        return False
+    if child.binding is not None and child.binding.applied:
+        return False
+    if child.policy.clusters != (child.cluster,) or child.policy.ownership is not Ownership.OURS:
+        return False
+    return all(cluster.name != child.cluster or not cluster.usable for cluster in observed.clusters)
+
+
+def _moves(observed: Observed, draft: _Draft) -> Iterator[Repin]:
+    """Move stranded sub-jobs to where there is room; those without room stay and wait."""
+    placement = place(
+        [sub_job.request() for sub_job, _ in draft.stranded.values()],
+        observed.clusters,
+        standing=draft.standing,
+        max_domains=observed.hyperjob.max_domains,
+    )
+    for name, cluster in placement.assigned.items():
+        sub_job, child = draft.stranded[name]
+        if child.policy is not None:
+            yield _repin(observed, sub_job, child.policy, cluster)
+
+
+def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) -> Repin:
     gated = observed.admission is QueueAdmission.VOLCANO_GLOBAL
-    where = placement_object(cluster, gated=gated)
-    return Repin(name=policy.name, uid=policy.uid, cluster=cluster, placement=where)
+    return Repin(
+        name=policy.name,
+        uid=policy.uid,
+        cluster=cluster,
+        demand=sub_job.size.demand,
+        placement=placement_object(cluster, gated=gated),
+    )
 
 
-def _creation(observed: Observed, sub_job: SubJob, child: Child, cluster: str) -> CreateChild:
+def _creation(
+    observed: Observed, sub_job: SubJob, child: Child, cluster: str, *, overflow: str = ""
+) -> CreateChild:
     policy: Object | None = None
     if child.policy is None:
         gated = observed.admission is QueueAdmission.VOLCANO_GLOBAL
@@ -232,6 +273,7 @@ def _creation(observed: Observed, sub_job: SubJob, child: Child, cluster: str) -
         job=None if child.exists else vcjob(observed.hyperjob, sub_job),
         cluster=cluster,
         demand=sub_job.size.demand,
+        overflow=overflow,
     )
 
 

@@ -8,14 +8,27 @@ from controller.expansion.objects import labels_of, owner_reference
 from controller.model.child import Child
 from controller.model.observed import HyperJob, Ownership
 from controller.model.planned import Adopt
+from hyperjob.api.names import KIND
 
 
-def conflict(child: Child) -> str:
+def predecessor(child: Child, hyperjob: str) -> bool:
+    """Tell whether what is in the way belongs to a deleted HyperJob of the same name."""
+    return any(
+        item is not None
+        and item.ownership is Ownership.FOREIGN
+        and item.owner == f"{KIND} {hyperjob}"
+        for item in (child.job, child.policy)
+    )
+
+
+def conflict(child: Child, hyperjob: str) -> str:
     """Say which object of a stranger keeps the sub-job from being made; empty when none does."""
     for kind, item in (("Job", child.job), ("PropagationPolicy", child.policy)):
         if child.exists:
             break
         if item is not None and item.ownership is Ownership.FOREIGN:
+            if predecessor(child, hyperjob):
+                return f"waits until the {kind} of an earlier HyperJob of this name is gone"
             holder = f", controlled by {item.owner}" if item.owner else ""
             return f"{kind} {child.name} exists and is not this HyperJob's{holder}"
     return ""

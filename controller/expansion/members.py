@@ -47,12 +47,16 @@ def members_of(observed: Observed, group: Group) -> Members:
 
 
 def strangers(observed: Observed, wanted: frozenset[str]) -> list[str]:
-    """Return sub-jobs of ours that no replicatedJob wants any more."""
-    return sorted(
+    """Return sub-jobs of ours, or their policies, that no replicatedJob wants any more."""
+    jobs = {
         name
         for name, job in observed.jobs.items()
-        if name not in wanted and job.ownership is Ownership.OURS and job.labelled
-    )
+        if job.ownership is Ownership.OURS and job.labelled
+    }
+    policies = {
+        name for name, policy in observed.policies.items() if policy.ownership is Ownership.OURS
+    }
+    return sorted((jobs | policies) - wanted)
 
 
 def _present(observed: Observed, group: str) -> set[int]:

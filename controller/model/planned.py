@@ -13,13 +13,17 @@ from hyperjob.api.meta import Object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateChild:
-    """Create a sub-job: its policy first, then its vcjob; either may be there already (None)."""
+    """Create a sub-job: its policy first, then its vcjob; either may be there already (None).
+
+    `overflow` says why it does not stand where it would rather be.
+    """
 
     name: str
     policy: Object | None
     job: Object | None
     cluster: str
     demand: Resources
+    overflow: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,7 @@ class Repin:
     name: str
     uid: str
     cluster: str
+    demand: Resources
     placement: Object
 
 

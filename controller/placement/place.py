@@ -9,14 +9,18 @@ from dataclasses import dataclass, field
 from controller.model.observed import Cluster
 from controller.placement.assign import Request, Room
 from controller.placement.search import assign
-from controller.placement.shortage import explain
+from controller.placement.shortage import explain, explain_overflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Cluster by sub-job, and for every sub-job without one the reason."""
+    """Cluster by sub-job, and for every sub-job without one the reason.
+
+    `overflow` says of those that stand on no preferred cluster why.
+    """
 
     assigned: Mapping[str, str] = field(default_factory=dict)
+    overflow: Mapping[str, str] = field(default_factory=dict)
     unplaced: Mapping[str, str] = field(default_factory=dict)
     room_for: int = 0
 
@@ -47,7 +51,20 @@ def place(
         if request.name not in done.assigned
     }
     if len(done.assigned) >= minimum:
-        return Placement(assigned=done.assigned, unplaced=short, room_for=len(done.assigned))
+        overflow = {
+            request.name: explain_overflow(
+                request, clusters, free, domains=done.domains, max_domains=max_domains
+            )
+            for request in requests
+            if request.preferred
+            and done.assigned.get(request.name, request.preferred[0]) not in request.preferred
+        }
+        return Placement(
+            assigned=done.assigned,
+            overflow=overflow,
+            unplaced=short,
+            room_for=len(done.assigned),
+        )
     waiting = {
         name: f"has room on {cluster}, waits until {minimum} sub-jobs can be placed together"
         for name, cluster in done.assigned.items()

@@ -3,7 +3,7 @@
 Bounded: a federation of hundreds of clusters still gives a message that a person can read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from controller.model.observed import Cluster
@@ -32,32 +32,63 @@ def explain(
 ) -> str:
     """Say what a sub-job needs and what each cluster lacks, given what is free after all others."""
     known = {cluster.name: cluster for cluster in clusters}
-    used = set(domains)
-    full = max_domains is not None and len(used) >= max_domains
-    parts = [f"{name} does not exist" for name in request.preferred if name not in known]
-    names = sorted(known, key=lambda name: (request.tier(name), name))
-    for name in names:
-        if request.required and name not in request.preferred:
-            continue
-        cluster = known[name]
-        available = free.get(name, cluster.free)
-        if not cluster.usable:
-            parts.append(f"{name} {cluster.reason}")
-        elif name in request.excluded:
-            parts.append(f"{name} is excluded")
-        elif not fits(request.demand, available):
-            parts.append(f"{name} lacks {_lacks(request.demand, available, cluster)}")
-        elif full and name not in used:
-            parts.append(f"{name} has room but maxDomains {max_domains} is used up")
-        else:
-            parts.append(f"{name} has room only without the others")
-    if not parts:
-        parts = ["no cluster is registered"]
-    hidden = len(parts) - _CLUSTERS_SHOWN
-    if hidden > 0:
-        parts = [*parts[:_CLUSTERS_SHOWN], f"and {hidden} more clusters do not fit either"]
+    others = () if request.required else (name for name in known if name not in request.preferred)
+    names = [*request.preferred, *sorted(others)]
+    texts = _lackings(names, request, known, free, set(domains), max_domains)
     only = " (clusterPolicy Required)" if request.required else ""
-    return f"needs {need(request.demand)}{only}: {'; '.join(parts)}"
+    reasons = "; ".join(texts) or "no cluster is registered"
+    return f"needs {need(request.demand)}{only}: {reasons}"
+
+
+def explain_overflow(
+    request: Request,
+    clusters: Iterable[Cluster],
+    free: Mapping[str, Resources],
+    *,
+    domains: Iterable[str],
+    max_domains: int | None,
+) -> str:
+    """Say what the preferred clusters lack for a sub-job that stands on another."""
+    known = {cluster.name: cluster for cluster in clusters}
+    names = request.preferred
+    return "; ".join(_lackings(names, request, known, free, set(domains), max_domains))
+
+
+def _lackings(
+    names: Sequence[str],
+    request: Request,
+    known: Mapping[str, Cluster],
+    free: Mapping[str, Resources],
+    used: Collection[str],
+    max_domains: int | None,
+) -> list[str]:
+    texts = [
+        f"{name} {_why_not(request, known.get(name), free, used, max_domains)}"
+        for name in names[:_CLUSTERS_SHOWN]
+    ]
+    hidden = len(names) - len(texts)
+    return [*texts, f"and {hidden} more clusters do not fit either"] if hidden > 0 else texts
+
+
+def _why_not(
+    request: Request,
+    cluster: Cluster | None,
+    free: Mapping[str, Resources],
+    used: Collection[str],
+    max_domains: int | None,
+) -> str:
+    if cluster is None:
+        return "does not exist"
+    if not cluster.usable:
+        return cluster.reason
+    if cluster.name in request.excluded:
+        return "is excluded"
+    available = free.get(cluster.name, cluster.free)
+    if not fits(request.demand, available):
+        return f"lacks {_lacks(request.demand, available, cluster)}"
+    if max_domains is not None and len(used) >= max_domains and cluster.name not in used:
+        return f"has room but maxDomains {max_domains} is used up"
+    return "has room only without the others"
 
 
 def need(demand: Resources) -> str:

@@ -53,7 +53,9 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
 
 def derive_refusal(observed: Observed, message: str) -> Object:
     """Return the status of a HyperJob whose spec cannot be carried out."""
-    state = State(phase=Phase.PENDING, reason=Reason.INVALID_SPEC, message=message)
+    previous = string(at(observed.hyperjob.status, "state", "phase"))
+    phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
+    state = State(phase=phase, reason=Reason.INVALID_SPEC, message=message)
     return {
         **observed.hyperjob.status,
         "observedGeneration": observed.hyperjob.generation,

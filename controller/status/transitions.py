@@ -66,7 +66,12 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
     by_kind: dict[type[Action], list[Action]] = {}
     for action in done:
         by_kind.setdefault(type(action), []).append(action)
-    return tuple(_told(actions) for actions in by_kind.values())
+    events = [_told(actions) for actions in by_kind.values()]
+    for action in by_kind.get(CreateChild, [])[:_NAMES_SHOWN]:
+        if isinstance(action, CreateChild) and action.overflow:
+            note = f"{action.name} stands on {action.cluster}, for {action.overflow}"
+            events.append(_event("Overflowed", "Place", note))
+    return tuple(events)
 
 
 def _told(actions: Sequence[Action]) -> Event:

@@ -142,7 +142,7 @@ async def test_what_exists_is_looked_at_and_left_to_the_next_plan() -> None:
 
 async def test_a_move_comes_before_the_creation_it_is_for() -> None:
     server = Server()
-    move = Repin(name="x", uid="u", cluster="b", placement={"p": 1})
+    move = Repin(name="x", uid="u", cluster="b", demand={}, placement={"p": 1})
     await carry_out(server, move, create("x", policy=False))
     assert server.calls == [
         ("patch", "propagationpolicies", "x", "MERGE",

@@ -126,6 +126,13 @@ class Histories(RuleBasedStateMachine):
         total = self.world.clusters[name].allocatable
         self.world.clusters[name] = replace(cluster(name, size), allocatable=total)
 
+    @rule(data=st.data(), usable=st.booleans())
+    def a_cluster_is_lost_or_comes_back(self, data: st.DataObject, usable: bool) -> None:
+        name = data.draw(st.sampled_from(sorted(self.world.clusters)))
+        reason = "" if usable else "is not Ready"
+        known = self.world.clusters[name]
+        self.world.clusters[name] = replace(known, usable=usable, reason=reason)
+
     @rule(seconds=st.integers(1, 100))
     def time_goes_by(self, seconds: int) -> None:
         """And alone makes nothing."""

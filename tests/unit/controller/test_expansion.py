@@ -193,7 +193,7 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
         ([job(owners=[], marked={})], "Job hj-trainer-0 exists and is not this HyperJob's"),
         (
             [job(owners=owner("older"))],
-            "Job hj-trainer-0 exists and is not this HyperJob's, controlled by HyperJob hj",
+            "waits until the Job of an earlier HyperJob of this name is gone",
         ),
         (
             [policy(owners=owner("older", "x"))],
@@ -206,7 +206,7 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
     ],
 )
 def test_a_strangers_object_is_told(objects: list[Object], text: str) -> None:
-    assert conflict(child_of(seen_child(*objects), "hj-trainer-0")) == text
+    assert conflict(child_of(seen_child(*objects), "hj-trainer-0"), "hj") == text
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,17 @@ def test_a_sub_job_counts_on_the_cluster_it_is_pinned_to(books: Books) -> None:
     assert books.held() == {"a": 8}
 
 
-def test_where_karmada_put_it_counts_more_than_the_pin(books: Books) -> None:
+def test_a_sub_job_that_was_moved_counts_where_it_goes_and_one_that_reports_where_it_is(
+    books: Books,
+) -> None:
     books.update(jobs=job(gpus=8), policies=policy(cluster="a"), bindings=binding(cluster="b"))
+    assert books.held() == {"a": 8}
+    books.update(bindings=binding(cluster="b", status=vcjob_status("Pending")))
+    assert books.held() == {"b": 8}
+
+
+def test_without_a_policy_it_counts_where_karmada_put_it(books: Books) -> None:
+    books.update(jobs=job(gpus=8), bindings=binding(cluster="b"))
     assert books.held() == {"b": 8}
 
 

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from controller.model.observed import QueueAdmission, Refusal
+from controller.model.observed import Cluster, QueueAdmission, Refusal
 from controller.model.planned import (
     Adopt,
     CreateChild,
@@ -13,6 +13,7 @@ from controller.model.planned import (
     Resize,
 )
 from controller.plan import CONFLICT_RECHECK, plan
+from controller.status.transitions import action_events
 from tests.unit.controller.builders import (
     GPU,
     NOW,
@@ -414,3 +415,63 @@ def test_a_sub_job_that_lost_its_policy_before_it_was_placed_is_placed_anew() ->
     nowhere = plan(observed(raw, job(), clusters=(cluster("a", 7),)))
     assert nowhere.actions == ()
     assert phase(nowhere)[1] == "InsufficientCapacity"
+
+
+def test_children_of_an_earlier_hyperjob_of_this_name_are_waited_for() -> None:
+    decided = plan(observed(hyperjob(group(replicas=1)), job(owners=owner("older")), clusters=(A,)))
+    assert decided.actions == ()
+    assert phase(decided) == ("Pending", "BeingDeleted")
+    assert [event.type for event in decided.events] == ["Normal"]
+
+
+def test_a_policy_that_nobody_wants_any_more_goes_too() -> None:
+    left = policy("hj-trainer-1")
+    decided = plan(observed(hyperjob(group(replicas=1)), job(), policy(), left))
+    assert decided.actions == (
+        DeleteChild(name="hj-trainer-1", job_uid=None, policy_uid="pp-hj-trainer-1"),
+    )
+
+
+@pytest.mark.parametrize("clusters", [(cluster("a", unusable="is not Ready"), B), (B,)])
+@pytest.mark.parametrize("where", ["", "a"])
+def test_a_sub_job_that_never_started_leaves_a_cluster_that_is_lost(
+    clusters: tuple[Cluster, ...], where: str
+) -> None:
+    stuck = [job(), policy(cluster="a"), binding(cluster=where)]
+    decided = plan(observed(hyperjob(group(replicas=1)), *stuck, clusters=clusters))
+    (move,) = decided.actions
+    assert isinstance(move, Repin)
+    assert move.placement["clusterAffinities"][0]["clusterNames"] == ["b"]
+
+
+def test_a_sub_job_that_has_started_stays_though_its_cluster_is_lost() -> None:
+    lost = cluster("a", unusable="is not Ready")
+    running = binding(cluster="a", status=vcjob_status("Running", {"running": 8}))
+    seen = observed(hyperjob(group(replicas=1)), job(), policy(), running, clusters=(lost, B))
+    assert plan(seen).actions == ()
+
+
+def test_a_lost_cluster_is_not_left_for_one_without_room() -> None:
+    lost = cluster("a", unusable="is not Ready")
+    seen = observed(
+        hyperjob(group(replicas=1)), job(), policy(), binding(), clusters=(lost, cluster("b", 7))
+    )
+    assert plan(seen).actions == ()
+
+
+def test_an_overflow_is_told() -> None:
+    raw = hyperjob(group(replicas=1, clusterNames=["a", "typo"]))
+    decided = plan(observed(raw, clusters=(cluster("a", 7), B)))
+    events = action_events(decided.actions)
+    assert [(event.reason, event.note) for event in events][1:] == [
+        (
+            "Overflowed",
+            "hj-trainer-0 stands on b, for a lacks 1 nvidia.com/gpu (7 free); typo does not exist",
+        )
+    ]
+
+
+def test_a_spec_gone_wrong_does_not_make_a_running_hyperjob_pending() -> None:
+    split = {"mode": "auto", "accelerators": 3, "acceleratorType": GPU}
+    raw = hyperjob(group(splitPolicy=split), status={"state": {"phase": "Running"}})
+    assert phase(plan(observed(raw, job(phase="Running")))) == ("Running", "InvalidSpec")

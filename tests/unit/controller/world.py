@@ -87,13 +87,15 @@ class World:
         }
 
     def _cluster_of(self, name: str) -> str:
-        known = self.bindings.get(binding_name(name), {}).get("spec", {}).get("clusters")
-        if known:
-            return str(known[0]["name"])
+        """Where the ledger counts a sub-job."""
+        known = self.bindings.get(binding_name(name), {}).get("spec", {}).get("clusters") or [{}]
+        placed = str(known[0].get("name", ""))
         where = self.policies.get(name)
-        if where is None:
-            return ""
-        return str(where["spec"]["placement"]["clusterAffinities"][0]["clusterNames"][0])
+        pin = ""
+        if where is not None:
+            pin = where["spec"]["placement"]["clusterAffinities"][0]["clusterNames"][0]
+        reports = bool(self.jobs[name].get("status"))
+        return placed or pin if reports else pin or placed
 
     def reconcile(self, name: str) -> Plan:
         """Plan, carry out, write the status."""
@@ -168,6 +170,7 @@ class World:
                     assert metadata["ownerReferences"][0]["uid"] == uid, "a stranger's"
                     del store[action.name]
             case Repin():
+                assert fits(action.demand, self.free()[action.cluster]), "over-committed"
                 self.policies[action.name]["spec"]["placement"] = action.placement
             case Adopt():
                 store = self.jobs if action.kind == "Job" else self.policies
