@@ -18,7 +18,7 @@ from certs.source import FileSource
 from certs.x509 import InvalidPair
 from hyperjob.telemetry import logs
 from hyperjob.telemetry.endpoints import Addresses, serve
-from hyperjob.telemetry.health import Checks
+from hyperjob.telemetry.health import Checks, Remark
 from hyperjob.telemetry.metrics import Metrics
 from webhook.decisionlog import DecisionLog
 from webhook.defaulting import default
@@ -160,9 +160,12 @@ def _taken(where: str, error: OSError, *, flag: str) -> str:
 
 
 def _certificate(source: FileSource) -> str | None:
+    """Fail readiness only when nobody is served any more; a bad new pair is a remark until then."""
     if source.expired:
         reason = f"; {source.problem}" if source.problem else ""
         return f"the served certificate expired at {source.facts.not_after.isoformat()}{reason}"
+    if source.problem:
+        return Remark(f"still serving the old one, because {source.problem}")
     return None
 
 

@@ -7,7 +7,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 Check = Callable[[], str | None]
-"""Gives None when all is well, or the reason why not."""
+"""Gives None when all is well, a Remark when it nearly is, or the reason why not."""
+
+
+class Remark(str):
+    """What a check has to say although all is well: nobody is sent away for it."""
+
+    __slots__ = ()
 
 
 def ping() -> None:
@@ -16,7 +22,7 @@ def ping() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the checks said: name and reason (None when well), in order."""
+    """What the checks said: name and reason (None or a Remark when well), in order."""
 
     name: str
     results: tuple[tuple[str, str | None], ...]
@@ -24,16 +30,13 @@ class Report:
     @property
     def passed(self) -> bool:
         """Tell whether every check is well."""
-        return all(reason is None for _, reason in self.results)
+        return all(_is_well(reason) for _, reason in self.results)
 
     def text(self, *, verbose: bool) -> str:
         """Print `ok`, or a line for each check."""
         if self.passed and not verbose:
             return "ok"
-        lines = [
-            f"[+]{name} ok" if reason is None else f"[-]{name} failed: {reason}"
-            for name, reason in self.results
-        ]
+        lines = [_line(name, reason) for name, reason in self.results]
         lines.append(f"{self.name} check {'passed' if self.passed else 'failed'}")
         return "\n".join(lines) + "\n"
 
@@ -62,6 +65,16 @@ class Checks:
             else {name: check for name, check in self._checks.items() if name not in exclude}
         )
         return Report(self.name, tuple((name, _run(check)) for name, check in chosen.items()))
+
+
+def _is_well(reason: str | None) -> bool:
+    return reason is None or isinstance(reason, Remark)
+
+
+def _line(name: str, reason: str | None) -> str:
+    if not _is_well(reason):
+        return f"[-]{name} failed: {reason}"
+    return f"[+]{name} ok" if reason is None else f"[+]{name} ok: {reason}"
 
 
 def _run(check: Check) -> str | None:

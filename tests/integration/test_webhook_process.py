@@ -186,6 +186,25 @@ def test_no_kubernetes_client_is_loaded():
     assert done.stdout.strip() == "[]"
 
 
+def test_a_bad_new_certificate_is_said_in_readiness_and_metrics_and_harms_nobody(
+    tmp_path, certificates
+):
+    files = spoiled(certificates, tmp_path, lambda _files: None)
+    with webhook_process(tmp_path, files, flags=["--tls-reload-interval=0.02"]) as webhook:
+        files.certificate.write_text("half a certifi")
+        wait_for(
+            lambda: "cannot be served" in webhook.log.read_text(), what="the bad pair to be seen"
+        )
+        code, text = get(f"{webhook.side_door}/readyz?verbose")
+        assert code == 200
+        assert "[+]certificate ok: still serving the old one, because no PEM" in text
+        _, metrics = get(f"{webhook.side_door}/metrics")
+        errors = float(
+            metrics.partition("\ncertwatcher_read_certificate_errors_total ")[2].split()[0]
+        )
+        assert errors >= 1
+
+
 def test_an_expired_certificate_fails_readiness_and_says_why(tmp_path):
     issue = [sys.executable, "-m", "certs", "issue", "--directory", str(tmp_path / "tls")]
     days = 20 / 86400  # it must still be valid when the process is ready
