@@ -12,8 +12,11 @@ from hyperjob import __version__
 
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("hyperjob.cli.demo", "Watch HyperJobs run across simulated clusters."),
+    "install": ("hyperjob.cli.install", "Put what HyperJob needs into the Karmada API server."),
     "lint": ("hyperjob.cli.lint", "Check HyperJob files offline, as admission would."),
+    "preflight": ("hyperjob.cli.install", "Say what HyperJobs still need, and what mends it."),
     "sandbox": ("hyperjob.cli.sandbox", "Run the embedded control plane on its own."),
+    "uninstall": ("hyperjob.cli.install", "Take out what `hyperjob install` put in."),
 }
 
 

@@ -1,0 +1,132 @@
+"""What `install`, `uninstall` and `preflight` print: plain columns, or JSON. Only builds text."""
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from hyperjob.install.diff import shorten
+from hyperjob.install.objects import title
+from hyperjob.install.plan import Action, Change
+from hyperjob.install.preflight import Finding, Report
+from hyperjob.install.problems import Problem
+
+_HEADER = ("ACTION", "OBJECT", "NAMESPACE", "FIELDS")
+
+
+def rows(changes: Sequence[Change], *, kept: bool = False) -> list[str]:
+    """Lay out a header and a row for each change, with `kept` also for what was left alone."""
+    shown = [
+        _cells(change)
+        for change in changes
+        if change.action.changes or (kept and change.action is Action.KEPT)
+    ]
+    if not shown:
+        return []
+    table = [_HEADER, *shown]
+    widths = [max(len(row[column]) for row in table) for column in range(len(_HEADER) - 1)]
+    return [
+        "  ".join(
+            [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]
+        ).rstrip()
+        for row in table
+    ]
+
+
+def summary(changes: Sequence[Change], *, dry_run: bool) -> str:
+    """Count what became of the objects, in one line."""
+    counts = Counter(change.action for change in changes)
+    total = f"{len(changes)} object{'s' if len(changes) != 1 else ''}"
+    if not any(change.action.changes for change in changes):
+        if counts[Action.ABSENT] == len(changes):
+            return f"Nothing to do: none of {total} is there."
+        return f"Nothing to change: {total} looked at, all as they should be."
+    told = ", ".join(f"{counts[action]} {action}" for action in Action if counts[action])
+    return f"{told} (dry run: nothing was written)" if dry_run else told
+
+
+def changes_json(
+    changes: Sequence[Change], problems: Sequence[Problem], *, dry_run: bool, error: str = ""
+) -> str:
+    """Write everything as JSON."""
+    return json.dumps(
+        {
+            "dryRun": dry_run,
+            "changes": [_change(change) for change in changes],
+            "problems": [
+                {"object": problem.title, "message": problem.message, "mend": problem.mend}
+                for problem in problems
+            ],
+            "error": error,
+        },
+        indent=2,
+    )
+
+
+def problems_text(problems: Sequence[Problem]) -> str:
+    """Say why nothing was done, and the way out of each."""
+    lines = [f"{problem.title}: {problem.message}\n    {problem.mend}" for problem in problems]
+    return "\n  ".join(["nothing was changed, because", *lines])
+
+
+def findings(report: Report, *, kubeconfig: Path | None) -> list[str]:
+    """Lay out one line for each finding."""
+    checks = max(len(finding.check) for finding in report.findings)
+    return [_finding(finding, checks, kubeconfig) for finding in report.findings]
+
+
+def report_json(report: Report, *, kubeconfig: Path | None) -> str:
+    """Write a preflight's report as JSON."""
+    return json.dumps(
+        {
+            "passed": report.passed,
+            "checks": [
+                {
+                    "check": finding.check,
+                    "status": finding.verdict.status,
+                    "message": finding.verdict.message,
+                    "mend": command(finding.verdict.mend, kubeconfig=kubeconfig),
+                }
+                for finding in report.findings
+            ],
+        },
+        indent=2,
+    )
+
+
+def command(mend: str, *, kubeconfig: Path | None) -> str:
+    """Make a command reach the API server that was looked at."""
+    program, _, rest = mend.partition(" ")
+    if kubeconfig is None or program not in {"kubectl", "hyperjob"} or not rest:
+        return mend
+    where = shlex.quote(str(kubeconfig))
+    if program == "kubectl":
+        return f"kubectl --kubeconfig {where} {rest}"
+    verb, _, options = rest.partition(" ")
+    return f"hyperjob {verb} --kubeconfig {where} {options}".rstrip()
+
+
+def _finding(finding: Finding, width: int, kubeconfig: Path | None) -> str:
+    verdict = finding.verdict
+    line = f"{verdict.status:<8}  {finding.check:<{width}}  {verdict.message}"
+    mend = command(verdict.mend, kubeconfig=kubeconfig)
+    return f"{line} -> {mend}" if mend else line
+
+
+def _cells(change: Change) -> tuple[str, str, str, str]:
+    fields = ",".join(shorten(change.fields)) or change.note
+    name = title(change.resource, change.name)
+    return (str(change.action), name, change.namespace or "", fields)
+
+
+def _change(change: Change) -> dict[str, object]:
+    return {
+        "apiVersion": change.resource.api_version,
+        "kind": change.resource.kind,
+        "name": change.name,
+        "namespace": change.namespace,
+        "action": change.action,
+        "fields": list(change.fields),
+        "note": change.note,
+    }

@@ -1,0 +1,157 @@
+"""The CustomResourceDefinitions: ours, and stand-ins for Volcano's where it has none.
+
+Volcano's own definitions are never replaced: the stand-ins are for a Karmada API server on which
+nobody installed them, and let any Volcano's fields and values pass.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+import yaml
+
+from hyperjob.api.meta import Object
+from hyperjob.api.schema import hyperjob_crd
+from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.kube.resources import COMMANDS, CRDS, HYPERJOBS, QUEUES, VCJOBS, Resource
+
+VOLCANO: Final = (VCJOBS, QUEUES, COMMANDS)
+_WITHIN_PODS: Final = frozenset({"template", "volumeClaim"})
+
+# What a newer Volcano may widen. Types, required fields and defaults stay.
+_BOUNDS: Final = frozenset(
+    {
+        "enum",
+        "format",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minimum",
+        "pattern",
+        "x-kubernetes-validations",
+    }
+)
+
+
+def definitions() -> list[Item]:
+    """Build the CRD of the HyperJob and the stand-ins for Volcano's."""
+    ours = Item(part=Part.CRDS, resource=CRDS, object=labelled(hyperjob_crd(), component="api"))
+    return [ours, *(_stand_in(resource) for resource in VOLCANO)]
+
+
+def name_of(resource: Resource) -> str:
+    """Name the definition of a resource."""
+    return resource.group_resource
+
+
+def schema_of(definition: Object, version: str) -> Object:
+    """Return the schema of a version, empty when the definition has none."""
+    for each in definition["spec"].get("versions") or []:
+        if each.get("name") == version:
+            return dict((each.get("schema") or {}).get("openAPIV3Schema") or {})
+    return {}
+
+
+def lost_fields(live: Object) -> list[str]:
+    """List the fields that the installed HyperJob definition knows and ours does not.
+
+    HyperJobs that use them would lose them at their next write.
+    """
+    ours = set(_fields(schema_of(hyperjob_crd(), HYPERJOBS.version)))
+    theirs = dict.fromkeys(_fields(schema_of(live, HYPERJOBS.version)))
+    lost = [path for path in theirs if path not in ours]
+    # A lost parent says it all.
+    return [path for path in lost if path.rpartition(".")[0] not in lost]
+
+
+def missing_fields(live: Object, resource: Resource) -> list[str]:
+    """List the fields that our definition of a resource knows and the installed one drops.
+
+    Pod templates are left out: each Kubernetes release adds to them.
+    """
+    ours = hyperjob_crd() if resource is HYPERJOBS else _packaged(_file(resource))
+    known = schema_of(live, resource.version)
+    missing = [
+        path
+        for path in dict.fromkeys(_fields(schema_of(ours, resource.version)))
+        if not _keeps(known, path.split(".")) and not _WITHIN_PODS.intersection(path.split("."))
+    ]
+    return [path for path in missing if path.rpartition(".")[0] not in missing]
+
+
+def permissive(definition: Object) -> Object:
+    """Return a definition that keeps fields which it does not know and bounds no value."""
+    versions = [
+        {**each, "schema": {"openAPIV3Schema": _permit(each["schema"]["openAPIV3Schema"])}}
+        for each in definition["spec"]["versions"]
+    ]
+    return {**definition, "spec": {**definition["spec"], "versions": versions}}
+
+
+def _stand_in(resource: Resource) -> Item:
+    definition = permissive(_packaged(_file(resource)))
+    return Item(
+        part=Part.VOLCANO_CRDS,
+        resource=CRDS,
+        object=labelled(definition, component="api"),
+        only_where_missing=True,
+    )
+
+
+def _file(resource: Resource) -> str:
+    return f"{resource.group}_{resource.plural}.yaml"
+
+
+@cache
+def _packaged(name: str) -> Object:
+    """Read a definition that ships with the sandbox, whose code is not needed for it."""
+    content = (files("hyperjob") / "sandbox" / "crds" / name).read_bytes()
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    definition: Object = yaml.load(content, Loader=loader)  # noqa: S506 - both are safe
+    return definition
+
+
+def _permit(schema: Object, *, root: bool = True) -> Object:
+    kept = {key: value for key, value in schema.items() if key not in _BOUNDS}
+    if "properties" in kept:
+        kept["properties"] = {
+            name: each if root and name == "metadata" else _permit(each, root=False)
+            for name, each in kept["properties"].items()
+        }
+        if not root:
+            kept["x-kubernetes-preserve-unknown-fields"] = True
+    for key in ("items", "additionalProperties"):
+        if isinstance(kept.get(key), Mapping):
+            kept[key] = _permit(kept[key], root=False)
+    return kept
+
+
+def _fields(schema: Mapping[str, Any], at: str = "") -> Iterator[str]:
+    for name, child in (schema.get("properties") or {}).items():
+        path = f"{at}.{name}" if at else name
+        yield path
+        yield from _fields(child, path)
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), Mapping):
+            yield from _fields(schema[key], at)
+
+
+def _keeps(schema: Mapping[str, Any], path: list[str]) -> bool:
+    """Tell whether a field survives, be it known or not."""
+    for name in path:
+        while True:
+            if schema.get("x-kubernetes-preserve-unknown-fields"):
+                return True
+            inner = schema.get("items") or schema.get("additionalProperties")
+            if "properties" in schema or not isinstance(inner, Mapping):
+                break
+            schema = inner
+        child = (schema.get("properties") or {}).get(name)
+        if child is None:
+            return False
+        schema = child
+    return True

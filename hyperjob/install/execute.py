@@ -1,0 +1,62 @@
+"""Carries an installation's plan out, in order, and waits for definitions to be served.
+
+Takes no decision; what does not differ is not written.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final
+
+from hyperjob.api import conditions
+from hyperjob.api.meta import Object
+from hyperjob.install.objects import FIELD_MANAGER, Item, title
+from hyperjob.install.plan import Action, Change, Plan
+from hyperjob.install.problems import InstallError
+from hyperjob.install.waiting import until
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import CRDS
+
+WAIT_SECONDS: Final = 60.0
+
+
+async def execute(
+    kube: Kube, plan: Plan, *, force_conflicts: bool = False, wait: float = WAIT_SECONDS
+) -> AsyncGenerator[Change, None]:
+    """Apply what differs, giving each change once it is made; InstallError ends it.
+
+    New definitions are waited for, `wait` seconds each, before anything that needs them.
+    """
+    fresh: list[str] = []
+    for step in plan.steps:
+        if fresh and step.item.resource is not CRDS:
+            await _established(kube, fresh, wait)
+            fresh = []
+        if step.change.action.changes:
+            await _apply(kube, step.item, force=force_conflicts)
+        if step.item.resource is CRDS and step.change.action is Action.CREATED:
+            fresh.append(step.item.name)
+        yield step.change
+    await _established(kube, fresh, wait)
+
+
+async def _apply(kube: Kube, item: Item, *, force: bool) -> None:
+    try:
+        await kube.apply(item.resource, item.object, field_manager=FIELD_MANAGER, force=force)
+    except KubeError as error:
+        raise InstallError(
+            f"{item.title}: {error.message}; what was planned before it is applied: run it again"
+        ) from error
+
+
+async def _established(kube: Kube, names: Sequence[str], seconds: float) -> None:
+    for name in names:
+        if not await until(kube, CRDS, name, _is_established, seconds=seconds):
+            raise InstallError(
+                f"{title(CRDS, name)} is not served after {seconds:g}s; see"
+                f" `kubectl describe crd {name}`"
+            )
+
+
+def _is_established(definition: Object | None) -> bool:
+    status = definition.get("status") if definition else None
+    return conditions.is_true(conditions.parse(status), "Established")

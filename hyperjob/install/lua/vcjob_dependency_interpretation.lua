@@ -1,0 +1,49 @@
+-- What must follow a vcjob into its cluster: config maps, secrets, accounts and claims of its pods,
+-- and claims that the job itself mounts without making them.
+
+local kube = require("kube")
+
+local function is_set(text)
+  return text ~= nil and text ~= ""
+end
+
+function GetDependencies(obj)
+  local found = {}
+  local seen = {}
+  local function add(reference)
+    local key = table.concat({
+      reference.apiVersion or "",
+      reference.kind or "",
+      reference.namespace or "",
+      reference.name or "",
+    }, "|")
+    if not seen[key] then
+      seen[key] = true
+      table.insert(found, reference)
+    end
+  end
+
+  local namespace = obj.metadata.namespace
+  local spec = obj.spec or {}
+  for _, task in ipairs(spec.tasks or {}) do
+    -- Nil, not an empty table, is what a template without dependencies has.
+    local references = nil
+    if task.template ~= nil then
+      references = kube.getPodDependencies(task.template, namespace)
+    end
+    for _, reference in ipairs(references or {}) do
+      add(reference)
+    end
+  end
+  for _, volume in ipairs(spec.volumes or {}) do
+    if is_set(volume.volumeClaimName) and volume.volumeClaim == nil then
+      add({
+        apiVersion = "v1",
+        kind = "PersistentVolumeClaim",
+        namespace = namespace,
+        name = volume.volumeClaimName,
+      })
+    end
+  end
+  return found
+end

@@ -1,0 +1,63 @@
+"""Everything that an installation consists of, in the order in which it is applied.
+
+Definitions first, since nothing can be stored before them; webhooks last, since from then on every
+HyperJob is sent to them. Pure.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob.install.definitions import definitions
+from hyperjob.install.interpreters import interpreters
+from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.install.policies import queue_policy
+from hyperjob.install.rbac import rbac
+from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from webhook.configuration import ServiceReference, configurations
+
+ORDER: Final = tuple(Part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an installation can be told.
+
+    `url` or `service` says where the webhook is, unless the webhooks are skipped. An empty
+    `ca_bundle` (PEM) leaves `caBundle` to whoever else fills it in.
+    """
+
+    url: str | None = None
+    service: ServiceReference | None = None
+    ca_bundle: bytes = b""
+    controller_user: str = "hyperjob-controller"
+    certs_user: str = "hyperjob-certs"
+    lease_namespace: str = "karmada-system"
+    skip: frozenset[Part] = frozenset()
+
+
+def manifest(settings: Settings) -> list[Item]:
+    """Build all objects in order; ValueError says which setting makes no sense."""
+    items = [*definitions(), queue_policy(), *interpreters()]
+    items += rbac(
+        controller_user=settings.controller_user,
+        certs_user=settings.certs_user,
+        lease_namespace=settings.lease_namespace,
+    )
+    if Part.WEBHOOKS not in settings.skip:
+        items += _webhooks(settings)
+    wanted = [item for item in items if item.part not in settings.skip]
+    return sorted(wanted, key=lambda item: ORDER.index(item.part))
+
+
+def _webhooks(settings: Settings) -> list[Item]:
+    pair = configurations(url=settings.url, service=settings.service, ca_bundle=settings.ca_bundle)
+    return [
+        Item(
+            part=Part.WEBHOOKS,
+            resource=resource,
+            object=labelled(configuration, component="webhook"),
+        )
+        for resource, configuration in zip(
+            (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), pair, strict=True
+        )
+    ]

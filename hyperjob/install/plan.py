@@ -1,0 +1,204 @@
+"""What an installation would change, found out by asking the API server without changing anything.
+
+Every object is applied as a dry run first, so that conflicts and refusals are known, all at once,
+before the first write.
+"""
+
+import asyncio
+import enum
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.install import problems
+from hyperjob.install.definitions import lost_fields
+from hyperjob.install.diff import changed_fields
+from hyperjob.install.interpreters import clashes
+from hyperjob.install.objects import FIELD_MANAGER, Item, Part, is_ours
+from hyperjob.install.problems import InstallError, Problem
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import Conflict, KubeError, NotFound
+from hyperjob.kube.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    RESOURCE_INTERPRETERS,
+    Resource,
+)
+
+_AT_ONCE: Final = 8
+_KARMADA: Final = (CLUSTER_PROPAGATION_POLICIES, RESOURCE_BINDINGS, RESOURCE_INTERPRETERS)
+
+
+class Action(enum.StrEnum):
+    """What becomes of an object."""
+
+    CREATED = "created"
+    CONFIGURED = "configured"
+    UNCHANGED = "unchanged"
+    KEPT = "kept"
+    DELETED = "deleted"
+    ABSENT = "absent"
+
+    @property
+    def changes(self) -> bool:
+        """Tell whether something is written."""
+        return self in {Action.CREATED, Action.CONFIGURED, Action.DELETED}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one object; `fields` are those that differ, `note` says why it is kept."""
+
+    resource: Resource
+    name: str
+    namespace: str | None
+    action: Action
+    fields: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An item and what becomes of it."""
+
+    item: Item
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All steps in order; nothing may be carried out while there are problems."""
+
+    steps: tuple[Step, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Give what becomes of each object."""
+        return tuple(step.change for step in self.steps)
+
+
+async def require_karmada(kube: Kube) -> None:
+    """Raise InstallError unless the API server answers and is Karmada's."""
+    try:
+        served = (await kube.raw("GET", "/apis")).json().get("groups") or []
+    except KubeError as error:
+        raise InstallError(
+            f"the API server at {kube.host} cannot be asked: {error.message}"
+        ) from error
+    missing = {resource.group for resource in _KARMADA} - {group["name"] for group in served}
+    if missing:
+        raise InstallError(
+            f"the API server at {kube.host} is not Karmada's: it does not serve"
+            f" {', '.join(sorted(missing))}; give the kubeconfig of the Karmada API server with"
+            " --kubeconfig"
+        )
+
+
+async def plan(
+    kube: Kube,
+    items: Sequence[Item],
+    *,
+    force_conflicts: bool = False,
+    allow_field_loss: bool = False,
+) -> Plan:
+    """Ask what applying the items would change; KubeError when the server cannot be asked."""
+    planner = _Planner(kube, force=force_conflicts, allow_field_loss=allow_field_loss)
+    clashing = await planner.clashes(items)
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(item: Item) -> Step | Problem:
+        async with slots:
+            return await planner.step(item, items)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(item)) for item in items]
+    found = [task.result() for task in tasks]
+    # Karmada refuses an interpreter that clashes: the clash says it better.
+    hidden = {item.title for item in items if item.part is Part.INTERPRETERS} if clashing else set()
+    return Plan(
+        tuple(step for step in found if isinstance(step, Step)),
+        (
+            *clashing,
+            *(each for each in found if isinstance(each, Problem) and each.title not in hidden),
+        ),
+    )
+
+
+class _Planner:
+    def __init__(self, kube: Kube, *, force: bool, allow_field_loss: bool) -> None:
+        self._kube = kube
+        self._force = force
+        self._allow_field_loss = allow_field_loss
+
+    async def clashes(self, items: Sequence[Item]) -> list[Problem]:
+        """Look for customizations that would make Karmada refuse ours."""
+        if not any(item.part is Part.INTERPRETERS for item in items):
+            return []
+        try:
+            listed = await self._kube.list(RESOURCE_INTERPRETERS)
+        except NotFound:
+            return []  # each of ours will say that its kind is not served
+        return [problems.clash(found) for found in clashes(listed.items)]
+
+    async def step(self, item: Item, items: Sequence[Item]) -> Step | Problem:
+        try:
+            live = await self._kube.get(item.resource, item.name, namespace=item.namespace)
+        except NotFound:
+            return await self._create(item, items)
+        except KubeError as error:
+            return problems.refused(item.title, error)
+        if item.only_where_missing and not is_ours(live):
+            return _step(item, Action.KEPT, note="there already, and not made by hyperjob install")
+        if item.part is Part.CRDS and not self._allow_field_loss and (gone := lost_fields(live)):
+            return problems.lost(item.title, gone)
+        return await self._attempt(item, lambda: self._configure(item, live))
+
+    async def _create(self, item: Item, items: Sequence[Item]) -> Step | Problem:
+        created = _step(item, Action.CREATED)
+        if await self._awaits_namespace(item, items):
+            return created  # a dry run would only say that the namespace is missing
+
+        async def dry_run() -> Step:
+            await self._apply(item)
+            return created
+
+        return await self._attempt(item, dry_run)
+
+    async def _configure(self, item: Item, live: Object) -> Step:
+        fields = changed_fields(live, await self._apply(item))
+        return _step(item, Action.CONFIGURED if fields else Action.UNCHANGED, fields=fields)
+
+    async def _attempt(self, item: Item, ask: Callable[[], Awaitable[Step]]) -> Step | Problem:
+        try:
+            return await ask()
+        except Conflict as error:
+            return problems.field_conflict(item.title, error)
+        except KubeError as error:
+            return problems.refused(item.title, error)
+
+    async def _apply(self, item: Item) -> Object:
+        return await self._kube.apply(
+            item.resource,
+            item.object,
+            field_manager=FIELD_MANAGER,
+            force=self._force,
+            dry_run=True,
+        )
+
+    async def _awaits_namespace(self, item: Item, items: Sequence[Item]) -> bool:
+        """Tell whether an item's namespace is itself to be made."""
+        if item.namespace is None:
+            return False
+        for other in items:
+            if other.resource.kind == "Namespace" and other.name == item.namespace:
+                try:
+                    await self._kube.get(other.resource, other.name)
+                except NotFound:
+                    return True
+        return False
+
+
+def _step(item: Item, action: Action, *, fields: tuple[str, ...] = (), note: str = "") -> Step:
+    return Step(item, Change(item.resource, item.name, item.namespace, action, fields, note))

@@ -1,0 +1,48 @@
+"""What a check finds: a status, a sentence, and what mends it."""
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+INSTALL: Final = "hyperjob install --webhook-url https://HOST:PORT --ca-file ca.crt"
+
+
+class Status(enum.StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a check says; `mend` is a command wherever one does it, "" where nothing is to do."""
+
+    status: Status
+    message: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A check's name and what it says."""
+
+    check: str
+    verdict: Verdict
+
+
+def ok(message: str) -> Verdict:
+    """Say that all is well."""
+    return Verdict(Status.OK, message)
+
+
+def warning(message: str, *, mend: str) -> Verdict:
+    """Say what will surprise somebody."""
+    return Verdict(Status.WARNING, message, mend)
+
+
+def failed(message: str, *, mend: str) -> Verdict:
+    """Say what keeps HyperJobs from running."""
+    return Verdict(Status.FAILED, message, mend)

@@ -1,0 +1,55 @@
+"""Checks of the resource interpreter customizations: ours there, nobody else's in the way. Pure."""
+
+from typing import Final
+
+from hyperjob.install.interpreters import SCRIPTS, clashes, interpreters, operations, targets
+from hyperjob.install.preflight.finding import INSTALL, Verdict, failed, ok, warning
+from hyperjob.install.preflight.karmada import pod_templates_gate
+from hyperjob.install.preflight.observed import Observed, named, need
+from hyperjob.kube.resources import VCJOBS
+
+# Karmada's own scripts for these are complete; another's hide part of what they tell.
+_BETTER_LEFT: Final = ("healthInterpretation", "statusAggregation", "statusReflection")
+
+
+def customizations(observed: Observed) -> Verdict:
+    """Check that ours are installed as they should be."""
+    if found := clashes(need(observed.interpreters)):
+        names = list(dict.fromkeys(each.name for each in found))
+        what = "; ".join(f"{each.name} defines {', '.join(each.operations)}" for each in found)
+        return failed(
+            f"other customizations keep HyperJob's out: {what}",
+            mend=f"kubectl delete resourceinterpretercustomization {' '.join(names)}",
+        )
+    missing = [name for name in SCRIPTS if named(observed.interpreters, name) is None]
+    if missing:
+        return failed(f"customizations are missing: {', '.join(missing)}", mend=INSTALL)
+    for item in interpreters():
+        live = named(observed.interpreters, item.name) or {}
+        if live.get("spec") != item.object["spec"]:
+            return warning(f"customization {item.name} is not this release's", mend=INSTALL)
+    return ok(f"customizations are this release's: {', '.join(SCRIPTS)}")
+
+
+def others(observed: Observed) -> Verdict:
+    """Find customizations of others for vcjobs that harm."""
+    for each in need(observed.interpreters):
+        name = each["metadata"]["name"]
+        if name in SCRIPTS or not targets(each, VCJOBS):
+            continue
+        defined = operations(each)
+        delete = f"kubectl delete resourceinterpretercustomization {name}"
+        if "replicaRevision" in defined:
+            message = (
+                f"customization {name} defines replicaRevision for vcjobs: with the gate"
+                " MultiplePodTemplatesScheduling members get jobs without pods"
+            )
+            verdict = failed if pod_templates_gate(observed) else warning
+            return verdict(message, mend=delete)
+        if hidden := [operation for operation in _BETTER_LEFT if operation in defined]:
+            return warning(
+                f"customization {name} defines {', '.join(hidden)} for vcjobs in place of"
+                " Karmada's own: part of their status may be missing",
+                mend=delete,
+            )
+    return ok("no other customization changes what Karmada tells about vcjobs")

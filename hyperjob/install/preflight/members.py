@@ -1,0 +1,129 @@
+"""Checks of the member clusters, as their Cluster objects describe them. Pure."""
+
+from typing import Final
+
+from hyperjob.api import conditions
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import Quantity
+from hyperjob.install.preflight.finding import Verdict, failed, ok, warning
+from hyperjob.install.preflight.observed import Observed, need
+from hyperjob.kube.resources import VCJOBS
+
+_SHOWN: Final = 5
+_NO_MODELS: Final = '{"spec":{"resourceModels":null}}'
+
+
+def ready(observed: Observed) -> Verdict:
+    """Check that there are members, and that they are ready."""
+    clusters = need(observed.clusters)
+    if not clusters:
+        return failed("no cluster has joined", mend="karmadactl join CLUSTER")
+    down = [cluster for cluster in clusters if not _is_ready(cluster)]
+    if not down:
+        return ok(f"{_count(clusters)} ready: {_names(clusters)}")
+    message = f"{len(down)} of {_count(clusters)} not ready: {_names(down)}"
+    mend = f"kubectl describe cluster {_name(down[0])}"
+    return (failed if len(down) == len(clusters) else warning)(message, mend=mend)
+
+
+def vcjob_api(observed: Observed) -> Verdict:
+    """Check that the members run Volcano, by the API that they report."""
+    return _all(
+        observed,
+        [cluster for cluster in need(observed.clusters) if not _serves_vcjobs(cluster)],
+        fine="all serve vcjobs",
+        wrong="do not serve vcjobs, so nothing is placed there",
+        mend="install Volcano there, then see `kubectl get cluster {0} -o yaml`: apiEnablements",
+    )
+
+
+def resource_summary(observed: Observed) -> Verdict:
+    """Check that the members report what they have, and say which devices there are."""
+    silent = [cluster for cluster in need(observed.clusters) if not _allocatable(cluster)]
+    devices: dict[str, Quantity] = {}
+    for cluster in need(observed.clusters):
+        for name, amount in _devices(cluster).items():
+            devices[name] = devices.get(name, Quantity()) + amount
+    held = ", ".join(f"{amount} {name}" for name, amount in sorted(devices.items()))
+    return _all(
+        observed,
+        silent,
+        fine=f"all report their resources: {held or 'no devices'}",
+        wrong="report no resources, so nothing is placed there",
+        mend="kubectl get cluster {0} -o jsonpath={{.status.conditions}}",
+    )
+
+
+def resource_models(observed: Observed) -> Verdict:
+    """Find members whose resource models hide their devices from Karmada's own estimates."""
+    hiding = {
+        _name(cluster): hidden
+        for cluster in need(observed.clusters)
+        if (hidden := _hidden_devices(cluster))
+    }
+    if not hiding:
+        return ok("no resource models hide devices")
+    some = ", ".join(f"{name} ({', '.join(devices)})" for name, devices in hiding.items())
+    first = next(iter(hiding))
+    return warning(
+        f"resource models hide devices from Karmada's scheduler in {some}: HyperJobs are placed"
+        " without it, other workloads that ask for them are not",
+        mend=f"kubectl patch cluster {first} --type=merge -p '{_NO_MODELS}'",
+    )
+
+
+def _all(observed: Observed, lacking: list[Object], *, fine: str, wrong: str, mend: str) -> Verdict:
+    clusters = need(observed.clusters)
+    if not lacking:
+        return ok(fine if clusters else "no member to look at")
+    message = f"{len(lacking)} of {_count(clusters)} {wrong}: {_names(lacking)}"
+    verdict = failed if len(lacking) == len(clusters) else warning
+    return verdict(message, mend=mend.format(_name(lacking[0])))
+
+
+def _is_ready(cluster: Object) -> bool:
+    return conditions.is_true(conditions.parse(cluster.get("status")), "Ready")
+
+
+def _serves_vcjobs(cluster: Object) -> bool:
+    return any(
+        api.get("groupVersion") == VCJOBS.api_version
+        and any(each.get("kind") == VCJOBS.kind for each in api.get("resources") or [])
+        for api in (cluster.get("status") or {}).get("apiEnablements") or []
+    )
+
+
+def _allocatable(cluster: Object) -> Object:
+    summary = (cluster.get("status") or {}).get("resourceSummary") or {}
+    return dict(summary.get("allocatable") or {})
+
+
+def _devices(cluster: Object) -> dict[str, Quantity]:
+    """Give the extended resources that a cluster has, by name."""
+    parsed = {
+        name: Quantity.parse(amount)
+        for name, amount in _allocatable(cluster).items()
+        if "/" in name
+    }
+    return {name: amount for name, amount in parsed.items() if amount > Quantity()}
+
+
+def _hidden_devices(cluster: Object) -> list[str]:
+    models = (cluster.get("spec") or {}).get("resourceModels") or []
+    if not models:
+        return []
+    known = {each.get("name") for model in models for each in model.get("ranges") or []}
+    return sorted(name for name in _devices(cluster) if name not in known)
+
+
+def _name(cluster: Object) -> str:
+    return str(cluster["metadata"]["name"])
+
+
+def _names(clusters: list[Object]) -> str:
+    names = sorted(_name(cluster) for cluster in clusters)
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+
+
+def _count(clusters: list[Object]) -> str:
+    return f"{len(clusters)} member{'s' if len(clusters) != 1 else ''}"

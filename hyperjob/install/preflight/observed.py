@@ -1,0 +1,159 @@
+"""What the checks look at, read once and in parallel. Reads only; the trial write is a dry run."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError, NotFound
+from hyperjob.kube.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    CLUSTERS,
+    CRDS,
+    HYPERJOBS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    RESOURCE_INTERPRETERS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+
+TRIAL_NAME: Final = "hyperjob-preflight"
+TRIAL_NAMESPACE: Final = "default"
+_SOME: Final = 500
+
+Read = list[Object] | KubeError
+"""The objects, or why they could not be read."""
+
+
+class UnreadError(Exception):
+    """A check needs what could not be read; says why not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What the API server says to a HyperJob that it is only asked about; None: it is fine."""
+
+    error: KubeError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """All that was read. Kinds that are not served have no objects."""
+
+    now: datetime
+    host: str
+    version: str
+    groups: frozenset[str]
+    lease_namespace: str
+    namespaces: Read
+    definitions: Read
+    clusters: Read
+    queues: Read
+    interpreters: Read
+    policies: Read
+    bindings: Read
+    mutating: Read
+    validating: Read
+    trial: Trial | None
+
+
+def need(read: Read) -> list[Object]:
+    """Give what was read, or raise UnreadError."""
+    if isinstance(read, KubeError):
+        raise UnreadError(read.message)
+    return read
+
+
+def named(read: Read, name: str) -> Object | None:
+    """Find an object by name."""
+    return next((each for each in need(read) if each["metadata"]["name"] == name), None)
+
+
+async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observed:
+    """Read everything; KubeError when the API server cannot be reached at all."""
+    version = (await kube.raw("GET", "/version")).json()
+    groups = (await kube.raw("GET", "/apis")).json()
+
+    async def everything(resource: Resource) -> Read:
+        return await _read(lambda: _items(kube, resource))
+
+    async def some(resource: Resource) -> Read:
+        return await _read(lambda: _first_page(kube, resource))
+
+    async def namespace() -> Read:
+        return await _read(lambda: _one(kube, NAMESPACES, lease_namespace))
+
+    async with asyncio.TaskGroup() as group:
+        reads = {
+            "definitions": group.create_task(everything(CRDS)),
+            "clusters": group.create_task(everything(CLUSTERS)),
+            "queues": group.create_task(everything(QUEUES)),
+            "interpreters": group.create_task(everything(RESOURCE_INTERPRETERS)),
+            "policies": group.create_task(everything(CLUSTER_PROPAGATION_POLICIES)),
+            "mutating": group.create_task(everything(MUTATING_WEBHOOKS)),
+            "validating": group.create_task(everything(VALIDATING_WEBHOOKS)),
+            "bindings": group.create_task(some(RESOURCE_BINDINGS)),
+            "namespaces": group.create_task(namespace()),
+        }
+        trial = group.create_task(_trial(kube))
+    return Observed(
+        now=now,
+        host=kube.host,
+        version=str(version.get("gitVersion") or ""),
+        groups=frozenset(each["name"] for each in groups.get("groups") or []),
+        lease_namespace=lease_namespace,
+        trial=trial.result(),
+        **{name: task.result() for name, task in reads.items()},
+    )
+
+
+async def _read(ask: Callable[[], Awaitable[list[Object]]]) -> Read:
+    try:
+        return await ask()
+    except NotFound:
+        return []
+    except KubeError as error:
+        return error
+
+
+async def _items(kube: Kube, resource: Resource) -> list[Object]:
+    return (await kube.list(resource)).items
+
+
+async def _first_page(kube: Kube, resource: Resource) -> list[Object]:
+    page = (await kube.raw("GET", resource.path(), params={"limit": str(_SOME)})).json()
+    return list(page.get("items") or [])
+
+
+async def _one(kube: Kube, resource: Resource, name: str) -> list[Object]:
+    return [await kube.get(resource, name)]
+
+
+async def _trial(kube: Kube) -> Trial | None:
+    """Ask what would become of a HyperJob, so that the API server itself calls the webhook."""
+    try:
+        await kube.create(HYPERJOBS, _trial_hyperjob(), dry_run=True)
+    except NotFound:
+        return None
+    except KubeError as error:
+        return Trial(error)
+    return Trial(None)
+
+
+def _trial_hyperjob() -> Object:
+    container = {"name": "main", "image": "busybox"}
+    task = {"name": "main", "replicas": 1, "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": HYPERJOBS.api_version,
+        "kind": HYPERJOBS.kind,
+        "metadata": {"name": TRIAL_NAME, "namespace": TRIAL_NAMESPACE},
+        "spec": {
+            "replicatedJobs": [{"name": "main", "replicas": 1, "templateSpec": {"tasks": [task]}}]
+        },
+    }

@@ -1,0 +1,100 @@
+"""Checks of the webhook as the API server sees it: configured, trusted, answering. Pure."""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from certs.x509 import InvalidPair, facts, split_bundle
+from hyperjob.api.meta import Object
+from hyperjob.install.preflight.finding import INSTALL, Verdict, failed, ok, warning
+from hyperjob.install.preflight.observed import TRIAL_NAMESPACE, Observed, named
+from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
+
+_SOON: Final = timedelta(days=14)
+_INJECT: Final = "hyperjob-certs inject --ca-file ca.crt"
+
+
+def configured(observed: Observed) -> Verdict:
+    """Check that both configurations are there."""
+    missing = [name for name, found in _configurations(observed) if found is None]
+    if missing:
+        return failed(f"webhook configurations are missing: {', '.join(missing)}", mend=INSTALL)
+    where = sorted({_address(webhook) for _, webhook in _webhooks(observed)})
+    return ok(f"webhooks are configured at {', '.join(where)}")
+
+
+def trusted(observed: Observed) -> Verdict:
+    """Check that each caBundle holds certificates that are valid."""
+    first: datetime | None = None
+    for name, webhook in _webhooks(observed):
+        encoded = (webhook.get("clientConfig") or {}).get("caBundle") or ""
+        where = f"{name} {webhook.get('name', '')}"
+        if not encoded:
+            return warning(
+                f"{where} has no caBundle: only authorities that the API server trusts anyway do",
+                mend=_INJECT,
+            )
+        try:
+            ends = [
+                facts(one).not_after
+                for one in split_bundle(base64.b64decode(encoded, validate=True))
+            ]
+        except (binascii.Error, InvalidPair) as error:
+            return failed(f"caBundle of {where} is unusable: {error}", mend=_INJECT)
+        # While one authority follows another, both are there.
+        latest = max(ends, default=observed.now)
+        first = latest if first is None else min(first, latest)
+    if first is None:
+        return failed("no webhook is configured", mend=INSTALL)
+    until = f"{first:%Y-%m-%d}"
+    if first <= observed.now:
+        return failed(f"caBundle expired on {until}", mend=_INJECT)
+    if first <= observed.now + _SOON:
+        return warning(f"caBundle expires on {until}", mend="hyperjob-certs rotate --inject")
+    return ok(f"caBundle is valid until {until}")
+
+
+def answers(observed: Observed) -> Verdict:
+    """Check that the API server reaches the webhook, by what it said to a dry run."""
+    trial = observed.trial
+    if trial is None:
+        return failed("no HyperJob can be stored yet", mend=INSTALL)
+    if not any(True for _ in _webhooks(observed)):
+        return failed("no webhook checks HyperJobs", mend=INSTALL)
+    error = trial.error
+    if error is None:
+        return ok("the API server reaches the webhook: a HyperJob was admitted in a dry run")
+    said = error.message
+    if "failed calling webhook" not in said:
+        return warning(
+            f"a HyperJob is not admitted in namespace {TRIAL_NAMESPACE}: {said}",
+            mend="mend what it says, if HyperJobs are to run there",
+        )
+    if "x509" in said or "certificate" in said:
+        return failed(f"the API server does not trust the webhook: {said}", mend=_INJECT)
+    return failed(
+        f"the API server does not reach the webhook: {said}",
+        mend="start hyperjob-webhook, and see that the API server's own network and DNS reach its"
+        " address; if the address is wrong: hyperjob install --webhook-url https://HOST:PORT",
+    )
+
+
+def _configurations(observed: Observed) -> Iterator[tuple[str, Object | None]]:
+    yield MUTATING_NAME, named(observed.mutating, MUTATING_NAME)
+    yield VALIDATING_NAME, named(observed.validating, VALIDATING_NAME)
+
+
+def _webhooks(observed: Observed) -> Iterator[tuple[str, Object]]:
+    for name, configuration in _configurations(observed):
+        for webhook in (configuration or {}).get("webhooks") or []:
+            yield name, webhook
+
+
+def _address(webhook: Object) -> str:
+    client = webhook.get("clientConfig") or {}
+    if service := client.get("service"):
+        return f"service {service.get('namespace')}/{service.get('name')}"
+    scheme, _, rest = str(client.get("url") or "").partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"

@@ -1,0 +1,76 @@
+"""Why an installation cannot be done, each with the way out.
+
+What can be told before anything is written is a value, so that all of it is told at once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hyperjob.install.interpreters import Clash
+from hyperjob.kube.errors import KubeError
+
+
+class InstallError(Exception):
+    """It cannot go on; says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why one object cannot be as it should, and what mends it."""
+
+    title: str
+    message: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.message}\n  {self.mend}"
+
+
+def field_conflict(title: str, error: KubeError) -> Problem:
+    """Tell whose fields an apply would have to take."""
+    owned: dict[str, list[str]] = {}
+    for cause in error.causes:
+        manager = cause.get("message", "").removeprefix("conflict with ")
+        owned.setdefault(manager, []).append(cause.get("field", ""))
+    who = "; ".join(f"{', '.join(fields)} by {manager}" for manager, fields in owned.items())
+    return Problem(
+        title,
+        f"owned by another field manager: {who or error.message}",
+        "take them over with --force-conflicts, or take them out of what the other one applies",
+    )
+
+
+def clash(found: Clash) -> Problem:
+    """Tell which customization keeps ours out."""
+    return Problem(
+        f"resourceinterpretercustomization.config.karmada.io/{found.name}",
+        f"it defines {', '.join(found.operations)} of {found.target} already, and Karmada takes"
+        " one script for each",
+        f"kubectl delete resourceinterpretercustomization {found.name}"
+        " (ours replaces it), or leave ours out with --skip interpreters",
+    )
+
+
+def lost(title: str, fields: Iterable[str]) -> Problem:
+    """Tell which fields of stored HyperJobs an older definition would drop."""
+    return Problem(
+        title,
+        "the installed definition knows fields that this release does not, and HyperJobs that use"
+        f" them would lose them at their next write: {', '.join(fields)}",
+        "use the release that installed it, or a newer one, or give up the fields with"
+        " --allow-field-loss",
+    )
+
+
+def refused(title: str, error: KubeError) -> Problem:
+    """Tell what the server said."""
+    match error.http_code:
+        case 403:
+            mend = "use a kubeconfig of an administrator of the Karmada API server"
+        case 404:
+            mend = "its kind is not served: is --kubeconfig that of the Karmada API server?"
+        case 0 | 503 | 504 | 500:
+            mend = "the API server, or a webhook that it calls, is not well: try again"
+        case _:
+            mend = "mend what it says and try again; nothing else was changed by this"
+    return Problem(title, error.message, mend)

@@ -1,0 +1,160 @@
+"""Who may do what in the Karmada API server: exactly what each process calls, and no more.
+
+The webhook makes no API call and has no role. A right that a process gains or loses is changed
+here in the same commit.
+"""
+
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.install.objects import Item, Part, labelled
+from hyperjob.kube.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CLUSTERS,
+    EVENTS,
+    HYPERJOBS,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VALIDATING_WEBHOOKS,
+    VCJOBS,
+    Resource,
+)
+from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
+
+CONTROLLER: Final = "hyperjob-controller"
+CERTS: Final = "hyperjob-certs"
+LEASE: Final = "hyperjob-controller"
+
+# Karmada copies each new namespace into every member unless this label is there.
+SKIP_PROPAGATION: Final = "namespace.karmada.io/skip-auto-propagation"
+
+ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
+ROLE_BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_READ: Final = ("get", "list", "watch")
+_EDIT: Final = (*_READ, "create", "update", "patch", "delete")
+
+
+def rbac(*, controller_user: str, certs_user: str, lease_namespace: str) -> list[Item]:
+    """Build roles and bindings for the two processes, and roles for people.
+
+    A user is a name, or `system:serviceaccount:NAMESPACE:NAME`. The namespace of the controller's
+    Lease is made where it is missing.
+    """
+    return [
+        _item(
+            NAMESPACES,
+            lease_namespace,
+            {"metadata": {"labels": {SKIP_PROPAGATION: "true"}}},
+            only_where_missing=True,
+        ),
+        _item(CLUSTER_ROLES, CONTROLLER, {"rules": controller_rules()}),
+        _item(ROLES, CONTROLLER, {"rules": lease_rules()}, namespace=lease_namespace),
+        _item(CLUSTER_ROLES, CERTS, {"rules": certs_rules()}),
+        _item(CLUSTER_ROLES, "hyperjob-edit", _for_people("edit", _EDIT)),
+        _item(CLUSTER_ROLES, "hyperjob-view", _for_people("view", _READ)),
+        _item(
+            CLUSTER_ROLE_BINDINGS, CONTROLLER, _binding(CLUSTER_ROLES, CONTROLLER, controller_user)
+        ),
+        _item(
+            ROLE_BINDINGS,
+            CONTROLLER,
+            _binding(ROLES, CONTROLLER, controller_user),
+            namespace=lease_namespace,
+        ),
+        _item(CLUSTER_ROLE_BINDINGS, CERTS, _binding(CLUSTER_ROLES, CERTS, certs_user)),
+    ]
+
+
+def controller_rules() -> list[Object]:
+    """List what the controller may do everywhere."""
+    return [
+        _rule(HYPERJOBS, "list", "watch"),
+        _rule(HYPERJOBS, "patch", subresource="status"),
+        _rule(VCJOBS, "get", "list", "watch", "create", "patch", "delete"),
+        _rule(PROPAGATION_POLICIES, "get", "list", "watch", "create", "patch", "delete"),
+        _rule(RESOURCE_BINDINGS, "list", "watch", "patch"),
+        _rule(CLUSTERS, "list", "watch"),
+        _rule(QUEUES, "list", "watch"),
+        _rule(EVENTS, "create", "patch"),
+    ]
+
+
+def lease_rules() -> list[Object]:
+    """List what the controller may do in the namespace of its Lease; creating knows no name."""
+    return [
+        _rule(LEASES, "create"),
+        {**_rule(LEASES, "get", "update"), "resourceNames": [LEASE]},
+    ]
+
+
+def certs_rules() -> list[Object]:
+    """List what `hyperjob-certs inject` may do."""
+    return [
+        {**_rule(MUTATING_WEBHOOKS, "get", "update"), "resourceNames": [MUTATING_NAME]},
+        {**_rule(VALIDATING_WEBHOOKS, "get", "update"), "resourceNames": [VALIDATING_NAME]},
+    ]
+
+
+def subject(user: str) -> Object:
+    """Turn a user's name into the subject of a binding.
+
+    Raises ValueError for a service account's name that has no namespace or no name.
+    """
+    if not user.startswith(_SERVICE_ACCOUNT):
+        return {"apiGroup": CLUSTER_ROLES.group, "kind": "User", "name": user}
+    namespace, _, name = user.removeprefix(_SERVICE_ACCOUNT).partition(":")
+    if not namespace or not name:
+        raise ValueError(f"{user!r} must be {_SERVICE_ACCOUNT}NAMESPACE:NAME")
+    return {"kind": "ServiceAccount", "namespace": namespace, "name": name}
+
+
+def _rule(resource: Resource, *verbs: str, subresource: str = "") -> Object:
+    plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
+    return {"apiGroups": [resource.group], "resources": [plural], "verbs": list(verbs)}
+
+
+def _for_people(role: str, verbs: tuple[str, ...]) -> Object:
+    """Let the built-in roles `view`, `edit` and `admin` cover HyperJobs too."""
+    labels = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true"}
+    if role == "edit":
+        labels["rbac.authorization.k8s.io/aggregate-to-admin"] = "true"
+    return {"metadata": {"labels": labels}, "rules": [_rule(HYPERJOBS, *verbs)]}
+
+
+def _binding(roles: Resource, role: str, user: str) -> Object:
+    return {
+        "roleRef": {"apiGroup": roles.group, "kind": roles.kind, "name": role},
+        "subjects": [subject(user)],
+    }
+
+
+def _item(
+    resource: Resource,
+    name: str,
+    content: Object,
+    *,
+    namespace: str | None = None,
+    only_where_missing: bool = False,
+) -> Item:
+    metadata = {"name": name, **content.get("metadata", {})}
+    if namespace is not None:
+        metadata["namespace"] = namespace
+    obj = {
+        **content,
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": metadata,
+    }
+    return Item(
+        part=Part.RBAC,
+        resource=resource,
+        object=labelled(obj, component="rbac"),
+        only_where_missing=only_where_missing,
+    )

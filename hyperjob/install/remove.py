@@ -1,0 +1,86 @@
+"""Takes an installation away, in the reverse order: webhooks first, definitions last or never.
+
+Deletes only what carries our label, so that nothing of anybody else's name is lost.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final
+
+from hyperjob.install.manifest import Settings, manifest
+from hyperjob.install.objects import Item, Part, is_ours
+from hyperjob.install.plan import Action, Change
+from hyperjob.install.problems import InstallError
+from hyperjob.install.waiting import until
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError, NotFound
+from hyperjob.kube.resources import CRDS, HYPERJOBS, key_of
+
+WAIT_SECONDS: Final = 60.0
+_SHOWN: Final = 5
+_ANYWHERE: Final = "https://nowhere.invalid"
+
+
+def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
+    """List what to delete, in order."""
+    # Only names matter here, so any address of the webhook will do.
+    items = manifest(Settings(url=_ANYWHERE, lease_namespace=lease_namespace))
+    definitions = {Part.CRDS, Part.VOLCANO_CRDS}
+    return [item for item in reversed(items) if delete_crds or item.part not in definitions]
+
+
+async def in_use(kube: Kube) -> str:
+    """Say which HyperJobs exist, "" when none do."""
+    try:
+        keys = [key_of(item) for item in (await kube.list(HYPERJOBS)).items]
+    except NotFound:
+        return ""
+    if not keys:
+        return ""
+    shown = ", ".join(keys[:_SHOWN]) + (", …" if len(keys) > _SHOWN else "")
+    return f"{len(keys)} HyperJob{'s' if len(keys) > 1 else ''} exist: {shown}"
+
+
+async def remove(
+    kube: Kube, items: Sequence[Item], *, dry_run: bool = False, wait: float = WAIT_SECONDS
+) -> AsyncGenerator[Change, None]:
+    """Delete the items, giving what became of each; InstallError ends it.
+
+    A definition is waited for until it is gone, `wait` seconds at most.
+    """
+    for item in items:
+        action, note = await _remove(kube, item, dry_run=dry_run, wait=wait)
+        yield Change(item.resource, item.name, item.namespace, action, note=note)
+
+
+async def _remove(kube: Kube, item: Item, *, dry_run: bool, wait: float) -> tuple[Action, str]:
+    try:
+        live = await kube.get(item.resource, item.name, namespace=item.namespace)
+    except NotFound:
+        return Action.ABSENT, ""
+    except KubeError as error:
+        raise InstallError(f"{item.title}: {error.message}") from error
+    if not is_ours(live):
+        return Action.KEPT, "not made by hyperjob install"
+    try:
+        await kube.delete(
+            item.resource,
+            item.name,
+            namespace=item.namespace,
+            uid=live["metadata"]["uid"],
+            propagation="Background",
+            dry_run=dry_run,
+        )
+    except NotFound:
+        return Action.ABSENT, ""
+    except KubeError as error:
+        raise InstallError(f"{item.title}: {error.message}") from error
+    if item.resource is CRDS and not dry_run:
+        gone = await until(
+            kube, item.resource, item.name, lambda found: found is None, seconds=wait
+        )
+        if not gone:
+            raise InstallError(
+                f"{item.title} is still being deleted after {wait:g}s: some of its objects have"
+                f" finalizers; see `kubectl get {item.name} -A -o yaml`"
+            )
+    return Action.DELETED, ""

@@ -1,0 +1,57 @@
+"""Waits for one object to be as it should, by watching it."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.errors import Gone
+from hyperjob.kube.resources import Resource
+
+
+async def until(
+    kube: Kube,
+    resource: Resource,
+    name: str,
+    holds: Callable[[Object | None], bool],
+    *,
+    namespace: str | None = None,
+    seconds: float,
+) -> bool:
+    """Wait until `holds` is true of the object (None: it is not there); False after `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                with suppress(Gone):
+                    if await _look_and_follow(kube, resource, name, holds, namespace):
+                        return True
+    except TimeoutError:
+        return False
+
+
+async def _look_and_follow(
+    kube: Kube,
+    resource: Resource,
+    name: str,
+    holds: Callable[[Object | None], bool],
+    namespace: str | None,
+) -> bool:
+    """Tell whether it held at some time until the server ended the watch."""
+    selector = f"metadata.name={name}"
+    listed = await kube.list(resource, namespace=namespace, field_selector=selector)
+    if holds(listed.items[0] if listed.items else None):
+        return True
+    events = kube.watch(
+        resource,
+        namespace=namespace,
+        field_selector=selector,
+        resource_version=listed.resource_version,
+    )
+    async with aclosing(events):
+        async for event in events:
+            if event.type is EventType.BOOKMARK:
+                continue
+            if holds(None if event.type is EventType.DELETED else event.object):
+                return True
+    return False
