@@ -98,7 +98,7 @@ async def delete_collection(core: Core, call: Call) -> Reply:
     found = [
         stored
         for stored in core.collection(resource).select(namespace)
-        if not chosen or chosen.matches(stored.obj)
+        if not chosen or chosen.matches(stored, resource)
     ]
     for stored in found:
         await admit_deletion(core, call, to_version(stored.obj, resource), options.wire)

@@ -37,7 +37,7 @@ class Collector:
         meta = now.obj["metadata"]
         owners = meta.get("ownerReferences") or ()
         if change.before is not None:
-            for owner in change.before.obj["metadata"].get("ownerReferences") or ():
+            for owner in change.before.metadata.get("ownerReferences") or ():
                 self._dependents.get(owner["uid"], set()).discard(node)
         if change.type == "DELETED":
             self._objects.pop(now.uid, None)

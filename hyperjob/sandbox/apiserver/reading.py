@@ -74,7 +74,7 @@ def list_objects(core: Core, call: Call) -> Reply:
     except Expired:
         raise _expired_token() if token else _expired_version() from None
     if chosen:
-        found = [stored for stored in found if chosen.matches(to_version(stored.obj, resource))]
+        found = [stored for stored in found if chosen.matches(stored, resource)]
     if start is not None:
         found = [stored for stored in found if stored.key > start]
     limit = _limit(info.query)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors
+from hyperjob.sandbox.apiserver.encode import to_version
 from hyperjob.sandbox.apiserver.requestinfo import RequestInfo
 from hyperjob.sandbox.apiserver.resources import ResourceInfo
 from hyperjob.sandbox.apiserver.selectors import (
@@ -14,6 +14,7 @@ from hyperjob.sandbox.apiserver.selectors import (
     parse_fields,
     parse_labels,
 )
+from hyperjob.sandbox.apiserver.store import Stored
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
 
@@ -28,11 +29,22 @@ class Selection:
     def __bool__(self) -> bool:
         return bool(self.labels) or bool(self.fields)
 
-    def matches(self, obj: Object) -> bool:
+    def matches(self, stored: Stored, resource: ResourceInfo) -> bool:
         """Tell whether an object is selected."""
-        if self.labels and not self.labels.matches(obj["metadata"].get("labels")):
+        if self.labels and not self.labels.matches(stored.metadata.get("labels")):
             return False
-        return not self.fields or self.fields.matches(lambda path: field_value(obj, path))
+        if not self.fields:
+            return True
+
+        namespace, name = stored.key
+        known = {"metadata.name": name, "metadata.namespace": namespace}
+
+        def value(path: str) -> str:
+            if path in known:
+                return known[path]
+            return field_value(to_version(stored.obj, resource), path)
+
+        return self.fields.matches(value)
 
 
 def selection(info: RequestInfo, resource: ResourceInfo) -> Selection:

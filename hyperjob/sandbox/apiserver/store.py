@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+import orjson
+
 from hyperjob.api.meta import Object
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -34,19 +36,34 @@ class Stale(Exception):  # noqa: N818  an answer, not a fault
     """The stored object is not the one the caller read."""
 
 
-@dataclass(slots=True, eq=False)
 class Stored:
     """One revision of one object; `encoded` caches its wire forms by representation."""
 
-    key: Key
-    obj: Object
-    revision: int
-    encoded: dict[str, bytes] = field(default_factory=dict)
+    __slots__ = ("_folded", "_obj", "encoded", "key", "metadata", "revision")
+
+    def __init__(self, key: Key, obj: Object, revision: int) -> None:
+        self.key = key
+        self.revision = revision
+        self.metadata: Object = obj["metadata"]
+        self.encoded: dict[str, bytes] = {}
+        self._obj: Object | None = obj
+        self._folded = b""
+
+    @property
+    def obj(self) -> Object:
+        """Give the object, which nobody may change."""
+        return orjson.loads(self._folded) if self._obj is None else self._obj
 
     @property
     def uid(self) -> str:
         """Give the object's identity."""
-        return str(self.obj["metadata"]["uid"])
+        return str(self.metadata["uid"])
+
+    def fold(self) -> None:
+        """Keep the object as bytes only: the history holds many, and few look at them again."""
+        if self._obj is not None:
+            self._folded = orjson.dumps(self._obj)
+            self._obj = None
 
 
 @dataclass(slots=True, eq=False)
@@ -247,4 +264,8 @@ class Store:
         collection.record(change)
         for listener in self._listeners:
             listener(collection.resource, change)
+        if before is not None:
+            before.fold()
+        if type_ == "DELETED":
+            change.now.fold()
         return change.now

@@ -63,7 +63,7 @@ class _Watch:
     def selects(self, stored: Stored | None) -> bool:
         if stored is None or (self.namespace is not None and stored.key[0] != self.namespace):
             return False
-        return not self.chosen or self.chosen.matches(to_version(stored.obj, self.call.resource))
+        return not self.chosen or self.chosen.matches(stored, self.call.resource)
 
     def change_line(self, change: Change) -> bytes | None:
         """Encode a change as this watcher sees it; None when it does not concern it."""
@@ -81,8 +81,9 @@ class _Watch:
             return None
         if change.type == "DELETED" or change.before is None:
             return self.line("DELETED", change.now)
-        meta = {**change.before.obj["metadata"], "resourceVersion": str(change.revision)}
-        left = {**change.before.obj, "metadata": meta}
+        before = change.before.obj
+        meta = {**before["metadata"], "resourceVersion": str(change.revision)}
+        left = {**before, "metadata": meta}
         return self.line("DELETED", Stored(change.now.key, left, change.revision))
 
     def bookmark(self, revision: int, *, initial: bool = False) -> bytes:
