@@ -74,7 +74,7 @@ MISSPELT = rule(
 UNQUALIFIED = rule(
     "V8",
     WARNING,
-    "must be fully qualified for Kubernetes to take it, as in example.com/{name}",
+    "`{name}` has no domain; a usual API server takes only names such as example.com/{name}",
     "a device's resource has no domain; member clusters with a usual API server refuse the pods",
     "use the name that the device plugin registers, such as huawei.com/Ascend910",
 )
@@ -173,7 +173,7 @@ BELOW_CONTAINERS = rule(
 )
 
 Amounts = dict[str, Quantity]
-NameCheck = Callable[[str, Path, Report], None]
+NameCheck = Callable[[str, str, Path, Report], None]
 
 
 def validate_resources(container: Object, pod: Pod, path: Path, report: Report) -> None:
@@ -221,7 +221,7 @@ def _amounts(
             continue
         whole = name not in COMPUTE and not may_be_overcommitted(name)
         if name_check is not _validate_name or not (name in COMPUTE or _is_device(name)):
-            name_check(name, path.child(field).key(name), report)
+            name_check(name, field, path, report)
         try:
             amount = parse(value)
         except ValueError as error:
@@ -237,7 +237,8 @@ def _amounts(
     return amounts
 
 
-def _validate_name(name: str, path: Path, report: Report) -> None:
+def _validate_name(name: str, field: str, resources: Path, report: Report) -> None:
+    path = resources.child(field).key(name)
     if not check(formats.qualified_name, name, path, report):
         return
     if is_quota_only(name):
@@ -247,7 +248,7 @@ def _validate_name(name: str, path: Path, report: Report) -> None:
         if match:
             report.add(MISSPELT, path, name, match=match)
         else:
-            report.warn(UNQUALIFIED, path, name=name)
+            report.warn(UNQUALIFIED, resources, name=name)
     elif not is_native(name):
         too_long = bool(formats.qualified_name(f"requests.{name}"))
         if name.startswith("requests.") or too_long:
@@ -336,6 +337,7 @@ def validate_pod_resources(spec: Object, path: Path, report: Report) -> None:
             report.add(BELOW_CONTAINERS, at, str(given), amount=totals[name])
 
 
-def _validate_pod_resource(name: str, path: Path, report: Report) -> None:
+def _validate_pod_resource(name: str, field: str, path: Path, report: Report) -> None:
+    path = path.child(field).key(name)
     if name not in {"cpu", "memory"} and not is_huge_pages(name):
         report.unsupported(POD_RESOURCE, path, name, ("cpu", "hugepages-", "memory"))

@@ -1,0 +1,76 @@
+"""`hyperjob lint`: what admission would say of a file, without a cluster.
+
+The same defaults and rules as the webhook's, and the API server's check of the shape, which comes
+first in a cluster. Nothing is asked of a server, so it says nothing of what is there.
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from hyperjob.cli.lint.check import Checked, check
+from hyperjob.cli.lint.documents import Source, UnreadableError, read
+from hyperjob.cli.lint.fix import CannotFixError, fixed
+from hyperjob.cli.lint.output import print_json, print_text
+
+OK, REFUSED, UNREADABLE = 0, 1, 2
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option("--fix", is_flag=True, help="Write the defaults into the files.")
+def lint(files: tuple[str, ...], output: str, fix: bool) -> None:
+    """Check HyperJobs in files, as admission would; `-` is standard input.
+
+    Exits with 0 if all would be accepted, 1 if one would be refused, and 2 if a file cannot be
+    read.
+
+    Example: hyperjob lint job.yaml
+    """
+    checked = [_check(name) for name in files]
+    if fix:
+        checked = [_fix(result) for result in checked]
+    # What is fixed from standard input goes to standard output, and the findings out of its way.
+    to_stderr = fix and "-" in files
+    (print_json if output == "json" else print_text)(checked, err=to_stderr)
+    sys.exit(_exit_code(checked))
+
+
+def _check(name: str) -> Checked:
+    try:
+        return check(read(name))
+    except UnreadableError as error:
+        return Checked(name, problem=str(error))
+
+
+def _fix(result: Checked) -> Checked:
+    """Write the defaults of a file back, and tell if that cannot be done."""
+    source = result.source
+    if source is None:
+        return result
+    try:
+        text = fixed(source)
+    except CannotFixError as error:
+        return Checked(result.name, result.documents, problem=str(error))
+    _write(source, text)
+    return result
+
+
+def _write(source: Source, text: str) -> None:
+    if source.name == "-":
+        click.echo(text, nl=False)
+    elif text != source.text:
+        Path(source.name).write_text(text, encoding="utf-8")
+
+
+def _exit_code(results: Iterable[Checked]) -> int:
+    code = OK
+    for result in results:
+        if result.problem:
+            return UNREADABLE
+        if any(document.errors for document in result.documents):
+            code = REFUSED
+    return code

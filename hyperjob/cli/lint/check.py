@@ -1,0 +1,115 @@
+"""Judge the HyperJobs of a file: what the webhook would answer, with the lines it is about."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hyperjob.api.field import FieldError
+from hyperjob.api.meta import Object
+from hyperjob.api.names import API_VERSION, GROUP, KIND
+from hyperjob.cli.lint.documents import Document, Source
+from webhook.defaulting import default
+from webhook.validation.context import NOTHING_KNOWN
+from webhook.validation.create import inspect
+from webhook.validation.support import SUPPORTED
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that admission would say."""
+
+    rule: str
+    line: int
+    text: str
+    field: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDocument:
+    """A HyperJob, and what admission would say of it."""
+
+    name: str
+    line: int
+    errors: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A file, its HyperJobs, and why it could not be read if it could not."""
+
+    name: str
+    documents: tuple[CheckedDocument, ...] = ()
+    problem: str = ""
+    others: int = 0
+    source: Source | None = None
+
+
+def check(source: Source) -> Checked:
+    """Judge the HyperJobs of a file; other objects are counted and left alone."""
+    ours = [document for document in source.documents if is_hyperjob(document.content)]
+    return Checked(
+        source.name,
+        tuple(map(_check, ours)),
+        others=len(source.documents) - len(ours),
+        source=source,
+    )
+
+
+def is_hyperjob(content: Object) -> bool:
+    """Tell whether an object is one of ours, or is meant to be one."""
+    version = content.get("apiVersion")
+    of_group = isinstance(version, str) and version.partition("/")[0] == GROUP
+    return content.get("kind") == KIND or (of_group and "kind" not in content)
+
+
+def _check(document: Document) -> CheckedDocument:
+    content = document.content
+    report = inspect(default(content), features=SUPPORTED, context=NOTHING_KNOWN, strict=True)
+    errors = [
+        Finding(
+            found.rule.id,
+            document.line_of(found.error.field),
+            str(found.error),
+            *_parts(found.error),
+        )
+        for found in report.refusals
+    ]
+    warnings = [
+        Finding(found.rule.id, document.line_of(found.text.partition(": ")[0]), found.text)
+        for found in report.remarks
+    ]
+    errors = [*_head_errors(document), *errors]
+    return CheckedDocument(
+        _name(content), document.line, tuple(dict.fromkeys(errors)), tuple(dict.fromkeys(warnings))
+    )
+
+
+def _head_errors(document: Document) -> list[Finding]:
+    """Check what kind of object it is, which the API server does by where it is sent."""
+    found = []
+    for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        given = document.content.get(field)
+        if given == wanted:
+            continue
+        message = f'Unsupported value: "{given}": supported values: "{wanted}"'
+        if not given:
+            message = "Required value"
+        line = document.line_of(field)
+        text = f"{field}: {message}"
+        found.append(Finding("T4", line, text, field, "FieldValueNotSupported", message))
+    return found
+
+
+def _parts(error: FieldError) -> tuple[str, str, str]:
+    return error.field, error.type.value, error.body
+
+
+def _name(content: Object) -> str:
+    metadata: Any = content.get("metadata")
+    if not isinstance(metadata, dict):
+        return ""
+    name = metadata.get("name") or metadata.get("generateName") or ""
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{name}" if namespace else str(name)

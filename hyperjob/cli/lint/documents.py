@@ -1,0 +1,186 @@
+"""Read documents from YAML or JSON files, and remember where each field is.
+
+Reads as kubectl does: no timestamps, no numbers of base 60, and no key twice.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from hyperjob.api.meta import Object
+
+MAX_BYTES: Final = 7 * 1024 * 1024
+MAX_NODES: Final = 1_000_000
+LISTS: Final = ("List", "HyperJobList")
+
+
+class UnreadableError(ValueError):
+    """A file that cannot be read as YAML or JSON; the text says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a file, the node that it was made from, and the line of each of its fields."""
+
+    content: Object
+    node: yaml.MappingNode
+    lines: Mapping[str, int]
+
+    @property
+    def line(self) -> int:
+        """The line where the object starts, the first being 1."""
+        return int(self.node.start_mark.line) + 1
+
+    def line_of(self, path: str) -> int:
+        """Return the line of a field, or of what is nearest above it if it is not there."""
+        while path:
+            if path in self.lines:
+                return self.lines[path]
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        return self.line
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that was read."""
+
+    name: str
+    text: str
+    documents: tuple[Document, ...]
+
+
+def read(name: str) -> Source:
+    """Read a file, or standard input for `-`; raises UnreadableError."""
+    text = _text_of(name)
+    try:
+        documents = tuple(parse(text))
+    except yaml.YAMLError as error:
+        raise UnreadableError(_in_one_line(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(str(error) or "nests too deep") from None
+    return Source(name, text, documents)
+
+
+def parse(text: str) -> Iterator[Document]:
+    """Yield the objects of a text, those in a list one by one; raises YAMLError, ValueError."""
+    loader = _Loader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            content = loader.construct_document(node)
+            if content is None:
+                continue
+            if not isinstance(node, yaml.MappingNode):
+                problem = "expected an object, found something else"
+                raise yaml.constructor.ConstructorError(None, None, problem, loader.get_mark())
+            yield from _unpack(content, node)
+    finally:
+        loader.dispose()
+
+
+def _unpack(content: Object, node: yaml.MappingNode) -> Iterator[Document]:
+    items = content.get("items")
+    if content.get("kind") not in LISTS or not isinstance(items, list):
+        yield Document(content, node, dict(_lines(node)))
+        return
+    sequence = next(value for key, value in node.value if key.value == "items")
+    for item, item_node in zip(items, sequence.value, strict=True):
+        if isinstance(item_node, yaml.MappingNode):
+            yield Document(item, item_node, dict(_lines(item_node)))
+
+
+def _lines(root: yaml.Node) -> Iterator[tuple[str, int]]:
+    """Yield the path and line of each field; an entry of a map has two ways to be written."""
+    count = 0
+    stack: list[tuple[str, yaml.Node]] = [("", root)]
+    while stack:
+        path, node = stack.pop()
+        count += 1
+        if count > MAX_NODES:
+            raise ValueError(f"has more than {MAX_NODES} fields")
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                line = key.start_mark.line + 1
+                name = f"{path}.{key.value}" if path else str(key.value)
+                yield name, line
+                yield f"{path}[{key.value}]", line
+                stack.append((name, value))
+        elif isinstance(node, yaml.SequenceNode):
+            for index, value in enumerate(node.value):
+                yield f"{path}[{index}]", value.start_mark.line + 1
+                stack.append((f"{path}[{index}]", value))
+
+
+def _text_of(name: str) -> str:
+    try:
+        if name == "-":
+            raw = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with Path(name).open("rb") as file:
+                raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise UnreadableError(f"is larger than {MAX_BYTES} bytes, and so than any object")
+        return raw.decode("utf-8-sig")
+    except OSError as error:
+        raise UnreadableError(error.strerror or str(error)) from None
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _in_one_line(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"line {mark.line + 1}: {problem}" if mark else str(problem)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key must be a text", key.start_mark
+                )
+            if key.tag != "tag:yaml.org,2002:merge" and key.value in seen:
+                problem = f'key "{key.value}" already set in map'
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        made = super().construct_mapping(node, deep=deep)
+        return {_as_text(key): value for key, value in made.items()}
+
+
+def _as_text(key: object) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return "null" if key is None else str(key)
+
+
+def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """Return the patterns by which plain texts are read as something else than text."""
+    number = re.compile(r"[-+]?(0b[01]+|0o?[0-7]+|0x[0-9a-fA-F]+|0|[1-9][0-9]*)")
+    fraction = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?")
+    kept: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items():
+        kept[first] = [
+            (tag, pattern)
+            for tag, pattern in pairs
+            if tag.rpartition(":")[2] not in {"timestamp", "int", "float"}
+        ]
+    for first in "-+.0123456789":
+        kept.setdefault(first, []).extend(
+            [
+                ("tag:yaml.org,2002:int", re.compile(rf"(?:{number.pattern})\Z")),
+                ("tag:yaml.org,2002:float", re.compile(rf"(?:{fraction.pattern})\Z")),
+            ]
+        )
+    return kept
+
+
+_Loader.yaml_implicit_resolvers = _resolvers()

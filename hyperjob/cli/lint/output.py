@@ -1,0 +1,79 @@
+"""Print what was found, for people or for programs."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from hyperjob.cli.lint.check import Checked, CheckedDocument, Finding
+
+
+def print_text(results: Sequence[Checked], *, err: bool = False) -> None:
+    """Print one line for each finding, with file and line as compilers do, and a summary."""
+    for result in results:
+        name = "<stdin>" if result.name == "-" else result.name
+        for document in result.documents:
+            _print_document(name, document, err=err)
+        if result.problem:
+            click.echo(f"{name}: {result.problem}", err=True)
+        elif not result.documents:
+            click.echo(f"{name}: no HyperJob in it", err=True)
+
+
+def _print_document(name: str, document: CheckedDocument, *, err: bool) -> None:
+    for kind, findings in (("error", document.errors), ("warning", document.warnings)):
+        for found in findings:
+            click.echo(f"{name}:{found.line}: {kind}: {found.text} [{found.rule}]", err=err)
+    what = f"{name}:{document.line}: HyperJob {document.name or '(no name)'}"
+    verdict = "would be refused" if document.errors else "would be accepted"
+    click.echo(f"{what}: {verdict}{_counts(document)}", err=err)
+
+
+def _counts(document: CheckedDocument) -> str:
+    counts = [
+        f"{len(findings)} {noun}{'' if len(findings) == 1 else 's'}"
+        for findings, noun in ((document.errors, "error"), (document.warnings, "warning"))
+        if findings
+    ]
+    return f", {', '.join(counts)}" if counts else ""
+
+
+def print_json(results: Sequence[Checked], *, err: bool = False) -> None:
+    """Print everything as one JSON object."""
+    documents = [document for result in results for document in result.documents]
+    answer = {
+        "errors": sum(len(document.errors) for document in documents),
+        "warnings": sum(len(document.warnings) for document in documents),
+        "files": [_file(result) for result in results],
+    }
+    click.echo(json.dumps(answer, indent=2, ensure_ascii=False), err=err)
+
+
+def _file(result: Checked) -> dict[str, Any]:
+    made: dict[str, Any] = {"file": result.name}
+    if result.problem:
+        made["problem"] = result.problem
+    made["hyperJobs"] = [
+        {
+            "name": document.name,
+            "line": document.line,
+            "errors": [_error(found) for found in document.errors],
+            "warnings": [
+                {"rule": found.rule, "line": found.line, "message": found.text}
+                for found in document.warnings
+            ],
+        }
+        for document in result.documents
+    ]
+    return made
+
+
+def _error(found: Finding) -> dict[str, Any]:
+    return {
+        "rule": found.rule,
+        "line": found.line,
+        "field": found.field,
+        "reason": found.reason,
+        "message": found.message,
+    }
