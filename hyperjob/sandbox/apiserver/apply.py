@@ -126,7 +126,9 @@ def _apply(
     *,
     force: bool,
 ) -> tuple[Object, Managed]:
-    owners = Managed(dict(managed.fields), dict(managed.versions), dict(managed.times))
+    owners = Managed(
+        dict(managed.fields), dict(managed.versions), dict(managed.times), managed.written
+    )
     last = owners.fields.get(applier, EMPTY)
     mine = typed.to_field_set(applied, types).recursive_difference(ignored)
     owners.fields[applier] = mine

@@ -6,6 +6,7 @@ field, `k:{"name":"a"}` an item of a list map, `v:"x"` an item of a set, `i:0` a
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import orjson
@@ -93,7 +94,7 @@ def _sort_key(element: Element) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class FieldSet:
-    """Members are fields of the set right here; children lead to members further down."""
+    """Members are fields of the set right here; children, never empty, lead further down."""
 
     members: frozenset[Element] = frozenset()
     children: "Mapping[Element, FieldSet]" = field(default_factory=dict)
@@ -109,6 +110,10 @@ class FieldSet:
     @classmethod
     def from_fields_v1(cls, raw: Object) -> "FieldSet":
         """Read a fieldsV1 document; raise FieldsError."""
+        return _read(orjson.dumps(raw))
+
+    @classmethod
+    def _from_document(cls, raw: Object) -> "FieldSet":
         members: set[Element] = set()
         children: dict[Element, FieldSet] = {}
         for key, below in raw.items():
@@ -119,7 +124,7 @@ class FieldSet:
             element = _canonical(key)
             if not below or "." in below:
                 members.add(element)
-            child = cls.from_fields_v1(below)
+            child = cls._from_document(below)
             if child:
                 children[element] = child
         return cls(frozenset(members), children)
@@ -136,7 +141,7 @@ class FieldSet:
         return document
 
     def __bool__(self) -> bool:
-        return bool(self.members) or any(self.children.values())
+        return bool(self.members or self.children)
 
     def __iter__(self) -> Iterator[FieldPath]:
         """Walk the members' paths, parents first."""
@@ -185,6 +190,8 @@ class FieldSet:
 
     def difference(self, other: "FieldSet") -> "FieldSet":
         """Return what is in this set alone; a parent that goes leaves its children."""
+        if not other:
+            return self
         children = {
             element: rest
             for element, child in self.children.items()
@@ -194,6 +201,8 @@ class FieldSet:
 
     def recursive_difference(self, other: "FieldSet") -> "FieldSet":
         """Return this set without the other's fields and everything below them."""
+        if not other:
+            return self
         children = {
             element: rest
             for element, child in self.children.items()
@@ -227,6 +236,12 @@ class FieldSetBuilder:
             frozenset(self._members),
             {element: child.build() for element, child in self._children.items()},
         )
+
+
+@lru_cache(maxsize=2048)
+def _read(document: bytes) -> FieldSet:
+    # Thousands of objects are written in the same few shapes.
+    return FieldSet._from_document(orjson.loads(document))  # noqa: SLF001
 
 
 EMPTY: Final = FieldSet()

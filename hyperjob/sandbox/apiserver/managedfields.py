@@ -15,7 +15,6 @@ Operation = Literal["Apply", "Update"]
 
 MAX_UPDATE_MANAGERS: Final = 10
 _ANCIENT: Final = "ancient-changes"
-_MAX_NAME_BYTES: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +43,6 @@ class Manager:
         return f"{text} using {self.api_version}" if self.operation == "Update" else text
 
 
-def manager_name(field_manager: str, user_agent: str) -> str:
-    """Return the name of a writer: what it calls itself, else its user agent up to the slash."""
-    if field_manager:
-        return field_manager
-    name = "".join(char for char in user_agent.partition("/")[0] if char.isprintable())
-    return name.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
-
-
 @dataclass(slots=True)
 class Managed:
     """The managers of one object with their fields, API versions and times; changed in place."""
@@ -59,6 +50,8 @@ class Managed:
     fields: dict[Manager, FieldSet] = field(default_factory=dict)
     versions: dict[Manager, str] = field(default_factory=dict)
     times: dict[Manager, str | None] = field(default_factory=dict)
+    written: dict[Manager, tuple[FieldSet, Object]] = field(default_factory=dict)
+    """Field sets as they were read, so that unchanged ones are not written anew."""
 
     @classmethod
     def decode(cls, entries: Json) -> "Managed | None":
@@ -81,6 +74,7 @@ class Managed:
                 return None
             managed.versions[manager] = version
             managed.times[manager] = entry.get("time")
+            managed.written[manager] = (managed.fields[manager], entry.get("fieldsV1") or {})
         return managed
 
     def encode(self) -> list[Object]:
@@ -106,7 +100,9 @@ class Managed:
         if self.times.get(manager):
             entry["time"] = self.times[manager]
         entry["fieldsType"] = "FieldsV1"
-        entry["fieldsV1"] = self.fields[manager].to_fields_v1()
+        before, document = self.written.get(manager, (None, {}))
+        fields = self.fields[manager]
+        entry["fieldsV1"] = document if fields is before else fields.to_fields_v1()
         if manager.subresource:
             entry["subresource"] = manager.subresource
         return entry

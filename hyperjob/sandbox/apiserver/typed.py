@@ -145,6 +145,8 @@ class _Comparer:
         self.added = FieldSetBuilder()
 
     def compare(self, old: Json, new: Json, kind: TypeInfo, path: FieldPath) -> None:
+        if old is new or (old is not _ABSENT and new is not _ABSENT and jsonvalue.equal(old, new)):
+            return
         present = old if new is _ABSENT or new is None else new
         maps = _granular_map(present, kind) and (old or new)
         lists = _keyed_list(present, kind) and (old or new)
@@ -153,8 +155,7 @@ class _Comparer:
         elif lists and self._fits(old, list) and self._fits(new, list):
             self._lists(_items_of(old), _items_of(new), kind, path)
         elif old is not _ABSENT and new is not _ABSENT:
-            if not jsonvalue.equal(old, new):
-                self._changed(old, new, kind, path)
+            self._changed(old, new, kind, path)
             return
         if old is _ABSENT:
             self.added.insert(path)

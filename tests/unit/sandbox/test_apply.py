@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hyperjob.sandbox.apiserver.apply import ApplyConflict, apply_patch, keep_times, track_update
 from hyperjob.sandbox.apiserver.errors import ApiError
 from hyperjob.sandbox.apiserver.fields import FieldsError, FieldSet
-from hyperjob.sandbox.apiserver.managedfields import manager_name
 from hyperjob.sandbox.apiserver.typed import compare, to_field_set
 from hyperjob.sandbox.apiserver.typeinfo import TypeInfo
 
@@ -436,20 +435,6 @@ def test_times_alone_are_no_change():
     assert keep_times(old, new) == old
     new["spec"]["size"] = 6
     assert keep_times(old, new) == new
-
-
-@pytest.mark.parametrize(
-    ("field_manager", "user_agent", "name"),
-    [
-        ("me", "kubectl/v1", "me"),
-        ("", "kubectl/v1.37.1 (linux/amd64)", "kubectl"),
-        ("", "Mozilla\t5/x", "Mozilla5"),
-        ("", "x" * 200, "x" * 128),
-        ("", "", ""),
-    ],
-)
-def test_a_writer_has_a_name(field_manager, user_agent, name):
-    assert manager_name(field_manager, user_agent) == name
 
 
 # An empty list with keys is no field, in Kubernetes too: nobody owns it.
