@@ -112,7 +112,7 @@ def _uri(value: str) -> bool:
 
 
 def _email(value: str) -> bool:
-    return "@" in parseaddr(value, strict=True)[1]
+    return "@" in parseaddr(value)[1]
 
 
 def _hostname(value: str) -> bool:
