@@ -5,15 +5,14 @@ Pure. A refusal of the object is an answer (HTTP 200, a Status inside); a review
 as a verdict on their object. Never raises.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from webhook.handlers import ROUTES
 from webhook.response import Decision, encode, failure
 from webhook.review import MAX_BODY_BYTES, BadReview, Request, decode
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """An HTTP answer, with the request and decision behind it where it got that far."""
 
     status: int

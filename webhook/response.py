@@ -6,9 +6,8 @@ Decides nothing.
 
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -39,8 +38,7 @@ _REASONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What a handler answers: refused when there are errors, changed when there is a patch."""
 
     patch: Sequence[JsonPatchOp] = ()

@@ -5,8 +5,7 @@ says is for the handlers to judge. Never reads anything but the bytes it was giv
 """
 
 import json
-from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import orjson
 
@@ -32,9 +31,11 @@ class BadReview(Exception):  # noqa: N818 - a verdict on the request, in the wor
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a decision may depend on, and what its log line names."""
+class Request(NamedTuple):
+    """What a decision may depend on, and what its log line names.
+
+    A tuple, like the decision and the reply: making a frozen dataclass takes three times as long.
+    """
 
     uid: str
     group: str
@@ -86,7 +87,7 @@ def decode(body: bytes) -> Request:
 def _load(body: bytes) -> dict[str, Any]:
     if len(body) > MAX_BODY_BYTES:
         raise BadReview(f"the body is larger than {MAX_BODY_BYTES} bytes", status=413)
-    if body.count(b",") >= MAX_VALUES:
+    if len(body) > MAX_VALUES and body.count(b",") >= MAX_VALUES:
         raise BadReview(f"the body holds more than {MAX_VALUES} values", status=413)
     try:
         review = orjson.loads(body)
