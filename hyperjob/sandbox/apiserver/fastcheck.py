@@ -189,13 +189,16 @@ def _list(schema: Object) -> Check:
     unique = _uniqueness(schema)
 
     def check(value: Json) -> bool:
-        return (
-            type(value) is list
-            and len(value) >= low
-            and (high is None or len(value) <= high)
-            and (item is None or all(map(item, value)))
-            and (unique is None or len(value) < 2 or unique(value))
-        )
+        if type(value) is not list:
+            return False
+        size = len(value)
+        if size < low or (high is not None and size > high):
+            return False
+        if item is not None:
+            for entry in value:
+                if not item(entry):
+                    return False
+        return unique is None or size < 2 or unique(value)
 
     return check
 
@@ -237,10 +240,11 @@ def _object(schema: Object) -> Check:
     required = frozenset(schema.get("required") or ())
     low = schema.get("minProperties") or 0
     high = schema.get("maxProperties")
+    sized = bool(low) or high is not None
     lookup = fields.get
 
     def check(value: Json) -> bool:
-        if type(value) is not dict or not required <= value.keys():
+        if type(value) is not dict:
             return False
         for key, item in value.items():
             test = lookup(key, rest)
@@ -249,6 +253,8 @@ def _object(schema: Object) -> Check:
                     return False
             elif test is not None and not test(item):
                 return False
-        return len(value) >= low and (high is None or len(value) <= high)
+        if required and not required <= value.keys():
+            return False
+        return not sized or (len(value) >= low and (high is None or len(value) <= high))
 
     return check
