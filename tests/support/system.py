@@ -122,17 +122,17 @@ def phase_of(hyperjob: Object) -> str:
 
 
 @contextlib.contextmanager
-def running_system(directory: Path) -> Iterator[System]:
+def running_system(directory: Path, *, clusters: str = CLUSTERS) -> Iterator[System]:
     """Start everything in the most awkward order: the controller comes before the CRD."""
-    clusters = directory / "clusters.yaml"
-    clusters.write_text(CLUSTERS)
+    file = directory / "clusters.yaml"
+    file.write_text(clusters)
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     with contextlib.ExitStack() as stack:
         api = (
             stack.enter_context(kube_apiserver(Path(assets), directory / "api")) if assets else None
         )
         kubeconfig, members = stack.enter_context(
-            sandbox(directory / "sandbox", clusters, kubeconfig=api)
+            sandbox(directory / "sandbox", file, kubeconfig=api)
         )
         relayed, relay = _relayed(kubeconfig, directory)
         stack.enter_context(relay)

@@ -1,0 +1,228 @@
+"""From `kubectl apply` to all children, and to Running, beside a plain client that makes the same.
+
+Everything runs as processes: simulated Karmada and members (on a real API server where
+KUBEBUILDER_ASSETS says so), webhook, controller. The ratio is the controller's time, kubectl's
+included, to that of a loop over the same objects on 8 connections; near 1 there is nothing to gain.
+"""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.kube.client import Kube
+from hyperjob.kube.informer import Informer
+from hyperjob.kube.resources import HYPERJOBS, NAMESPACES, PROPAGATION_POLICIES, VCJOBS, Resource
+from tests.support.system import System, phase_of, running_system
+
+CASES = {"1x2": (1, 2), "1x100": (1, 100), "100x4": (100, 4)}
+CLUSTERS = """
+clusters:
+- name: east
+  nodes: [{count: 10, allocatable: {cpu: 128, memory: 1Ti, pods: 1000, nvidia.com/gpu: 100}}]
+- name: west
+  nodes: [{count: 10, allocatable: {cpu: 128, memory: 1Ti, pods: 1000, nvidia.com/gpu: 100}}]
+runTimes: {defaultSeconds: 3600}
+"""
+CONNECTIONS = 8
+TIME_LIMIT = 300.0
+CHILDREN = (PROPAGATION_POLICIES, VCJOBS)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Seconds since kubectl was started; `calls` are the controller's, by method."""
+
+    case: str
+    applied: float
+    children: float
+    running: float
+    plain: float
+    calls: Counter[str]
+
+    def line(self) -> str:
+        """Print it."""
+        calls = ", ".join(f"{count} {method}" for method, count in sorted(self.calls.items()))
+        return (
+            f"{self.case:>6}  apply {self.applied:6.2f} s  children {self.children:6.2f} s  "
+            f"Running {self.running:6.2f} s  plain loop {self.plain:6.2f} s  "
+            f"ratio {self.children / self.plain:5.2f}  ({calls})"
+        )
+
+
+def hyperjobs(namespace: str, count: int, replicas: int) -> list[Object]:
+    """Make HyperJobs of one-pod sub-jobs."""
+    container = {"name": "c", "image": "i", "resources": {"requests": {"nvidia.com/gpu": 1}}}
+    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
+    group = {"name": "t", "replicas": replicas, "templateSpec": {"tasks": [task]}}
+    return [
+        {
+            "apiVersion": HYPERJOBS.api_version,
+            "kind": HYPERJOBS.kind,
+            "metadata": {"name": f"hj{number}", "namespace": namespace},
+            "spec": {"replicatedJobs": [group]},
+        }
+        for number in range(count)
+    ]
+
+
+class Clock:
+    """Notes when so many objects of each kind were there, or in a state, for the first time."""
+
+    def __init__(self, kube: Kube, namespace: str, *resources: Resource) -> None:
+        self._informers = {each: Informer(kube, each, namespace=namespace) for each in resources}
+        self._changed = asyncio.Event()
+        for informer in self._informers.values():
+            informer.add_handler(lambda *_: self._changed.set())
+        self._tasks = [asyncio.create_task(each.run()) for each in self._informers.values()]
+
+    async def synced(self) -> None:
+        """Wait until it sees everything."""
+        for informer in self._informers.values():
+            await informer.synced.wait()
+
+    async def until(self, count: int, resources: Sequence[Resource], phase: str = "") -> float:
+        """Wait for `count` objects of each kind (in a phase); give the time."""
+        async with asyncio.timeout(TIME_LIMIT):
+            while not all(self._count(each, phase) >= count for each in resources):
+                self._changed.clear()
+                await self._changed.wait()
+        return time.monotonic()
+
+    def _count(self, resource: Resource, phase: str) -> int:
+        items = self._informers[resource].items()
+        return sum(phase_of(item) == phase for item in items) if phase else len(items)
+
+    async def stop(self) -> None:
+        """Stop watching."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def measure(system: System, kube: Kube, case: str) -> Result:
+    """Run one case in namespaces of its own."""
+    count, replicas = CASES[case]
+    ours, plain = f"bench-{case}", f"plain-{case}"
+    for name in (ours, plain):
+        await kube.create(NAMESPACES, {"metadata": {"name": name}})
+    before = controller_calls(system)
+    clock = Clock(kube, ours, HYPERJOBS, *CHILDREN)
+    await clock.synced()
+    text = yaml.safe_dump_all(hyperjobs(ours, count, replicas))
+    start = time.monotonic()
+
+    async def apply() -> float:
+        await asyncio.to_thread(
+            system.plane.kubectl, "apply", "-f", "-", stdin=text, timeout=TIME_LIMIT
+        )
+        return time.monotonic()
+
+    applied, children, running = await asyncio.gather(
+        apply(),
+        clock.until(count * replicas, CHILDREN),
+        clock.until(count, [HYPERJOBS], "Running"),
+    )
+    await clock.stop()
+    calls = controller_calls(system) - before
+    seconds = await plain_loop(kube, ours, plain)
+    for name in (ours, plain):
+        await delete_all(kube, name)
+    return Result(case, applied - start, children - start, running - start, seconds, calls)
+
+
+async def plain_loop(kube: Kube, source: str, target: str) -> float:
+    """Create copies of all children, each policy before its job; return the seconds it took."""
+    policies = (await kube.list(PROPAGATION_POLICIES, namespace=source)).items
+    jobs = {
+        job["metadata"]["name"]: job for job in (await kube.list(VCJOBS, namespace=source)).items
+    }
+    waiting = [
+        (copied(policy, target), copied(jobs[policy["metadata"]["name"]], target))
+        for policy in policies
+    ]
+
+    async def work() -> None:
+        while waiting:
+            policy, job = waiting.pop()
+            await kube.create(PROPAGATION_POLICIES, policy)
+            await kube.create(VCJOBS, job)
+
+    start = time.monotonic()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CONNECTIONS):
+            group.create_task(work())
+    return time.monotonic() - start
+
+
+def copied(obj: Object, namespace: str) -> Object:
+    """Copy a child without its owner, so that no controller of HyperJobs looks at it."""
+    spec = obj["spec"]
+    if "resourceSelectors" in spec:
+        selectors = [{**each, "namespace": namespace} for each in spec["resourceSelectors"]]
+        spec = {**spec, "resourceSelectors": selectors}
+    labels = {
+        key: value
+        for key, value in obj["metadata"]["labels"].items()
+        if key != LABEL_HYPERJOB and "karmada.io/" not in key
+    }
+    metadata = {"name": obj["metadata"]["name"], "namespace": namespace, "labels": labels}
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+async def delete_all(kube: Kube, namespace: str) -> None:
+    """Delete what a case made and wait until it is gone, so that the next one is alone."""
+    for resource in (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES):
+        await kube.raw("DELETE", resource.path(namespace))
+    async with asyncio.timeout(TIME_LIMIT):
+        while (await kube.list(VCJOBS, namespace=namespace)).items:  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+
+
+def controller_calls(system: System) -> Counter[str]:
+    """Read the controller's own count of API calls, by method."""
+    calls: Counter[str] = Counter()
+    for family in text_string_to_metric_families(system.controller.metrics()):
+        for sample in family.samples:
+            if sample.name == "rest_client_requests_total":
+                calls[sample.labels["method"]] += int(sample.value)
+    return calls
+
+
+async def run(cases: Sequence[str]) -> None:
+    """Measure the cases one after the other on one system."""
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as directory,
+        running_system(Path(directory), clusters=CLUSTERS) as system,
+    ):
+        print("real kube-apiserver" if system.plane.real else "embedded API server")
+        async with Kube.connect(
+            kubeconfig=system.plane.kubeconfig, user_agent="hyperjob-bench"
+        ) as kube:
+            for case in cases:
+                print((await measure(system, kube, case)).line(), flush=True)
+
+
+def main() -> None:
+    """Read the arguments and measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", choices=[[], *CASES], default=[])
+    asyncio.run(run(parser.parse_args().cases or list(CASES)))
+
+
+if __name__ == "__main__":
+    main()
