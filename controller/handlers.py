@@ -3,7 +3,7 @@
 Only queues keys; never reads what a HyperJob says.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
@@ -11,12 +11,38 @@ from controller.caches import Caches, hyperjob_keys, job_key_of_binding
 from controller.ledger import Ledger
 from controller.model.wire import at
 from hyperjob.api.meta import Object
+from hyperjob.api.names import GATE
 from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import key_of
 from hyperjob.kube.workqueue import WorkQueue
 
 # Pods of a job change together; a pass for each of them would write a status for each.
 SETTLE_SECONDS: Final = 0.1
+
+# What a pass reads of each kind: other changes, such as those of a status that only we write, make
+# no pass.
+_METADATA: Final = (
+    ("metadata", "deletionTimestamp"),
+    ("metadata", "labels"),
+    ("metadata", "ownerReferences"),
+)
+_HYPERJOB: Final = (("metadata", "generation"), *_METADATA)
+_CHILD: Final = (*_METADATA, ("spec",), ("status",))
+_BINDING: Final = (
+    *_METADATA,
+    ("metadata", "annotations", GATE),
+    ("spec", "clusters"),
+    ("spec", "suspension"),
+    ("status", "conditions"),
+    ("status", "aggregatedStatus"),
+)
+_CLUSTER: Final = (
+    ("metadata", "deletionTimestamp"),
+    ("spec",),
+    ("status", "conditions"),
+    ("status", "resourceSummary"),
+    ("status", "apiEnablements"),
+)
 
 
 class Handlers:
@@ -54,15 +80,13 @@ class Handlers:
 
     def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old
-        if obj is None:
+        if obj is None or (kind is EventType.MODIFIED and _same(old, new, _HYPERJOB)):
             return
-        if kind is EventType.MODIFIED and _only_status_changed(old, new):
-            return  # nobody writes it but us
         self._queue.add(key_of(obj))
 
     def _child(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old
-        if obj is None:
+        if obj is None or (kind is EventType.MODIFIED and _same(old, new, _CHILD)):
             return
         self._update(key_of(obj))
         urgent = kind is not EventType.MODIFIED
@@ -72,7 +96,7 @@ class Handlers:
     def _binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old
         job_key = job_key_of_binding(obj) if obj is not None else None
-        if job_key is None:
+        if job_key is None or (kind is EventType.MODIFIED and _same(old, new, _BINDING)):
             return
         self._update(job_key)
         job = self._caches.job(job_key)
@@ -80,7 +104,7 @@ class Handlers:
             self._queue.add_after(key, SETTLE_SECONDS)
 
     def _cluster(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        if kind is not EventType.MODIFIED or _capacity(old) != _capacity(new):
+        if kind is not EventType.MODIFIED or not _same(old, new, _CLUSTER):
             self.freed()
 
     def _update(self, job_key: str) -> None:
@@ -88,17 +112,6 @@ class Handlers:
             self._ledger.update(job_key, now=self._now())
 
 
-def _only_status_changed(old: Object | None, new: Object | None) -> bool:
-    fields = ("generation", "deletionTimestamp", "labels", "annotations")
-    return all(at(old, "metadata", field) == at(new, "metadata", field) for field in fields)
-
-
-def _capacity(cluster: Object | None) -> tuple[object, ...]:
-    """Return what a cluster's candidacy and capacity depend on."""
-    return (
-        at(cluster, "metadata", "deletionTimestamp"),
-        at(cluster, "spec"),
-        at(cluster, "status", "resourceSummary"),
-        at(cluster, "status", "conditions"),
-        at(cluster, "status", "apiEnablements"),
-    )
+def _same(old: Object | None, new: Object | None, paths: Iterable[tuple[str, ...]]) -> bool:
+    """Tell whether nothing changed that anything depends on."""
+    return all(at(old, *path) == at(new, *path) for path in paths)
