@@ -1,9 +1,12 @@
 """What goes wrong in members, as the clusters file says, and how the control plane tells of it."""
 
+import asyncio
+
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.resources import (
     CLUSTERS,
     COMMANDS,
+    MUTATING_WEBHOOKS,
     PODS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
@@ -171,3 +174,16 @@ async def test_a_failed_apply_wipes_the_status_while_the_job_runs_on(tmp_path):
             VCJOBS, "long-run", namespace="default"
         )
         assert phase(running) == "Running"
+
+
+async def test_a_sandbox_ends_cleanly(tmp_path):
+    before = asyncio.all_tasks()
+    async with Topology(config(), tmp_path) as topology:
+        assert {path.name for path in topology.members.values()} == {
+            "member1.kubeconfig",
+            "member2.kubeconfig",
+        }
+        assert (await topology.clusters["member1"].kube.list(MUTATING_WEBHOOKS)).items
+    for _ in range(10):  # connections that were closed end in the next turns of the loop
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
