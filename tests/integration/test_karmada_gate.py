@@ -129,19 +129,6 @@ async def patch(kube, resource, name, body):
     await kube.patch(resource, name, body, kind=PatchType.MERGE, namespace="default")
 
 
-async def test_volcano_globals_release_wipes_a_gate_that_only_the_policy_holds(kube):
-    async with following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs):
-        await submit(kube, "wiped", "member1", affinity="other")
-        first = bindings.until("default/wiped-job", bool)
-        assert (await first)["spec"]["suspension"] == {"scheduling": True}
-        released = await bindings.until(
-            "default/wiped-job", lambda obj: obj["spec"]["suspension"].get("scheduling") is False
-        )
-        assert released["spec"]["suspension"] == {"scheduling": False}
-        # a sync of the detector may put dispatching back, too late for the job
-        await jobs.until("default/wiped", lambda obj: phase(obj) == "Completed")
-
-
 async def test_a_held_gate_is_scheduled_repinned_and_dispatches_only_when_opened(topology, kube):
     member1 = topology.clusters["member1"].kube
     member2 = topology.clusters["member2"].kube
@@ -243,25 +230,52 @@ async def test_suspending_scheduling_again_gives_nothing_back(kube):
         )
 
 
-async def test_a_suspended_binding_has_no_scheduled_condition(tmp_path):
-    quiet = config().model_copy(
-        update={
-            "volcano_global": config().volcano_global.model_copy(update={"dispatch_period": 3600.0})
-        }
-    )
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def undispatched(tmp_path_factory):
+    """Start a sandbox whose Volcano Global suspends and never releases; yields a client."""
+    never = config().volcano_global.model_copy(update={"dispatch_period": 3600.0})
+    quiet = config().model_copy(update={"volcano_global": never})
     async with (
-        Topology(quiet, tmp_path) as topology,
-        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
-        following(kube, RESOURCE_BINDINGS) as (bindings,),
+        Topology(quiet, tmp_path_factory.mktemp("undispatched")) as topology,
+        Kube.connect(kubeconfig=topology.kubeconfig, user_agent="test") as client,
     ):
+        yield client
+
+
+async def synced(kube, bindings, name):
+    """Make the detector sync once more, so that what came before it is settled."""
+    key = f"default/{name}-job"
+    await bindings.until(key, bool)
+    await patch(kube, VCJOBS, name, {"metadata": {"annotations": {"touched": "yes"}}})
+    template = await kube.get(VCJOBS, name, namespace="default")
+    version = template["metadata"]["resourceVersion"]
+    return await bindings.until(
+        key, lambda obj: obj["spec"]["resource"]["resourceVersion"] == version
+    )
+
+
+async def test_volcano_globals_release_wipes_a_gate_that_only_the_policy_holds(undispatched):
+    kube = undispatched
+    async with following(kube, RESOURCE_BINDINGS, VCJOBS) as (bindings, jobs):
+        await submit(kube, "wiped", "member1", affinity="other")
+        created = await bindings.until("default/wiped-job", bool)
+        assert created["spec"]["suspension"] == {"scheduling": True}, "the policy's half is gone"
+        settled = await synced(kube, bindings, "wiped")
+        assert settled["spec"]["suspension"] == {"scheduling": True, "dispatching": True}
+        release = [{"op": "add", "path": "/spec/suspension", "value": {"scheduling": False}}]
+        await kube.patch(
+            RESOURCE_BINDINGS, "wiped-job", release, kind=PatchType.JSON, namespace="default"
+        )
+        await jobs.until("default/wiped", lambda obj: phase(obj) == "Completed")
+
+
+async def test_a_suspended_binding_has_no_scheduled_condition(undispatched):
+    kube = undispatched
+    async with following(kube, RESOURCE_BINDINGS) as (bindings,):
         await kube.create(PROPAGATION_POLICIES, policy("held", "member1"))
         await kube.create(VCJOBS, job("held"))
-        await bindings.until("default/held-job", bool)
-        await patch(kube, RESOURCE_BINDINGS, "held-job", {"metadata": {"labels": {"seen": "yes"}}})
-        seen = await bindings.until(
-            "default/held-job", lambda obj: obj["metadata"]["labels"].get("seen")
-        )
-        assert "status" not in seen
+        settled = await synced(kube, bindings, "held")
+        assert "status" not in settled
         await patch(
             kube, RESOURCE_BINDINGS, "held-job", {"spec": {"suspension": {"scheduling": False}}}
         )
