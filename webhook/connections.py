@@ -14,6 +14,7 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
 from webhook.admission import Reply, fail, refuse
+from webhook.answers import Answers
 from webhook.review import MAX_BODY_BYTES
 
 KEEPALIVE_SECONDS: Final = 120.0
@@ -21,7 +22,6 @@ KEEPALIVE_SECONDS: Final = 120.0
 LINGER_SECONDS: Final = 2.0
 """How long the rest of a refused body is read, so that its sender gets to see the refusal."""
 
-HEADERS: Final = {"Content-Type": "application/json"}
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -44,11 +44,12 @@ class BoundedServer(web.Server):
         super().__init__(handler, request_factory=_make_request)
         self._max_connections = max_connections
         self._reporter = reporter
+        self._answers = Answers()
         self._open = 0
 
     def __call__(self) -> RequestHandler:
         """Make the protocol of a new connection."""
-        return _Connection(self, reporter=self._reporter)
+        return _Connection(self, reporter=self._reporter, answers=self._answers)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Count a connection in, and hang up on one too many."""
@@ -66,9 +67,9 @@ class BoundedServer(web.Server):
 class _Connection(RequestHandler):
     """One connection; what is no HTTP is refused and reported like any other bad request."""
 
-    __slots__ = ("_reporter",)
+    __slots__ = ("_answers", "_reporter")
 
-    def __init__(self, server: web.Server, *, reporter: Reporter) -> None:
+    def __init__(self, server: web.Server, *, reporter: Reporter, answers: Answers) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -79,6 +80,7 @@ class _Connection(RequestHandler):
             auto_decompress=False,
         )
         self._reporter = reporter
+        self._answers = answers
 
     def handle_error(
         self,
@@ -96,9 +98,7 @@ class _Connection(RequestHandler):
         self._reporter.done("unknown", reply, 0.0)
         if request.writer.output_size > 0:
             raise ConnectionError("an answer is on its way already")
-        response = web.Response(body=reply.body, status=reply.status, headers=HEADERS)
-        response.force_close()
-        return response
+        return self._answers.make(request, reply, close=True)
 
 
 def _make_request(

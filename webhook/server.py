@@ -16,7 +16,8 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from webhook.admission import Reply, admit, check_http, fail, refuse
-from webhook.connections import HEADERS, BoundedServer, Reporter
+from webhook.answers import Answers
+from webhook.connections import BoundedServer, Reporter
 from webhook.paths import PATHS
 from webhook.review import MAX_BODY_BYTES
 
@@ -49,6 +50,7 @@ class WebhookServer:
         self._threads = ThreadPoolExecutor(LARGE_AT_A_TIME, thread_name_prefix="large-review")
         self._http: BoundedServer | None = None
         self._listener: asyncio.Server | None = None
+        self._answers = Answers()
         self._draining = False
         self._busy: set[RequestHandler] = set()
         self._last_done: asyncio.Future[None] | None = None
@@ -129,10 +131,7 @@ class WebhookServer:
             if self._last_done is not None and not self._busy and not self._last_done.done():
                 self._last_done.set_result(None)
         self._reporter.done(webhook, reply, perf_counter() - started)
-        response = web.Response(body=reply.body, status=reply.status, headers=HEADERS)
-        if self._draining:
-            response.force_close()
-        return response
+        return self._answers.make(request, reply, close=self._draining)
 
     async def _answer(self, request: web.BaseRequest, path: str) -> Reply:
         headers = request.headers

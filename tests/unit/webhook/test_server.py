@@ -124,6 +124,33 @@ async def test_one_connection_carries_many_reviews(tls):
         writer.close()
 
 
+@pytest.mark.parametrize(
+    ("version", "header", "kept"),
+    [
+        ("1.1", "X: y", True),
+        ("1.1", "Connection: close", False),
+        ("1.0", "X: y", False),
+        ("1.0", "Connection: keep-alive", True),
+    ],
+)
+async def test_a_connection_is_kept_as_its_client_wishes(tls, version, header, kept):
+    async with serving(tls) as running:
+        reader, writer = await running.raw()
+        writer.write(head(len(REVIEW), header).replace(b"HTTP/1.1", f"HTTP/{version}".encode()))
+        writer.write(REVIEW)
+        status, headers, body = await answer(reader)
+        assert status == 200
+        assert headers["content-type"].startswith("application/json")
+        assert headers["date"].endswith(" GMT")
+        assert json.loads(body)["response"]["allowed"]
+        if kept:
+            writer.write(head(len(REVIEW)) + REVIEW)
+            assert (await answer(reader))[0] == 200
+        else:
+            assert await reader.read() == b""
+        writer.close()
+
+
 async def test_a_body_that_comes_in_pieces_is_read(tls):
     async with serving(tls) as running:
         reader, writer = await running.raw()
