@@ -1,7 +1,7 @@
 """The structural schema of a custom resource: prune, default and validate its objects.
 
 Compiled once for each version of a CRD. Pruning and defaulting change the object they are given;
-validation never does. Metadata and the resource's own type belong to the caller.
+validation never does. Rules for metadata and the resource's own type belong to the caller.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Final
 from hyperjob.api import field
 from hyperjob.api.field import ErrorType, FieldError, Path
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.apiserver import pruning, validation
+from hyperjob.sandbox.apiserver import objectmeta, pruning, validation
 from hyperjob.sandbox.apiserver.celrules import Past, Rules
 from hyperjob.sandbox.apiserver.correlation import Correlation
 from hyperjob.sandbox.apiserver.defaulting import Default, compile_default
@@ -69,8 +69,12 @@ class StructuralSchema:
         )
 
     def prune(self, obj: Object) -> list[str]:
-        """Drop unknown fields and meaningless nulls in place; return the unknown fields' paths."""
-        return [] if self._known(obj) else pruning.prune(obj, self.node)
+        """Drop unknown fields and meaningless nulls in place; return the unknown fields' paths.
+
+        Raises ApiError 400 for metadata that cannot be read.
+        """
+        unknown = objectmeta.coerce(obj)
+        return unknown if self._known(obj) else unknown + pruning.prune(obj, self.node)
 
     def default(self, obj: Object) -> None:
         """Fill in defaults in place."""

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.api.field import Path, required
+from hyperjob.sandbox.apiserver.errors import ApiError
 from hyperjob.sandbox.apiserver.scale import ScaleSpec
 from hyperjob.sandbox.apiserver.structural import StructuralSchema
 
@@ -266,7 +267,11 @@ PRUNED = {
     "below a scalar": (gadget(port={"a": 1}), ["spec.port.a"]),
     "at the root": ({**gadget(), "extra": 1}, ["extra"]),
     "not what is preserved": (gadget(extra={"any": {"thing": [1]}}), []),
-    "not metadata": ({**gadget(), "metadata": {"anything": 1}}, []),
+    "metadata": ({**gadget(z=1), "metadata": {"foo": 1}}, ["metadata.foo", "spec.z"]),
+    "below metadata": (
+        {**gadget(), "metadata": {"ownerReferences": [{"name": "a", "x": 1}]}},
+        ["metadata.ownerReferences[0].x"],
+    ),
     "sorted": (gadget(z=1, a=1), ["spec.a", "spec.z"]),
 }
 
@@ -278,6 +283,44 @@ def test_unknown_fields_are_dropped_and_named(obj, unknown):
     assert SCHEMA.prune(obj) == []
     if not unknown:
         assert obj == before
+
+
+METADATA = {
+    "a label": (
+        {"labels": {"a": 1}},
+        "number into Go struct field ObjectMeta.labels of type string",
+    ),
+    "labels": (
+        {"labels": ["a"]},
+        "array into Go struct field ObjectMeta.labels of type map[string]string",
+    ),
+    "a name": ({"name": 1}, "number into Go struct field ObjectMeta.name of type string"),
+    "a finalizer": (
+        {"finalizers": [True]},
+        "bool into Go struct field ObjectMeta.finalizers of type string",
+    ),
+    "an owner": (
+        {"ownerReferences": [{"controller": "yes"}]},
+        "string into Go struct field OwnerReference.ownerReferences.controller of type bool",
+    ),
+    "all of it": ("x", "string into Go struct field metadata of type v1.ObjectMeta"),
+}
+
+
+@pytest.mark.parametrize(("metadata", "text"), METADATA.values(), ids=METADATA)
+def test_metadata_that_cannot_be_read_is_refused(metadata, text):
+    with pytest.raises(ApiError) as caught:
+        SCHEMA.prune({**gadget(), "metadata": metadata})
+    assert caught.value.code == 400
+    assert str(caught.value) == (
+        f'Gadget in version "v1" cannot be handled as a Gadget: json: cannot unmarshal {text}'
+    )
+
+
+def test_nulls_in_metadata_say_nothing():
+    obj = {**gadget(), "metadata": {"name": "g", "creationTimestamp": None, "labels": None}}
+    assert SCHEMA.prune(obj) == []
+    assert obj["metadata"] == {"name": "g"}
 
 
 def test_defaults_and_nulls():
@@ -581,8 +624,11 @@ json_values = st.recursive(
 )
 spec_fields = [*GADGET["properties"]["spec"]["properties"], "x"]
 specs = st.dictionaries(st.sampled_from(spec_fields), json_values)
+metadata = st.fixed_dictionaries(
+    {}, optional={"name": st.text(max_size=3), "labels": st.none(), "x": json_values}
+)
 objects = st.fixed_dictionaries(
-    {}, optional={"spec": specs | json_values, "status": json_values, "metadata": json_values}
+    {}, optional={"spec": specs | json_values, "status": json_values, "metadata": metadata}
 )
 
 
