@@ -264,10 +264,10 @@ def test_kubectl_takes_over_what_client_side_apply_set():
 
 REFUSED = {
     "unknown field": (
-        gadget(sise=3),
+        gadget(sizex=3),
         (
             "failed to create typed patch object (conf/g; conf.example.dev/v1, Kind=Gadget): "
-            ".spec.sise: field not declared in schema"
+            ".spec.sizex: field not declared in schema"
         ),
     ),
     "duplicate item": (
@@ -286,11 +286,11 @@ REFUSED = {
         ),
     ),
     "several": (
-        gadget(sise=3, size="x"),
+        gadget(sizex=3, size="x"),
         (
             "failed to create typed patch object (conf/g; conf.example.dev/v1, Kind=Gadget): "
             "errors:\n"
-            "  .spec.sise: field not declared in schema\n"
+            "  .spec.sizex: field not declared in schema\n"
             "  .spec.size: expected numeric (int or float), got string"
         ),
     ),

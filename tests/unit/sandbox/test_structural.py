@@ -262,7 +262,7 @@ def test_rules_alone_judge_an_object_of_another_kind():
 
 PRUNED = {
     "nothing": (gadget(), []),
-    "a field": (gadget(sise=3), ["spec.sise"]),
+    "a field": (gadget(sizex=3), ["spec.sizex"]),
     "below a list": (gadget(parts=[{"name": "a", "cuont": 2}]), ["spec.parts[0].cuont"]),
     "below a scalar": (gadget(port={"a": 1}), ["spec.port.a"]),
     "at the root": ({**gadget(), "extra": 1}, ["extra"]),
