@@ -10,8 +10,6 @@ from controller.model.observed import Binding, Job, Observed, Ownership, Policy,
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.names import binding_name
 
-READY_PHASES = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:

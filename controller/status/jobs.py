@@ -155,6 +155,12 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         return PLACED, Reason.APPLY_FAILED, binding.apply_error
     if binding.unscheduled_reason:
         return PLACED, binding.unscheduled_reason, f"Karmada: {binding.unscheduled_message}"
+    if is_held(child) and not binding.cluster:
+        return (
+            PLACED,
+            Reason.WAITING_FOR_GANG,
+            "admitted, waits for Karmada and the rest of the gang",
+        )
     if is_held(child) and not outlook.opening:
         return PLACED, Reason.WAITING_FOR_GANG, "admitted, waits for the rest of the gang"
     if binding.dispatching_suspended and not is_held(child):

@@ -1,0 +1,141 @@
+"""How fast sub-jobs find their clusters, next to a bare first fit over the same numbers.
+
+usage: python benchmarks/bench_placement.py [--jobs 1000] [--clusters 100]
+
+`pass` is one whole decision about a HyperJob of so many sub-jobs that all run: what every change of
+one of them costs.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from controller.model.observed import Cluster, Observed, QueueAdmission
+from controller.model.parse import parse_hyperjob, parse_job, parse_policy
+from controller.model.resources import Resources, fits, parse_resources, subtract
+from controller.placement.assign import Request
+from controller.placement.place import place
+from controller.plan import plan
+
+GPU = "nvidia.com/gpu"
+ROUNDS = 3
+T = TypeVar("T")
+
+
+def clusters(number: int) -> tuple[Cluster, ...]:
+    """Make clusters of different sizes in a few regions."""
+    return tuple(
+        Cluster(
+            name=f"cluster-{index:03}",
+            usable=True,
+            reason="",
+            free=(free := _resources(80 + index * 37 % 90)),
+            allocatable=free,
+            provider="p",
+            region=f"region-{index % 7}",
+            zone=f"zone-{index % 13}",
+        )
+        for index in range(number)
+    )
+
+
+def requests(number: int, kinds: int) -> list[Request]:
+    """Make sub-jobs of some sizes, each kind with preferences of its own."""
+    return [
+        Request(
+            name=f"job-{index}",
+            group=f"group-{index % kinds}",
+            demand=_resources(4 + 4 * (index % kinds)),
+            preferred=(f"cluster-{index % kinds:03}",),
+        )
+        for index in range(number)
+    ]
+
+
+def first_fit(wanted: Sequence[Request], where: Sequence[Cluster]) -> dict[str, str]:
+    """Place without any wish."""
+    free: dict[str, Resources] = {cluster.name: cluster.free for cluster in where}
+    found = {}
+    for request in wanted:
+        for name, left in free.items():
+            if fits(request.demand, left):
+                free[name] = subtract(left, request.demand)
+                found[request.name] = name
+                break
+    return found
+
+
+def running(number: int) -> Observed:
+    """Build what is seen of a HyperJob whose sub-jobs all run."""
+    pod = {"spec": {"containers": [{"resources": {"requests": {GPU: "1"}}}]}}
+    template = {"tasks": [{"name": "worker", "replicas": 4, "template": pod}]}
+    group = {"name": "trainer", "replicas": number, "templateSpec": template}
+    owner = {"kind": "HyperJob", "name": "hj", "uid": "u", "controller": True}
+    raw = {
+        "metadata": {"namespace": "default", "name": "hj", "uid": "u", "generation": 1},
+        "spec": {"replicatedJobs": [group]},
+    }
+    parsed = parse_hyperjob(raw)
+    labels = {"volcano.sh/hyperjob-name": "hj", "volcano.sh/replicatedjob-name": "trainer"}
+    jobs, policies = {}, {}
+    for index in range(number):
+        name = f"hj-trainer-{index}"
+        metadata = {"name": name, "uid": name, "labels": labels, "ownerReferences": [owner]}
+        document: dict[str, Any] = {"metadata": metadata, "spec": template}
+        state = {"phase": "Running", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        jobs[name] = parse_job(document | {"status": {"state": state, "running": 4}}, owner=parsed)
+        affinity = {"clusterAffinities": [{"clusterNames": [f"cluster-{index % 10:03}"]}]}
+        policies[name] = parse_policy(document | {"spec": {"placement": affinity}}, owner=parsed)
+    return Observed(
+        hyperjob=parsed,
+        jobs=jobs,
+        policies=policies,
+        bindings={},
+        clusters=clusters(10),
+        refusals={},
+        admission=QueueAdmission.NONE,
+        now=datetime(2026, 1, 2, tzinfo=UTC),
+    )
+
+
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    """Return the shortest time of a few rounds, and the result."""
+    times = []
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        result = work()
+        times.append(time.process_time() - started)
+    return min(times), result
+
+
+def main() -> None:
+    """Read arguments, measure, print a line for each case."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--clusters", type=int, default=100)
+    options = parser.parse_args()
+    where = clusters(options.clusters)
+    for kinds, max_domains in ((1, None), (4, None), (1, 5)):
+        wanted = requests(options.jobs, kinds)
+        bare, _ = timed(lambda wanted=wanted: first_fit(wanted, where))
+        took, found = timed(
+            lambda wanted=wanted, limit=max_domains: place(wanted, where, max_domains=limit)
+        )
+        print(
+            f"{options.jobs} sub-jobs of {kinds} kinds on {options.clusters} clusters,"
+            f" maxDomains {max_domains}: {took:6.3f} s, placed {len(found.assigned)};"
+            f" first fit {bare:6.3f} s, ratio {bare / took:5.2f}"
+        )
+    seen = running(options.jobs)
+    took, _ = timed(lambda: plan(seen))
+    print(f"pass over {options.jobs} running sub-jobs: {took * 1000:7.1f} ms")
+
+
+def _resources(gpus: int) -> dict[str, int]:
+    return parse_resources({GPU: str(gpus), "cpu": str(gpus * 8), "pods": str(gpus)})
+
+
+if __name__ == "__main__":
+    main()
