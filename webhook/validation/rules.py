@@ -73,7 +73,7 @@ def rule(number: str, kind: ErrorType | None, form: str, cause: str, remedy: str
 
 def declared() -> tuple[Rule, ...]:
     """Return the rules of all modules that have been imported, in the order of their numbers."""
-    return tuple(sorted(_RULES, key=lambda known: _sort_key(known.id)))
+    return tuple(sorted(_RULES, key=lambda known: (_sort_key(known.id), known.cause)))
 
 
 def _sort_key(number: str) -> tuple[str, int]:

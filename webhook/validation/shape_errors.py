@@ -116,9 +116,12 @@ _EXPECTED: Final = {
 }
 
 
-def is_type_error(detail: ErrorDetails) -> bool:
-    """Tell whether the value cannot be used at all, unlike one that is only out of bounds."""
-    return detail["type"] in _EXPECTED
+def is_unusable(detail: ErrorDetails) -> bool:
+    """Tell whether the value cannot be looked into, unlike one that is only out of bounds.
+
+    Nobody has looked into a list that is too long.
+    """
+    return detail["type"] in _EXPECTED or detail["type"] == "too_long"
 
 
 def is_harmless(detail: ErrorDetails) -> bool:

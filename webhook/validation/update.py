@@ -159,8 +159,9 @@ def _validate_changes(
         if step[0] != "replicatedJobs":
             _refuse_field(step, phase, report)
         elif not jobs_changed:
-            job = _jobs(new)[int(step[1])]
-            _judge_job(step, job, phase, report, features)
+            index = int(step[1])
+            pair = (_jobs(old)[index], _jobs(new)[index])
+            _judge_job(step, pair, phase, report, features)
 
 
 def _told(old: Object, new: Object) -> Iterator[Steps]:
@@ -189,13 +190,13 @@ def _refuse_field(step: Steps, phase: str, report: Report) -> None:
         report.add(PLACED, _path(step), phase=phase)
 
 
-def _judge_job(step: Steps, job: Object, phase: str, report: Report, features: Features) -> None:
-    """Judge one change inside a replicatedJob."""
-    split = job.get("splitPolicy") or {}
-    sized = split.get("mode") == "auto" or bool(split.get("accelerators"))
+def _judge_job(
+    step: Steps, pair: tuple[Object, Object], phase: str, report: Report, features: Features
+) -> None:
+    """Judge one change inside a replicatedJob, given as it was and as it shall be."""
     match step[2:]:
         case ("replicas",):
-            if sized:
+            if _is_sized(pair[1]):
                 report.add(SPLIT_SIZE, _path(step))
         case ("clusterNames" | "clusterPolicy", *_):
             if phase not in UNPLACED:
@@ -206,7 +207,7 @@ def _judge_job(step: Steps, job: Object, phase: str, report: Report, features: F
             _,
             "replicas" | "minAvailable",
         ):
-            _judge_scale(step, job, report, features, sized=sized)
+            _judge_scale(step, pair, report, features)
         case ("templateSpec", "tasks"):
             report.add(TASKS_CHANGED, _path(step))
         case ("templateSpec", *_):
@@ -215,20 +216,26 @@ def _judge_job(step: Steps, job: Object, phase: str, report: Report, features: F
             report.add(FIXED, _path(step))
 
 
+def _is_sized(job: Object) -> bool:
+    """Tell whether a split decides number and size of the sub-jobs."""
+    split = job.get("splitPolicy") or {}
+    return split.get("mode") == "auto" or bool(split.get("accelerators"))
+
+
 def _judge_scale(
-    step: Steps, job: Object, report: Report, features: Features, *, sized: bool
+    step: Steps, pair: tuple[Object, Object], report: Report, features: Features
 ) -> None:
     """Judge a change of what Volcano lets be changed in a vcjob."""
-    if sized and step[-1] != "priorityClassName":
+    if _is_sized(pair[1]) and step[-1] != "priorityClassName":
         report.add(SPLIT_SIZE, _path(step))
     elif not features.template_scale:
         report.add(NOT_SCALED, _path(step))
     elif step[-1] == "replicas":
-        task = job["templateSpec"]["tasks"][int(step[4])]
-        available, replicas = task.get("minAvailable"), task.get("replicas") or 0
-        if available is not None and available < replicas:
-            at = _path((*step[:-1], "minAvailable"))
-            report.warn(GANG_STAYS, at, value=available)
+        old, new = (job["templateSpec"]["tasks"][int(step[4])] for job in pair)
+        gang, replicas = new.get("minAvailable"), new.get("replicas") or 0
+        # Only a gang that was all pods was meant to be all pods.
+        if gang is not None and gang == old.get("replicas") and gang < replicas:
+            report.warn(GANG_STAYS, _path((*step[:-1], "minAvailable")), value=gang)
 
 
 def _path(step: Steps) -> Path:

@@ -232,6 +232,6 @@ AMOUNT = rule(
     "V8",
     INVALID,
     "{message}",
-    "an amount is no quantity",
-    "write amounts as 500m, 2, 16Gi; quote them if they are not whole",
+    "the divisor of a resource is no quantity",
+    "use a divisor such as 1, 1m or 1Mi, or leave it out",
 )

@@ -121,7 +121,11 @@ NO_LIMIT = rule(
     "set the limit to the request, or install the mutating webhook, which does it",
 )
 CLAIM_MISSING = rule(
-    "V8", REQUIRED, "", "a resource claim has no name", "name one of the pod's resourceClaims"
+    "V8",
+    REQUIRED,
+    "",
+    "a container names no resource claim",
+    "name one of the pod's resourceClaims",
 )
 CLAIM_TWICE = rule(
     "V8", DUPLICATE, "", "a container names a resource claim twice", "remove one of them"

@@ -89,6 +89,8 @@ def _validate_source(volume: Object, path: Path, report: Report) -> None:
     if not given:
         report.add(NO_SOURCE, path)
         return
+    if len(given) > 1:
+        given = [kind for kind in SOURCES if kind in given]
     SOURCES[given[0]](volume[given[0]], path.child(given[0]), report)
     for kind in given[1:]:
         report.add(SOURCES_TWICE, path.child(kind))

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from webhook.defaulting.catalogue import DEFAULTS
+from webhook.messages import CHAPTERS, message, render
+from webhook.validation.rules import Rule, declared
+
+PAGE = Path(__file__).parents[3] / "docs" / "messages.md"
+
+
+def test_the_page_of_messages_is_current():
+    assert PAGE.read_text(encoding="utf-8") == render(), (
+        "run: python -m webhook.messages docs/messages.md"
+    )
+
+
+@pytest.mark.parametrize("rule", declared(), ids=lambda rule: f"{rule.id} {rule.cause}")
+def test_a_rule_says_why_it_fires_and_what_to_do(rule: Rule):
+    assert rule.id[0] in CHAPTERS
+    assert rule.cause
+    assert rule.remedy
+    assert not rule.cause.endswith(".")
+    assert not rule.remedy.endswith(".")
+    assert message(rule) in render().replace("\\|", "|")
+
+
+def test_no_two_rules_are_the_same():
+    rules = [(rule.id, rule.kind, rule.form, rule.cause) for rule in declared()]
+    assert len(set(rules)) == len(rules)
+
+
+def test_every_default_of_volcano_is_told():
+    assert [known.id for known in DEFAULTS if known.id.startswith("M")] == [
+        f"M{number}" for number in range(1, 11)
+    ]
+
+
+def test_a_warning_is_never_an_error():
+    warning = next(rule for rule in declared() if rule.kind is None)
+    with pytest.raises(TypeError):
+        warning.at(_path())
+
+
+def _path():
+    from webhook.validation.place import SPEC
+
+    return SPEC
