@@ -235,11 +235,30 @@ async def test_a_member_object_that_is_not_karmadas_stays_untouched(topology, ku
     ] == 1
 
 
-async def test_a_job_of_another_kind_of_the_same_name_never_gets_a_binding(kube):
-    async with following(kube, RESOURCE_BINDINGS) as (bindings,):
-        await submit(kube, "kinds", "member1")
-        binding = await bindings.until("default/kinds-job", placed_on)
-        assert binding["spec"]["resource"]["apiVersion"] == VCJOBS.api_version
+async def test_pinning_a_running_job_elsewhere_moves_it(topology, kube):
+    old, new = (topology.clusters[name].kube for name in ("member1", "member2"))
+    async with (
+        following(kube, VCJOBS, RESOURCE_BINDINGS) as (jobs, bindings),
+        following(old, VCJOBS, PODS) as (left, pods),
+        following(new, VCJOBS) as (arrived,),
+    ):
+        await submit(kube, "long-moved", "member1")
+        await jobs.until("default/long-moved", lambda obj: phase(obj) == "Running")
+        placement = policy("long-moved", "member2")["spec"]["placement"]
+        await kube.patch(
+            PROPAGATION_POLICIES,
+            "long-moved",
+            {"spec": {"placement": placement}},
+            kind=PatchType.MERGE,
+            namespace="default",
+        )
+        await left.gone("default/long-moved")
+        await pods.gone("default/long-moved-worker-0")
+        await arrived.until("default/long-moved", lambda obj: phase(obj) == "Running")
+        await bindings.now(
+            "default/long-moved-job",
+            lambda obj: reported(obj).get("clusterName") == "member2",
+        )
 
 
 async def test_namespaces_go_to_members_unless_they_say_no(topology, kube):

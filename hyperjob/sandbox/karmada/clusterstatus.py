@@ -158,7 +158,7 @@ def _grade(models: list[Object], free: Mapping[str, Quantity]) -> int:
     best = int(models[0]["grade"])
     for model in models:
         if all(
-            free.get(each["name"], Quantity()) >= Quantity.parse(each["min"])
+            free.get(each["name"], Quantity()) >= resources.amount(str(each["min"]))
             for each in model["ranges"]
         ):
             best = int(model["grade"])

@@ -18,7 +18,7 @@ _BINARY_NAMES = ("memory", "ephemeral-storage", "hugepages-")
 
 def parse(wire: Mapping[str, str | int | float] | None) -> Resources:
     """Read a wire resource list; raises ValueError on an amount nobody can read."""
-    return {name: _parse(str(amount)) for name, amount in (wire or {}).items()}
+    return {name: amount(str(text)) for name, text in (wire or {}).items()}
 
 
 def wire(resources: Mapping[str, Quantity]) -> dict[str, str]:
@@ -83,5 +83,6 @@ def normalise(resources: Mapping[str, Quantity]) -> Resources:
 
 
 @lru_cache(maxsize=4096)
-def _parse(amount: str) -> Quantity:
-    return Quantity.parse(amount)
+def amount(text: str) -> Quantity:
+    """Read one amount; the same few texts come again and again."""
+    return Quantity.parse(text)

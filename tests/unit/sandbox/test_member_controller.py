@@ -1,0 +1,105 @@
+"""The loop of the simulated controllers: retries, unreadable objects, and tasks with an owner."""
+
+import asyncio
+
+import pytest
+
+from hyperjob.kube.client import EventType
+from hyperjob.sandbox.member.controller import (
+    Awaited,
+    Background,
+    Controller,
+    RetryError,
+    changed_besides_status,
+    generation_changed,
+)
+
+
+class Worked:
+    """A controller whose reconcile is scripted, and what it was called with."""
+
+    def __init__(self, **outcomes):
+        self.outcomes = {key: list(errors) for key, errors in outcomes.items()}
+        self.calls = []
+        self.called = asyncio.Event()
+        self.controller = Controller("test", self.reconcile, workers=1, first_retry=0.0)
+
+    async def reconcile(self, key):
+        self.calls.append(key)
+        self.called.set()
+        if self.outcomes.get(key):
+            raise self.outcomes[key].pop(0)
+
+    async def until(self, calls):
+        async with asyncio.timeout(10):
+            while len(self.calls) < calls:
+                self.called.clear()
+                await self.called.wait()
+
+
+async def test_what_has_to_wait_is_tried_again_and_the_unreadable_is_left_alone(caplog):
+    worked = Worked(later=[RetryError("not yet")], broken=[KeyError("spec")])
+    running = asyncio.create_task(worked.controller.run())
+    for key in ("broken", "later", "fine"):
+        worked.controller.add(key)
+    await worked.until(4)
+    assert sorted(worked.calls) == ["broken", "fine", "later", "later"]
+    assert "test: broken cannot be handled" in caplog.text
+    worked.controller.add("broken")
+    await worked.until(5)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_bug_in_a_reconcile_shows_where_its_owner_waits():
+    worked = Worked(bug=[ZeroDivisionError()])
+    background = Background()
+    background.start(worked.controller.run(), name="worked")
+    worked.controller.add("bug")
+    with pytest.raises(ExceptionGroup) as group:
+        await background.until(asyncio.Event().wait(), seconds=10)
+    assert isinstance(group.value.exceptions[0], ZeroDivisionError)
+    with pytest.raises(ExceptionGroup):
+        await background.stop()
+
+
+async def test_waiting_ends_with_the_work_or_with_the_time():
+    background = Background()
+    background.start(asyncio.Event().wait(), name="for ever")
+    await background.until(asyncio.sleep(0), seconds=10)
+    with pytest.raises(TimeoutError):
+        await background.until(asyncio.Event().wait(), seconds=0.01)
+    await background.stop()
+
+
+def test_a_created_object_is_awaited_until_seen_and_not_for_ever():
+    awaited = Awaited()
+    awaited.add("a")
+    assert "a" in awaited
+    assert "b" not in awaited
+    awaited.seen("a")
+    assert "a" not in awaited
+    impatient = Awaited(patience=0.0)
+    impatient.add("a")
+    assert "a" not in impatient
+
+
+def obj(version, generation=1, **more):
+    return {"metadata": {"resourceVersion": version, "generation": generation}, **more}
+
+
+@pytest.mark.parametrize(
+    ("new", "changed", "generation"),
+    [
+        (obj("2"), False, False),
+        (obj("2", status={"a": 1}), False, False),
+        (obj("2", spec={"a": 1}), True, False),
+        (obj("2", 2, spec={"a": 1}), True, True),
+    ],
+)
+def test_only_changes_besides_status_matter(new, changed, generation):
+    old = obj("1")
+    assert changed_besides_status(EventType.MODIFIED, old, new) is changed
+    assert generation_changed(EventType.MODIFIED, old, new) is generation
+    assert changed_besides_status(EventType.ADDED, None, new)
+    assert generation_changed(EventType.DELETED, old, None)
