@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -5,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model.observed import Cluster
-from controller.model.resources import fits, subtract
+from controller.model.resources import fits, parse_resources, subtract
 from controller.placement.assign import Request
 from controller.placement.place import Placement, place
-from tests.unit.controller.builders import cluster, request
+from tests.unit.controller.builders import GPU, cluster, request
 
 
 def assigned(placement: Placement) -> dict[str, str]:
@@ -214,3 +215,34 @@ def test_many_sub_jobs_on_many_clusters_are_placed(max_domains: int | None) -> N
     found = place(wanted, clusters, max_domains=max_domains)
     assert len(found.assigned) == (1000 if max_domains is None else 45)
     assert found == place(wanted, clusters, max_domains=max_domains)
+
+
+@pytest.mark.parametrize(
+    ("demand", "text"),
+    [
+        ({"cpu": "8", "memory": "16Gi", "pods": "2"}, "needs 8 cpu and 16Gi memory: "),
+        ({"pods": "2"}, "needs 2 pods: "),
+        ({"rdma/hca": "4", "cpu": "1"}, "needs 4 rdma/hca: "),
+    ],
+)
+def test_the_size_of_a_sub_job_is_told_by_what_it_has(demand: dict[str, str], text: str) -> None:
+    wanted = Request(name="j", group="g", demand=parse_resources(demand))
+    small = replace(cluster("a"), free={}, allocatable={})
+    assert place([wanted], [small]).unplaced["j"].startswith(text)
+
+
+def test_at_most_two_lacking_resources_are_told_accelerators_first() -> None:
+    demand = parse_resources({GPU: "8", "cpu": "8", "memory": "1Gi", "pods": "8"})
+    wanted = Request(name="j", group="g", demand=demand)
+    half = parse_resources({GPU: "4", "cpu": "2", "pods": "1"})
+    found = place([wanted], [replace(cluster("a"), free=half)])
+    assert found.unplaced["j"] == (
+        "needs 8 nvidia.com/gpu: a lacks 4 nvidia.com/gpu (4 free) and 6 cpu (2 free)"
+    )
+
+
+def test_an_excluded_cluster_is_not_used() -> None:
+    wanted = request("j", excluded=frozenset({"a"}))
+    found = place([wanted], [cluster("a"), cluster("b", 0)])
+    assert assigned(found) == {}
+    assert "a is excluded" in found.unplaced["j"]

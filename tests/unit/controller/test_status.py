@@ -3,6 +3,8 @@ from datetime import timedelta
 import pytest
 
 from controller.model.observed import QueueAdmission
+from controller.model.planned import Action, Adopt, DeleteChild, OpenGate, Repin, Resize
+from controller.model.wire import rfc3339, timestamp
 from controller.plan import plan
 from controller.status.diff import merge_patch
 from controller.status.transitions import action_events, status_events
@@ -414,3 +416,35 @@ def test_like_actions_are_one_event() -> None:
         " and 2 more on a, b"
     )
     assert GPU not in event.note
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (Adopt(kind="Job", name="j", uid="u", patch={}), "Adopted"),
+        (Resize(name="j", operations=()), "Resized"),
+        (Repin(name="j", uid="u", cluster="b", demand={}, placement={}), "Moved"),
+        (DeleteChild(name="j", job_uid="u", policy_uid=None), "Deleted"),
+        (
+            OpenGate(name="j", binding="j-job", policy_suspended=True, release_scheduling=False),
+            "GateOpened",
+        ),
+    ],
+)
+def test_every_action_is_told(action: Action, reason: str) -> None:
+    (event,) = action_events([action])
+    assert (event.type, event.reason) == ("Normal", reason)
+    assert "j" in event.note
+
+
+def test_a_binding_that_tells_no_phase_leaves_a_started_sub_job_as_it_was() -> None:
+    first = derived(hyperjob(group(replicas=1)), *child(0, phase="Running"))
+    silent = [job("hj-trainer-0"), policy("hj-trainer-0"), binding("hj-trainer-0", cluster="a")]
+    assert derived(hyperjob(group(replicas=1), status=first), *silent) == first
+
+
+def test_times_that_are_no_times_are_no_times() -> None:
+    assert timestamp("yesterday") is None
+    assert timestamp(7) is None
+    assert timestamp("2026-01-02T03:04:05") == NOW
+    assert rfc3339(NOW + timedelta(microseconds=7)) == "2026-01-02T03:04:05Z"
