@@ -303,11 +303,11 @@ def _refuse(found: Plan, *, dry_run: bool, output: str) -> NoReturn:
 
 def _way_out(*, keep_crds: bool) -> str:
     going_on = (
-        "leave them without defaults, checks and a controller that may act"
+        "--force leaves them without defaults, checks and a controller that may act"
         if keep_crds
-        else "delete them all, and their jobs in the members"
+        else "--force deletes them all, and their jobs in the members"
     )
-    return f"delete them first (kubectl delete hyperjobs --all -A), or {going_on} with --force"
+    return f"delete them first (kubectl delete hyperjobs --all -A); {going_on}"
 
 
 def _service(text: str) -> ServiceReference:

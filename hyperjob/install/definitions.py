@@ -61,7 +61,7 @@ def lost_fields(live: Object) -> list[str]:
 
     HyperJobs that use them would lose them at their next write.
     """
-    ours = set(_fields(schema_of(hyperjob_crd(), HYPERJOBS.version)))
+    ours = _known_fields(HYPERJOBS)
     theirs = dict.fromkeys(_fields(schema_of(live, HYPERJOBS.version)))
     lost = [path for path in theirs if path not in ours]
     # A lost parent says it all.
@@ -73,11 +73,10 @@ def missing_fields(live: Object, resource: Resource) -> list[str]:
 
     Pod templates are left out: each Kubernetes release adds to them.
     """
-    ours = hyperjob_crd() if resource is HYPERJOBS else _packaged(_file(resource))
     known = schema_of(live, resource.version)
     missing = [
         path
-        for path in dict.fromkeys(_fields(schema_of(ours, resource.version)))
+        for path in _known_fields(resource)
         if not _keeps(known, path.split(".")) and not _WITHIN_PODS.intersection(path.split("."))
     ]
     return [path for path in missing if path.rpartition(".")[0] not in missing]
@@ -100,6 +99,13 @@ def _stand_in(resource: Resource) -> Item:
         object=labelled(definition, component="api"),
         only_where_missing=True,
     )
+
+
+@cache
+def _known_fields(resource: Resource) -> Mapping[str, None]:
+    """Give the paths of all fields that our definition of a resource knows, in order."""
+    ours = hyperjob_crd() if resource is HYPERJOBS else _packaged(_file(resource))
+    return dict.fromkeys(_fields(schema_of(ours, resource.version)))
 
 
 def _file(resource: Resource) -> str:

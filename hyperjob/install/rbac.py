@@ -55,7 +55,9 @@ def rbac(*, controller_user: str, certs_user: str, lease_namespace: str) -> list
             only_where_missing=True,
         ),
         _item(CLUSTER_ROLES, CONTROLLER, {"rules": controller_rules()}),
-        _item(ROLES, CONTROLLER, {"rules": lease_rules()}, namespace=lease_namespace),
+        _item(
+            ROLES, CONTROLLER, {"rules": lease_rules(lease_namespace)}, namespace=lease_namespace
+        ),
         _item(CLUSTER_ROLES, CERTS, {"rules": certs_rules()}),
         _item(CLUSTER_ROLES, "hyperjob-edit", _for_people("edit", _EDIT)),
         _item(CLUSTER_ROLES, "hyperjob-view", _for_people("view", _READ)),
@@ -86,9 +88,10 @@ def controller_rules() -> list[Object]:
     ]
 
 
-def lease_rules() -> list[Object]:
+def lease_rules(namespace: str) -> list[Object]:
     """List what the controller may do in the namespace of its Lease; creating knows no name."""
     return [
+        {**_rule(NAMESPACES, "get"), "resourceNames": [namespace]},
         _rule(LEASES, "create"),
         {**_rule(LEASES, "get", "update"), "resourceNames": [LEASE]},
     ]

@@ -37,7 +37,8 @@ async def in_use(kube: Kube) -> str:
     if not keys:
         return ""
     shown = ", ".join(keys[:_SHOWN]) + (", …" if len(keys) > _SHOWN else "")
-    return f"{len(keys)} HyperJob{'s' if len(keys) > 1 else ''} exist: {shown}"
+    there = "1 HyperJob exists" if len(keys) == 1 else f"{len(keys)} HyperJobs exist"
+    return f"{there}: {shown}"
 
 
 async def remove(

@@ -59,7 +59,7 @@ async def preflight(kube: Kube, *, now: datetime, lease_namespace: str) -> Repor
     except KubeError as error:
         verdict = failed(
             f"the API server cannot be asked: {error.message}",
-            mend="kubectl version; give the right kubeconfig with --kubeconfig",
+            mend="give a kubeconfig with --kubeconfig for which `kubectl version` answers",
         )
         return Report((Finding("api-server", verdict),), reached=False)
     return examine(observed)

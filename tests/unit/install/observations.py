@@ -1,0 +1,146 @@
+"""A Karmada API server on which all is well, as preflight reads it, and ways to spoil it."""
+
+import base64
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import orjson
+
+from certs.x509 import issue_ca
+from hyperjob.api.schema import hyperjob_crd
+from hyperjob.install.interpreters import interpreters
+from hyperjob.install.policies import queue_policy
+from hyperjob.install.preflight.observed import Observed, Trial
+from tests.support.structural import crds
+from webhook.configuration import configurations
+
+Object = dict[str, Any]
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+GPU = "nvidia.com/gpu"
+KINDS = ("HyperJob", "Job", "Queue", "Command", "PropagationPolicy", "ResourceBinding")
+GROUPS = ("cluster", "config", "policy", "work")
+
+
+@cache
+def ca_pem(days: int = 365) -> bytes:
+    """Make an authority that is valid for so many days from now on."""
+    made = NOW - timedelta(days=30)
+    lifetime = NOW + timedelta(days=days) - made
+    return issue_ca(common_name="test", lifetime=lifetime, now=made).certificate
+
+
+def definition(kind: str) -> Object:
+    found: Object = orjson.loads(_definition(kind))
+    return found
+
+
+def definitions() -> list[Object]:
+    """Make definitions that a test may change."""
+    return [definition(kind) for kind in KINDS]
+
+
+_shared = cache(definitions)
+
+
+@cache
+def _definition(kind: str) -> bytes:
+    found = hyperjob_crd() if kind == "HyperJob" else crds()[kind]
+    established = {"type": "Established", "status": "True"}
+    return orjson.dumps({**found, "status": {"conditions": [established]}})
+
+
+def cluster(name: str, **status: Any) -> Object:
+    return {
+        "metadata": {"name": name},
+        "spec": {},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "apiEnablements": [
+                {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
+            ],
+            "resourceSummary": {"allocatable": {"cpu": "64", GPU: "16"}},
+            **status,
+        },
+    }
+
+
+def queue(state: str | None, *, policy: str = "hyperjob-queues") -> Object:
+    annotations = {"clusterpropagationpolicy.karmada.io/name": policy}
+    status = {} if state is None else {"state": state}
+    return {"metadata": {"name": "default", "annotations": annotations}, "status": status}
+
+
+def policy(name: str, resolution: str | None) -> Object:
+    spec: Object = {
+        "resourceSelectors": [{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}]
+    }
+    if resolution is not None:
+        spec["conflictResolution"] = resolution
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def interpreter(name: str, kind: str, *operations: str) -> Object:
+    group = "scheduling.volcano.sh/v1beta1" if kind == "Queue" else "batch.volcano.sh/v1alpha1"
+    scripts = {operation: {"luaScript": "function F() end"} for operation in operations}
+    return {
+        "metadata": {"name": name},
+        "spec": {"target": {"apiVersion": group, "kind": kind}, "customizations": scripts},
+    }
+
+
+def binding(**spec: Any) -> Object:
+    resource = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "x"}
+    return {"metadata": {"name": "x-job"}, "spec": {"resource": resource, **spec}}
+
+
+def volcano_global() -> Object:
+    return {
+        "metadata": {"name": "volcano-admission-service-resourcebindings-mutate"},
+        "webhooks": [
+            {
+                "clientConfig": {"url": "https://vg.svc:443/resourcebindings/mutate"},
+                "rules": [{"apiGroups": ["work.karmada.io"], "resources": ["resourcebindings"]}],
+            }
+        ],
+    }
+
+
+def vcjob_validation() -> Object:
+    rules = [{"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"]}]
+    return {"metadata": {"name": "volcano-jobs"}, "webhooks": [{"rules": rules}]}
+
+
+def healthy(**changes: Any) -> Observed:
+    mutating, validating = configurations(url="https://hj.svc:443", ca_bundle=ca_pem())
+    observed = Observed(
+        now=NOW,
+        host="karmada:5443",
+        version="v1.36.2",
+        groups=frozenset(f"{group}.karmada.io" for group in GROUPS),
+        lease_namespace="karmada-system",
+        namespaces=[{"metadata": {"name": "karmada-system"}}],
+        definitions=_shared(),
+        clusters=[cluster("east"), cluster("west")],
+        queues=[queue("Open")],
+        interpreters=[item.object for item in interpreters()],
+        policies=[queue_policy().object],
+        bindings=[],
+        mutating=[mutating],
+        validating=[validating],
+        trial=Trial(None),
+    )
+    return replace(observed, **changes)
+
+
+def with_bundle(pem: bytes | None) -> Observed:
+    """Put another caBundle into all webhooks; None takes it out, other bytes go in as they are."""
+    observed = healthy()
+    for configuration in (*observed.mutating, *observed.validating):  # type: ignore[misc]  # lists
+        for webhook in configuration["webhooks"]:
+            if pem is None:
+                del webhook["clientConfig"]["caBundle"]
+            else:
+                webhook["clientConfig"]["caBundle"] = base64.b64encode(pem).decode()
+    return observed

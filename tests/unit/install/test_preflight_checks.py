@@ -1,0 +1,517 @@
+"""Each check of preflight: what it says of a state, how bad that is, and what mends it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hyperjob.install.preflight import CHECKS, Status, examine
+from hyperjob.install.preflight.observed import Observed, Trial
+from hyperjob.kube.errors import Forbidden, InternalError, Invalid, make_status
+from tests.unit.install.observations import (
+    GPU,
+    binding,
+    ca_pem,
+    cluster,
+    definition,
+    definitions,
+    healthy,
+    interpreter,
+    policy,
+    queue,
+    vcjob_validation,
+    volcano_global,
+    with_bundle,
+)
+
+OK, WARNING, FAILED, UNKNOWN = Status.OK, Status.WARNING, Status.FAILED, Status.UNKNOWN
+
+
+def run(check: str, observed: Observed) -> tuple[Status, str, str]:
+    report = examine(observed)
+    (verdict,) = (finding.verdict for finding in report.findings if finding.check == check)
+    return verdict.status, verdict.message, verdict.mend
+
+
+def test_all_is_well_on_a_healthy_server() -> None:
+    report = examine(healthy())
+    assert {finding.verdict.status for finding in report.findings} == {OK}
+    assert report.passed
+
+
+def test_only_what_is_well_needs_no_mending() -> None:
+    broken = healthy(
+        groups=frozenset(),
+        definitions=[],
+        clusters=[],
+        queues=[],
+        interpreters=[],
+        policies=[],
+        mutating=[],
+        validating=[],
+        namespaces=[],
+        trial=None,
+    )
+    report = examine(broken)
+    assert not report.passed
+    for finding in report.findings:
+        assert (finding.verdict.status is OK) == (finding.verdict.mend == ""), finding
+
+
+def without(kind: str) -> Observed:
+    return healthy(definitions=[each for each in definitions() if kind_of(each) != kind])
+
+
+def kind_of(each: Any) -> str:
+    return str(each["spec"]["names"]["kind"])
+
+
+def properties_of(found: list[Any], kind: str) -> Any:
+    (one,) = (each for each in found if kind_of(each) == kind)
+    return one["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+
+
+def changed(kind: str, change: Callable[[Any], None]) -> Observed:
+    """Change one definition's schema."""
+    found = definitions()
+    change(properties_of(found, kind))
+    return healthy(definitions=found)
+
+
+def drop(*path: str) -> Callable[[Any], None]:
+    def change(properties: Any) -> None:
+        for name in path[:-1]:
+            properties = properties[name]["properties"]
+        del properties[path[-1]]
+
+    return change
+
+
+def add(properties: Any) -> None:
+    properties["spec"]["properties"]["future"] = {"type": "string"}
+
+
+def not_established() -> Observed:
+    return healthy(definitions=[{**each, "status": {}} for each in definitions()])
+
+
+def older_karmada(*gone: tuple[str, ...]) -> Observed:
+    found = definitions()
+    drop("spec", "placement", "workloadAffinity")(properties_of(found, "PropagationPolicy"))
+    for path in gone:
+        drop(*path)(properties_of(found, "ResourceBinding"))
+    return healthy(definitions=found)
+
+
+COMPONENTS = ("spec", "components")
+SUSPENSION = ("spec", "suspension")
+MODELS = [{"grade": 0, "ranges": [{"name": "cpu"}, {"name": "memory"}]}]
+FULL_MODELS = [{"grade": 0, "ranges": [{"name": "cpu"}, {"name": GPU}]}]
+
+
+def modelled(models: Any) -> Any:
+    return {**cluster("east"), "spec": {"resourceModels": models}}
+
+
+GATED = [binding(components=[{"name": "worker"}])]
+UNGATED = [binding(replicas=4), {"metadata": {"name": "y"}, "spec": {"components": [{}]}}]
+
+CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
+    "a plain Kubernetes": (
+        "karmada",
+        healthy(groups=frozenset({"apps"})),
+        FAILED,
+        "not the Karmada API server",
+        "--kubeconfig",
+    ),
+    "Karmada 1.15": ("karmada", older_karmada(), WARNING, "1.15 or newer", "1.16"),
+    "Karmada 1.13": ("karmada", older_karmada(COMPONENTS), WARNING, "1.13 or newer", "1.16"),
+    "Karmada 1.12": (
+        "karmada",
+        older_karmada(COMPONENTS, SUSPENSION),
+        FAILED,
+        "older than 1.13",
+        "upgrade",
+    ),
+    "no HyperJobs": (
+        "hyperjob-definition",
+        without("HyperJob"),
+        FAILED,
+        "is missing",
+        "hyperjob install ",
+    ),
+    "HyperJobs not served": (
+        "hyperjob-definition",
+        not_established(),
+        FAILED,
+        "not served",
+        "kubectl describe crd hyperjobs.training.volcano.sh",
+    ),
+    "an older HyperJob": (
+        "hyperjob-definition",
+        changed("HyperJob", drop("spec", "suspend")),
+        FAILED,
+        "lacks spec.suspend",
+        "hyperjob install ",
+    ),
+    "a newer HyperJob": (
+        "hyperjob-definition",
+        changed("HyperJob", add),
+        WARNING,
+        "knows spec.future too",
+        "release",
+    ),
+    "no queues": (
+        "volcano-definitions",
+        without("Queue"),
+        FAILED,
+        "queues.scheduling.volcano.sh",
+        "hyperjob install ",
+    ),
+    "an older Volcano": (
+        "volcano-definitions",
+        changed("Job", drop("spec", "networkTopology")),
+        WARNING,
+        "drops fields that newer members take: spec.networkTopology",
+        "newest Volcano",
+    ),
+    "no namespace for the Lease": (
+        "lease-namespace",
+        healthy(namespaces=[]),
+        FAILED,
+        "does not exist",
+        "kubectl create namespace karmada-system",
+    ),
+    "a namespace that members get too": (
+        "lease-namespace",
+        healthy(lease_namespace="hj", namespaces=[{"metadata": {"name": "hj"}}]),
+        WARNING,
+        "copied to every member",
+        "kubectl label namespace hj namespace.karmada.io/skip-auto-propagation=true",
+    ),
+    "Volcano Global": (
+        "volcano-global",
+        healthy(mutating=[volcano_global()]),
+        OK,
+        "--queue-admission volcano-global",
+        "",
+    ),
+    "no Volcano Global": ("volcano-global", healthy(), OK, "--queue-admission none", ""),
+    "no queue policy": (
+        "queue-policy",
+        healthy(policies=[{"metadata": {"name": "other"}, "spec": {}}]),
+        FAILED,
+        "no policy sends queues",
+        "hyperjob install ",
+    ),
+    "a queue policy that gives way": (
+        "queue-policy",
+        healthy(queues=[queue(None, policy="theirs")], policies=[policy("theirs", None)]),
+        FAILED,
+        "policy theirs leaves queues alone",
+        "kubectl patch clusterpropagationpolicy theirs --type=merge",
+    ),
+    "another policy that holds the queue though ours is there": (
+        "queue-policy",
+        healthy(
+            queues=[queue("Open", policy="theirs")],
+            policies=[policy("theirs", "Abort"), policy("hyperjob-queues", "Overwrite")],
+        ),
+        FAILED,
+        "policy theirs",
+        "kubectl patch clusterpropagationpolicy theirs",
+    ),
+    "another policy that overwrites": (
+        "queue-policy",
+        healthy(queues=[queue("Open", policy="theirs")], policies=[policy("theirs", "Overwrite")]),
+        OK,
+        "policy theirs",
+        "",
+    ),
+    "no default queue": (
+        "default-queue",
+        healthy(queues=[]),
+        WARNING,
+        "does not exist",
+        "kubectl create -f -",
+    ),
+    "no default queue where jobs are checked": (
+        "default-queue",
+        healthy(queues=[], validating=[vcjob_validation()]),
+        FAILED,
+        "refuses jobs without it",
+        "kubectl create -f -",
+    ),
+    "a queue without state": (
+        "default-queue",
+        healthy(queues=[queue(None)]),
+        WARNING,
+        "has no state",
+        "kubectl describe clusterresourcebinding default-queue",
+    ),
+    "a queue without state where jobs are checked": (
+        "default-queue",
+        healthy(queues=[queue(None)], validating=[vcjob_validation()]),
+        FAILED,
+        "has no state",
+        "kubectl describe clusterresourcebinding default-queue",
+    ),
+    "a closed queue": (
+        "default-queue",
+        healthy(queues=[queue("Closed")]),
+        FAILED,
+        "is Closed",
+        "vcctl queue operate",
+    ),
+    "no interpreters": (
+        "interpreters",
+        healthy(interpreters=[]),
+        FAILED,
+        "hyperjob-vcjob, hyperjob-queue",
+        "hyperjob install ",
+    ),
+    "another release's interpreters": (
+        "interpreters",
+        healthy(
+            interpreters=[
+                interpreter("hyperjob-vcjob", "Job", "retention"),
+                interpreter("hyperjob-queue", "Queue", "retention"),
+            ]
+        ),
+        WARNING,
+        "not this release's",
+        "hyperjob install ",
+    ),
+    "interpreters in the way": (
+        "interpreters",
+        healthy(
+            interpreters=[
+                interpreter("vcjob-configuration", "Job", "replicaResource", "statusReflection"),
+                interpreter("queue-configuration", "Queue", "statusAggregation"),
+            ]
+        ),
+        FAILED,
+        "vcjob-configuration defines replicaResource; queue-configuration defines status",
+        "kubectl delete resourceinterpretercustomization vcjob-configuration queue-configuration",
+    ),
+    "an interpreter that hides status": (
+        "other-interpreters",
+        healthy(interpreters=[interpreter("theirs", "Job", "statusReflection")]),
+        WARNING,
+        "statusReflection",
+        "kubectl delete resourceinterpretercustomization theirs",
+    ),
+    "an interpreter that revises": (
+        "other-interpreters",
+        healthy(interpreters=[interpreter("theirs", "Job", "replicaRevision")]),
+        WARNING,
+        "replicaRevision",
+        "kubectl delete resourceinterpretercustomization theirs",
+    ),
+    "an interpreter that revises to nothing": (
+        "other-interpreters",
+        healthy(interpreters=[interpreter("theirs", "Job", "replicaRevision")], bindings=GATED),
+        FAILED,
+        "jobs without pods",
+        "kubectl delete resourceinterpretercustomization theirs",
+    ),
+    "an interpreter of another kind": (
+        "other-interpreters",
+        healthy(interpreters=[interpreter("theirs", "Queue", "statusReflection")]),
+        OK,
+        "no other",
+        "",
+    ),
+    "a gate that nothing shows": ("multiple-pod-templates", healthy(), OK, "no vcjob", ""),
+    "a gate that is off": (
+        "multiple-pod-templates",
+        healthy(bindings=UNGATED, mutating=[volcano_global()]),
+        OK,
+        "is off",
+        "",
+    ),
+    "a gate that is on": (
+        "multiple-pod-templates",
+        healthy(bindings=GATED),
+        WARNING,
+        "32 bytes",
+        "MultiplePodTemplatesScheduling=false",
+    ),
+    "a gate that blinds Volcano Global": (
+        "multiple-pod-templates",
+        healthy(bindings=GATED, mutating=[volcano_global()]),
+        FAILED,
+        "quotas do not hold",
+        "MultiplePodTemplatesScheduling=false",
+    ),
+    "no members": (
+        "members-ready",
+        healthy(clusters=[]),
+        FAILED,
+        "no cluster has joined",
+        "karmadactl join",
+    ),
+    "a member is down": (
+        "members-ready",
+        healthy(clusters=[cluster("east"), cluster("west", conditions=[])]),
+        WARNING,
+        "1 of 2 members not ready: west",
+        "kubectl describe cluster west",
+    ),
+    "all members are down": (
+        "members-ready",
+        healthy(clusters=[cluster("east", conditions=[])]),
+        FAILED,
+        "1 of 1 member not ready: east",
+        "kubectl describe cluster east",
+    ),
+    "a member without Volcano": (
+        "members-vcjob-api",
+        healthy(clusters=[cluster("east"), cluster("west", apiEnablements=[])]),
+        WARNING,
+        "do not serve vcjobs",
+        "kubectl get cluster west",
+    ),
+    "batch/v1 Jobs are no vcjobs": (
+        "members-vcjob-api",
+        healthy(
+            clusters=[
+                cluster(
+                    "east",
+                    apiEnablements=[{"groupVersion": "batch/v1", "resources": [{"kind": "Job"}]}],
+                )
+            ]
+        ),
+        FAILED,
+        "do not serve vcjobs",
+        "kubectl get cluster east",
+    ),
+    "devices are counted": ("members-resources", healthy(), OK, f"32 {GPU}", ""),
+    "a silent member": (
+        "members-resources",
+        healthy(clusters=[cluster("east"), cluster("west", resourceSummary={})]),
+        WARNING,
+        "report no resources",
+        "kubectl get cluster west -o jsonpath={.status.conditions}",
+    ),
+    "models that hide devices": (
+        "members-resource-models",
+        healthy(clusters=[modelled(MODELS), cluster("west")]),
+        WARNING,
+        f"east ({GPU})",
+        'kubectl patch cluster east --type=merge -p \'{"spec":{"resourceModels":null}}\'',
+    ),
+    "models that know the devices": (
+        "members-resource-models",
+        healthy(clusters=[modelled(FULL_MODELS)]),
+        OK,
+        "no resource models hide",
+        "",
+    ),
+    "no webhooks": (
+        "webhook-configurations",
+        healthy(mutating=[]),
+        FAILED,
+        "hyperjob-mutating",
+        "hyperjob install ",
+    ),
+    "where the webhook is": (
+        "webhook-configurations",
+        healthy(),
+        OK,
+        "https://hj.svc:443",
+        "",
+    ),
+    "no caBundle": ("webhook-ca", with_bundle(None), WARNING, "no caBundle", "certs inject"),
+    "no certificate": ("webhook-ca", with_bundle(b"x"), FAILED, "unusable", "certs inject"),
+    "an expired authority": ("webhook-ca", with_bundle(ca_pem(-1)), FAILED, "expired", "inject"),
+    "an authority that ends": ("webhook-ca", with_bundle(ca_pem(3)), WARNING, "expires", "rotate"),
+    "one authority after another": (
+        "webhook-ca",
+        with_bundle(ca_pem(-1) + ca_pem(300)),
+        OK,
+        "valid until",
+        "",
+    ),
+    "nothing to answer for": ("webhook-answers", healthy(trial=None), FAILED, "no Hyper", "hyperj"),
+    "nothing that answers": (
+        "webhook-answers",
+        healthy(mutating=[], validating=[]),
+        FAILED,
+        "no webhook",
+        "hyperjob install ",
+    ),
+    "the webhook is away": (
+        "webhook-answers",
+        healthy(
+            trial=Trial(
+                InternalError(make_status(500, 'failed calling webhook "x": connection refused'))
+            )
+        ),
+        FAILED,
+        "does not reach",
+        "start hyperjob-webhook",
+    ),
+    "the webhook is somebody else": (
+        "webhook-answers",
+        healthy(
+            trial=Trial(
+                InternalError(make_status(500, 'failed calling webhook "x": x509: unknown'))
+            )
+        ),
+        FAILED,
+        "does not trust",
+        "certs inject",
+    ),
+    "the webhook refuses": (
+        "webhook-answers",
+        healthy(trial=Trial(Invalid(make_status(422, "spec: too good")))),
+        WARNING,
+        "spec: too good",
+        "mend what it says",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_check_says_what_is_wrong_and_what_mends_it(case: str) -> None:
+    check, observed, status, message, mend = CASES[case]
+    found = run(check, observed)
+    assert found[0] is status, found
+    assert message in found[1], found
+    assert mend in found[2], found
+    assert (found[2] == "") == (status is OK), found
+
+
+def test_every_check_can_go_wrong() -> None:
+    covered = {check for check, _, status, _, _ in CASES.values() if status is not OK}
+    assert covered == set(CHECKS) - {"api-server", "volcano-global"}
+
+
+def test_what_may_not_be_read_is_unknown_and_does_not_pass() -> None:
+    refusal = Forbidden(make_status(403, "clusters is forbidden"))
+    report = examine(healthy(clusters=refusal))
+    unknown = [each for each in report.findings if each.verdict.status is UNKNOWN]
+    assert {each.check for each in unknown} == {
+        *("members-ready", "members-vcjob-api", "members-resources", "members-resource-models")
+    }
+    assert all("clusters is forbidden" in each.verdict.message for each in unknown)
+    assert not report.passed
+
+
+def test_warnings_pass() -> None:
+    report = examine(healthy(clusters=[cluster("east"), cluster("west", conditions=[])]))
+    assert report.passed
+
+
+def test_a_newer_field_of_pods_is_not_missed_in_an_older_volcano() -> None:
+    pods = definition("Job")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    spec = pods["spec"]["properties"]["tasks"]["items"]["properties"]["template"]
+    assert "spec" in spec["properties"]
+    observed = changed(
+        "Job",
+        lambda properties: properties["spec"]["properties"]["tasks"]["items"]["properties"][
+            "template"
+        ].pop("properties"),
+    )
+    assert run("volcano-definitions", observed)[0] is OK
