@@ -31,6 +31,13 @@ def hyperjob(name, *, replicas=2, pods=2, gpus=1, seconds=1, group="trainer", **
     }
 
 
+def elsewhere(name):
+    """Make a HyperJob that may only run on a cluster that is not there."""
+    made = hyperjob(name)
+    made["spec"]["replicatedJobs"][0] |= {"clusterNames": ["nowhere"], "clusterPolicy": "Required"}
+    return made
+
+
 def use_case_one(pods):
     """Read the document's first use case, with fewer workers."""
     made = yaml.safe_load((ROOT / "examples/llm-training.yaml").read_text())
@@ -105,7 +112,7 @@ def test_at_rest_and_after_a_restart_nothing_is_written(system, project):
         project,
         hyperjob("runs", seconds=300),
         hyperjob("ended", pods=1),
-        hyperjob("waits", pods=33, replicas=1),
+        elsewhere("waits"),
     )
     system.until_phase(project, "runs", "Running")
     system.until_phase(project, "ended", "Completed")
