@@ -22,9 +22,9 @@ SVC_USERS: Final = frozenset({"mpi", "pytorch", "ray", "tensorflow"})
 def default_job_spec(spec: Object) -> Object:
     """Default one vcjob template."""
     added: Object = {}
-    if not spec.get("queue"):
+    if _is_blank(spec.get("queue")):
         added["queue"] = QUEUE
-    if not spec.get("schedulerName"):
+    if _is_blank(spec.get("schedulerName")):
         added["schedulerName"] = SCHEDULER
     if _is_unset(spec.get("maxRetry")):
         added["maxRetry"] = MAX_RETRY
@@ -69,7 +69,7 @@ def _default_tasks(tasks: object) -> list[object] | None:
 
 def _default_task(task: Object, index: int) -> Object:
     added: Object = {}
-    if not task.get("name"):
+    if _is_blank(task.get("name")):
         added["name"] = f"default{index}"
     if task.get("minAvailable") is None:
         available = _task_min_available(task)
@@ -114,19 +114,23 @@ def _default_template(template: Object) -> Object:
 
 
 def _default_pod_spec(spec: Object) -> Object:
-    if spec.get("hostNetwork") is True and not spec.get("dnsPolicy"):
+    if spec.get("hostNetwork") is True and _is_blank(spec.get("dnsPolicy")):
         spec = {**spec, "dnsPolicy": "ClusterFirstWithHostNet"}
     return default_pod_resources(spec)
 
 
 def _default_topology(topology: Object) -> Object:
-    return topology if topology.get("mode") else {**topology, "mode": "hard"}
+    return {**topology, "mode": "hard"} if _is_blank(topology.get("mode")) else topology
 
 
 def _default_partitions(policy: Object) -> Object:
     if policy.get("minPartitions") is None:
         policy = {**policy, "minPartitions": 0}
     return edit(policy, "networkTopology", _default_topology)
+
+
+def _is_blank(value: object) -> bool:
+    return value is None or value == ""
 
 
 def _is_unset(value: object) -> bool:

@@ -61,8 +61,10 @@ def read(name: str) -> Source:
         documents = tuple(parse(text))
     except yaml.YAMLError as error:
         raise UnreadableError(_in_one_line(error)) from None
-    except (ValueError, RecursionError) as error:
-        raise UnreadableError(str(error) or "nests too deep") from None
+    except ValueError as error:
+        raise UnreadableError(str(error)) from None
+    except RecursionError:
+        raise UnreadableError("nests too deep") from None
     return Source(name, text, documents)
 
 
@@ -164,8 +166,8 @@ def _as_text(key: object) -> str:
 
 def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     """Return the patterns by which plain texts are read as something else than text."""
-    number = re.compile(r"[-+]?(0b[01]+|0o?[0-7]+|0x[0-9a-fA-F]+|0|[1-9][0-9]*)")
-    fraction = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?")
+    number = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)")
+    fraction = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)([eE][-+]?[0-9]+)?")
     kept: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items():
         kept[first] = [

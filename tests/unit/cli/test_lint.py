@@ -1,0 +1,315 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyperjob.cli.lint import lint
+from hyperjob.cli.lint.documents import UnreadableError, parse, read
+from hyperjob.cli.lint.fix import fixed
+from webhook.defaulting import default
+
+GOOD = """\
+apiVersion: training.volcano.sh/v1alpha1
+kind: HyperJob
+metadata: {name: llm, namespace: ml}
+spec:
+  replicatedJobs:
+  - name: trainer        # the only one
+    replicas: 2
+    templateSpec:
+      tasks:
+      - name: worker
+        replicas: 4
+        template:
+          spec:
+            containers:
+            - name: main
+              image: "training:v1"   # pinned
+              resources:
+                requests:
+                  nvidia.com/gpu: 1
+"""
+BAD = GOOD.replace("        replicas: 4\n", "        replicas: 4\n        minAvailable: 5\n")
+WARNED = GOOD.replace("nvidia.com/gpu", "ascend910c")
+
+
+ALIAS_BOMB = "k0: &k0 [x]\n" + "".join(
+    f"k{i}: &k{i} [{', '.join([f'*k{i - 1}'] * 10)}]\n" for i in range(1, 9)
+)
+
+
+def run(*arguments: str, text: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(lint, list(arguments), input=text)
+
+
+def file(folder: Path, text: str, name: str = "job.yaml") -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_what_would_be_accepted_ends_with_0(tmp_path: Path):
+    name = file(tmp_path, GOOD)
+    result = run(name)
+    assert (result.exit_code, result.output) == (
+        0,
+        f"{name}:1: HyperJob ml/llm: would be accepted\n",
+    )
+
+
+def test_what_would_be_refused_ends_with_1_and_says_where(tmp_path: Path):
+    name = file(tmp_path, BAD)
+    result = run(name)
+    assert result.exit_code == 1
+    field = "spec.replicatedJobs[0].templateSpec.tasks[0].minAvailable"
+    body = "Invalid value: 5: must be less than or equal to `replicas` (4)"
+    assert result.output.splitlines() == [
+        f"{name}:12: error: {field}: {body} [V4]",
+        f"{name}:1: HyperJob ml/llm: would be refused, 1 error",
+    ]
+
+
+def test_a_warning_refuses_nothing(tmp_path: Path):
+    result = run(file(tmp_path, WARNED))
+    assert result.exit_code == 0
+    assert ":17: warning: " in result.output
+    assert "would be accepted, 1 warning" in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: [", "line 1"),
+        ("a: 1\na: 2\n", 'line 2: key "a" already set in map'),
+        ("- a\n", "expected an object"),
+        ("just text\n", "expected an object"),
+        ("? [a, b]\n: c\n", "a key must be a text"),
+        ("a: !!python/object:os.system {}\n", "could not determine a constructor"),
+        (ALIAS_BOMB, "has more than 1000000 fields"),
+        ("[" * 5000, "deep"),
+    ],
+    ids=["yaml", "key twice", "list", "text", "key", "tag", "alias bomb", "deep"],
+)
+def test_what_cannot_be_read_ends_with_2(tmp_path: Path, text: str, problem: str):
+    result = run(file(tmp_path, text))
+    assert result.exit_code == 2
+    assert problem in result.stderr
+
+
+def test_a_file_that_is_not_there_ends_with_2(tmp_path: Path):
+    result = run(str(tmp_path / "gone.yaml"), file(tmp_path, GOOD))
+    assert result.exit_code == 2
+    assert "gone.yaml: No such file or directory" in result.stderr
+    assert "would be accepted" in result.stdout
+
+
+def test_a_file_of_other_bytes_ends_with_2(tmp_path: Path):
+    path = tmp_path / "job.yaml"
+    path.write_bytes(b"\xff\xfea")
+    with pytest.raises(UnreadableError, match="is not UTF-8"):
+        read(str(path))
+
+
+def test_a_file_larger_than_any_object_is_not_read(tmp_path: Path):
+    path = tmp_path / "job.yaml"
+    path.write_bytes(b"# " + b"x" * 7 * 1024 * 1024)
+    with pytest.raises(UnreadableError, match="is larger than"):
+        read(str(path))
+
+
+def test_standard_input_is_a_file_too():
+    result = run("-", text=BAD)
+    assert result.exit_code == 1
+    assert result.output.startswith("<stdin>:12: error: ")
+
+
+def test_all_documents_are_looked_at_and_other_kinds_left_alone(tmp_path: Path):
+    other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {since: 2026-11-21}\n"
+    name = file(tmp_path, f"{other}---\n{GOOD}---\n---\n{BAD}")
+    result = run(name)
+    assert result.exit_code == 1
+    assert f"{name}:6: HyperJob ml/llm: would be accepted" in result.output
+    assert ":38: error: " in result.output
+
+
+def test_a_list_is_its_items(tmp_path: Path):
+    items = [yaml.safe_load(GOOD), yaml.safe_load(BAD)]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1)
+    result = run(file(tmp_path, text))
+    assert result.exit_code == 1
+    assert result.output.count("HyperJob ml/llm") == 2
+
+
+def test_a_file_without_hyperjobs_is_fine_and_said_so(tmp_path: Path):
+    result = run(file(tmp_path, "apiVersion: v1\nkind: Secret\n"))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "no HyperJob in it" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (("v1alpha1", "v1beta1"), 'apiVersion: Unsupported value: "training.volcano.sh/v1beta1"'),
+        (("kind: HyperJob\n", ""), "kind: Required value"),
+        (("  replicatedJobs:", "  replicatdJobs:"), 'did you mean "replicatedJobs"?'),
+        (("replicas: 2", 'replicas: "2"'), "must be of type integer"),
+    ],
+)
+def test_what_the_api_server_checks_first_is_checked_too(
+    tmp_path: Path, change: tuple[str, str], error: str
+):
+    result = run(file(tmp_path, GOOD.replace(*change)))
+    assert result.exit_code == 1
+    assert error in result.output
+
+
+def test_a_key_in_the_wrong_case_is_no_hyperjob(tmp_path: Path):
+    result = run(file(tmp_path, GOOD.replace("kind: HyperJob", "kind: Hyperjob")))
+    assert result.exit_code == 0
+    assert "no HyperJob in it" in result.stderr
+
+
+def test_json_tells_everything(tmp_path: Path):
+    bad, warned = file(tmp_path, BAD), file(tmp_path, WARNED, "warned.yaml")
+    result = run("-o", "json", bad, warned, str(tmp_path / "gone"))
+    assert result.exit_code == 2
+    answer = json.loads(result.output)
+    assert (answer["errors"], answer["warnings"]) == (1, 1)
+    assert answer["files"][0]["hyperJobs"][0]["errors"] == [
+        {
+            "rule": "V4",
+            "line": 12,
+            "field": "spec.replicatedJobs[0].templateSpec.tasks[0].minAvailable",
+            "reason": "FieldValueInvalid",
+            "message": "Invalid value: 5: must be less than or equal to `replicas` (4)",
+        }
+    ]
+    assert answer["files"][1]["hyperJobs"][0]["warnings"][0]["rule"] == "V8"
+    assert answer["files"][2]["problem"] == "No such file or directory"
+
+
+def test_fix_adds_the_defaults_and_leaves_the_rest(tmp_path: Path):
+    name = file(tmp_path, GOOD)
+    assert run("--fix", name).exit_code == 0
+    after = Path(name).read_text(encoding="utf-8")
+    assert yaml.safe_load(after) == default(yaml.safe_load(GOOD))
+    kept = iter(after.splitlines())
+    assert all(line in kept for line in GOOD.splitlines())
+    assert "                limits: {nvidia.com/gpu: 1}\n        minAvailable: 4\n" in after
+
+
+def test_fix_twice_is_fix_once(tmp_path: Path):
+    name = file(tmp_path, GOOD)
+    run("--fix", name)
+    once = Path(name).read_text(encoding="utf-8")
+    run("--fix", name)
+    assert Path(name).read_text(encoding="utf-8") == once
+
+
+def test_fix_of_standard_input_is_written_to_standard_output():
+    result = run("--fix", "-", text=GOOD)
+    assert yaml.safe_load(result.stdout) == default(yaml.safe_load(GOOD))
+    assert "would be accepted" in result.stderr
+
+
+def test_fix_fills_in_what_is_empty(tmp_path: Path):
+    text = GOOD.replace(
+        "      tasks:\n", '      queue: ""   # any\n      maxRetry: 0\n      tasks:\n'
+    )
+    name = file(tmp_path, text)
+    assert run("--fix", name).exit_code == 0
+    after = Path(name).read_text(encoding="utf-8")
+    assert "      queue: default   # any\n      maxRetry: 3\n" in after
+
+
+def test_fix_leaves_other_documents_and_what_is_wrong(tmp_path: Path):
+    other = "apiVersion: v1\nkind: ConfigMap   # ours\n"
+    name = file(tmp_path, f"{other}---\n{BAD}...\n")
+    assert run("--fix", name).exit_code == 1
+    after = Path(name).read_text(encoding="utf-8")
+    assert after.startswith(other)
+    assert list(yaml.safe_load_all(after))[1] == default(yaml.safe_load(BAD))
+
+
+def test_what_cannot_be_fixed_in_place_stays_as_it_is(tmp_path: Path):
+    head, _, tasks = GOOD.partition("    templateSpec:\n")
+    text = f"{head}    templateSpec: &one\n{tasks}  - {{name: b, templateSpec: *one}}\n"
+    name = file(tmp_path, text)
+    result = run("--fix", name)
+    after = Path(name).read_text(encoding="utf-8")
+    assert yaml.safe_load(after) in (yaml.safe_load(text), default(yaml.safe_load(text)))
+    assert (after == text) is (result.exit_code == 2)
+
+
+STYLES = st.fixed_dictionaries(
+    {
+        "default_flow_style": st.sampled_from([None, False, True]),
+        "indent": st.integers(2, 4),
+        "width": st.sampled_from([20, 80, 1000]),
+        "default_style": st.sampled_from([None, '"', "'"]),
+        "sort_keys": st.booleans(),
+    }
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    STYLES,
+    st.sampled_from([GOOD, BAD, WARNED]),
+    st.sets(st.sampled_from(["name", "replicas", "template"]), max_size=2),
+    st.booleans(),
+)
+def test_fix_is_right_in_any_style(
+    tmp_path_factory: Any, style: dict[str, Any], text: str, gone: set[str], comment: bool
+):
+    content = yaml.safe_load(text)
+    task = content["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]
+    for field in gone:
+        del task[field]
+    if style["default_style"]:
+        content = json.loads(json.dumps(content, default=str))
+    made = yaml.safe_dump(content, **style)
+    if comment:
+        made += "# the end"
+    name = file(tmp_path_factory.mktemp("lint"), made)
+    after = fixed(read(name))
+    assert [document.content for document in parse(after)] == [default(content)]
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+def test_fix_of_json_stays_json(tmp_path: Path, indent: int | None):
+    text = json.dumps(yaml.safe_load(GOOD), indent=indent)
+    name = file(tmp_path, text, "job.json")
+    assert run("--fix", name).exit_code == 0
+    assert json.loads(Path(name).read_text(encoding="utf-8")) == default(yaml.safe_load(GOOD))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2026-11-21", "2026-11-21"),
+        ("12:30", "12:30"),
+        ("1_000", 1000),
+        ("0644", 420),
+        ("0o644", 420),
+        ("0x1f", 31),
+        ("1e3", 1000.0),
+        ("1.5", 1.5),
+        ("-7", -7),
+        ("1Gi", "1Gi"),
+        ("500m", "500m"),
+        ("yes", True),
+        ("~", None),
+        ("08", 8.0),
+        ("1.2.3", "1.2.3"),
+    ],
+)
+def test_plain_values_are_read_as_kubectl_reads_them(text: str, value: object):
+    (document,) = parse(f"a: {text}\n")
+    assert document.content == {"a": value}
+    assert type(document.content["a"]) is type(value)

@@ -1,0 +1,136 @@
+"""The small parts that validation is made of."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperjob.api import field, formats
+from webhook.resourcenames import is_native, is_unqualified, may_be_overcommitted
+from webhook.validation.changes import changes
+from webhook.validation.forms import check
+from webhook.validation.place import ROOT, Path
+from webhook.validation.repair import Repair
+from webhook.validation.report import Report
+from webhook.validation.suggest import did_you_mean
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["child", "index", "key"]), st.integers(0, 99)), max_size=6
+)
+TEXTS = st.text(st.sampled_from("aZ09-_./ \né="), max_size=70) | st.from_regex(
+    r"[a-z0-9]([-a-z0-9.]{0,70}[a-z0-9])?", fullmatch=True
+)
+
+
+@given(STEPS)
+def test_a_late_path_is_printed_like_an_early_one(steps: list[tuple[str, int]]):
+    late: Any = ROOT
+    early: Any = field.Path()
+    for kind, number in steps:
+        argument = number if kind == "index" else f"f{number}"
+        late, early = getattr(late, kind)(argument), getattr(early, kind)(argument)
+    assert str(late) == str(early)
+
+
+def test_a_path_can_be_made_in_one_go():
+    assert str(ROOT.child("a", "b").below(["c", 1, "d"])) == "a.b.c[1].d"
+    assert str(Path()) == "<nil>"
+
+
+@given(
+    TEXTS,
+    st.sampled_from(
+        [
+            formats.dns1123_label,
+            formats.dns1123_subdomain,
+            formats.label_value,
+            formats.qualified_name,
+            formats.relaxed_env_var_name,
+            formats.port_name,
+            formats.config_map_key,
+        ]
+    ),
+)
+def test_the_short_way_to_judge_a_form_judges_as_the_long_one(
+    text: str, form: Callable[[str], list[str]]
+):
+    report = Report()
+    assert check(form, text, ROOT, report, "a", 0) is (form(text) == [])
+    messages = list(dict.fromkeys(form(text)))
+    assert [found.error.detail for found in report.refusals] == messages
+    assert {found.error.field for found in report.refusals} <= {"a[0]"}
+
+
+@pytest.mark.parametrize(
+    ("value", "known", "hint"),
+    [
+        ("pytroch", ["pytorch", "mpi"], '; did you mean "pytorch"?'),
+        ("SVC", ["svc", "ssh"], '; did you mean "svc"?'),
+        ("horovod", ["pytorch", "mpi"], ""),
+        ("svc", ["svc"], ""),
+        ("", ["a"], ""),
+        ("x" * 1000, ["x" * 999], ""),
+    ],
+)
+def test_a_guess_is_made_only_where_something_is_near(value: str, known: list[str], hint: str):
+    assert did_you_mean(value, known) == hint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ({"a": 1}, {"a": 1}, []),
+        ({"a": 1}, {"a": 1.0}, []),
+        ({"a": True}, {"a": 1}, [("a",)]),
+        ({"a": None}, {}, []),
+        ({"a": {}}, {"a": []}, []),
+        ({"a": ""}, {}, []),
+        ({"a": 0}, {}, [("a",)]),
+        ({"a": False}, {}, [("a",)]),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, [("a", "c")]),
+        ({"a": [1, 2]}, {"a": [1, 3]}, [("a", 1)]),
+        ({"a": [1, 2]}, {"a": [1]}, [("a",)]),
+        ({"limits": {"cpu": "1"}}, {"limits": {"cpu": 1}}, []),
+        ({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1000m"}}, []),
+        ({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1001m"}}, [("limits", "cpu")]),
+        ({"limits": {"cpu": "x"}}, {"limits": {"cpu": "y"}}, [("limits", "cpu")]),
+        ({"env": {"cpu": "1"}}, {"env": {"cpu": "1000m"}}, [("env", "cpu")]),
+    ],
+)
+def test_changes_are_what_kubernetes_takes_for_changes(old: Any, new: Any, found: list[Any]):
+    assert list(changes(old, new)) == found
+
+
+def test_a_repair_leaves_the_object_as_it_was():
+    raw = {"a": [{"b": 1, "c": 2}, {"b": 3}], "d": {"e": 4}}
+    repair = Repair(raw)
+    repair.drop(("a", 0, "b"), None)
+    repair.drop(("a", 1), {})
+    repair.put(("d", "e"), 5)
+    repair.drop(("gone", "x"), None)
+    repair.drop(("d", "e", "deeper"), None)
+    assert repair.root == {"a": [{"c": 2}, {}], "d": {"e": 5}}
+    assert raw == {"a": [{"b": 1, "c": 2}, {"b": 3}], "d": {"e": 4}}
+
+
+@pytest.mark.parametrize(
+    ("name", "native", "unqualified", "overcommit"),
+    [
+        ("cpu", True, False, True),
+        ("memory", True, False, True),
+        ("ephemeral-storage", True, False, True),
+        ("hugepages-2Mi", True, False, False),
+        ("nvidia.com/gpu", False, False, False),
+        ("ascend910c", True, True, False),
+        ("pods", True, False, True),
+        ("kubernetes.io/x", True, False, True),
+    ],
+)
+def test_a_name_says_whose_a_resource_is(
+    name: str, native: bool, unqualified: bool, overcommit: bool
+):
+    assert is_native(name) is native
+    assert is_unqualified(name) is unqualified
+    assert may_be_overcommitted(name) is overcommit
