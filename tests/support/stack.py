@@ -243,7 +243,7 @@ def installed(kubeconfig: Path, definitions: Sequence[Path]) -> Iterator[None]:
         for path in fresh:
             kubectl(kubeconfig, "apply", "--server-side", "-f", path)
         for path in definitions:
-            kubectl(kubeconfig, "wait", "--for=condition=Established", "-f", path)
+            wait_for(lambda path=path: _is_established(kubeconfig, path), what=path.name)
         yield
     finally:
         for path in reversed(fresh):
@@ -252,6 +252,13 @@ def installed(kubeconfig: Path, definitions: Sequence[Path]) -> Iterator[None]:
 
 def _exists(kubeconfig: Path, definition: Path) -> bool:
     return not kubectl(kubeconfig, "get", "-f", definition, check=False).returncode
+
+
+def _is_established(kubeconfig: Path, definition: Path) -> bool:
+    """Tell whether a CRD is served; `kubectl wait` fails while there is no status at all."""
+    condition = '{.status.conditions[?(@.type=="Established")].status}'
+    found = kubectl(kubeconfig, "get", "-f", definition, "-o", f"jsonpath={condition}", check=False)
+    return found.stdout == "True"
 
 
 @contextlib.contextmanager
