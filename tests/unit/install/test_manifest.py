@@ -1,0 +1,220 @@
+"""What is installed, in which order, and with which rights."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.caches import Caches
+from hyperjob.install import rbac
+from hyperjob.install.interpreters import SCRIPTS, Clash, clashes, interpreters
+from hyperjob.install.manifest import Settings, manifest
+from hyperjob.install.objects import Item, Part, is_ours
+from hyperjob.install.remove import targets
+from tests.unit.install.observations import ca_pem, interpreter
+from webhook.configuration import ServiceReference
+
+URL = "https://hj.svc:443"
+ROOT = Path(__file__).parents[3]
+
+
+def items(**settings: Any) -> list[Item]:
+    return manifest(Settings(**{"url": URL, **settings}))
+
+
+def test_definitions_come_first_and_webhooks_last() -> None:
+    kinds = [item.resource.kind for item in items()]
+    assert kinds[:4] == ["CustomResourceDefinition"] * 4
+    assert kinds[-2:] == ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+    assert kinds.index("Namespace") < kinds.index("Role")
+
+
+def test_everything_is_taken_away_in_the_reverse_order() -> None:
+    forward = [item.title for item in items()]
+    assert [item.title for item in targets(lease_namespace="karmada-system", delete_crds=True)] == (
+        forward[::-1]
+    )
+
+
+def test_definitions_stay_unless_told_otherwise() -> None:
+    kept = targets(lease_namespace="karmada-system", delete_crds=False)
+    assert "CustomResourceDefinition" not in {item.resource.kind for item in kept}
+
+
+def test_every_object_says_that_it_is_ours() -> None:
+    for item in items():
+        assert is_ours(item.object), item.title
+        assert item.object["apiVersion"] == item.resource.api_version
+        assert item.object["kind"] == item.resource.kind
+
+
+def test_names_are_unique() -> None:
+    names = [(item.title, item.namespace) for item in items()]
+    assert len(names) == len(set(names))
+
+
+def test_only_what_others_may_own_is_left_alone() -> None:
+    assert [item.name for item in items() if item.only_where_missing] == [
+        "jobs.batch.volcano.sh",
+        "queues.scheduling.volcano.sh",
+        "commands.bus.volcano.sh",
+        "karmada-system",
+    ]
+
+
+@pytest.mark.parametrize("part", Part)
+def test_a_part_can_be_left_out(part: Part) -> None:
+    everything, rest = items(), items(skip=frozenset({part}))
+    assert {item.part for item in rest} == {item.part for item in everything} - {part}
+    assert [item.title for item in rest] == [
+        item.title for item in everything if item.part is not part
+    ]
+
+
+def test_without_webhooks_no_address_is_needed() -> None:
+    assert manifest(Settings(skip=frozenset({Part.WEBHOOKS})))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"url": None},
+        {"url": URL, "service": ServiceReference("ns", "hj")},
+        {"url": "http://hj"},
+        {"url": URL, "controller_user": "system:serviceaccount:no-name"},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: Any) -> None:
+    with pytest.raises(ValueError):
+        manifest(Settings(**settings))
+
+
+def test_webhooks_carry_address_and_authority() -> None:
+    for item in items(ca_bundle=ca_pem())[-2:]:
+        for webhook in item.object["webhooks"]:
+            assert webhook["clientConfig"]["url"].startswith(f"{URL}/")
+            assert webhook["clientConfig"]["caBundle"]
+
+
+def test_queues_replace_those_that_members_made() -> None:
+    (policy,) = (item.object for item in items() if item.part is Part.QUEUE_POLICY)
+    assert policy["spec"]["conflictResolution"] == "Overwrite"
+    assert policy["spec"]["resourceSelectors"] == [
+        {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+    ]
+
+
+# rights
+
+
+def bindings(**settings: Any) -> dict[tuple[str, str], Any]:
+    return {
+        (item.resource.kind, item.name): item.object
+        for item in items(**settings)
+        if item.resource.kind.endswith("Binding")
+    }
+
+
+def test_a_user_or_a_service_account_gets_the_rights() -> None:
+    found = bindings(
+        controller_user="system:serviceaccount:hj:controller", certs_user="certs.example"
+    )
+    account = {"kind": "ServiceAccount", "namespace": "hj", "name": "controller"}
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "certs.example"}
+    assert found["ClusterRoleBinding", "hyperjob-controller"]["subjects"] == [account]
+    assert found["RoleBinding", "hyperjob-controller"]["subjects"] == [account]
+    assert found["ClusterRoleBinding", "hyperjob-certs"]["subjects"] == [user]
+
+
+def test_every_binding_is_of_a_role_that_is_there() -> None:
+    roles = {
+        (item.resource.kind, item.name) for item in items() if item.resource.kind.endswith("Role")
+    }
+    for binding in bindings().values():
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in roles
+
+
+def test_no_right_is_unbounded() -> None:
+    for item in items():
+        for rule in item.object.get("rules", []):
+            assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
+
+
+def test_the_controller_may_watch_what_it_caches_and_nothing_else() -> None:
+    may = {
+        (rule["apiGroups"][0], rule["resources"][0])
+        for rule in rbac.controller_rules()
+        if {"list", "watch"} <= set(rule["verbs"])
+    }
+    caches = Caches(None)  # type: ignore[arg-type]  # no call is made
+    assert may == {(each.resource.group, each.resource.plural) for each in caches.all}
+
+
+def test_the_lease_is_the_controllers_own() -> None:
+    by_verb = {verb: rule for rule in rbac.lease_rules("hj") for verb in rule["verbs"]}
+    assert by_verb["update"]["resourceNames"] == ["hyperjob-controller"]
+    assert "delete" not in by_verb
+
+
+def test_certificates_reach_only_our_two_configurations() -> None:
+    names = [name for rule in rbac.certs_rules() for name in rule["resourceNames"]]
+    assert names == ["hyperjob-mutating", "hyperjob-validating"]
+
+
+# interpreters
+
+
+def test_what_would_empty_a_job_is_not_defined() -> None:
+    for item in interpreters():
+        assert "replicaRevision" not in item.object["spec"]["customizations"]
+
+
+def test_every_script_is_used() -> None:
+    used = {file for scripts in SCRIPTS.values() for file in scripts.values()}
+    folder = ROOT / "hyperjob" / "install" / "lua"
+    assert used == {path.name for path in folder.glob("*.lua")}
+
+
+CLASHES = {
+    "the same operation": (
+        interpreter("theirs", "Job", "retention", "healthInterpretation"),
+        [Clash("theirs", "Job", ("retention",))],
+    ),
+    "several": (
+        interpreter("theirs", "Queue", "statusAggregation", "retention"),
+        [Clash("theirs", "Queue", ("retention", "statusAggregation"))],
+    ),
+    "dependencies, of which Karmada takes many": (
+        interpreter("theirs", "Job", "dependencyInterpretation"),
+        [],
+    ),
+    "operations that ours leaves out": (interpreter("theirs", "Job", "statusReflection"), []),
+    "our own": (interpreter("hyperjob-vcjob", "Job", "retention"), []),
+    "another kind": (
+        {
+            "metadata": {"name": "theirs"},
+            "spec": {
+                "target": {"apiVersion": "batch/v1", "kind": "Job"},
+                "customizations": {"retention": {"luaScript": "x"}},
+            },
+        },
+        [],
+    ),
+    "an empty script": (
+        {
+            "metadata": {"name": "theirs"},
+            "spec": {
+                "target": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"},
+                "customizations": {"retention": {"luaScript": ""}, "replicaResource": None},
+            },
+        },
+        [],
+    ),
+    "nothing": ({"metadata": {"name": "theirs"}}, []),
+}
+
+
+@pytest.mark.parametrize("case", CLASHES)
+def test_what_keeps_ours_out(case: str) -> None:
+    live, expected = CLASHES[case]
+    assert clashes([live]) == expected
