@@ -39,8 +39,8 @@ def summary(changes: Sequence[Change], *, dry_run: bool) -> str:
     counts = Counter(change.action for change in changes)
     total = f"{len(changes)} object{'s' if len(changes) != 1 else ''}"
     if not any(change.action.changes for change in changes):
-        if counts[Action.ABSENT] == len(changes):
-            return f"Nothing to do: none of {total} is there."
+        if counts[Action.ABSENT]:
+            return f"Nothing to delete: none of {total} is there, or ours."
         return f"Nothing to change: {total} looked at, all as they should be."
     told = ", ".join(f"{counts[action]} {action}" for action in Action if counts[action])
     return f"{told} (dry run: nothing was written)" if dry_run else told

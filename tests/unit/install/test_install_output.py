@@ -83,9 +83,9 @@ SUMMARIES = {
         "Nothing to change: 2 objects looked at, all as they should be.",
     ),
     "nothing there": (
-        [Change(CRDS, "x", None, Action.ABSENT)],
+        [Change(CRDS, "x", None, Action.ABSENT), KEPT],
         False,
-        "Nothing to do: none of 1 object is there.",
+        "Nothing to delete: none of 2 objects is there, or ours.",
     ),
 }
 

@@ -1,0 +1,413 @@
+"""`hyperjob install | uninstall | preflight` against a whole API server, looked at by kubectl."""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from click.testing import CliRunner, Result
+
+from hyperjob.cli import main
+from hyperjob.install.plan import require_karmada
+from hyperjob.install.problems import InstallError
+from hyperjob.kube.client import Kube
+from hyperjob.sandbox.apiserver import ApiServer
+from tests.support.controlplane import ROOT, ControlPlane
+from tests.support.envtest import kube_apiserver
+from tests.support.processes import free_port, running, wait_for
+
+Object = dict[str, Any]
+SANDBOX = ROOT / "hyperjob/sandbox/crds"
+KARMADA = [path for path in sorted(SANDBOX.glob("*.yaml")) if ".karmada.io_" in path.name]
+VOLCANO = [SANDBOX / f"{name}.yaml" for name in ("batch.volcano.sh_jobs",)]
+KINDS = (
+    *("customresourcedefinitions", "clusterroles", "clusterrolebindings", "roles"),
+    *("rolebindings", "resourceinterpretercustomizations", "clusterpropagationpolicies"),
+    *("mutatingwebhookconfigurations", "validatingwebhookconfigurations", "namespaces"),
+)
+
+
+@pytest.fixture(scope="module")
+def karmada(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Run an API server with Karmada's definitions and nothing else."""
+    directory = tmp_path_factory.mktemp("karmada")
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    with ExitStack() as stack:
+        if assets:
+            kubeconfig = stack.enter_context(kube_apiserver(Path(assets), directory))
+        else:
+            kubeconfig, log = directory / "kubeconfig", directory / "apiserver.log"
+            process = stack.enter_context(
+                running([sys.executable, "-m", "tests.support.embedded", directory], log=log)
+            )
+            wait_for(kubeconfig.exists, what="embedded API server", process=process, log=log)
+        plane = ControlPlane(kubeconfig, real=bool(assets))
+        files = [word for path in KARMADA for word in ("-f", str(path))]
+        plane.kubectl("apply", "--server-side", *files)
+        plane.kubectl("wait", "--for=condition=Established", *files, "--timeout=30s")
+        # A real server without controllers would never finish deleting it.
+        plane.kubectl("create", "namespace", "karmada-system")
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(karmada: ControlPlane, authority: trustme.CA, tmp_path: Path) -> Iterator[Run]:
+    """Run a command of the installer; what it installed is taken away at the end."""
+    ca_file = tmp_path / "ca.crt"
+    authority.cert_pem.write_to_path(ca_file)
+    address = ["--webhook-url", "https://127.0.0.1:1", "--ca-file", str(ca_file)]
+
+    def invoke(command: str, *arguments: str, code: int = 0) -> Result:
+        server = ["--kubeconfig", str(karmada.kubeconfig)]
+        given = address if command == "install" and "--webhook-url" not in arguments else []
+        result = CliRunner().invoke(main, [command, *server, *given, *arguments])
+        assert result.exit_code == code, result.output
+        return result
+
+    yield invoke
+    invoke("uninstall", "--force", "--delete-crds")
+
+
+def ours(plane: ControlPlane) -> dict[str, str]:
+    """Give the resourceVersions of all our objects by kind and name."""
+    listed = plane.kubectl(
+        *("get", ",".join(KINDS), "-A", "-l", "app.kubernetes.io/part-of=hyperjob", "-o", "json")
+    )
+    return {
+        f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["resourceVersion"]
+        for item in json.loads(listed.stdout)["items"]
+    }
+
+
+def changes(result: Result) -> dict[str, str]:
+    """Read what became of each object from JSON."""
+    found = json.loads(result.stdout)
+    return {f"{each['kind']}/{each['name']}": each["action"] for each in found["changes"]}
+
+
+def hyperjob(name: str) -> str:
+    container = {"name": "main", "image": "train:1"}
+    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
+    group = {"name": "t", "replicas": 1, "templateSpec": {"tasks": [task]}}
+    return json.dumps(
+        {
+            "apiVersion": "training.volcano.sh/v1alpha1",
+            "kind": "HyperJob",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"replicatedJobs": [group]},
+        }
+    )
+
+
+def test_a_dry_run_tells_everything_and_writes_nothing(karmada: ControlPlane, run: Run) -> None:
+    told = changes(run("install", "--dry-run", "-o", "json"))
+    assert set(told.values()) == {"created", "kept"}
+    assert ours(karmada) == {}
+    assert changes(run("install", "-o", "json")) == told
+
+
+def test_installing_twice_changes_nothing_the_second_time(karmada: ControlPlane, run: Run) -> None:
+    first = run("install")
+    assert "17 created, 1 kept" in first.stdout
+    assert "Next: hyperjob preflight" in first.stdout
+    before = ours(karmada)
+    assert len(before) == 17
+    second = run("install")
+    assert second.stdout.startswith("Nothing to change: 18 objects looked at")
+    assert ours(karmada) == before
+    assert set(changes(run("install", "-o", "json")).values()) == {"unchanged", "kept"}
+
+
+def test_uninstalling_leaves_nothing_of_ours(karmada: ControlPlane, run: Run) -> None:
+    run("install")
+    kept = run("uninstall")
+    assert "customresourcedefinition" not in kept.stdout
+    left = ours(karmada)
+    assert {name.partition("/")[0] for name in left} == {"CustomResourceDefinition"}
+    run("uninstall", "--delete-crds")
+    assert ours(karmada) == {}
+    assert "hyperjob" not in karmada.kubectl("get", ",".join(KINDS), "-A", "-o", "name").stdout
+    assert "Nothing to delete" in run("uninstall", "--delete-crds").stdout
+
+
+def test_webhooks_are_the_first_to_go(karmada: ControlPlane, run: Run) -> None:
+    run("install")
+    told = list(changes(run("uninstall", "--dry-run", "-o", "json")))
+    assert [name.partition("/")[0] for name in told[:2]] == [
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+    ]
+    assert "MutatingWebhookConfiguration/hyperjob-mutating" in ours(karmada)
+
+
+def test_what_differs_is_set_right_and_named(karmada: ControlPlane, run: Run) -> None:
+    run("install")
+    karmada.kubectl(
+        *("patch", "clusterrole", "hyperjob-view", "--type=json"),
+        *("-p", '[{"op": "add", "path": "/rules/0/verbs/-", "value": "delete"}]'),
+    )
+    refused = run("install", code=1)
+    assert "clusterrole.rbac.authorization.k8s.io/hyperjob-view" in refused.stderr
+    assert ".rules" in refused.stderr
+    assert '"kubectl-patch"' in refused.stderr
+    assert "--force-conflicts" in refused.stderr
+    problem = json.loads(run("install", "-o", "json", code=1).stdout)["problems"][0]
+    assert problem["object"] == "clusterrole.rbac.authorization.k8s.io/hyperjob-view"
+
+    mended = run("install", "--force-conflicts")
+    assert "1 configured" in mended.stdout
+    assert "rules[0].verbs" in mended.stdout
+    verbs = karmada.kubectl(
+        "get", "clusterrole", "hyperjob-view", "-o", "jsonpath={.rules[0].verbs}"
+    )
+    assert json.loads(verbs.stdout) == ["get", "list", "watch"]
+    assert "Nothing to change" in run("install").stdout
+
+
+def test_nothing_is_written_while_anything_is_in_the_way(karmada: ControlPlane, run: Run) -> None:
+    theirs = {
+        "apiVersion": "config.karmada.io/v1alpha1",
+        "kind": "ResourceInterpreterCustomization",
+        "metadata": {"name": "queue-configuration"},
+        "spec": {
+            "target": {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"},
+            "customizations": {
+                "statusAggregation": {"luaScript": "function AggregateStatus() end"}
+            },
+        },
+    }
+    karmada.kubectl("create", "-f", "-", stdin=json.dumps(theirs))
+    try:
+        refused = run("install", code=1)
+        assert "nothing was changed" in refused.stderr
+        assert "kubectl delete resourceinterpretercustomization queue-configuration" in (
+            refused.stderr
+        )
+        assert ours(karmada) == {}
+        run("install", "--skip", "interpreters")
+        assert not [name for name in ours(karmada) if name.startswith("ResourceInterpreter")]
+    finally:
+        karmada.kubectl("delete", "resourceinterpretercustomization", "queue-configuration")
+    assert "2 created" in run("install").stdout
+
+
+def test_volcanos_own_definitions_are_left_alone(karmada: ControlPlane, run: Run) -> None:
+    files = [word for path in VOLCANO for word in ("-f", str(path))]
+    karmada.kubectl("apply", "--server-side", *files)
+    try:
+        told = changes(run("install", "-o", "json"))
+        assert told["CustomResourceDefinition/jobs.batch.volcano.sh"] == "kept"
+        assert told["CustomResourceDefinition/queues.scheduling.volcano.sh"] == "created"
+        gone = run("uninstall", "--delete-crds")
+        kept = [line for line in gone.stdout.splitlines() if line.startswith("kept")]
+        assert any("jobs.batch.volcano.sh" in line for line in kept)
+        karmada.kubectl("get", "crd", "jobs.batch.volcano.sh")
+    finally:
+        karmada.kubectl("delete", *files)
+
+
+def test_a_stand_in_keeps_what_a_newer_volcano_has(karmada: ControlPlane, run: Run) -> None:
+    run("install", "--skip", "webhooks")
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "future", "namespace": "default"},
+        "spec": {"entanglement": {"pairs": 2}, "tasks": [{"name": "a", "replicas": 1}]},
+    }
+    karmada.kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(job))
+    stored = json.loads(karmada.kubectl("get", "vcjob", "future", "-o", "json").stdout)
+    assert stored["spec"]["entanglement"] == {"pairs": 2}
+    assert stored["spec"]["queue"] == "default"
+
+
+def test_hyperjobs_keep_an_installation(karmada: ControlPlane, run: Run) -> None:
+    run("install", "--skip", "webhooks")
+    karmada.kubectl("create", "-f", "-", stdin=hyperjob("llm"))
+    before = ours(karmada)
+    refused = run("uninstall", code=1)
+    assert "1 HyperJob exists: default/llm" in refused.stderr
+    assert "deletes them all" in run("uninstall", "--delete-crds", code=1).stderr
+    assert ours(karmada) == before
+    run("uninstall", "--force")
+    karmada.kubectl("get", "hyperjob", "llm")
+    run("uninstall", "--force", "--delete-crds")
+    assert karmada.kubectl("get", "hyperjobs", check=False).returncode
+
+
+def test_a_definition_that_knows_more_is_not_replaced_unasked(
+    karmada: ControlPlane, run: Run
+) -> None:
+    run("install", "--skip", "webhooks")
+    spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
+    karmada.kubectl(
+        *("patch", "crd", "hyperjobs.training.volcano.sh", "--type=json", "-p"),
+        json.dumps([{"op": "add", "path": f"{spec}/future", "value": {"type": "string"}}]),
+    )
+    refused = run("install", "--force-conflicts", code=1)
+    assert "spec.future" in refused.stderr
+    assert "--allow-field-loss" in refused.stderr
+    run("install", "--force-conflicts", "--allow-field-loss")
+    assert "Nothing to change" in run("install").stdout
+
+
+def test_the_namespace_of_the_lease_is_made_and_taken_away(karmada: ControlPlane, run: Run) -> None:
+    name = f"hyperjob-lease-{os.getpid()}"
+    run("install", "--skip", "webhooks", "--lease-namespace", name)
+    labels = karmada.kubectl("get", "namespace", name, "-o", "jsonpath={.metadata.labels}")
+    skips = json.loads(labels.stdout)["namespace.karmada.io/skip-auto-propagation"]
+    assert skips == "true"
+    karmada.kubectl("get", "role", "hyperjob-controller", "-n", name)
+    told = changes(run("uninstall", "--lease-namespace", name, "-o", "json"))
+    assert told[f"Namespace/{name}"] == "deleted"
+
+
+def test_users_get_their_rights(karmada: ControlPlane, run: Run) -> None:
+    run("install", "--controller-user", "someone", "--certs-user", "system:serviceaccount:a:b")
+    if not karmada.real:
+        return  # the embedded server lets everybody do everything
+    can = ["auth", "can-i", "--as", "someone"]
+    assert karmada.kubectl(*can, "patch", "hyperjobs.training.volcano.sh/status", "-A").stdout
+    refused = karmada.kubectl(*can, "delete", "hyperjobs.training.volcano.sh", "-A", check=False)
+    assert refused.stdout.strip() == "no"
+
+
+async def test_another_api_server_is_refused(tmp_path: Path) -> None:
+    async with ApiServer() as server:
+        kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
+        async with Kube.connect(kubeconfig=kubeconfig) as kube:
+            with pytest.raises(InstallError, match=r"is not Karmada's.*config\.karmada\.io"):
+                await require_karmada(kube)
+
+
+# preflight
+
+
+def findings(result: Result) -> dict[str, Object]:
+    return {each["check"]: each for each in json.loads(result.stdout)["checks"]}
+
+
+def add_member(plane: ControlPlane, name: str) -> None:
+    cluster = {
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": name},
+        "spec": {"syncMode": "Push"},
+    }
+    vcjobs = {
+        "groupVersion": "batch.volcano.sh/v1alpha1",
+        "resources": [{"kind": "Job", "name": "jobs"}],
+    }
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "ClusterReady",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    status = {
+        "conditions": [ready],
+        "apiEnablements": [vcjobs],
+        "resourceSummary": {"allocatable": {"cpu": "8", "nvidia.com/gpu": "8"}},
+    }
+    plane.kubectl("create", "-f", "-", stdin=json.dumps(cluster))
+    patch_status(plane, "cluster", name, status)
+
+
+def patch_status(plane: ControlPlane, kind: str, name: str, status: Object) -> None:
+    patch = json.dumps({"status": status})
+    plane.kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p", patch)
+
+
+def test_preflight_leads_from_nothing_to_ready(
+    karmada: ControlPlane, run: Run, authority: trustme.CA, tmp_path: Path
+) -> None:
+    bare = findings(run("preflight", "-o", "json", code=1))
+    assert bare["karmada"]["status"] == "ok"
+    assert bare["hyperjob-definition"]["status"] == "failed"
+    assert bare["hyperjob-definition"]["mend"].startswith(
+        f"hyperjob install --kubeconfig {karmada.kubeconfig} "
+    )
+    assert bare["members-ready"]["status"] == "failed"
+
+    port = free_port()
+    run("install", "--webhook-url", f"https://127.0.0.1:{port}", "--ca-file", ca(tmp_path))
+    add_member(karmada, "east")
+    queue = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "default"},
+    }
+    karmada.kubectl("create", "-f", "-", stdin=json.dumps(queue))
+    try:
+        silent = findings(run("preflight", "-o", "json", code=1))
+        assert silent["webhook-answers"]["status"] == "failed"
+        assert "failed calling webhook" in silent["webhook-answers"]["message"]
+        assert silent["default-queue"]["status"] == "warning"
+
+        patch_status(karmada, "queue", "default", {"state": "Open"})
+        with webhook(authority, port, tmp_path):
+            result = run("preflight")
+        lines = result.stdout.splitlines()
+        assert {line.split()[0] for line in lines} == {"ok"}
+        assert any("8 nvidia.com/gpu" in line for line in lines)
+    finally:
+        karmada.kubectl("delete", "cluster", "east")
+
+
+def ca(directory: Path) -> str:
+    return str(directory / "ca.crt")
+
+
+def webhook(authority: trustme.CA, port: int, directory: Path) -> Any:
+    """Run the webhook; it answers when this enters."""
+    stack = ExitStack()
+    serving = authority.issue_cert("127.0.0.1")
+    serving.private_key_pem.write_to_path(directory / "tls.key")
+    serving.cert_chain_pems[0].write_to_path(directory / "tls.crt")
+    log = directory / "webhook.log"
+    process = stack.enter_context(
+        running(
+            [
+                *(sys.executable, "-m", "webhook", "--bind-address", "127.0.0.1"),
+                *("--secure-port", str(port), "--health-probe-bind-address", "127.0.0.1:0"),
+                *("--tls-cert-file", directory / "tls.crt"),
+                *("--tls-private-key-file", directory / "tls.key"),
+            ],
+            log=log,
+        )
+    )
+    wait_for(lambda: listens(port), what="webhook", process=process, log=log)
+    return stack
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_preflight_says_when_nothing_answers(karmada: ControlPlane, tmp_path: Path) -> None:
+    text = karmada.kubeconfig.read_text()
+    port = free_port()
+    (tmp_path / "away").write_text(
+        "\n".join(
+            f"    server: https://127.0.0.1:{port}" if "server:" in line else line
+            for line in text.splitlines()
+        )
+    )
+    result = CliRunner().invoke(main, ["preflight", "--kubeconfig", str(tmp_path / "away")])
+    assert result.exit_code == 2
+    assert "cannot be asked" in result.stdout
