@@ -10,6 +10,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from webhook.defaulting import default
 from webhook.validation.changes import Steps, changes
 from webhook.validation.context import Context
 from webhook.validation.create import inspect
@@ -98,8 +99,9 @@ def inspect_update(new: Object, old: Object, *, features: Features, context: Con
     report = Report()
     if _is_deleted(new) or _is_deleted(old):
         return report
-    before = check_structure(old, Report(), strict=False).checked
-    after = check_structure(new, Report(), strict=False).checked
+    # What was stored without defaults gets them with the first change; that changes nothing.
+    before = default(check_structure(old, Report(), strict=False).checked)
+    after = default(check_structure(new, Report(), strict=False).checked)
     old_spec, new_spec = before.get("spec") or {}, after.get("spec") or {}
     old_spec = _in_order_of(new_spec, old_spec)
     if next(changes(old_spec, new_spec), None) is None:
