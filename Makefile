@@ -40,6 +40,10 @@ lint: $(VENV)/.dev ## formatting, lint, types, layers, dependencies, spelling, Y
 bench: $(VENV)/.dev ## print ratios against baselines measured in the same run
 	@for f in benchmarks/bench_*.py; do echo "== $$f"; $(BIN)/python $$f || exit 1; done
 
+fuzz: $(VENV)/.dev ## send 100,000 mutated reviews through admission, and 5,000 over HTTPS
+	HYPERJOB_FUZZ_COUNT=100000 HYPERJOB_FUZZ_HTTP_COUNT=5000 $(BIN)/pytest -q \
+		tests/unit/webhook/test_fuzz.py tests/integration/test_webhook_http_fuzz.py
+
 crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api
 	$(BIN)/python -m hyperjob.api.schema
 
