@@ -294,12 +294,9 @@ class Kube:
             options["preconditions"] = {"uid": uid}
         if propagation is not None:
             options["propagationPolicy"] = propagation
-        return await self._call(
-            "DELETE",
-            resource.path(namespace, name),
-            params=_write(dry_run=dry_run),
-            body=options,
-        )
+        if dry_run:  # in the body: a server that finds one there does not look at the query
+            options["dryRun"] = ["All"]
+        return await self._call("DELETE", resource.path(namespace, name), body=options)
 
     async def raw(
         self,
