@@ -6,8 +6,15 @@ import pytest
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import clusters_of
-from hyperjob.api.names import GATE, GATE_HELD, GATE_OPEN, LABEL_BINDING, binding_name
-from hyperjob.kube.resources import QUEUES, RESOURCE_BINDINGS
+from hyperjob.api.names import (
+    GATE,
+    GATE_HELD,
+    GATE_OPEN,
+    LABEL_BINDING,
+    LABEL_BINDING_VALUE,
+    binding_name,
+)
+from hyperjob.kube.resources import RESOURCE_BINDINGS
 
 
 def both(world, name):
@@ -44,46 +51,21 @@ async def test_no_member_sees_a_job_before_all_are_admitted(scenario):
     world = scenario.world
     if not world.volcano_global:
         pytest.skip("nobody admits sub-jobs one by one: Volcano Global is absent")
-    queue = scenario.namespace
     ready = group(world, "ready", accelerators=1)
-    late = group(world, "late", accelerators=1, queue=queue)
-    gated = binding_name("gang-ready-0")
+    late = group(world, "late", accelerators=1, queue=scenario.namespace)
     async with scenario.sightings() as sightings:
         await scenario.apply(hyperjob("gang", ready, late))
-        # Volcano Global releases the one whose queue is there; our gate must hold it.
-        held = await scenario.until(
-            RESOURCE_BINDINGS,
-            gated,
-            lambda found: (
-                found is not None
-                and found["spec"].get("clusters")
-                and not found["spec"]["suspension"].get("scheduling")
-            ),
-            what="released and placed",
-        )
+        held = await scenario.until_released("gang-ready-0")
         assert held["metadata"]["annotations"][GATE] == GATE_HELD
-        assert held["metadata"]["labels"][LABEL_BINDING] == "hyperjob"
+        assert held["metadata"]["labels"][LABEL_BINDING] == LABEL_BINDING_VALUE
         assert held["spec"]["suspension"]["dispatching"] is True
         with pytest.raises(TimeoutError):  # an absence can only be waited for
             await asyncio.wait_for(sightings.changed.wait(), 4)
         assert await scenario.remains() == []
         waiting = await scenario.until_phase("gang", "Pending", "Queued", "Starting")
-        assert queue in waiting["status"]["state"]["message"]
-
-        await scenario.kube.create(
-            QUEUES,
-            {
-                "apiVersion": QUEUES.api_version,
-                "kind": QUEUES.kind,
-                "metadata": {"name": queue},
-                "spec": {"weight": 1, "reclaimable": True},
-            },
-        )
-        try:
+        assert scenario.namespace in waiting["status"]["state"]["message"]
+        async with scenario.queue():
             ended = await scenario.until_phase("gang", "Completed", "Failed")
-        finally:
-            await scenario.kubectl("delete", "hyperjob", "gang", "--timeout=60s")
-            await scenario.kube.delete(QUEUES, queue)
     assert ended["status"]["state"]["phase"] == "Completed"
     assert sightings.jobs == {"gang-ready-0", "gang-late-0"}
 

@@ -112,6 +112,18 @@ async def test_nothing_is_written_while_nothing_happens(scenario):
     assert await scenario.versions() == still
 
 
+async def test_applying_the_same_manifest_again_changes_nothing(scenario):
+    world = scenario.world
+    given = hyperjob("same", group(world, "one", replicas=2, accelerators=1, seconds=300))
+    await scenario.apply(given)
+    await scenario.until_phase("same", "Running")
+    still = await settled(scenario)
+    for _ in range(2):
+        await scenario.apply(given)
+    await asyncio.sleep(2)  # an absence can only be waited for
+    assert await scenario.versions() == still
+
+
 async def settled(scenario):
     """Wait until Karmada has written its last words; give all versions."""
     before = await scenario.versions()

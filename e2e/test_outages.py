@@ -105,6 +105,28 @@ async def test_while_our_webhook_is_down_nobody_else_is_hindered(scenario, stack
     await scenario.kube.get(HYPERJOBS, "closed", namespace=scenario.namespace)
 
 
+async def test_a_webhook_that_is_away_delays_a_gang_and_lets_none_of_it_through(scenario, stack):
+    world = scenario.world
+    if not world.volcano_global:
+        pytest.skip("nothing is gated: Volcano Global is absent")
+    ready = group(world, "ready", accelerators=1)
+    late = group(world, "late", accelerators=1, queue=scenario.namespace)
+    async with scenario.sightings() as sightings:
+        await scenario.apply(hyperjob("gang", ready, late))
+        await scenario.until_released("gang-ready-0")
+        stack.webhook.kill()
+        async with scenario.queue():
+            await scenario.until(
+                VCJOBS, "gang-late-0", lambda found: found is not None, what="created"
+            )
+            await asyncio.sleep(3)  # an absence can only be waited for
+            assert sightings.jobs == set()
+            stack.webhook.start()
+            ended = await scenario.until_phase("gang", "Completed", "Failed")
+    assert ended["status"]["state"]["phase"] == "Completed"
+    assert sightings.jobs == {"gang-ready-0", "gang-late-0"}
+
+
 def others_job(world):
     """Make a vcjob and a policy that no HyperJob has to do with."""
     template = group(world, "others", seconds=1)["templateSpec"]

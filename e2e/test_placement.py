@@ -4,7 +4,7 @@ import pytest
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import clusters_of, phase_of
-from hyperjob.kube.resources import HYPERJOBS
+from hyperjob.kube.resources import CLUSTER_PROPAGATION_POLICIES, HYPERJOBS, VCJOBS
 
 
 async def test_two_sub_jobs_that_one_cluster_cannot_hold_run_on_two(scenario):
@@ -83,3 +83,31 @@ async def test_a_cluster_that_does_not_exist_is_named_in_the_reason(scenario):
     waiting = await scenario.until_phase("lost", "Pending")
     assert "no-such-cluster" in waiting["status"]["state"]["message"]
     assert await scenario.children("lost") == {}
+
+
+async def test_a_broader_policy_of_the_site_takes_no_sub_job(scenario):
+    world = scenario.world
+    site = {
+        "apiVersion": CLUSTER_PROPAGATION_POLICIES.api_version,
+        "kind": CLUSTER_PROPAGATION_POLICIES.kind,
+        "metadata": {"name": scenario.namespace},
+        "spec": {
+            "resourceSelectors": [
+                {
+                    "apiVersion": VCJOBS.api_version,
+                    "kind": VCJOBS.kind,
+                    "namespace": scenario.namespace,
+                }
+            ],
+            "placement": {"clusterAffinity": {"clusterNames": list(world.members)}},
+        },
+    }
+    await scenario.kube.create(CLUSTER_PROPAGATION_POLICIES, site)
+    try:
+        async with scenario.sightings() as sightings:
+            await scenario.apply(hyperjob("ours", group(world, "one", replicas=3, accelerators=1)))
+            ended = await scenario.until_phase("ours", "Completed", "Failed")
+    finally:
+        await scenario.kube.delete(CLUSTER_PROPAGATION_POLICIES, scenario.namespace)
+    assert ended["status"]["state"]["phase"] == "Completed"
+    assert {(each.job, each.member) for each in sightings.seen} == set(clusters_of(ended).items())

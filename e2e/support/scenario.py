@@ -10,7 +10,7 @@ import yaml
 
 from e2e.support.world import World
 from hyperjob.api.meta import Object
-from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.api.names import LABEL_HYPERJOB, binding_name
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.errors import Gone, NotFound, Unavailable
 from hyperjob.kube.informer import Informer
@@ -18,6 +18,7 @@ from hyperjob.kube.resources import (
     HYPERJOBS,
     PODS,
     PROPAGATION_POLICIES,
+    QUEUES,
     RESOURCE_BINDINGS,
     VCJOBS,
     Resource,
@@ -145,6 +146,36 @@ class Scenario:
     async def until_gone(self, resource: Resource, name: str) -> None:
         """Wait until an object is gone from the control plane."""
         await self.until(resource, name, lambda found: found is None, what="gone")
+
+    async def until_released(self, job: str) -> Object:
+        """Wait until Volcano Global has released a vcjob's binding and Karmada has placed it."""
+        return await self.until(
+            RESOURCE_BINDINGS,
+            binding_name(job),
+            lambda found: (
+                found is not None
+                and found["spec"].get("clusters")
+                and not (found["spec"].get("suspension") or {}).get("scheduling")
+            ),
+            what="released and placed",
+        )
+
+    @contextlib.asynccontextmanager
+    async def queue(self) -> AsyncIterator[None]:
+        """Have a Volcano queue of the namespace's name; at the end all HyperJobs go first."""
+        queue: Object = {
+            "apiVersion": QUEUES.api_version,
+            "kind": QUEUES.kind,
+            "metadata": {"name": self.namespace},
+            "spec": {"weight": 1, "reclaimable": True},
+        }
+        await self.kube.create(QUEUES, queue)
+        try:
+            yield
+        finally:
+            await self.kubectl("delete", HYPERJOBS.group_resource, "--all", "--timeout=60s")
+            await self.until_members_have(0)
+            await self.kube.delete(QUEUES, self.namespace)
 
     async def children(self, name: str, resource: Resource = VCJOBS) -> dict[str, Object]:
         """Give the objects of a HyperJob in the control plane, by name."""
