@@ -1,4 +1,4 @@
-"""The embedded control plane: an API server, simulated Karmada controllers and member clusters.
+"""The embedded control plane: a Kubernetes API server, a Karmada and its members, on loopback.
 
-It knows nothing of the project's webhook or controller; they talk to it over HTTPS like anybody else.
+It knows nothing of our webhook or controller: they meet it as they meet any Karmada.
 """

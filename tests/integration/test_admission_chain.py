@@ -11,7 +11,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from hyperjob.sandbox.apiserver.admission import (
+from hyperjob.sandbox.apiserver.admission.chain import (
     AdmissionChain,
     AdmissionDenied,
     AdmissionRequest,

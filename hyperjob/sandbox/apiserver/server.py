@@ -12,16 +12,17 @@ from types import TracebackType
 from typing import Self
 
 from hyperjob.api.meta import Object
-from hyperjob.sandbox.apiserver import admitting, aggregation, definitions
-from hyperjob.sandbox.apiserver.authn import ADMIN_GROUP, User
-from hyperjob.sandbox.apiserver.bootstrap import bootstrap_objects, install
-from hyperjob.sandbox.apiserver.builtin import builtin_resources
-from hyperjob.sandbox.apiserver.core import Core
-from hyperjob.sandbox.apiserver.dispatch import Dispatcher
-from hyperjob.sandbox.apiserver.frontend import Frontend
-from hyperjob.sandbox.apiserver.housekeeping import Housekeeper
-from hyperjob.sandbox.apiserver.pki import Authority, write_kubeconfig
-from hyperjob.sandbox.apiserver.store import Store
+from hyperjob.sandbox.apiserver.admission import admitting
+from hyperjob.sandbox.apiserver.kinds import aggregation, definitions
+from hyperjob.sandbox.apiserver.kinds.bootstrap import bootstrap_objects, install
+from hyperjob.sandbox.apiserver.kinds.builtin import builtin_resources
+from hyperjob.sandbox.apiserver.state.core import Core
+from hyperjob.sandbox.apiserver.state.housekeeping import Housekeeper
+from hyperjob.sandbox.apiserver.state.store import Store
+from hyperjob.sandbox.apiserver.transport.authn import ADMIN_GROUP, User
+from hyperjob.sandbox.apiserver.transport.frontend import Frontend
+from hyperjob.sandbox.apiserver.transport.pki import Authority, write_kubeconfig
+from hyperjob.sandbox.apiserver.verbs.dispatch import Dispatcher
 
 ADMIN = "kubernetes-admin"
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from hyperjob.sandbox.apiserver.admissionreview import (
+from hyperjob.sandbox.apiserver.admission.review import (
     AdmissionRequest,
     GroupVersionKind,
     GroupVersionResource,
     Target,
 )
+from hyperjob.sandbox.apiserver.admission.webhookhooks import compile_hooks, exempt
 from hyperjob.sandbox.apiserver.errors import ApiError
-from hyperjob.sandbox.apiserver.webhookhooks import compile_hooks, exempt
 
 GVR = GroupVersionResource("conf.example.dev", "v1", "gadgets")
 GVK = GroupVersionKind("conf.example.dev", "v1", "Gadget")

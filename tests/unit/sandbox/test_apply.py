@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.apply import ApplyConflict, apply_patch, keep_times, track_update
 from hyperjob.sandbox.apiserver.errors import ApiError
-from hyperjob.sandbox.apiserver.fields import FieldsError, FieldSet
-from hyperjob.sandbox.apiserver.typed import compare, to_field_set
-from hyperjob.sandbox.apiserver.typeinfo import TypeInfo
+from hyperjob.sandbox.apiserver.ownership.apply import (
+    ApplyConflict,
+    apply_patch,
+    keep_times,
+    track_update,
+)
+from hyperjob.sandbox.apiserver.ownership.fields import FieldsError, FieldSet
+from hyperjob.sandbox.apiserver.ownership.typed import compare, to_field_set
+from hyperjob.sandbox.apiserver.ownership.typeinfo import TypeInfo
 
 SCHEMA = {
     "type": "object",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.sandbox.apiserver.cel import CelError, Expression
-from hyperjob.sandbox.apiserver.schemanode import Node
+from hyperjob.sandbox.apiserver.schema.schemanode import Node
 
 SELF = {
     "size": 3,

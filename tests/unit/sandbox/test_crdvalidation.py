@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.crdvalidation import validate_definition
+from hyperjob.sandbox.apiserver.schema.crdvalidation import validate_definition
 
 ROOT = "spec.validation.openAPIV3Schema"
 
@@ -512,7 +512,7 @@ def schemas(draw, depth=2):
 
 @given(schemas())
 def test_what_passes_can_be_used(schema):
-    from hyperjob.sandbox.apiserver.structural import StructuralSchema
+    from hyperjob.sandbox.apiserver.schema.structural import StructuralSchema
 
     found = definition(properties={"f": schema})
     if texts(found):

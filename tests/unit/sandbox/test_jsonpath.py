@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hyperjob.sandbox.apiserver.jsonpath import JSONPath, JSONPathError, human_duration
+from hyperjob.sandbox.apiserver.printing.jsonpath import JSONPath, JSONPathError, human_duration
 
 OBJ = {
     "metadata": {

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.sandbox.apiserver.errors import ApiError
-from hyperjob.sandbox.apiserver.protobuf import decode
-from hyperjob.sandbox.apiserver.protomessages import MESSAGES
+from hyperjob.sandbox.apiserver.kinds.protobuf import decode
+from hyperjob.sandbox.apiserver.kinds.protomessages import MESSAGES
 
 
 def varint(number: int) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.selectors import (
+from hyperjob.sandbox.apiserver.state.selectors import (
     FieldSelector,
     FieldTerm,
     LabelSelector,

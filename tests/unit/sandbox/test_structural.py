@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from hyperjob.api.field import Path, required
 from hyperjob.sandbox.apiserver.errors import ApiError
-from hyperjob.sandbox.apiserver.scale import ScaleSpec
-from hyperjob.sandbox.apiserver.structural import StructuralSchema
+from hyperjob.sandbox.apiserver.schema.structural import StructuralSchema
+from hyperjob.sandbox.apiserver.verbs.scale import ScaleSpec
 
 PARTS = {
     "type": "array",
@@ -675,8 +675,8 @@ def test_nothing_is_held_against_an_object_that_stays_as_it_is(obj):
 
 @given(objects)
 def test_the_fast_check_and_the_thorough_one_agree(obj):
-    from hyperjob.sandbox.apiserver.fastcheck import compile_check
-    from hyperjob.sandbox.apiserver.validation import explain
+    from hyperjob.sandbox.apiserver.schema.fastcheck import compile_check
+    from hyperjob.sandbox.apiserver.schema.validation import explain
 
     fits = compile_check(GADGET)(obj)
     problems = explain(obj, GADGET, prefix=Path())

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from hyperjob.sandbox.apiserver.cel.functions import CelError, duration, timestamp
 from hyperjob.sandbox.apiserver.jsonvalue import Json
-from hyperjob.sandbox.apiserver.schemanode import Node
+from hyperjob.sandbox.apiserver.schema.schemanode import Node
 
 Reader: TypeAlias = Callable[[Json], Json]
 

@@ -31,7 +31,7 @@ from hyperjob.sandbox.apiserver.cel.functions import NONE, CelError, Optional, T
 from hyperjob.sandbox.apiserver.cel.macros import MACROS, Bound, Loop
 from hyperjob.sandbox.apiserver.cel.scope import Run, Scope
 from hyperjob.sandbox.apiserver.jsonvalue import Json
-from hyperjob.sandbox.apiserver.schemanode import Node
+from hyperjob.sandbox.apiserver.schema.schemanode import Node
 
 Typed: TypeAlias = tuple[Run, Node | None]
 _TYPES: Final = frozenset(

@@ -6,7 +6,7 @@ from hyperjob.sandbox.apiserver.cel.compiler import Compiler
 from hyperjob.sandbox.apiserver.cel.functions import CelError
 from hyperjob.sandbox.apiserver.cel.scope import Run, Scope
 from hyperjob.sandbox.apiserver.jsonvalue import Json
-from hyperjob.sandbox.apiserver.schemanode import Node
+from hyperjob.sandbox.apiserver.schema.schemanode import Node
 
 
 class Expression:

@@ -10,8 +10,8 @@ from typing import Final
 from hyperjob.api.field import go_quote
 from hyperjob.api.quantity import Quantity
 from hyperjob.sandbox.apiserver.cel.syntax import UInt
-from hyperjob.sandbox.apiserver.goregexp import compile_go
 from hyperjob.sandbox.apiserver.jsonvalue import Json, go_float
+from hyperjob.sandbox.apiserver.schema.goregexp import compile_go
 
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _MICROSECONDS: Final = {

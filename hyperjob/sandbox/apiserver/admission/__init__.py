@@ -1,0 +1,1 @@
+"""Admission: the namespace's state and the registered webhooks."""

@@ -1,0 +1,1 @@
+"""Server-side apply and managedFields: who owns which field."""

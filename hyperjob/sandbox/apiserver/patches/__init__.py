@@ -1,0 +1,1 @@
+"""The patch types: JSON, merge and strategic merge."""

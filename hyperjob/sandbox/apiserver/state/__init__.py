@@ -1,0 +1,1 @@
+"""What is stored and served, and the background work that keeps it tidy."""

@@ -1,0 +1,1 @@
+"""The handlers of the verbs, from dispatch to the store."""
