@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz crds lock wheel clean
+.PHONY: help demo test e2e lint bench fuzz crds lock wheel clean
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/'
 
 # One stamp per lock file: what is installed is exactly what the lock pins, and nothing is done twice.
 $(VENV)/.demo: requirements/demo.txt pyproject.toml
@@ -26,7 +26,10 @@ demo: $(VENV)/.demo ## watch HyperJobs run across clusters (ARGS="--keep" etc.)
 	@$(BIN)/hyperjob demo $(ARGS)
 
 test: $(VENV)/.dev ## run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+e2e: $(VENV)/.dev ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
+	$(BIN)/python -m pytest e2e $(ARGS)
 
 lint: $(VENV)/.dev ## formatting, lint, types, layers, dependencies, spelling, YAML
 	$(BIN)/ruff format --check .
