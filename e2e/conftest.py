@@ -15,6 +15,7 @@ from hyperjob.kube.resources import HYPERJOBS
 from tests.support.stack import kubectl
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the scenarios in one worker, and give each as long as a slow cluster may need."""
     here = Path(__file__).parent

@@ -11,6 +11,7 @@ from tests.support.system import System, running_system
 SYSTEM = "test_system_"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep what shares the running system in one worker."""
     for item in items:
