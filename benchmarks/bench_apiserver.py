@@ -1,6 +1,6 @@
 """How fast the embedded API server is, as a ratio to a bare aiohttp handler in the same run.
 
-usage: python benchmarks/apiserver.py [--creates 4000] [--watchers 50]
+usage: python benchmarks/bench_apiserver.py [--creates 4000] [--watchers 50]
 
 Server and clients are separate processes, so that the server's own CPU is what is measured.
 """
