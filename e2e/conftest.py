@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -15,15 +14,11 @@ from hyperjob.kube.resources import HYPERJOBS
 from tests.support.stack import kubectl
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Keep the scenarios in one worker, and give each as long as a slow cluster may need."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(here):
-            item.add_marker(pytest.mark.xdist_group("e2e"))
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(600))
+    item.add_marker(pytest.mark.xdist_group("e2e"))
+    if item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(600))
 
 
 @pytest.fixture(scope="session")

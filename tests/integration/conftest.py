@@ -11,13 +11,11 @@ from tests.support.system import System, running_system
 SYSTEM = "test_system_"
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Keep what shares the running system in one worker."""
-    for item in items:
-        if item.path.name.startswith(SYSTEM):
-            item.add_marker(pytest.mark.xdist_group("system"))
-            item.add_marker(pytest.mark.timeout(300))  # the first one also starts everything
+    if item.path.name.startswith(SYSTEM):
+        item.add_marker(pytest.mark.xdist_group("system"))
+        item.add_marker(pytest.mark.timeout(300))  # the first one also starts everything
 
 
 @pytest.fixture(scope="session")
