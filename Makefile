@@ -26,7 +26,7 @@ demo: $(VENV)/.demo ## watch HyperJobs run across clusters (ARGS="--keep" etc.)
 	@$(BIN)/hyperjob demo $(ARGS)
 
 test: $(VENV)/.dev ## run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 e2e: $(VENV)/.dev ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
 	$(BIN)/python -m pytest e2e $(ARGS)

@@ -15,8 +15,7 @@ from tests.support.stack import kubectl
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep the scenarios in one worker, and give each as long as a slow cluster may need."""
-    item.add_marker(pytest.mark.xdist_group("e2e"))
+    """Give each scenario as long as a slow cluster may need."""
     if item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(600))
 

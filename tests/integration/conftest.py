@@ -12,10 +12,9 @@ SYSTEM = "test_system_"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep what shares the running system in one worker."""
+    """Give what needs the running system time: the first test of a worker also starts it."""
     if item.path.name.startswith(SYSTEM):
-        item.add_marker(pytest.mark.xdist_group("system"))
-        item.add_marker(pytest.mark.timeout(300))  # the first one also starts everything
+        item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture(scope="session")
