@@ -224,9 +224,12 @@ class HttpTransport:
                     raise errors.from_response(response.status, response.headers, content, line)
                 if opened:
                     opened()
-                async with aclosing(_split(response.content)) as split:
-                    async for one in split:
-                        yield one
+                try:
+                    async with aclosing(_split(response.content)) as split:
+                        async for one in split:
+                            yield one
+                finally:
+                    _hang_up(response)
         except (aiohttp.ServerTimeoutError, TimeoutError) as error:
             raise errors.unreachable(
                 line, f"nothing came for {idle_limit:g}s", timeout=True
@@ -265,6 +268,17 @@ class HttpTransport:
 
 class _LineTooLongError(Exception):
     """A stream sent a line that no API server would send."""
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Cut the connection of a stream that is left early; one that ended has none.
+
+    Closing it politely would wait for the server for up to half a minute, beyond the end of the
+    process's event loop.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 async def _split(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:

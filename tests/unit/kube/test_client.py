@@ -108,6 +108,16 @@ SENT = {
             },
         ),
     ),
+    "delete as a dry run": (
+        lambda k: k.delete(HYPERJOBS, "llm", namespace="default", dry_run=True),
+        (
+            "DELETE",
+            JOB,
+            {},
+            "application/json",
+            {"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]},
+        ),
+    ),
 }
 
 
