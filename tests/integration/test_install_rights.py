@@ -1,0 +1,255 @@
+"""The controller uses every right that `hyperjob install` gives it, and no other."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from controller.manager import Manager
+from controller.model.observed import QueueAdmission
+from controller.options import Options
+from hyperjob.install.rbac import controller_rules, lease_rules
+from hyperjob.kube import config
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.resources import (
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+)
+from hyperjob.kube.transport import HttpTransport, Params, Response
+from tests.support.controller import TIME_LIMIT, clusters, eventually, settled
+from tests.support.controlplane import ControlPlane
+
+Object = dict[str, Any]
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+# A series of equal Events is patched; to make one here would take minutes of outages.
+NOT_TRIED = {("patch", "events.k8s.io", "events")}
+
+
+@dataclass(frozen=True)
+class Use:
+    """One call as RBAC sees it."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+    @property
+    def right(self) -> tuple[str, str, str]:
+        return self.verb, self.group, self.resource
+
+
+class RecordingTransport(HttpTransport):
+    """Notes what is called."""
+
+    def __init__(self, connection: config.Connection, uses: set[Use]) -> None:
+        super().__init__(connection, user_agent="hyperjob-controller/test")
+        self._uses = uses
+
+    async def request(
+        self, method: str, path: str, *, params: Params | None = None, **rest: Any
+    ) -> Response:
+        self._uses.add(use_of(VERBS.get(method), path))
+        return await super().request(method, path, params=params, **rest)
+
+    def lines(self, path: str, **rest: Any) -> AsyncGenerator[bytes, None]:
+        self._uses.add(use_of("watch", path))
+        return super().lines(path, **rest)
+
+
+def use_of(verb: str | None, path: str) -> Use:
+    parts = path.strip("/").split("/")
+    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
+    namespace = ""
+    if rest[0] == "namespaces":
+        namespace = rest[1]
+        rest = rest[2:] or rest
+    resource, name = rest[0], rest[1] if len(rest) > 1 else ""
+    if len(rest) > 2:
+        resource = f"{resource}/{rest[2]}"
+    return Use(verb or ("get" if name else "list"), group, resource, namespace, name)
+
+
+def allows(rule: Object, use: Use) -> bool:
+    names = rule.get("resourceNames")
+    return (
+        use.verb in rule["verbs"]
+        and use.group in rule["apiGroups"]
+        and use.resource in rule["resources"]
+        and (names is None or use.name in names)
+    )
+
+
+def rights(rules: list[Object]) -> set[tuple[str, str, str]]:
+    return {
+        (verb, group, resource)
+        for rule in rules
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+
+
+@pytest.fixture
+async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
+    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
+        yield client
+
+
+@asynccontextmanager
+async def recorded_controller(
+    control_plane: ControlPlane, namespace: str, uses: set[Use]
+) -> AsyncIterator[Manager]:
+    """Run the controller as it runs in earnest, its Lease in the test's namespace."""
+    options = Options(
+        namespace=namespace,
+        queue_admission=QueueAdmission.VOLCANO_GLOBAL,
+        leader_elect_namespace=namespace,
+    )
+    connection = await config.load(control_plane.kubeconfig)
+    async with Kube(RecordingTransport(connection, uses)) as client:
+        manager = Manager(client, options)
+        task = asyncio.create_task(manager.run())
+        working = asyncio.create_task(manager.working.wait())
+        try:
+            async with asyncio.timeout(TIME_LIMIT):
+                await asyncio.wait({task, working}, return_when=asyncio.FIRST_COMPLETED)
+            yield manager
+        finally:
+            for pending in (working, task):
+                pending.cancel()
+            await asyncio.gather(working, task, return_exceptions=True)
+
+
+def template() -> Object:
+    resources = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    pod = {"spec": {"containers": [{"name": "main", "image": "i", "resources": resources}]}}
+    return {"tasks": [{"name": "worker", "replicas": 1, "template": pod}]}
+
+
+def hyperjob(namespace: str, name: str, **spec: Any) -> Object:
+    group = {"name": "t", "replicas": 2, "templateSpec": template()}
+    return {
+        "apiVersion": HYPERJOBS.api_version,
+        "kind": HYPERJOBS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicatedJobs": [group], **spec},
+    }
+
+
+def binding(job: Object) -> Object:
+    """Make the binding that Karmada would, admitted and placed."""
+    metadata = job["metadata"]
+    owner = {"apiVersion": VCJOBS.api_version, "kind": "Job", "controller": True}
+    resource = {"apiVersion": VCJOBS.api_version, "kind": "Job"}
+    where = {"namespace": metadata["namespace"], "name": metadata["name"]}
+    return {
+        "apiVersion": RESOURCE_BINDINGS.api_version,
+        "kind": RESOURCE_BINDINGS.kind,
+        "metadata": {
+            "name": f"{metadata['name']}-job",
+            "namespace": metadata["namespace"],
+            "annotations": {"training.volcano.sh/gate": "held"},
+            "ownerReferences": [{**owner, "name": metadata["name"], "uid": metadata["uid"]}],
+        },
+        "spec": {
+            "resource": {**resource, **where},
+            "suspension": {"dispatching": True, "scheduling": False},
+            "clusters": [{"name": "one"}],
+        },
+    }
+
+
+async def names_of(kube: Kube, namespace: str, resource: Any, prefix: str) -> set[str]:
+    found = (await kube.list(resource, namespace=namespace)).items
+    names = {item["metadata"]["name"] for item in found}
+    return {name for name in names if name.startswith(prefix)}
+
+
+def until_are(
+    kube: Kube, namespace: str, resource: Any, prefix: str, wanted: set[str]
+) -> Callable[[], Any]:
+    async def look() -> bool:
+        return await names_of(kube, namespace, resource, prefix) == wanted
+
+    return look
+
+
+async def live(kube: Kube, namespace: str, manager: Manager) -> None:
+    """Lead HyperJobs through all that makes the controller call the API server."""
+    # A gang that is admitted, then scaled down.
+    await kube.create(HYPERJOBS, hyperjob(namespace, "hj"))
+    both = {"hj-t-0", "hj-t-1"}
+    await eventually(until_are(kube, namespace, VCJOBS, "hj-", both), what="children")
+    for name in sorted(both):
+        job = await kube.get(VCJOBS, name, namespace=namespace)
+        await kube.create(RESOURCE_BINDINGS, binding(job))
+
+    async def is_open() -> bool:
+        held = (await kube.list(RESOURCE_BINDINGS, namespace=namespace)).items
+        marks = [each["metadata"]["annotations"]["training.volcano.sh/gate"] for each in held]
+        return marks == ["open", "open"]
+
+    await eventually(is_open, what="an open gate")
+    fewer = [{"op": "replace", "path": "/spec/replicatedJobs/0/replicas", "value": 1}]
+    await kube.patch(HYPERJOBS, "hj", fewer, kind=PatchType.JSON, namespace=namespace)
+    for resource in (VCJOBS, PROPAGATION_POLICIES):
+        await eventually(
+            lambda resource=resource: _has_one(kube, namespace, resource), what="one child"
+        )
+
+    # Children of the Go controller, and strangers' objects under children's names.
+    labels = {"volcano.sh/hyperjob-name": "old", "volcano.sh/replicatedjob-name": "t"}
+    for name, marks in (("old-t-0", labels), ("old-t-1", {})):
+        metadata = {"name": name, "namespace": namespace, "labels": marks}
+        await kube.create(VCJOBS, {"metadata": metadata, "spec": template()} | _KIND)
+    selector = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}
+    await kube.create(
+        PROPAGATION_POLICIES,
+        {
+            "apiVersion": PROPAGATION_POLICIES.api_version,
+            "kind": PROPAGATION_POLICIES.kind,
+            "metadata": {"name": "old-t-0", "namespace": namespace},
+            "spec": {"resourceSelectors": [selector]},
+        },
+    )
+    await kube.create(HYPERJOBS, hyperjob(namespace, "old", minAvailable=1))
+    await settled(manager, kube, namespace)
+
+
+_KIND = {"apiVersion": VCJOBS.api_version, "kind": "Job"}
+
+
+async def _has_one(kube: Kube, namespace: str, resource: Any) -> bool:
+    return len(await names_of(kube, namespace, resource, "hj-")) == 1
+
+
+async def test_the_controller_uses_its_rights_and_no_other(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    uses: set[Use] = set()
+    async with (
+        clusters(kube, one=100),
+        recorded_controller(control_plane, namespace, uses) as manager,
+    ):
+        await live(kube, namespace, manager)
+
+    everywhere, at_home = controller_rules(), lease_rules(namespace)
+    for rule in at_home:
+        if rule.get("resourceNames") == [namespace]:
+            assert rule["resources"] == ["namespaces"]
+    refused = [
+        use
+        for use in uses
+        if not any(allows(rule, use) for rule in everywhere)
+        and not (use.namespace == namespace and any(allows(rule, use) for rule in at_home))
+    ]
+    assert not refused
+    assert rights([*everywhere, *at_home]) - {use.right for use in uses} == NOT_TRIED
