@@ -97,7 +97,7 @@ FREE: Final = AFTER_END | {"minAvailable", "failurePolicy", "successPolicy"}
 def inspect_update(new: Object, old: Object, *, features: Features, context: Context) -> Report:
     """Report what is wrong with a change, and what is surprising about it."""
     report = Report()
-    if _is_deleted(new) or _is_deleted(old):
+    if _is_deleted(new) or _is_deleted(old) or _is_same(new, old):
         return report
     # What was stored without defaults gets them with the first change; that changes nothing.
     before = default(check_structure(old, Report(), strict=False).checked)
@@ -122,6 +122,16 @@ def inspect_update(new: Object, old: Object, *, features: Features, context: Con
 def _is_deleted(hyperjob: Object) -> bool:
     metadata = hyperjob.get("metadata") if isinstance(hyperjob, dict) else None
     return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+
+
+def _is_same(new: object, old: object) -> bool:
+    """Tell quickly whether the spec is the same to the letter, as in most updates."""
+    if not isinstance(new, dict) or not isinstance(old, dict):
+        return False
+    try:
+        return bool(new.get("spec") == old.get("spec"))
+    except RecursionError:
+        return False
 
 
 def _jobs(spec: Object) -> list[Object]:

@@ -108,21 +108,20 @@ _SUBSCRIPTED: Final = re.compile(r"(?P<path>[^\[]*)\['(?P<key>[^']*)'\]")
 
 def validate_env(container: Object, _: Pod, path: Path, report: Report) -> None:
     """Check the variables of one container."""
-    path = path.child("env")
     for index, variable in enumerate(container["env"]):
         name = variable.get("name")
         if not name:
-            report.add(NAME_MISSING, path.index(index).child("name"))
+            report.add(NAME_MISSING, path.child("env").index(index).child("name"))
         else:
-            check(formats.relaxed_env_var_name, name, path, report, index, "name")
+            check(formats.relaxed_env_var_name, name, path, report, "env", index, "name")
         source = variable.get("valueFrom")
         if source is not None:
-            at = path.index(index).child("valueFrom")
+            at = path.child("env").index(index).child("valueFrom")
             _validate_source(source, variable.get("value"), at, report)
 
 
 def _validate_source(source: Object, value: str | None, path: Path, report: Report) -> None:
-    given = [name for name in SOURCES if source.get(name) is not None]
+    given = [name for name in source if name in SOURCES and source[name] is not None]
     for name in given:
         reference, at = source[name], path.child(name)
         if name == "fieldRef":

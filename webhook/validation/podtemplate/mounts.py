@@ -17,6 +17,7 @@ from webhook.validation.rules import (
 )
 
 PROPAGATIONS: Final = ("Bidirectional", "HostToContainer", "None")
+NONE: Final[frozenset[str]] = frozenset()
 READ_ONLY: Final = ("Disabled", "Enabled", "IfPossible")
 
 MISSING = rule("V8", REQUIRED, "", "a mount has no name or no mountPath", "add the field named")
@@ -110,8 +111,8 @@ def validate_mounts(container: Object, pod: Pod, path: Path, report: Report) -> 
     """Check the mounts of one container against the volumes of the pod."""
     path = path.child("volumeMounts")
     devices = container.get("volumeDevices") or ()
-    device_names = {device.get("name") for device in devices}
-    device_paths = {device.get("devicePath") for device in devices}
+    device_names = {device.get("name") for device in devices} if devices else NONE
+    device_paths = {device.get("devicePath") for device in devices} if devices else NONE
     seen: set[str] = set()
     for index, mount in enumerate(container["volumeMounts"]):
         at = path.index(index)
@@ -136,6 +137,8 @@ def validate_mounts(container: Object, pod: Pod, path: Path, report: Report) -> 
 def _validate_part(mount: Object, volume: Object, path: Path, report: Report) -> None:
     """Check which part of the volume is mounted."""
     part, expression = mount.get("subPath"), mount.get("subPathExpr")
+    if not part and not expression:
+        return
     for name in ("subPath", "subPathExpr"):
         value = mount.get(name)
         if not value:

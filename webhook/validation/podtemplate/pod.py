@@ -29,10 +29,17 @@ class Pod:
         grace = spec.get("terminationGracePeriodSeconds")
         return cls(
             volumes={volume.get("name") or "": volume for volume in spec.get("volumes") or ()},
-            claims=frozenset(c["name"] for c in spec.get("resourceClaims") or () if c.get("name")),
+            claims=_claims(spec.get("resourceClaims")),
             grace=DEFAULT_GRACE if grace is None else grace,
             restart_policy=spec.get("restartPolicy") or "Always",
             host_network=bool(spec.get("hostNetwork")),
             host_users=spec.get("hostUsers") is not False,
             container_names=tuple(c.get("name") or "" for c in spec.get("containers") or ()),
         )
+
+
+_NO_CLAIMS: Final[frozenset[str]] = frozenset()
+
+
+def _claims(claims: list[Object] | None) -> frozenset[str]:
+    return frozenset(c["name"] for c in claims if c.get("name")) if claims else _NO_CLAIMS

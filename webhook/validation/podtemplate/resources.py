@@ -223,9 +223,12 @@ def _amounts(
         value = given[name]
         if value is None:
             continue
+        sound = _sound(name, value) if len(name) < MAX_DEVICE and len(str(value)) < 32 else None
+        if sound is not None and name_check is _validate_name:
+            amounts[name] = sound
+            continue
         whole = name not in COMPUTE and not may_be_overcommitted(name)
-        if name_check is not _validate_name or not (name in COMPUTE or _is_device(name)):
-            name_check(name, field, path, report)
+        name_check(name, field, path, report)
         try:
             amount = parse(value)
         except ValueError as error:
@@ -243,7 +246,7 @@ def _amounts(
 
 def _validate_name(name: str, field: str, resources: Path, report: Report) -> None:
     path = resources.child(field).key(name)
-    if not check(formats.qualified_name, name, path, report):
+    if name in COMPUTE or not check(formats.qualified_name, name, path, report):
         return
     if is_quota_only(name):
         report.add(NOT_OF_CONTAINERS, path, name)
@@ -259,15 +262,19 @@ def _validate_name(name: str, field: str, resources: Path, report: Report) -> No
             report.add(EXTENDED_NAME, path, name)
 
 
-@lru_cache(maxsize=1024)
-def _is_known_device(name: str) -> bool:
-    known = not is_native(name) and not name.startswith("requests.")
-    return known and not formats.qualified_name(f"requests.{name}")
-
-
-def _is_device(name: str) -> bool:
-    """Tell quickly whether a name is a well-formed one of a device; there are few."""
-    return len(name) < MAX_DEVICE and _is_known_device(name)
+@lru_cache(maxsize=4096)
+def _sound(name: str, value: str | int) -> Quantity | None:
+    """Return an amount about which there is nothing to say; there are few, written often."""
+    try:
+        amount = parse(value)
+    except ValueError:
+        return None
+    if name in COMPUTE:
+        return amount if amount.nano >= 0 else None
+    if is_native(name) or name.startswith("requests."):
+        return None
+    plain = not formats.qualified_name(f"requests.{name}")
+    return amount if plain and amount.nano >= 0 and amount.is_integer else None
 
 
 def _validate_huge_pages(name: str, amount: Quantity, path: Path, report: Report) -> None:

@@ -74,9 +74,8 @@ TWICE = rule(
 
 def validate_tolerations(spec: Object, path: Path, report: Report) -> None:
     """Check which taints of nodes are tolerated."""
-    path = path.child("tolerations")
     for index, toleration in enumerate(spec["tolerations"]):
-        at = path.index(index)
+        at = path.child("tolerations").index(index)
         key, operator = toleration.get("key") or "", toleration.get("operator") or ""
         effect, value = toleration.get("effect") or "", toleration.get("value") or ""
         if key:
