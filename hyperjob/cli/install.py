@@ -76,8 +76,8 @@ class _CannotLookError(click.ClickException):
 @click.option(
     "--ca-file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Authorities (PEM) that the API server shall trust. Without it caBundle is left to"
-    " `hyperjob-certs inject` or cert-manager.",
+    help="Authorities (PEM) that the API server shall trust. Without it caBundle stays as it is,"
+    " for `hyperjob-certs inject` to fill in.",
 )
 @click.option(
     "--controller-user",
@@ -91,7 +91,7 @@ class _CannotLookError(click.ClickException):
     metavar="USER",
     default="hyperjob-certs",
     show_default=True,
-    help="The same for `hyperjob-certs inject`.",
+    help="User of `hyperjob-certs inject`, in the same form.",
 )
 @_lease_namespace
 @click.option(
@@ -132,8 +132,7 @@ def install(
     Definitions, rights, interpreters, the queue policy and, last, the webhooks. Run again, it
     writes only what differs.
 
-    Example: hyperjob install --webhook-url https://hyperjob-webhook.hyperjob.svc:443
-    --ca-file ca.crt --dry-run
+    Example: hyperjob install --webhook-url https://webhook.hj --ca-file ca.crt
     """
     skipped = frozenset(Part(part) for part in skip)
     if Part.WEBHOOKS not in skipped and (webhook_url is None) == (webhook_service is None):
@@ -272,13 +271,13 @@ async def _print(
 ) -> None:
     """Print changes; with `done` those that are made now, so that a failure shows after them."""
     made = list(changes) if done is None else []
-    error: InstallError | None = None
+    error: InstallError | KubeError | None = None
     if done is not None:
         async with aclosing(done):
             try:
                 async for change in done:
                     made.append(change)
-            except InstallError as failure:
+            except (InstallError, KubeError) as failure:
                 error = failure
     dry_run = done is None
     if output == "json":

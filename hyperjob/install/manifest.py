@@ -23,7 +23,7 @@ class Settings:
     """What an installation can be told.
 
     `url` or `service` says where the webhook is, unless the webhooks are skipped. An empty
-    `ca_bundle` (PEM) leaves `caBundle` to whoever else fills it in.
+    `ca_bundle` (PEM) leaves `caBundle` as it is, for whoever else fills it in.
     """
 
     url: str | None = None

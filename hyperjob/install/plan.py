@@ -7,7 +7,7 @@ before the first write.
 import asyncio
 import enum
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob.api.meta import Object
@@ -153,7 +153,8 @@ class _Planner:
             return _step(item, Action.KEPT, note="there already, and not made by hyperjob install")
         if item.part is Part.CRDS and not self._allow_field_loss and (gone := lost_fields(live)):
             return problems.lost(item.title, gone)
-        return await self._attempt(item, lambda: self._configure(item, live))
+        kept = _keeping_bundles(item, live)
+        return await self._attempt(item, lambda: self._configure(kept, live))
 
     async def _create(self, item: Item, items: Sequence[Item]) -> Step | Problem:
         created = _step(item, Action.CREATED)
@@ -202,3 +203,20 @@ class _Planner:
 
 def _step(item: Item, action: Action, *, fields: tuple[str, ...] = (), note: str = "") -> Step:
     return Step(item, Change(item.resource, item.name, item.namespace, action, fields, note))
+
+
+def _keeping_bundles(item: Item, live: Object) -> Item:
+    """Give webhooks that are to have no caBundle of ours the one that is there.
+
+    Applied without it, one that an earlier run had set would be taken away.
+    """
+    if item.part is not Part.WEBHOOKS:
+        return item
+    there = {hook["name"]: hook["clientConfig"] for hook in live.get("webhooks") or []}
+    webhooks = []
+    for hook in item.object["webhooks"]:
+        bundle = there.get(hook["name"], {}).get("caBundle")
+        if bundle and not hook["clientConfig"].get("caBundle"):
+            hook = {**hook, "clientConfig": {**hook["clientConfig"], "caBundle": bundle}}
+        webhooks.append(hook)
+    return replace(item, object={**item.object, "webhooks": webhooks})

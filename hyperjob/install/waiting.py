@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing, suppress
+from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.errors import Gone
 from hyperjob.kube.resources import Resource
+
+_PAUSE_SECONDS: Final = 0.2  # between watches, for a server that ends them at once
 
 
 async def until(
@@ -26,6 +29,7 @@ async def until(
                 with suppress(Gone):
                     if await _look_and_follow(kube, resource, name, holds, namespace):
                         return True
+                await asyncio.sleep(_PAUSE_SECONDS)
     except TimeoutError:
         return False
 

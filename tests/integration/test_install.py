@@ -1,5 +1,6 @@
 """`hyperjob install | uninstall | preflight` against a whole API server, looked at by kubectl."""
 
+import base64
 import json
 import os
 import socket
@@ -176,6 +177,37 @@ def test_what_differs_is_set_right_and_named(karmada: ControlPlane, run: Run) ->
     )
     assert json.loads(verbs.stdout) == ["get", "list", "watch"]
     assert "Nothing to change" in run("install").stdout
+
+
+def bundles(plane: ControlPlane) -> set[str]:
+    """Read every caBundle of ours."""
+    path = "jsonpath={.webhooks[*].clientConfig.caBundle}"
+    kinds = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+    names = ("hyperjob-mutating", "hyperjob-validating")
+    read = [
+        plane.kubectl("get", kind, name, "-o", path).stdout.split()
+        for kind, name in zip(kinds, names, strict=True)
+    ]
+    return {bundle for found in read for bundle in found}
+
+
+def test_authorities_stay_when_none_are_given(karmada: ControlPlane, run: Run) -> None:
+    run("install")
+    (first,) = bundles(karmada)
+    assert "Nothing to change" in run("install", "--webhook-url", "https://127.0.0.1:1").stdout
+    # Rotation writes them by itself.
+    path = "/webhooks/0/clientConfig/caBundle"
+    other = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
+    karmada.kubectl(
+        *("patch", "validatingwebhookconfiguration", "hyperjob-validating", "--type=json", "-p"),
+        json.dumps([{"op": "replace", "path": path, "value": other}]),
+    )
+    assert "Nothing to change" in run("install", "--webhook-url", "https://127.0.0.1:1").stdout
+    assert bundles(karmada) == {first, other}
+    moved = run("install", "--webhook-url", "https://127.0.0.1:2")
+    assert "2 configured" in moved.stdout
+    assert "webhooks[0].clientConfig.url" in moved.stdout
+    assert bundles(karmada) == {first, other}
 
 
 def test_nothing_is_written_while_anything_is_in_the_way(karmada: ControlPlane, run: Run) -> None:
