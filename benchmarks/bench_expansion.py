@@ -185,12 +185,18 @@ def copied(obj: Object, namespace: str) -> Object:
 
 
 async def delete_all(kube: Kube, namespace: str) -> None:
-    """Delete what a case made and wait until it is gone, so that the next one is alone."""
-    for resource in (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES):
-        await kube.raw("DELETE", resource.path(namespace))
+    """Delete what a case made and wait until it is gone, so that the next one is alone.
+
+    More than once: a child may be made again before its HyperJob's end is seen, and a bare API
+    server collects no garbage.
+    """
     async with asyncio.timeout(TIME_LIMIT):
-        while (await kube.list(VCJOBS, namespace=namespace)).items:  # noqa: ASYNC110
-            await asyncio.sleep(0.2)
+        left = True
+        while left:
+            for resource in (HYPERJOBS, *CHILDREN):
+                await kube.raw("DELETE", resource.path(namespace))
+            await asyncio.sleep(0.5)
+            left = any([(await kube.list(each, namespace=namespace)).items for each in CHILDREN])
 
 
 def controller_calls(system: System) -> Counter[str]:
