@@ -97,14 +97,17 @@ class DependencyStatus(StrEnum):
 class SplitPolicy(Model):
     """How a replicated job is split over clusters."""
 
-    mode: SplitMode = Field(
+    mode: SplitMode | None = Field(
+        default=None,
         description="static: accelerators are shared equally among the sub-jobs. auto: number and"
-        " size of the sub-jobs follow what the clusters have free."
+        " size of the sub-jobs follow what the clusters have free.",
     )
-    accelerators: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)] = Field(
-        description="Accelerators of all sub-jobs together; never more and never fewer."
+    accelerators: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)] | None = Field(
+        default=None,
+        description="Accelerators of all sub-jobs together; never more and never fewer.",
     )
-    accelerator_type: str = Field(
+    accelerator_type: str | None = Field(
+        default=None,
         description="Resource name of the accelerator, as the pods request it.",
         min_length=1,
         max_length=316,
@@ -132,7 +135,8 @@ class TemplateMetadata(Model):
 
 
 _AUTO_DECIDES_REPLICAS = (
-    "!has(self.splitPolicy) || self.splitPolicy.mode != 'auto' || self.replicas == 1",
+    "!has(self.splitPolicy) || !has(self.splitPolicy.mode) || self.splitPolicy.mode != 'auto'"
+    " || self.replicas == 1",
     "replicas must be unset if splitPolicy.mode is auto: the split decides it",
 )
 _REQUIRED_NEEDS_CLUSTERS = (

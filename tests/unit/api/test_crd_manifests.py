@@ -111,16 +111,6 @@ Change = Callable[[Object], object]
             id="an unknown policy",
         ),
         pytest.param(
-            lambda o: job(o, 1)["splitPolicy"].pop("accelerators"),
-            "spec.replicatedJobs[1].splitPolicy: 'accelerators' is a required property",
-            id="a split of nothing",
-        ),
-        pytest.param(
-            lambda o: job(o, 1)["splitPolicy"].pop("acceleratorType"),
-            "spec.replicatedJobs[1].splitPolicy: 'acceleratorType' is a required property",
-            id="a split of something unknown",
-        ),
-        pytest.param(
             lambda o: job(o, 2).update(replicas=2),
             "HyperJob.spec.replicatedJobs[2]: replicas must be unset if splitPolicy.mode is auto:"
             " the split decides it",
