@@ -135,8 +135,10 @@ class TemplateMetadata(Model):
 
 
 _AUTO_DECIDES_REPLICAS = (
-    "!has(self.splitPolicy) || !has(self.splitPolicy.mode) || self.splitPolicy.mode != 'auto'"
-    " || self.replicas == 1",
+    (
+        "!has(self.splitPolicy) || !has(self.splitPolicy.mode) || self.splitPolicy.mode != 'auto'"
+        " || self.replicas == 1"
+    ),
     "replicas must be unset if splitPolicy.mode is auto: the split decides it",
 )
 _REQUIRED_NEEDS_CLUSTERS = (
