@@ -1,6 +1,5 @@
 """Each check of preflight: what it says of a state, how bad that is, and what mends it."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,13 +7,13 @@ import pytest
 from hyperjob.install.preflight import CHECKS, Status, examine
 from hyperjob.install.preflight.observed import Observed, Trial
 from hyperjob.kube.errors import Forbidden, InternalError, Invalid, make_status
+from tests.unit.install.changes import add, changed, drop, not_established, older_karmada, without
 from tests.unit.install.observations import (
     GPU,
     binding,
     ca_pem,
     cluster,
     definition,
-    definitions,
     healthy,
     interpreter,
     policy,
@@ -56,51 +55,6 @@ def test_only_what_is_well_needs_no_mending() -> None:
     assert not report.passed
     for finding in report.findings:
         assert (finding.verdict.status is OK) == (finding.verdict.mend == ""), finding
-
-
-def without(kind: str) -> Observed:
-    return healthy(definitions=[each for each in definitions() if kind_of(each) != kind])
-
-
-def kind_of(each: Any) -> str:
-    return str(each["spec"]["names"]["kind"])
-
-
-def properties_of(found: list[Any], kind: str) -> Any:
-    (one,) = (each for each in found if kind_of(each) == kind)
-    return one["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-
-
-def changed(kind: str, change: Callable[[Any], None]) -> Observed:
-    """Change one definition's schema."""
-    found = definitions()
-    change(properties_of(found, kind))
-    return healthy(definitions=found)
-
-
-def drop(*path: str) -> Callable[[Any], None]:
-    def change(properties: Any) -> None:
-        for name in path[:-1]:
-            properties = properties[name]["properties"]
-        del properties[path[-1]]
-
-    return change
-
-
-def add(properties: Any) -> None:
-    properties["spec"]["properties"]["future"] = {"type": "string"}
-
-
-def not_established() -> Observed:
-    return healthy(definitions=[{**each, "status": {}} for each in definitions()])
-
-
-def older_karmada(*gone: tuple[str, ...]) -> Observed:
-    found = definitions()
-    drop("spec", "placement", "workloadAffinity")(properties_of(found, "PropagationPolicy"))
-    for path in gone:
-        drop(*path)(properties_of(found, "ResourceBinding"))
-    return healthy(definitions=found)
 
 
 COMPONENTS = ("spec", "components")

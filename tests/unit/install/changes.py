@@ -1,0 +1,52 @@
+"""Changes to the definitions of a healthy server."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hyperjob.install.preflight.observed import Observed
+from tests.unit.install.observations import definitions, healthy
+
+
+def without(kind: str) -> Observed:
+    return healthy(definitions=[each for each in definitions() if kind_of(each) != kind])
+
+
+def kind_of(each: Any) -> str:
+    return str(each["spec"]["names"]["kind"])
+
+
+def properties_of(found: list[Any], kind: str) -> Any:
+    (one,) = (each for each in found if kind_of(each) == kind)
+    return one["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+
+
+def changed(kind: str, change: Callable[[Any], None]) -> Observed:
+    """Change one definition's schema."""
+    found = definitions()
+    change(properties_of(found, kind))
+    return healthy(definitions=found)
+
+
+def drop(*path: str) -> Callable[[Any], None]:
+    def change(properties: Any) -> None:
+        for name in path[:-1]:
+            properties = properties[name]["properties"]
+        del properties[path[-1]]
+
+    return change
+
+
+def add(properties: Any) -> None:
+    properties["spec"]["properties"]["future"] = {"type": "string"}
+
+
+def not_established() -> Observed:
+    return healthy(definitions=[{**each, "status": {}} for each in definitions()])
+
+
+def older_karmada(*gone: tuple[str, ...]) -> Observed:
+    found = definitions()
+    drop("spec", "placement", "workloadAffinity")(properties_of(found, "PropagationPolicy"))
+    for path in gone:
+        drop(*path)(properties_of(found, "ResourceBinding"))
+    return healthy(definitions=found)
