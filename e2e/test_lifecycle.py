@@ -107,7 +107,7 @@ async def test_nothing_is_written_while_nothing_happens(scenario):
     await scenario.until_phase("runs", "Running")
     await scenario.until_phase("ended", "Completed")
     await scenario.until_phase("waits", "Pending")
-    still = await settled(scenario)
+    still = await scenario.settled()
     await asyncio.sleep(6)  # an absence can only be waited for
     assert await scenario.versions() == still
 
@@ -117,7 +117,7 @@ async def test_applying_the_same_manifest_again_changes_nothing(scenario):
     given = hyperjob("same", group(world, "one", replicas=2, accelerators=1, seconds=300))
     await scenario.apply(given)
     await scenario.until_phase("same", "Running")
-    still = await settled(scenario)
+    still = await scenario.settled()
     before = await scenario.kube.get(HYPERJOBS, "same", namespace=scenario.namespace)
     for _ in range(2):
         await scenario.apply(given)
@@ -131,15 +131,3 @@ async def test_applying_the_same_manifest_again_changes_nothing(scenario):
     assert {key: now[key] for key in still.keys() - hyperjobs} == {
         key: still[key] for key in still.keys() - hyperjobs
     }
-
-
-async def settled(scenario):
-    """Wait until Karmada has written its last words; give all versions."""
-    before = await scenario.versions()
-    async with asyncio.timeout(scenario.world.settings.timeout):
-        while True:
-            await asyncio.sleep(3)
-            now = await scenario.versions()
-            if now == before:
-                return now
-            before = now

@@ -6,7 +6,6 @@ import pytest
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import clusters_of
-from e2e.test_lifecycle import settled
 from hyperjob.api.names import GATE, LABEL_BINDING
 from hyperjob.kube.resources import (
     HYPERJOBS,
@@ -70,7 +69,7 @@ async def test_a_restart_with_running_and_ended_hyperjobs_writes_nothing(scenari
     )
     await scenario.until_phase("runs", "Running")
     await scenario.until_phase("ended", "Completed")
-    still = await settled(scenario)
+    still = await scenario.settled()
     stack.controller.stop()
     stack.controller.start()
     await asyncio.sleep(5)  # an absence can only be waited for

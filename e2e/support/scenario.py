@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import yaml
 
@@ -51,8 +52,9 @@ class Sightings:
     seen: list[Sighting] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def note(self, member: str, kind: EventType, obj: Object) -> None:
+    def note(self, member: str, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Remember an event."""
+        obj = new or old or {}
         state = ((obj.get("status") or {}).get("state") or {}).get("phase") or ""
         phase = "Gone" if kind is EventType.DELETED else state
         self.seen.append(Sighting(time.monotonic(), member, obj["metadata"]["name"], phase))
@@ -194,6 +196,18 @@ class Scenario:
             for item in found.items
         }
 
+    async def settled(self) -> dict[str, str]:
+        """Wait until Karmada has written its last words; give all versions."""
+        before = await self.versions()
+        deadline = time.monotonic() + self.world.settings.timeout
+        while True:
+            await asyncio.sleep(3)
+            now = await self.versions()
+            if now == before:
+                return now
+            assert time.monotonic() < deadline, "no end of writes"
+            before = now
+
     async def remains(self) -> list[str]:
         """Name the vcjobs and pods that members have in the namespace."""
         return [
@@ -224,9 +238,7 @@ class Scenario:
         informers = []
         for member, kube in self.members.items():
             informer = Informer(kube, VCJOBS, namespace=self.namespace)
-            informer.add_handler(
-                lambda kind, old, new, member=member: sightings.note(member, kind, new or old)
-            )
+            informer.add_handler(partial(sightings.note, member))
             informers.append(informer)
         tasks = [asyncio.create_task(informer.run()) for informer in informers]
         try:

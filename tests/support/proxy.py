@@ -93,13 +93,12 @@ class Relay:
     def _relay(self, near: socket.socket, far: socket.socket) -> None:
         other = {near: far, far: near}
         with near, far, selectors.DefaultSelector() as selector:
-            for end in other:
-                selector.register(end, selectors.EVENT_READ)
+            for one in other:
+                selector.register(one, selectors.EVENT_READ)
             try:
                 while True:
                     for key, _ in selector.select():
-                        end = key.fileobj
-                        assert isinstance(end, socket.socket)
+                        end = next(one for one in other if one is key.fileobj)
                         data = end.recv(_CHUNK)
                         if not data:
                             return

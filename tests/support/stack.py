@@ -9,8 +9,9 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -70,14 +71,12 @@ class Service:
         *,
         log: Path,
         probe_port: int | None = None,
-        env: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.log = log
         self.process: subprocess.Popen[bytes] | None = None
         self._command = [str(word) for word in command]
         self._probe_port = probe_port
-        self._env = env
 
     def start(self, *, until_ready: bool = True) -> None:
         """Start it, and wait until it says that it is ready."""
@@ -88,7 +87,6 @@ class Service:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env=self._env,
                 start_new_session=True,  # Ctrl-C is for the tests, which then stop it in order
             )
         if until_ready:
@@ -166,7 +164,7 @@ class Certificates:
 
 def issue_certificates(directory: Path) -> Certificates:
     """Issue a certificate as an operator without cert-manager would."""
-    command = [sys.executable, "-m", "certs", "issue", "--directory", directory]
+    command: list[str | Path] = [sys.executable, "-m", "certs", "issue", "--directory", directory]
     command += ["--name", "127.0.0.1", "--name", "localhost"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -183,16 +181,13 @@ def webhook_service(directory: Path, certificates: Certificates, *, port: int) -
     return Service("webhook", command, log=directory / "webhook.log", probe_port=probe)
 
 
-def controller_service(
-    directory: Path, kubeconfig: Path, *, queue_admission: str, options: Sequence[str] = ()
-) -> Service:
+def controller_service(directory: Path, kubeconfig: Path, *, queue_admission: str) -> Service:
     """Describe a controller process; metrics are served beside its health."""
     probe = free_port()
     address = f"127.0.0.1:{probe}"
     command: list[str | Path] = [sys.executable, "-m", "controller", f"--kubeconfig={kubeconfig}"]
     command += [f"--queue-admission={queue_admission}", "--no-leader-elect", "--log-format=text"]
     command += [f"--metrics-bind-address={address}", f"--health-probe-bind-address={address}"]
-    command += options
     return Service("controller", command, log=directory / "controller.log", probe_port=probe)
 
 
@@ -206,14 +201,7 @@ class Stack:
 
 
 @contextlib.contextmanager
-def our_stack(
-    directory: Path,
-    kubeconfig: Path,
-    *,
-    queue_admission: str,
-    controller_options: Sequence[str] = (),
-    controller_kubeconfig: Path | None = None,
-) -> Iterator[Stack]:
+def our_stack(directory: Path, kubeconfig: Path, *, queue_admission: str) -> Iterator[Stack]:
     """Run webhook and controller, registered by a loopback URL, for the length of the block."""
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -224,12 +212,7 @@ def our_stack(
         stack.callback(webhook.stop)
         webhook.start()
         stack.enter_context(registered(kubeconfig, certificates, port=port))
-        controller = controller_service(
-            directory,
-            controller_kubeconfig or kubeconfig,
-            queue_admission=queue_admission,
-            options=controller_options,
-        )
+        controller = controller_service(directory, kubeconfig, queue_admission=queue_admission)
         stack.callback(controller.stop)
         controller.start()
         yield Stack(kubeconfig, webhook, controller)
@@ -243,7 +226,7 @@ def installed(kubeconfig: Path, definitions: Sequence[Path]) -> Iterator[None]:
         for path in fresh:
             kubectl(kubeconfig, "apply", "--server-side", "-f", path)
         for path in definitions:
-            wait_for(lambda path=path: _is_established(kubeconfig, path), what=path.name)
+            wait_for(partial(_is_established, kubeconfig, path), what=path.name)
         yield
     finally:
         for path in reversed(fresh):
