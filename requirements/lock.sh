@@ -7,7 +7,7 @@ compile() {
     group=$1
     shift
     "$bin"/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-        --no-emit-index-url --no-emit-find-links pyproject.toml --group "$group" "$@" \
+        pyproject.toml --group "$group" "$@" \
         --output-file "requirements/$group.txt"
 }
 compile demo
