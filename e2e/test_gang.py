@@ -14,7 +14,7 @@ from hyperjob.api.names import (
     LABEL_BINDING_VALUE,
     binding_name,
 )
-from hyperjob.kube.resources import RESOURCE_BINDINGS
+from hyperjob.kube.resources import HYPERJOBS, RESOURCE_BINDINGS
 
 
 def both(world, name):
@@ -82,3 +82,23 @@ async def test_the_gate_is_open_once_the_gang_runs(scenario):
         gate = (binding["metadata"].get("annotations") or {}).get(GATE)
         assert gate == (GATE_OPEN if world.volcano_global else None)
         assert not (binding["spec"].get("suspension") or {}).get("dispatching")
+
+
+async def test_as_many_as_min_available_start_without_the_rest(scenario):
+    world = scenario.world
+    if not world.volcano_global:
+        pytest.skip("nobody admits sub-jobs one by one: Volcano Global is absent")
+    ready = group(world, "ready", replicas=2, accelerators=1, seconds=120)
+    late = group(world, "late", accelerators=1, queue=scenario.namespace)
+    await scenario.apply(hyperjob("gang", ready, late, minAvailable=2))
+    running = await scenario.until_phase("gang", "Running")
+    phases = {job["name"]: job["phase"] for job in running["status"]["jobs"]}
+    assert phases["gang-ready-0"] == phases["gang-ready-1"] == "Running"
+    assert phases["gang-late-0"] not in {"Running", "Pending"}
+    async with scenario.queue():
+        await scenario.until(
+            HYPERJOBS,
+            "gang",
+            lambda found: "Completed" in [job["phase"] for job in found["status"]["jobs"]],
+            what="complete in its late part",
+        )

@@ -65,6 +65,31 @@ async def test_a_preferred_cluster_with_room_is_taken(scenario):
         assert clusters_of(running) == {f"on-{name}-one-0": name}
 
 
+async def test_one_domain_keeps_all_sub_jobs_on_one_cluster(scenario):
+    world = scenario.world
+    await scenario.until_free()
+    pods = max(1, world.sizes[world.pair[1]] // 2)
+    half = group(world, "half", replicas=2, pods=pods, accelerators=world.per_pod)
+    await scenario.apply(hyperjob("near", half, maxDomains=1))
+    ended = await scenario.until_phase("near", "Completed", "Failed")
+    assert len(set(clusters_of(ended).values())) == 1
+    assert ended["status"]["state"]["phase"] == "Completed"
+
+
+async def test_a_static_split_shares_out_exactly_what_was_asked_for(scenario):
+    world = scenario.world
+    split = {"mode": "static", "accelerators": 5, "acceleratorType": world.accelerator}
+    one = group(world, "part", replicas=2, pods=4, accelerators=1, split=split)
+    await scenario.apply(hyperjob("split", one))
+    ended = await scenario.until_phase("split", "Completed", "Failed")
+    children = await scenario.children("split")
+    pods = [child["spec"]["tasks"][0]["replicas"] for _, child in sorted(children.items())]
+    assert pods == [3, 2]
+    assert [child["spec"]["minAvailable"] for _, child in sorted(children.items())] == [3, 2]
+    assert [job["accelerators"] for job in ended["status"]["jobs"]] == [3, 2]
+    assert ended["status"]["state"]["phase"] == "Completed"
+
+
 async def test_a_job_that_fits_nowhere_waits_and_says_what_is_missing(scenario):
     world = scenario.world
     pods = world.sizes[world.largest] + 1

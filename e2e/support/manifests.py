@@ -28,6 +28,7 @@ def group(
     exit_code: int = 0,
     only_on: Sequence[str] = (),
     first_on: Sequence[str] = (),
+    split: Object | None = None,
     **template: object,
 ) -> Object:
     """Make a replicated job of one task; `pods` and `accelerators` are of each sub-job and pod.
@@ -51,6 +52,8 @@ def group(
             ],
         },
     }
+    if split is not None:
+        made["splitPolicy"] = split
     if only_on:
         made |= {"clusterNames": list(only_on), "clusterPolicy": "Required"}
     elif first_on:

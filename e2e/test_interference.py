@@ -1,0 +1,89 @@
+"""Somebody else's hands: what is deleted behind our back, and names that are taken."""
+
+import contextlib
+
+from e2e.support.manifests import group, hyperjob
+from e2e.support.scenario import clusters_of
+from hyperjob.kube.errors import NotFound
+from hyperjob.kube.resources import HYPERJOBS, NAMESPACES, PROPAGATION_POLICIES, VCJOBS
+
+
+async def test_a_child_that_somebody_deletes_is_made_again(scenario):
+    world = scenario.world
+    one = group(world, "one", replicas=2, accelerators=1, seconds=300)
+    await scenario.apply(hyperjob("whole", one))
+    await scenario.until_phase("whole", "Running")
+    before = await scenario.children("whole")
+    lost = before["whole-one-0"]["metadata"]["uid"]
+    await scenario.kube.delete(VCJOBS, "whole-one-0", namespace=scenario.namespace)
+    await scenario.until(
+        VCJOBS,
+        "whole-one-0",
+        lambda found: (
+            found is not None
+            and found["metadata"]["uid"] != lost
+            and ((found.get("status") or {}).get("state") or {}).get("phase") == "Running"
+        ),
+        what="running again",
+    )
+    await scenario.until_phase("whole", "Running")
+    after = await scenario.children("whole")
+    assert set(after) == set(before)
+    assert after["whole-one-1"]["metadata"]["uid"] == before["whole-one-1"]["metadata"]["uid"]
+
+
+async def test_a_policy_that_somebody_deletes_is_made_again_and_the_job_runs_on(scenario):
+    world = scenario.world
+    await scenario.apply(hyperjob("whole", group(world, "one", accelerators=1, seconds=300)))
+    running = await scenario.until_phase("whole", "Running")
+    async with scenario.sightings() as sightings:
+        await scenario.kube.delete(
+            PROPAGATION_POLICIES, "whole-one-0", namespace=scenario.namespace
+        )
+        made = await scenario.until(
+            PROPAGATION_POLICIES, "whole-one-0", lambda found: found is not None, what="there again"
+        )
+        await scenario.settled()
+    affinity = made["spec"]["placement"]["clusterAffinities"][0]
+    assert affinity["clusterNames"] == [clusters_of(running)["whole-one-0"]]
+    assert "suspension" not in made["spec"], "what runs is not held again"
+    assert all(each.is_alive for each in sightings.seen), "the member's job was not touched"
+    found = await scenario.kube.get(HYPERJOBS, "whole", namespace=scenario.namespace)
+    assert found["status"]["state"]["phase"] == "Running"
+
+
+async def test_a_name_that_is_taken_in_the_member_is_told_and_then_made_good(scenario):
+    world = scenario.world
+    member = world.largest
+    kube = scenario.members[member]
+    await scenario.until(
+        NAMESPACES, scenario.namespace, lambda found: found is not None, what="there", kube=kube
+    )
+    template = group(world, "one", seconds=300)["templateSpec"]
+    stranger = {
+        "apiVersion": VCJOBS.api_version,
+        "kind": VCJOBS.kind,
+        "metadata": {"name": "taken-one-0", "namespace": scenario.namespace},
+        "spec": {**template, "schedulerName": "volcano", "queue": "default", "minAvailable": 1},
+    }
+    await kube.create(VCJOBS, stranger)
+    try:
+        one = group(world, "one", accelerators=1, seconds=1, only_on=[member])
+        await scenario.apply(hyperjob("taken", one))
+        told = await scenario.until(
+            HYPERJOBS,
+            "taken",
+            lambda found: (
+                [job.get("reason") for job in found.get("status", {}).get("jobs", ())]
+                == ["ApplyFailed"]
+            ),
+            what="told that its name is taken",
+        )
+        assert member in told["status"]["state"]["message"]
+        assert "taken-one-0" in told["status"]["state"]["message"]
+    finally:
+        with contextlib.suppress(NotFound):
+            await kube.delete(
+                VCJOBS, "taken-one-0", namespace=scenario.namespace, propagation="Background"
+            )
+    await scenario.until_phase("taken", "Completed")
