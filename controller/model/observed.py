@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from controller.model.resources import Resources
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
+from hyperjob.api.v1alpha1 import DependencyStatus, FailurePolicyAction, SuccessOperator
 
 
 class QueueAdmission(enum.StrEnum):
@@ -38,6 +39,40 @@ class SplitPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """A replicatedJob that must be Ready or Complete before another one starts."""
+
+    name: str
+    status: DependencyStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRule:
+    """One case of a failure policy; an empty `targets` means every replicatedJob."""
+
+    action: FailurePolicyAction
+    on_job_phases: frozenset[JobPhase] = frozenset()
+    on_cluster_lost: bool = False
+    targets: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailurePolicy:
+    """What is done about failures; `max_restarts` is the budget of the whole HyperJob."""
+
+    max_restarts: int = 0
+    rules: tuple[FailureRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessPolicy:
+    """Which sub-jobs must complete; an empty `targets` means every replicatedJob."""
+
+    operator: SuccessOperator = SuccessOperator.ALL
+    targets: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedJob:
     """One group of like sub-jobs of the spec; `template` is the vcjob spec as the user gave it."""
 
@@ -49,6 +84,7 @@ class ReplicatedJob:
     cluster_names: tuple[str, ...] = ()
     required: bool = False
     split: SplitPolicy | None = None
+    depends_on: tuple[Dependency, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +121,12 @@ class HyperJob:
     max_domains: int | None
     status: Object
     records: Mapping[str, Record]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    suspend: bool = False
+    failure_policy: FailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
+    ttl_seconds_after_finished: int | None = None
+    plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +182,7 @@ class Job:
     ownership: Ownership
     owner: str
     labelled: bool
+    attempt: int
     tasks: tuple[Task, ...]
     min_available: int | None
     priority_class: str

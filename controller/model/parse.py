@@ -8,6 +8,9 @@ from typing import Final
 
 from controller.model.observed import (
     Binding,
+    Dependency,
+    FailurePolicy,
+    FailureRule,
     HyperJob,
     Job,
     Ownership,
@@ -17,6 +20,7 @@ from controller.model.observed import (
     ReplicatedJob,
     Report,
     SplitPolicy,
+    SuccessPolicy,
     Task,
 )
 from controller.model.wire import (
@@ -32,7 +36,8 @@ from controller.model.wire import (
 )
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
-from hyperjob.api.names import GATE, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
+from hyperjob.api.names import GATE, LABEL_ATTEMPT, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
+from hyperjob.api.v1alpha1 import DependencyStatus, FailurePolicyAction, SuccessOperator
 
 _POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
@@ -58,6 +63,14 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         max_domains=integer(spec.get("maxDomains")),
         status=status,
         records={record.name: record for record in _records(status)},
+        annotations=string_map(metadata.get("annotations")),
+        suspend=spec.get("suspend") is True,
+        failure_policy=_failure_policy(spec.get("failurePolicy")),
+        success_policy=_success_policy(spec.get("successPolicy")),
+        ttl_seconds_after_finished=integer(spec.get("ttlSecondsAfterFinished")),
+        plugins={
+            name: strings(arguments) for name, arguments in mapping(spec.get("plugins")).items()
+        },
     )
 
 
@@ -75,6 +88,7 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
         ownership=ownership,
         owner=holder,
         labelled=labels.get(LABEL_HYPERJOB) == owner.name and LABEL_REPLICATED_JOB in labels,
+        attempt=_attempt(labels),
         tasks=tuple(
             Task(
                 name=string(task.get("name")),
@@ -197,7 +211,48 @@ def _replicated_job(raw: Object) -> ReplicatedJob:
         cluster_names=tuple(dict.fromkeys(strings(raw.get("clusterNames")))),
         required=raw.get("clusterPolicy") == "Required",
         split=_split(mapping(raw.get("splitPolicy"))),
+        depends_on=tuple(
+            Dependency(name=string(item.get("name")), status=DependencyStatus(item["status"]))
+            for item in objects(raw.get("dependsOn"))
+            if item.get("status") in set(DependencyStatus)
+        ),
     )
+
+
+def _failure_policy(raw: object) -> FailurePolicy | None:
+    if not isinstance(raw, dict):
+        return None
+    return FailurePolicy(
+        max_restarts=count(raw.get("maxRestarts")),
+        rules=tuple(
+            FailureRule(
+                action=FailurePolicyAction(rule["action"]),
+                on_job_phases=frozenset(
+                    JobPhase(name) for name in strings(rule.get("onJobPhases"))
+                ),
+                on_cluster_lost=rule.get("onClusterLost") is True,
+                targets=frozenset(strings(rule.get("targetReplicatedJobs"))),
+            )
+            for rule in objects(raw.get("rules"))
+            if rule.get("action") in set(FailurePolicyAction)
+        ),
+    )
+
+
+def _success_policy(raw: object) -> SuccessPolicy | None:
+    if not isinstance(raw, dict):
+        return None
+    any_one = raw.get("operator") == SuccessOperator.ANY
+    return SuccessPolicy(
+        operator=SuccessOperator.ANY if any_one else SuccessOperator.ALL,
+        targets=frozenset(strings(raw.get("targetReplicatedJobs"))),
+    )
+
+
+def _attempt(labels: Mapping[str, str]) -> int:
+    """Read the attempt that a vcjob was made for; one without the label is of the first."""
+    text = labels.get(LABEL_ATTEMPT, "")
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _split(raw: Object) -> SplitPolicy | None:

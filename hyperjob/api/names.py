@@ -33,6 +33,11 @@ GATE: Final = f"{GROUP}/gate"
 GATE_HELD: Final = "held"
 GATE_OPEN: Final = "open"
 
+# What a person asks for once: "<token> [sub-job ...]". A token is acted on once and then recorded
+# in the status, so that neither a repeated look nor a restarted controller does it twice.
+RESTART_REQUEST: Final = f"{GROUP}/restart"
+MIGRATE_REQUEST: Final = f"{GROUP}/migrate"
+
 FIELD_MANAGER: Final = "hyperjob-controller"
 FINALIZER: Final = f"{GROUP}/hyperjob-controller"
 
