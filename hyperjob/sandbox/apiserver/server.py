@@ -6,7 +6,7 @@ Several may run in one process. State lives as long as the object, also while it
 import asyncio
 import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,10 +16,12 @@ from hyperjob.sandbox.apiserver.admission import admitting
 from hyperjob.sandbox.apiserver.kinds import aggregation, definitions
 from hyperjob.sandbox.apiserver.kinds.bootstrap import bootstrap_objects, install
 from hyperjob.sandbox.apiserver.kinds.builtin import builtin_resources
+from hyperjob.sandbox.apiserver.rbac.bootstrap import roles as bootstrap_roles
 from hyperjob.sandbox.apiserver.state.core import Core
 from hyperjob.sandbox.apiserver.state.housekeeping import Housekeeper
 from hyperjob.sandbox.apiserver.state.store import Store
 from hyperjob.sandbox.apiserver.transport.authn import ADMIN_GROUP, User
+from hyperjob.sandbox.apiserver.transport.authorization import Action
 from hyperjob.sandbox.apiserver.transport.frontend import Frontend
 from hyperjob.sandbox.apiserver.transport.pki import Authority, write_kubeconfig
 from hyperjob.sandbox.apiserver.verbs.dispatch import Dispatcher
@@ -32,7 +34,8 @@ class ApiServer:
 
     `crds` are served from the start; `tokens` maps bearer tokens to users; `history` is how many
     changes of each resource a watch can go back; `bookmark_seconds` is how often a quiet watch is
-    told the newest resourceVersion.
+    told the newest resourceVersion. With `rbac`, Roles say who may do what, else every known user
+    may do everything; `audit` is told of every action that is allowed.
     """
 
     def __init__(
@@ -45,11 +48,16 @@ class ApiServer:
         tokens: Mapping[str, User] | None = None,
         history: int = 4096,
         bookmark_seconds: float = 60.0,
+        rbac: bool = False,
+        audit: Callable[[User, Action], None] | None = None,
     ) -> None:
         self.name = name
         self._host = host
         self._crds = copy.deepcopy(list(crds))
-        self._core = Core(history_limit=history, bookmark_seconds=bookmark_seconds)
+        self._core = Core(history_limit=history, bookmark_seconds=bookmark_seconds, tokens=tokens)
+        if rbac:
+            self._core.authorize_by_roles()
+        self._core.audit = audit
         self._authority = Authority(name, hosts=(host,))
         self._housekeeping: asyncio.Task[None] | None = None
         self._dispatcher = Dispatcher(self._core, closing=lambda: self._frontend.closing)
@@ -58,7 +66,6 @@ class ApiServer:
             self._authority.server_context(),
             host=host,
             port=port,
-            tokens=tokens or {},
             on_stop=self._core.store.wake,
         )
 
@@ -113,7 +120,8 @@ class ApiServer:
         definitions.follow(self._core)
         admitting.follow(self._core)
         housekeeper = Housekeeper(self._core)
-        install(self._core, [*bootstrap_objects(), *self._crds])
+        roles = bootstrap_roles() if self._core.rbac is not None else []
+        install(self._core, [*bootstrap_objects(), *roles, *self._crds])
         aggregation.synchronize(self._core)
         self._housekeeping = asyncio.create_task(housekeeper.run(), name=f"{self.name}-gc")
         try:

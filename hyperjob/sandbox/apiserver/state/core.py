@@ -5,22 +5,42 @@ It decides nothing; it is the one object that is passed around.
 
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver.admission.chain import AdmissionChain
+from hyperjob.sandbox.apiserver.rbac.authorizer import Rbac
 from hyperjob.sandbox.apiserver.state.resources import Registry, ResourceInfo
 from hyperjob.sandbox.apiserver.state.store import Collection, Key, Store, Stored
+from hyperjob.sandbox.apiserver.transport.authn import User
+from hyperjob.sandbox.apiserver.transport.authorization import (
+    Action,
+    Authorizer,
+    KnownUsers,
+    require,
+)
 from hyperjob.sandbox.apiserver.transport.metrics import Metrics
+from hyperjob.sandbox.apiserver.transport.tokens import Tokens
 
 
 class Core:
     """The state behind the API; `mutates` and `validates` say whether any webhook is configured."""
 
-    def __init__(self, *, history_limit: int = 4096, bookmark_seconds: float = 60.0) -> None:
+    def __init__(
+        self,
+        *,
+        history_limit: int = 4096,
+        bookmark_seconds: float = 60.0,
+        tokens: Mapping[str, User] | None = None,
+    ) -> None:
         self.bookmark_seconds = bookmark_seconds
         self.store = Store(history_limit=history_limit)
+        self.tokens = Tokens(self.store, tokens or {})
+        self.authorizer: Authorizer = KnownUsers()
+        self.audit: Callable[[User, Action], None] | None = None
+        self.rbac: Rbac | None = None
         self.registry = Registry()
         self.metrics = Metrics()
         self.mutates = False
@@ -29,6 +49,17 @@ class Core:
             namespaces=self.namespace, resolve_service=self._service_address
         )
         self.request_counts: Counter[tuple[str, str, str]] = Counter()
+
+    def authorize_by_roles(self) -> None:
+        """Let Roles decide from now on, and keep anybody from handing on more than he has."""
+        self.rbac = Rbac(self.store)
+        self.authorizer = self.rbac
+
+    def require(self, user: User, action: Action) -> None:
+        """Raise 403 for what a user may not do; tell the audit of what he does."""
+        require(self.authorizer, user, action)
+        if self.audit is not None:
+            self.audit(user, action)
 
     def collection(self, resource: ResourceInfo) -> Collection:
         """Give the collection that stores a resource's objects."""

@@ -1,6 +1,6 @@
 """Who is calling: a client certificate's subject, or a bearer token."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,6 +20,7 @@ class User:
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 ADMIN_GROUP = "system:masters"
 _AUTHENTICATED = "system:authenticated"
+_SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
 @lru_cache(maxsize=256)
@@ -34,23 +35,38 @@ def user_of_subject(subject: Subject) -> User:
     return User(name, (*names["organizationName"], _AUTHENTICATED))
 
 
-def impersonated(user: User, name: str, groups: Sequence[str]) -> User:
-    """Give the user that an administrator acts as."""
-    if not name or ADMIN_GROUP not in user.groups:
-        return user
+def service_account(name: str) -> tuple[str, str] | None:
+    """Give namespace and name of the service account that a user's name means, if it does."""
+    if not name.startswith(_SERVICE_ACCOUNT):
+        return None
+    namespace, colon, account = name.removeprefix(_SERVICE_ACCOUNT).partition(":")
+    return (namespace, account) if colon and namespace and account else None
+
+
+def service_account_user(namespace: str, name: str, uid: str = "") -> User:
+    """Give the user that a service account is."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", _AUTHENTICATED)
+    return User(f"{_SERVICE_ACCOUNT}{namespace}:{name}", groups, uid)
+
+
+def acting_as(name: str, groups: Sequence[str]) -> User:
+    """Give the user of an impersonation."""
+    account = service_account(name)
+    if account is not None and not groups:
+        return service_account_user(*account)
     known = () if name == ANONYMOUS.name else (_AUTHENTICATED,)
-    return User(name, (*groups, *known))
+    return User(name, tuple(dict.fromkeys((*groups, *known))))
 
 
 def identify(
     certificate: Mapping[str, Any] | None,
     authorization: str,
-    tokens: Mapping[str, User],
+    user_of_token: Callable[[str], User | None],
 ) -> User | None:
     """Name the caller; None for a token that nobody knows."""
     if authorization:
         scheme, _, token = authorization.partition(" ")
-        return tokens.get(token.strip()) if scheme.lower() == "bearer" else None
+        return user_of_token(token.strip()) if scheme.lower() == "bearer" else None
     if certificate:
         return user_of_subject(certificate["subject"])
     return ANONYMOUS

@@ -7,14 +7,14 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 
 from hyperjob.sandbox.apiserver import errors
-from hyperjob.sandbox.apiserver.transport.authn import User, identify, impersonated
+from hyperjob.sandbox.apiserver.transport.authn import identify
 from hyperjob.sandbox.apiserver.transport.call import Reply, Stream, status_reply
 from hyperjob.sandbox.apiserver.transport.requestinfo import RequestInfo, parse
 from hyperjob.sandbox.apiserver.verbs.dispatch import Dispatcher, Headers
@@ -40,14 +40,12 @@ class Frontend:
         *,
         host: str,
         port: int,
-        tokens: Mapping[str, User],
         on_stop: Callable[[], None],
     ) -> None:
         self._dispatcher = dispatcher
         self._context = context
         self._host = host
         self.port = port
-        self._tokens = tokens
         self._on_stop = on_stop
         self._server: web.Server | None = None
         self._listener: asyncio.Server | None = None
@@ -141,12 +139,14 @@ class Frontend:
         headers = request.headers
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport else None
-        user = identify(certificate, headers.get("Authorization", ""), self._tokens)
+        user = identify(
+            certificate, headers.get("Authorization", ""), self._dispatcher.user_of_token
+        )
         if user is None:
             raise errors.unauthorized()
         if "Impersonate-User" in headers:
             groups = headers.getall("Impersonate-Group", [])
-            user = impersonated(user, headers["Impersonate-User"], groups)
+            user = self._dispatcher.impersonated(user, headers["Impersonate-User"], groups)
         info = parse(request.method, request.raw_path)
         seconds = _time_limit(info)
         async with asyncio.timeout(seconds):

@@ -1,6 +1,6 @@
 """From a parsed request to the handler of its verb; the only place that knows all handlers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hyperjob.sandbox.apiserver import errors
@@ -11,7 +11,7 @@ from hyperjob.sandbox.apiserver.patches import patching
 from hyperjob.sandbox.apiserver.state.core import Core
 from hyperjob.sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob.sandbox.apiserver.transport.authn import User
-from hyperjob.sandbox.apiserver.transport.authorization import authorize
+from hyperjob.sandbox.apiserver.transport.authorization import action_of, impersonate
 from hyperjob.sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob.sandbox.apiserver.transport.decode import media_type
 from hyperjob.sandbox.apiserver.transport.encode import dump
@@ -56,6 +56,14 @@ class Dispatcher:
         self._discovery = Discovery(core.registry)
         self._openapi = OpenApi(core.registry)
 
+    def user_of_token(self, token: str) -> User | None:
+        """Name the user of a bearer token."""
+        return self._core.tokens.user(token)
+
+    def impersonated(self, user: User, name: str, groups: Sequence[str]) -> User:
+        """Give the user that another one acts as; raise 403 when he may not."""
+        return impersonate(self._core.authorizer, user, name, groups)
+
     async def handle(
         self,
         info: RequestInfo,
@@ -67,7 +75,7 @@ class Dispatcher:
         warnings: list[str],
     ) -> Reply | Stream:
         """Answer a request; what the client should be told beside goes into `warnings`."""
-        authorize(user, info)
+        self._core.require(user, action_of(info))
         if not info.resource:
             return self._outside(info, headers, address)
         resource = self._core.registry.find(info.group, info.version, info.resource)
@@ -112,7 +120,7 @@ class Dispatcher:
             case "watch":
                 return watching.watch(core, call, closing=self._closing)
             case "create" if allowed == ("create",):
-                return reviews.review(call)
+                return reviews.review(core, call)
             case "create":
                 return await writing.create(core, call)
             case "update" if info.name:
@@ -151,7 +159,7 @@ class Dispatcher:
             case "log":
                 return podactions.log(core, call)
             case "token":
-                return reviews.token(call)
+                return reviews.token(core, call)
             case _:
                 raise errors.PlainError(404, "404 page not found\n")
 

@@ -5,6 +5,7 @@ validation → validating webhooks → store. A patch that loses a race is appli
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from hyperjob.api import field
 from hyperjob.api.field import FieldError, invalid_status
@@ -17,9 +18,11 @@ from hyperjob.sandbox.apiserver.kinds.metadata import validate_meta, validate_me
 from hyperjob.sandbox.apiserver.ownership.apply import keep_times
 from hyperjob.sandbox.apiserver.ownership.managing import track
 from hyperjob.sandbox.apiserver.patches import patching
+from hyperjob.sandbox.apiserver.rbac import escalation
 from hyperjob.sandbox.apiserver.state.core import Core, key_of
 from hyperjob.sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob.sandbox.apiserver.state.store import Exists, Stale, Stored
+from hyperjob.sandbox.apiserver.transport.authorization import action_of
 from hyperjob.sandbox.apiserver.transport.call import Call, Reply
 from hyperjob.sandbox.apiserver.transport.decode import read_object, require_type, strict_error
 from hyperjob.sandbox.apiserver.transport.encode import to_storage, to_version
@@ -50,6 +53,8 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
         obj["metadata"].pop("namespace", None)
     if not applied:
         obj = track(None, obj, call)
+    if core.rbac is not None:
+        escalation.check(core.rbac, call, obj, None)
     obj = await admitting.mutate(core, call, "CREATE", obj, None)
     before_create(obj, resource)
     failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
@@ -81,6 +86,7 @@ async def update(core: Core, call: Call) -> Reply:
     if live is None:
         if resource.create_on_update and not call.info.subresource:
             obj["metadata"].pop("resourceVersion", None)
+            _require_create(core, call)
             return object_reply(await store_new(core, call, obj), call, code=201)
         raise call.not_found()
     version = obj["metadata"].get("resourceVersion")
@@ -98,6 +104,7 @@ async def patch(core: Core, call: Call) -> Reply:
     wanted = patching.read(call)
     live = core.find(call.resource, call.info.namespace, call.info.name)
     if live is None and wanted.applies and not call.info.subresource:
+        _require_create(core, call)
         obj = wanted.first(call)
         place_update(obj, call)
         report(call, wanted.problems + prepare(obj, call.resource))
@@ -143,6 +150,8 @@ async def _store_change(
     old = to_version(live.obj, resource)
     if not applied:
         new = track(old, new, call)
+    if core.rbac is not None:
+        escalation.check(core.rbac, call, new, old)
     new = await admitting.mutate(core, call, "UPDATE", new, old)
     before_update(new, old, resource, subresource)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -163,6 +172,11 @@ async def _store_change(
         return Stored(live.key, new, live.revision)
     ended = finish_if_free(core, resource, new, live)
     return ended or core.store.update(resource.storage, new, expected=live)
+
+
+def _require_create(core: Core, call: Call) -> None:
+    """Refuse a PUT or an apply that would create to whoever may only change (403)."""
+    core.require(call.user, replace(action_of(call.info), verb="create"))
 
 
 def _check_preconditions(call: Call, new: Object, live: Stored) -> None:
