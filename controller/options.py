@@ -82,7 +82,7 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "queue_admission": _Setting(
         "who admits sub-jobs: Volcano Global's dispatcher, or nobody",
         QueueAdmission,
-        choices=tuple(QueueAdmission),
+        choices=(QueueAdmission.VOLCANO_GLOBAL, QueueAdmission.NONE),
     ),
     "workers": _Setting("HyperJobs worked on at a time", int, metavar="N"),
     "in_flight": _Setting("API writes on their way at a time", int, metavar="N"),

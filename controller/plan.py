@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller.expansion.adopt import adoptions, conflict, predecessor
-from controller.expansion.expand import Group, SpecError, SubJob, expand, sub_jobs
+from controller.expansion.expand import Group, SpecError, SubJob, expand, queue_of, sub_jobs
 from controller.expansion.members import members_of, strangers
 from controller.expansion.objects import placement as placement_object
 from controller.expansion.objects import policy as policy_object
@@ -67,6 +67,7 @@ def plan(observed: Observed) -> Plan:
         minimum=minimum,
         room_for=placement.room_for,
         needed=needed,
+        verdict=observed.verdict,
     )
     status = derive(observed, outlooks)
     return Plan(
@@ -105,7 +106,19 @@ class _Draft:
             blocked=reason,
             message=message,
             opening=name in opening,
+            admitted=self._holds_share(child, placed=name in placement.assigned),
         )
+
+    def _holds_share(self, child: Child, *, placed: bool) -> bool:
+        """Tell whether to record that a sub-job is admitted; a grant that came to nothing is not.
+
+        Recorded only by our own queue admission, and until the sub-job ends.
+        """
+        verdict = self.observed.verdict
+        if verdict is None or child.name not in verdict.admitted or child.is_terminal:
+            return False
+        recorded = child.record is not None and child.record.admitted
+        return recorded or child.exists or placed
 
 
 def _resumed(observed: Observed) -> bool:
@@ -191,7 +204,12 @@ def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -
     ]
     if leaving:
         draft.blocked[name] = Reason.BEING_DELETED, f"waits until its old {leaving[0]} is gone"
-    elif not refused:
+    elif refused:
+        return
+    elif observed.verdict is not None and name not in observed.verdict.admitted:
+        queue = queue_of(sub_job.size.template)
+        draft.blocked[name] = Reason.WAITING_FOR_QUEUE, f"waits for queue {queue}"
+    else:
         draft.missing[name] = sub_job, child
 
 
@@ -265,7 +283,8 @@ def _creation(
     policy: Object | None = None
     if child.policy is None:
         gated = observed.admission is QueueAdmission.VOLCANO_GLOBAL
-        held = gated and (not child.exists or is_held(child))
+        gang = observed.admission is not QueueAdmission.NONE
+        held = gang and (not child.exists or is_held(child))
         policy = policy_object(observed.hyperjob, sub_job, cluster, gated=gated, held=held)
     return CreateChild(
         name=sub_job.name,

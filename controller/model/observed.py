@@ -18,6 +18,7 @@ class QueueAdmission(enum.StrEnum):
     """Who releases a HyperJob's sub-jobs into their queue."""
 
     VOLCANO_GLOBAL = "volcano-global"
+    BUILTIN = "builtin"
     NONE = "none"
 
 
@@ -103,6 +104,7 @@ class Record:
     running: int = 0
     pods: int = 0
     excluded_clusters: tuple[str, ...] = ()
+    admitted: bool = False
     last_transition_time: str = ""
 
 
@@ -244,6 +246,15 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What our own queue admission says of a HyperJob: who may be made, and why the others wait."""
+
+    admitted: frozenset[str] = frozenset()
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """One consistent look at everything that concerns one HyperJob."""
 
@@ -257,3 +268,4 @@ class Observed:
     now: datetime
     queues: Mapping[str, str] | None = None  # state by name; None: queues are not known
     capacity_changes_in: timedelta | None = None
+    verdict: Verdict | None = None  # None: somebody else admits

@@ -284,6 +284,7 @@ def _records(status: Object) -> Iterable[Record]:
             running=count(item.get("running")),
             pods=count(item.get("pods")),
             excluded_clusters=strings(item.get("excludedClusters")),
+            admitted=item.get("admitted") is True,
             last_transition_time=string(item.get("lastTransitionTime")),
         )
 

@@ -36,6 +36,7 @@ class JobState:
     reason: str
     message: str
     attempt: int
+    admitted: bool
     running: int
     pods: int
     report: Report | None
@@ -54,7 +55,7 @@ class JobState:
     @property
     def is_placed(self) -> bool:
         """Tell whether it stands on a cluster, or did until its end."""
-        return self.phase != UNPLACED
+        return self.phase != UNPLACED and (bool(self.cluster) or self.is_terminal)
 
     def to_object(self) -> Object:
         """Return the entry of `status.jobs`."""
@@ -70,6 +71,7 @@ class JobState:
             "reason": self.reason,
             "message": self.message,
             "attempt": self.attempt,
+            "admitted": self.admitted,
             "running": self.running,
             "pods": self.pods,
             "lastTransitionTime": self.last_transition_time,
@@ -100,6 +102,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         reason=reason,
         message=_short(message),
         attempt=record.attempt if record is not None else 0,
+        admitted=outlook.admitted,
         running=0 if child.is_terminal else child.running_pods,
         pods=outlook.sub_job.size.pods,
         report=report,
@@ -116,7 +119,8 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if child.is_terminal and record is not None:
         return record.phase, record.reason, record.message
     if outlook.blocked:
-        return UNPLACED, outlook.blocked, outlook.message
+        queued = outlook.blocked == Reason.WAITING_FOR_QUEUE
+        return QUEUED if queued else UNPLACED, outlook.blocked, outlook.message
     known = child.phase
     if known is not JobPhase.UNKNOWN and record is not None:
         return record.phase, *_silent(outlook, record)
@@ -145,7 +149,7 @@ def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
 def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     child, binding = outlook.child, outlook.child.binding
     queue = queue_of(outlook.sub_job.size.template)
-    if binding is None and observed.admission is not QueueAdmission.NONE:
+    if binding is None and observed.admission is QueueAdmission.VOLCANO_GLOBAL:
         return QUEUED, Reason.WAITING_FOR_QUEUE, f"waits for Karmada and queue {queue}"
     if binding is None:
         return PLACED, Reason.DISPATCHING, "waits for Karmada"

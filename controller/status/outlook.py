@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from controller.expansion.expand import SubJob
 from controller.model.child import Child
+from controller.model.observed import Verdict
 
 
 class Reason(enum.StrEnum):
@@ -20,8 +21,10 @@ class Reason(enum.StrEnum):
     REFUSED = "Refused"
     BEING_DELETED = "BeingDeleted"
     INVALID_SPEC = "InvalidSpec"
-    # stands, does not run
+    # waits for its queue, or stands and does not run
     WAITING_FOR_QUEUE = "WaitingForQueue"
+    QUEUE_NOT_OPEN = "QueueNotOpen"
+    QUEUE_LIMIT_REACHED = "QueueLimitReached"
     WAITING_FOR_GANG = "WaitingForGang"
     SUSPENDED_BY_POLICY = "DispatchingSuspended"
     DISPATCHING = "Dispatching"
@@ -45,6 +48,7 @@ class Outlook:
     blocked: str = ""
     message: str = ""
     opening: bool = False
+    admitted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +59,4 @@ class Outlooks:
     minimum: int
     room_for: int = 0
     needed: int = 0
+    verdict: Verdict | None = None

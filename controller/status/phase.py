@@ -41,6 +41,9 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
         return _pending(unplaced, outlooks)
     queued = [job for job in jobs if job.phase == QUEUED]
     if total - len(unplaced) - len(queued) < minimum:
+        verdict = outlooks.verdict
+        if verdict is not None and verdict.message:
+            return _state(Phase.QUEUED, verdict.reason, verdict.message)
         queues = _listed(sorted({job.queue for job in queued}))
         admitted = total - len(unplaced) - len(queued)
         text = f"{admitted} of {minimum} needed sub-jobs are admitted; waits for queue {queues}"

@@ -76,6 +76,10 @@ class JobStatus(Model):
     reason: str = Field(default="", description="Why, as one CamelCase word for programs.")
     message: str = Field(default="", description="Why, for people.")
     attempt: Count = Field(default=0, description="How often it was made again.")
+    admitted: bool = Field(
+        default=False,
+        description="Whether the built-in queue admission has given it a share of its queue.",
+    )
     running: Count = Field(default=0, description="Pods running.")
     pods: Count = Field(default=0, description="Pods in all.")
     excluded_clusters: tuple[str, ...] | None = Field(
