@@ -1,0 +1,154 @@
+"""The reference of the API in the docs, made from the schema of the CRD.
+
+`python -m hyperjob.api.reference docs/reference/api.md` writes it; a test keeps it current.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from hyperjob.api import names
+from hyperjob.api.meta import Object
+from hyperjob.api.schema import hyperjob_crd
+
+INTRO: Final = f"""\
+# HyperJob API
+
+Group `{names.GROUP}`, version `{names.VERSION}`, kind `{names.KIND}`, short names `hyperjob`, `hj`.
+This page is made from the CRD (`python -m hyperjob.api.reference docs/reference/api.md`); do not
+edit it.
+`kubectl explain hyperjob.spec` says the same in a terminal. What admission makes of each field, and
+every message, is in [messages](../messages.md).
+
+Upstream's fields keep their names, types and defaults, so manifests for Volcano Global's HyperJob
+apply unchanged.
+"""
+
+# Kubernetes documents these itself, at a length that would bury everything else here.
+_FOREIGN: Final = {
+    "template": "a Kubernetes PodTemplateSpec",
+    "volumeClaim": "a Kubernetes PersistentVolumeClaimSpec",
+}
+
+
+def render() -> str:
+    """Return the page."""
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    version = hyperjob_crd()["spec"]["versions"][0]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]
+    yield INTRO
+    for part in ("spec", "status"):
+        yield f"## {part}\n"
+        yield from _table("Field", "Type", "Default", "Meaning")
+        for path, node, required in _fields(schema[part], part):
+            meaning = str(node.get("description", ""))
+            if required:
+                meaning = f"**Required.** {meaning}"
+            yield _row(f"`{path}`", _type(path, node), _default(node), meaning.strip())
+        yield ""
+    yield "## Columns of `kubectl get hj`\n"
+    yield from _table("Column", "From", "Meaning")
+    for column in version["additionalPrinterColumns"]:
+        wide = " (`-o wide`)" if column.get("priority") else ""
+        meaning = str(column.get("description", ""))
+        yield _row(f"{column['name']}{wide}", f"`{column['jsonPath']}`", meaning)
+    yield "\n## Labels and annotations\n"
+    yield from _table("Name", "On", "Meaning")
+    for row in _NAMES:
+        yield _row(*row)
+    yield ""
+
+
+_NAMES: Final = (
+    (f"`{names.LABEL_HYPERJOB}`", "vcjob, policy", "Name of the HyperJob."),
+    (f"`{names.LABEL_REPLICATED_JOB}`", "vcjob, policy", "Name of the replicatedJob."),
+    (f"`{names.LABEL_INDEX}`", "vcjob, policy", "Index of the sub-job in its replicatedJob."),
+    (f"`{names.LABEL_ATTEMPT}`", "vcjob, policy", "How often the sub-job was made again before."),
+    (f"`{names.LABEL_BINDING}`", "ResourceBinding", "It is a HyperJob's; set by the webhook."),
+    (
+        f"`{names.GATE}`",
+        "ResourceBinding",
+        f"`{names.GATE_HELD}` until the gang is complete, `{names.GATE_OPEN}` from then on.",
+    ),
+    (
+        f"`{names.RESTART_REQUEST}`",
+        "HyperJob",
+        "A token, then names of sub-jobs; none: all. Asks for one restart.",
+    ),
+    (
+        f"`{names.MIGRATE_REQUEST}`",
+        "HyperJob",
+        "A token, then names of sub-jobs. Asks to move them to other clusters.",
+    ),
+)
+
+
+def _fields(node: Object, path: str) -> Iterator[tuple[str, Object, bool]]:
+    """Walk a schema: path, node and whether it is required, parents before children."""
+    required = node.get("required") or ()
+    for name, child in (node.get("properties") or {}).items():
+        below = f"{path}.{name}"
+        yield below, child, name in required
+        if name in _FOREIGN:
+            continue
+        inner: Object = child
+        while True:
+            if inner.get("type") == "array":
+                inner, below = inner["items"], f"{below}[]"
+            elif isinstance(inner.get("additionalProperties"), dict):
+                inner, below = inner["additionalProperties"], f"{below}[*]"
+            else:
+                break
+        yield from _fields(inner, below)
+
+
+def _type(path: str, node: Object) -> str:
+    foreign = _FOREIGN.get(path.rsplit(".", 1)[-1])
+    if foreign:
+        return foreign
+    if node.get("x-kubernetes-int-or-string"):
+        return "integer or string"
+    if "enum" in node:
+        return ", ".join(f"`{value}`" for value in node["enum"])
+    kind = str(node.get("type", "any"))
+    if kind == "array":
+        return f"list of {_type('', node['items'])}"
+    if kind == "object" and isinstance(node.get("additionalProperties"), dict):
+        return f"map of {_type('', node['additionalProperties'])}"
+    return kind + _bounds(node)
+
+
+def _bounds(node: Object) -> str:
+    low, high = node.get("minimum"), node.get("maximum")
+    if low is not None and high is not None and high < 2**31 - 1:
+        return f" {low}-{high}"
+    return f" ≥ {low}" if low is not None else ""
+
+
+def _default(node: Object) -> str:
+    if "default" not in node:
+        return ""
+    value = node["default"]
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _table(*heads: str) -> Iterator[str]:
+    yield _row(*heads)
+    yield _row(*("---" for _ in heads))
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def main() -> None:
+    """Write the page to the file named."""
+    Path(sys.argv[1]).write_text(render(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

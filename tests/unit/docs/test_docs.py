@@ -1,0 +1,86 @@
+"""The documentation is true: links lead somewhere, YAML is accepted, generated pages are current."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hyperjob.api.names import KIND
+from hyperjob.api.reference import render
+from webhook.defaulting import default
+from webhook.validation import validate_create
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("e2e/*.md")])
+_LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
+_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def _title(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_title)
+def test_links_lead_somewhere(page: Path):
+    for found in _LINK.finditer(page.read_text(encoding="utf-8")):
+        target = found[1] or found[2]
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{_title(page)}: {target}"
+        if anchor:
+            assert anchor in _anchors(there), f"{_title(page)}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_title)
+def test_hyperjobs_on_a_page_are_accepted_as_they_are(page: Path):
+    for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
+        for document in yaml.safe_load_all(block):
+            if not isinstance(document, dict) or document.get("kind") != KIND:
+                continue
+            name = document["metadata"]["name"]
+            errors = validate_create(default(document)).errors
+            assert not errors, f"{_title(page)}: {name}: {errors}"
+
+
+def test_every_page_can_be_reached_from_the_contents():
+    contents = ROOT / "docs" / "README.md"
+    linked = {
+        (contents.parent / found[1].partition("#")[0]).resolve()
+        for found in _LINK.finditer(contents.read_text(encoding="utf-8"))
+        if found[1] and "://" not in found[1]
+    }
+    pages = {page.resolve() for page in (ROOT / "docs").glob("**/*.md")} - {contents.resolve()}
+    assert not {_title(page) for page in pages - linked}
+
+
+def test_the_reference_of_the_api_is_current():
+    page = ROOT / "docs" / "reference" / "api.md"
+    assert page.read_text(encoding="utf-8") == render(), (
+        "run: python -m hyperjob.api.reference docs/reference/api.md"
+    )
+
+
+SEQUENCE = runpy.run_path(str(ROOT / "docs" / "images" / "sequence.py"))
+
+
+@pytest.mark.parametrize("source", sorted((ROOT / "docs" / "images").glob("*.seq")), ids=_title)
+def test_a_picture_is_drawn_from_its_source(source: Path):
+    drawn = SEQUENCE["draw"](SEQUENCE["read"](source.read_text(encoding="utf-8")))
+    assert source.with_suffix(".svg").read_text(encoding="utf-8") == drawn, (
+        "run: python docs/images/sequence.py docs/images/*.seq"
+    )
+
+
+def test_a_line_of_a_picture_that_makes_no_sense_is_named():
+    diagram = SEQUENCE["read"]("title: x\nparts: A | B\nA -> C: hello\n")
+    with pytest.raises(ValueError, match="no part is called 'C'"):
+        SEQUENCE["draw"](diagram)
