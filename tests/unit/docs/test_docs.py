@@ -1,4 +1,4 @@
-"""The documentation is true: links lead somewhere, YAML is accepted, generated pages are current."""
+"""The documentation is true: links lead somewhere, YAML is accepted, pages are current."""
 
 import re
 import runpy
