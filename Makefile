@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint bench fuzz crds lock wheel clean
+.PHONY: help demo test e2e lint bench fuzz docs crds lock wheel clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/'
@@ -46,6 +46,11 @@ bench: $(VENV)/.dev ## print ratios against baselines measured in the same run
 fuzz: $(VENV)/.dev ## send 100,000 mutated reviews through admission, and 5,000 over HTTPS
 	HYPERJOB_FUZZ_COUNT=100000 HYPERJOB_FUZZ_HTTP_COUNT=5000 $(BIN)/pytest -q \
 		tests/unit/webhook/test_fuzz.py tests/integration/test_webhook_http_fuzz.py
+
+docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
+	$(BIN)/python -m webhook.messages docs/messages.md
+	$(BIN)/python -m hyperjob.api.reference docs/reference/api.md
+	$(BIN)/python docs/images/sequence.py docs/images/*.seq
 
 crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api
 	$(BIN)/python -m hyperjob.api.schema
