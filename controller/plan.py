@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller.expansion.adopt import adoptions, conflict, predecessor
+from controller.expansion.auto import Split, resolve
 from controller.expansion.expand import Group, SpecError, SubJob, expand, queue_of, sub_jobs
 from controller.expansion.members import members_of, strangers
 from controller.expansion.objects import placement as placement_object
@@ -43,12 +44,13 @@ def plan(observed: Observed) -> Plan:
         return Plan(status=derive_final(observed))
     # 3. Its spec cannot be carried out: say so, touch nothing.
     try:
-        groups = expand(hyperjob)
+        split = resolve(observed)
+        groups = expand(hyperjob, split.shares)
     except SpecError as error:
         status = derive_refusal(observed, str(error))
         return Plan(status=status, events=status_events(hyperjob.status, status))
     # 4. Sub-jobs that are not wanted any more go; those wanted are looked at one by one.
-    draft = _Draft(observed)
+    draft = _Draft(observed, split)
     children = _scale(observed, groups, draft)
     for sub_job, child in children:
         _look_at(observed, sub_job, child, draft)
@@ -75,7 +77,7 @@ def plan(observed: Observed) -> Plan:
         status=status,
         events=status_events(hyperjob.status, status),
         requeue_after=_requeue(observed, draft, placement),
-        waits_for_capacity=bool(placement.unplaced),
+        waits_for_capacity=bool(placement.unplaced or split.waiting),
     )
 
 
@@ -84,6 +86,7 @@ class _Draft:
     """What the steps have found so far."""
 
     observed: Observed
+    split: Split = field(default_factory=Split)
     actions: list[Action] = field(default_factory=list)
     missing: dict[str, tuple[SubJob, Child]] = field(default_factory=dict)
     stranded: dict[str, tuple[SubJob, Child]] = field(default_factory=dict)
@@ -221,9 +224,14 @@ def _place(observed: Observed, draft: _Draft, minimum: int) -> tuple[Placement, 
             draft.actions.append(_creation(observed, sub_job, child, child.cluster))
         else:
             lost[name] = sub_job, child
+    if draft.split.waiting:
+        draft.blocked |= {
+            name: draft.split.blocker(sub_job.group.name) for name, (sub_job, _) in lost.items()
+        }
+        return Placement(), 0
     needed = max(0, minimum - draft.secured)
     placement = place(
-        [sub_job.request() for sub_job, _ in lost.values()],
+        [draft.split.pinned(sub_job.request()) for sub_job, _ in lost.values()],
         observed.clusters,
         standing=draft.standing,
         max_domains=observed.hyperjob.max_domains,
@@ -233,7 +241,7 @@ def _place(observed: Observed, draft: _Draft, minimum: int) -> tuple[Placement, 
         sub_job, child = lost[name]
         if child.policy is not None and child.policy.clusters != (cluster,):
             draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
-        overflow = placement.overflow.get(name, "")
+        overflow = placement.overflow.get(name) or draft.split.overflow.get(name, "")
         draft.actions.append(_creation(observed, sub_job, child, cluster, overflow=overflow))
     if not lost:
         draft.actions += _moves(observed, draft)
@@ -304,6 +312,6 @@ def _requeue(observed: Observed, draft: _Draft, placement: Placement) -> timedel
     ]
     if any(reason is Reason.NAME_CONFLICT for reason, _ in draft.blocked.values()):
         waits.append(CONFLICT_RECHECK)
-    if placement.unplaced and observed.capacity_changes_in is not None:
+    if (placement.unplaced or draft.split.waiting) and observed.capacity_changes_in is not None:
         waits.append(observed.capacity_changes_in)
     return min(waits, default=None)

@@ -4,10 +4,17 @@ Knows nothing of what exists. The same spec and records always give the same sub
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from controller.expansion.split import SplitError, resized, scale_of, static_sizes
-from controller.model.observed import HyperJob, ReplicatedJob
+from controller.expansion.split import (
+    Scale,
+    SplitError,
+    auto_scale,
+    resized,
+    scale_of,
+    static_sizes,
+)
+from controller.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from controller.model.resources import (
     PODS,
     Resources,
@@ -71,13 +78,23 @@ class SubJob:
         )
 
 
-def expand(hyperjob: HyperJob) -> tuple[Group, ...]:
-    """Return all groups with their sizes; raises SpecError."""
+def expand(
+    hyperjob: HyperJob, shares: Mapping[str, Sequence[int]] | None = None
+) -> tuple[Group, ...]:
+    """Return all groups with their sizes; raises SpecError.
+
+    `shares` are the pods that scale of each sub-job of an automatic split, by replicatedJob;
+    without them one sub-job stands for all of it.
+    """
     if not hyperjob.replicated_jobs:
         raise SpecError("spec.replicatedJobs is empty")
-    return tuple(
-        Group(replicated_job=group, sizes=_sizes(group)) for group in hyperjob.replicated_jobs
-    )
+    shares = shares or {}
+    return tuple(expand_group(group, shares.get(group.name)) for group in hyperjob.replicated_jobs)
+
+
+def expand_group(group: ReplicatedJob, shares: Sequence[int] | None = None) -> Group:
+    """Return one group with its sizes; raises SpecError."""
+    return Group(replicated_job=group, sizes=_sizes(group, shares))
 
 
 def sub_jobs(
@@ -106,24 +123,39 @@ def demand_of(template: Object) -> dict[str, int]:
     )
 
 
-def _sizes(group: ReplicatedJob) -> Sequence[Size]:
+def _sizes(group: ReplicatedJob, shares: Sequence[int] | None) -> Sequence[Size]:
     split = group.split
     if split is None:
         return [_size(group.template, None)] * group.replicas
-    if split.mode != "static":
-        raise SpecError(
-            f"replicatedJob {group.name!r}: splitPolicy.mode {split.mode!r} is not supported"
-        )
     try:
+        if split.mode == "auto":
+            scale = auto_scale(split, group.template)
+            if shares is None:
+                return [_whole(group.template, split, scale)]
+            return _sized(group.template, split, scale.task, shares)
         numbers = static_sizes(split, group.template, group.replicas)
         task = scale_of(group.template, split.accelerator_type or "").task
     except SplitError as error:
         raise SpecError(f"replicatedJob {group.name!r}: {error}") from error
+    return _sized(group.template, split, task, numbers)
+
+
+def _sized(
+    template: Object, split: SplitPolicy, task: int, numbers: Sequence[int]
+) -> Sequence[Size]:
     by_pods = {
-        pods: _size(resized(group.template, task=task, pods=pods), split.accelerator_type)
+        pods: _size(resized(template, task=task, pods=pods), split.accelerator_type)
         for pods in set(numbers)
     }
     return [by_pods[pods] for pods in numbers]
+
+
+def _whole(template: Object, split: SplitPolicy, scale: Scale) -> Size:
+    """Return an automatic split that is not made yet as one sub-job."""
+    wanted = split.accelerators or 0
+    pods = max(1, -(-(wanted - scale.fixed) // scale.per_pod))
+    size = _size(resized(template, task=scale.task, pods=pods), split.accelerator_type)
+    return replace(size, accelerators=wanted)
 
 
 def _size(template: Object, accelerator: str | None) -> Size:

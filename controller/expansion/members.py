@@ -26,7 +26,7 @@ def members_of(observed: Observed, group: Group) -> Members:
     """Choose the indices of a group from what exists and what the status recorded."""
     hyperjob, name = observed.hyperjob.name, group.replicated_job.name
     wanted = len(group.sizes)
-    present = sorted(_present(observed, name))
+    present = sorted(present_indices(observed, name))
     if len(present) <= wanted:
         taken = set(present)
         fresh = (index for index in range(wanted + len(present)) if index not in taken)
@@ -59,7 +59,8 @@ def strangers(observed: Observed, wanted: frozenset[str]) -> list[str]:
     return sorted((jobs | policies) - wanted)
 
 
-def _present(observed: Observed, group: str) -> set[int]:
+def present_indices(observed: Observed, group: str) -> set[int]:
+    """Return the indices of a group that the status recorded or a vcjob has."""
     prefix = child_name(observed.hyperjob.name, group, 0)[:-1]
     found = {
         record.index

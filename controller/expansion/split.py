@@ -75,6 +75,13 @@ def static_sizes(split: SplitPolicy, template: Object, replicas: int) -> Sequenc
     return [*sizes, *_share(rest, scale, 1)] if rest else sizes
 
 
+def auto_scale(split: SplitPolicy, template: Object) -> Scale:
+    """Return how the sub-jobs of an automatic split scale; raises SplitError."""
+    if not split.accelerators or split.accelerator_type is None:
+        raise SplitError("splitPolicy needs accelerators and acceleratorType")
+    return scale_of(template, split.accelerator_type)
+
+
 def _share(wanted: int, scale: Scale, parts: int) -> list[int]:
     pods, rest = divmod(wanted - parts * scale.fixed, scale.per_pod)
     if rest or pods < parts:

@@ -123,10 +123,10 @@ class Room:
         """Tell how far a cluster is from those in use: 0 in one zone … 3 with another provider."""
         if self._near is None:
             used = (self.clusters[domain] for domain in self.domains if domain in self.clusters)
-            self._near = frozenset(where for cluster in used for where in _whereabouts(cluster))
+            self._near = frozenset(where for cluster in used for where in whereabouts(cluster))
         if not self._near or name in self.domains:
             return 0
-        shared = sum(where in self._near for where in _whereabouts(self.clusters[name]))
+        shared = sum(where in self._near for where in whereabouts(self.clusters[name]))
         return _FAR - shared
 
 
@@ -158,7 +158,7 @@ def preference_cost(requests: Iterable[Request], assigned: Mapping[str, str]) ->
     )
 
 
-def _whereabouts(cluster: Cluster) -> list[tuple[str, ...]]:
+def whereabouts(cluster: Cluster) -> list[tuple[str, ...]]:
     """Return the places a cluster is in, from wide to narrow; an unknown one ends the list."""
     steps = (cluster.provider, cluster.region, cluster.zone)
     depth = next((number for number, step in enumerate(steps) if not step), len(steps))

@@ -63,20 +63,21 @@ def _lackings(
     max_domains: int | None,
 ) -> list[str]:
     texts = [
-        f"{name} {_why_not(request, known.get(name), free, used, max_domains)}"
+        f"{name} {why_not(request, known.get(name), free, used, max_domains)}"
         for name in names[:_CLUSTERS_SHOWN]
     ]
     hidden = len(names) - len(texts)
     return [*texts, f"and {hidden} more clusters do not fit either"] if hidden > 0 else texts
 
 
-def _why_not(
+def why_not(
     request: Request,
     cluster: Cluster | None,
     free: Mapping[str, Resources],
     used: Collection[str],
     max_domains: int | None,
 ) -> str:
+    """Say what keeps a sub-job from a cluster, given what is free there and the domains in use."""
     if cluster is None:
         return "does not exist"
     if not cluster.usable:

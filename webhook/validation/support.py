@@ -24,7 +24,7 @@ class Features:
     depends_on: bool = False
     ttl_seconds_after_finished: bool = False
     split_static: bool = True
-    split_auto: bool = False
+    split_auto: bool = True
     plugins: bool = False
     template_scale: bool = True
     """Whether an edit of task sizes reaches sub-jobs that exist."""

@@ -472,6 +472,6 @@ def test_an_overflow_is_told() -> None:
 
 
 def test_a_spec_gone_wrong_does_not_make_a_running_hyperjob_pending() -> None:
-    split = {"mode": "auto", "accelerators": 3, "acceleratorType": GPU}
+    split = {"mode": "auto", "accelerators": 3, "acceleratorType": "no/such"}
     raw = hyperjob(group(splitPolicy=split), status={"state": {"phase": "Running"}})
     assert phase(plan(observed(raw, job(phase="Running")))) == ("Running", "InvalidSpec")

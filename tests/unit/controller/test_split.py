@@ -88,9 +88,9 @@ def test_a_split_makes_the_sub_jobs_and_their_sizes() -> None:
     [
         (
             hyperjob(
-                group(splitPolicy={"mode": "auto", "accelerators": 8, "acceleratorType": GPU})
+                group(splitPolicy={"mode": "auto", "accelerators": 8, "acceleratorType": "x/y"})
             ),
-            "replicatedJob 'trainer': splitPolicy.mode 'auto' is not supported",
+            "replicatedJob 'trainer': no task requests x/y",
         ),
         (
             hyperjob(group(splitPolicy={"accelerators": 1, "acceleratorType": GPU})),

@@ -1,0 +1,108 @@
+"""What of an automatic split is decided already, and what is left to be shared out.
+
+A sub-job that stands or has ended keeps its size. The sizes recorded for the others count while
+together they make up exactly what was asked for; else they are stale, and the rest is open again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.expansion.expand import SpecError, expand_group
+from controller.expansion.members import present_indices
+from controller.expansion.split import Scale, SplitError, auto_scale
+from controller.model.child import Child, child_of
+from controller.model.observed import Observed, Ownership, ReplicatedJob, SplitPolicy
+from controller.model.resources import PODS, pod_request, subtract, whole
+from controller.model.wire import mapping, objects
+from controller.placement.share import Wish
+from hyperjob.api.names import child_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One automatic split: pods that scale by index where decided, and a wish for the rest.
+
+    `leaving`: nothing of it stands, and something of it is still being deleted.
+    """
+
+    group: ReplicatedJob
+    decided: Mapping[int, int]
+    wish: Wish | None
+    leaving: bool
+
+
+def is_auto(group: ReplicatedJob) -> bool:
+    """Tell whether a replicatedJob is split by what the clusters have free."""
+    return group.split is not None and group.split.mode == "auto"
+
+
+def part_of(observed: Observed, group: ReplicatedJob) -> Part:
+    """Look at one automatic split; raises SpecError."""
+    split, scale = _scale_of(group)
+    standing: dict[int, int] = {}
+    recorded: dict[int, int] = {}
+    excluded: set[str] = set()
+    leaving = False
+    for index in sorted(present_indices(observed, group.name)):
+        child = child_of(observed, child_name(observed.hyperjob.name, group.name, index))
+        leaving = leaving or _is_leaving(child)
+        record = child.record
+        excluded.update(record.excluded_clusters if record is not None else ())
+        if child.exists and child.job is not None:
+            tasks = child.job.tasks
+            standing[index] = tasks[scale.task].replicas if scale.task < len(tasks) else 0
+        elif record is not None:
+            pods, rest = divmod((record.accelerators or 0) - scale.fixed, scale.per_pod)
+            if child.is_terminal:
+                standing[index] = max(0, pods)
+            elif not rest and pods >= 1:
+                recorded[index] = pods
+    decided, left = standing, (split.accelerators or 0) - _accelerators(scale, standing)
+    leaving = leaving and not standing
+    if (standing or leaving) and left == _accelerators(scale, recorded):
+        decided, left = standing | recorded, 0
+    wish = _wish(group, split, scale, left, frozenset(excluded)) if left > 0 else None
+    return Part(group=group, decided=decided, wish=wish, leaving=leaving)
+
+
+def _scale_of(group: ReplicatedJob) -> tuple[SplitPolicy, Scale]:
+    if group.split is None:
+        raise SpecError(f"replicatedJob {group.name!r}: it has no splitPolicy")
+    try:
+        return group.split, auto_scale(group.split, group.template)
+    except SplitError as error:
+        raise SpecError(f"replicatedJob {group.name!r}: {error}") from error
+
+
+def _is_leaving(child: Child) -> bool:
+    return any(
+        item is not None and item.deleting and item.ownership is Ownership.OURS
+        for item in (child.job, child.policy)
+    )
+
+
+def _accelerators(scale: Scale, pods: Mapping[int, int]) -> int:
+    return sum(scale.fixed + number * scale.per_pod for number in pods.values())
+
+
+def _wish(
+    group: ReplicatedJob,
+    split: SplitPolicy,
+    scale: Scale,
+    accelerators: int,
+    excluded: frozenset[str],
+) -> Wish:
+    task = objects(group.template.get("tasks"))[scale.task]
+    pod = {**pod_request(mapping(mapping(task.get("template")).get("spec"))), PODS: whole(1)}
+    return Wish(
+        group=group.name,
+        accelerators=accelerators,
+        kind=split.accelerator_type or "",
+        fixed=scale.fixed,
+        per_pod=scale.per_pod,
+        base=subtract(expand_group(group, [1]).sizes[0].demand, pod),
+        pod=pod,
+        preferred=group.cluster_names,
+        required=group.required,
+        excluded=excluded,
+    )

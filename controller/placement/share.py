@@ -1,0 +1,237 @@
+"""Sharing accelerators out over clusters: how many sub-jobs, how large, and where each stands.
+
+Each cluster chosen gets one sub-job. In this order: the preferred clusters alone, if they can hold
+all of it; as few clusters as possible; as many preferred ones as possible, the earlier the better;
+clusters near each other; shares as equal as possible; the least left over. Preferred clusters are
+filled in their order, the others share the rest. Exact where the choices are few, a good choice
+where they are many. Nothing is remembered between calls.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Final
+
+from controller.model.resources import Resources, fits, scale, total
+from controller.placement.assign import Request, Room, whereabouts
+
+_COMBINATIONS: Final = 5000
+_Cost = tuple[int, int, int, int, int, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Accelerators of one kind to share out, and what a sub-job takes of everything.
+
+    A sub-job has `fixed` accelerators and `per_pod` for each pod that scales; it needs `base`, and
+    `pod` for each of those pods.
+    """
+
+    group: str
+    accelerators: int
+    kind: str
+    fixed: int
+    per_pod: int
+    base: Resources
+    pod: Resources
+    preferred: tuple[str, ...] = ()
+    required: bool = False
+    excluded: frozenset[str] = frozenset()
+
+    def request(self, pods: int, name: str = "") -> Request:
+        """Return a sub-job of so many pods that scale."""
+        return Request(
+            name=name,
+            group=self.group,
+            demand=total((self.base, scale(self.pod, pods))),
+            preferred=self.preferred,
+            required=self.required,
+            excluded=self.excluded,
+        )
+
+    def pods_of(self, parts: int) -> int | None:
+        """Return the pods that so many sub-jobs have together; None if they are not whole."""
+        pods, rest = divmod(self.accelerators - parts * self.fixed, self.per_pod)
+        return pods if not rest and pods >= parts else None
+
+    @property
+    def most_parts(self) -> int:
+        """Return how many sub-jobs there can be at most, one pod that scales in each."""
+        return self.accelerators // (self.fixed + self.per_pod)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A sub-job of an automatic split: its cluster, and its pods that scale."""
+
+    cluster: str
+    pods: int
+
+
+def capacities(wish: Wish, room: Room) -> dict[str, int]:
+    """Return, for each cluster that can hold a sub-job at all, the most pods it can have."""
+    smallest = wish.request(1)
+    found = {}
+    for name in sorted(room.options(smallest)):
+        pods = _most(wish, room.free[name])
+        if pods > 0:
+            found[name] = pods
+    return found
+
+
+def share(wish: Wish, room: Room, *, max_domains: int | None) -> tuple[Share, ...]:
+    """Share the accelerators out over clusters with room; empty when that cannot be done.
+
+    Clusters in use by `room` count as domains already.
+    """
+    capacity = capacities(wish, room)
+    preferred = [name for name in wish.preferred if name in capacity]
+    pools = [preferred, list(capacity)] if preferred and not wish.required else [list(capacity)]
+    for pool in pools:
+        chooser = _Chooser(wish, room, {name: capacity[name] for name in pool}, max_domains)
+        found = chooser.choose()
+        if found:
+            return found
+    return ()
+
+
+def most_together(capacity: Mapping[str, int], room: Room, *, max_domains: int | None) -> list[str]:
+    """Return the clusters that hold most together, without exceeding the domains; largest first."""
+    slots = _slots(room, max_domains)
+    chosen = []
+    for name in sorted(capacity, key=lambda name: (-capacity[name], name)):
+        if name not in room.domains:
+            if slots is not None and slots <= 0:
+                continue
+            slots = None if slots is None else slots - 1
+        chosen.append(name)
+    return chosen
+
+
+class _Chooser:
+    """Chooses among the clusters of one pool."""
+
+    def __init__(
+        self, wish: Wish, room: Room, capacity: Mapping[str, int], max_domains: int | None
+    ) -> None:
+        self._wish = wish
+        self._room = room
+        self._capacity = capacity
+        self._slots = _slots(room, max_domains)
+        self._largest = most_together(capacity, room, max_domains=max_domains)
+        self._used = [whereabouts(room.clusters[n]) for n in room.domains if n in room.clusters]
+        self._where = {name: whereabouts(room.clusters[name]) for name in capacity}
+
+    def choose(self) -> tuple[Share, ...]:
+        """Return the best shares of the fewest clusters."""
+        for parts in range(1, min(len(self._largest), self._wish.most_parts) + 1):
+            pods = self._wish.pods_of(parts)
+            if pods is None or self._sum(self._largest[:parts]) < pods:
+                continue
+            sets = (names for names in self._sets(parts, pods) if self._holds(names, pods))
+            best = min(sets, key=lambda names: self._cost(names, pods))
+            return self._shares(best, pods)
+        return ()
+
+    def _sets(self, parts: int, pods: int) -> Iterator[tuple[str, ...]]:
+        """Yield sets of clusters to compare, one that holds all pods always among them."""
+        yield tuple(self._largest[:parts])
+        if comb(len(self._capacity), parts) <= _COMBINATIONS:
+            yield from combinations(self._capacity, parts)
+            return
+        places = {place for where in self._where.values() for place in where}
+        for place in [None, *sorted(places)]:
+            near = [name for name in self._capacity if place is None or place in self._where[name]]
+            yield tuple(self._compose(near, parts, pods))
+
+    def _compose(self, near: Sequence[str], parts: int, pods: int) -> list[str]:
+        """Return preferred clusters while the rest can do with them, and the best of the rest."""
+        chosen: list[str] = []
+        for name in self._wish.preferred:
+            if name not in self._capacity or len(chosen) == parts:
+                continue
+            others = [other for other in self._largest if other not in (*chosen, name)]
+            trial = [*chosen, name, *others[: parts - len(chosen) - 1]]
+            if len(trial) == parts and self._sum(trial) >= pods:
+                chosen.append(name)
+        left = parts - len(chosen)
+        if not left:
+            return chosen
+        each = -(-max(left, pods - self._sum(chosen)) // left)
+        rest = sorted(
+            (name for name in near if name not in chosen),
+            key=lambda name: (self._capacity[name], name),
+        )
+        ample = [name for name in rest if self._capacity[name] >= each]
+        return [*chosen, *(ample[:left] if len(ample) >= left else rest[-left:])]
+
+    def _holds(self, names: Sequence[str], pods: int) -> bool:
+        if (
+            self._slots is not None
+            and sum(n not in self._room.domains for n in names) > self._slots
+        ):
+            return False
+        return self._wish.pods_of(len(names)) == pods <= self._sum(names)
+
+    def _sum(self, names: Sequence[str]) -> int:
+        return sum(self._capacity[name] for name in names)
+
+    def _cost(self, names: Sequence[str], pods: int) -> _Cost:
+        preferred = self._wish.preferred
+        tiers = [preferred.index(n) if n in preferred else len(preferred) for n in names]
+        others = [s.pods for s in self._shares(names, pods) if s.cluster not in preferred]
+        return (
+            tiers.count(len(preferred)),
+            sum(tiers),
+            self._distance(names),
+            max(others) - min(others) if others else 0,
+            self._sum(names) - pods,
+            tuple(sorted(names)),
+        )
+
+    def _distance(self, names: Sequence[str]) -> int:
+        """Tell how many of provider, region and zone the clusters do not have in common."""
+        places = [*self._used, *(self._where[name] for name in names)]
+        common = set(places[0]).intersection(*places[1:])
+        return max(map(len, places)) - len(common) if len(places) > 1 else 0
+
+    def _shares(self, names: Sequence[str], pods: int) -> tuple[Share, ...]:
+        """Fill the preferred clusters in their order, a pod left for each; then share equally."""
+        first = [name for name in self._wish.preferred if name in names]
+        others = sorted(
+            (name for name in names if name not in first),
+            key=lambda name: (-self._capacity[name], name),
+        )
+        given = []
+        for position, name in enumerate(first, start=1):
+            amount = min(self._capacity[name], pods - (len(names) - position))
+            given.append(Share(name, amount))
+            pods -= amount
+        return (*given, *_equally([(name, self._capacity[name]) for name in others], pods))
+
+
+def _equally(clusters: Sequence[tuple[str, int]], pods: int) -> list[Share]:
+    """Share pods as equally as capacities, given largest first, allow; the larger get more."""
+    found = []
+    for left in range(len(clusters), 0, -1):
+        name, capacity = clusters[left - 1]
+        amount = min(capacity, pods // left)
+        found.append(Share(name, amount))
+        pods -= amount
+    return found[::-1]
+
+
+def _slots(room: Room, max_domains: int | None) -> int | None:
+    return None if max_domains is None else max(0, max_domains - len(room.domains))
+
+
+def _most(wish: Wish, free: Resources) -> int:
+    if not fits(wish.base, free):
+        return 0
+    rooms = (
+        (free.get(name, 0) - max(0, wish.base.get(name, 0))) // amount
+        for name, amount in wish.pod.items()
+        if amount > 0
+    )
+    return min(rooms)
