@@ -227,8 +227,10 @@ def test_a_large_choice_is_made_in_steps_and_still_fewest_and_equal() -> None:
             wish(per_pod=8),
             (A, B),
             1,
-            f"needs 128 {GPU} in multiples of 8, 96 fit on 1 cluster (maxDomains 1):"
-            " a has room for 96; b has room for 56 but maxDomains 1 is used up",
+            (
+                f"needs 128 {GPU} in multiples of 8, 96 fit on 1 cluster (maxDomains 1):"
+                " a has room for 96; b has room for 56 but maxDomains 1 is used up"
+            ),
         ),
         (
             wish(200),
@@ -240,15 +242,19 @@ def test_a_large_choice_is_made_in_steps_and_still_fewest_and_equal() -> None:
             wish(200, preferred=("b", "x"), required=True),
             (A, B),
             None,
-            f"needs 200 {GPU} (clusterPolicy Required), 60 fit on 1 cluster:"
-            " b has room for 60; x does not exist",
+            (
+                f"needs 200 {GPU} (clusterPolicy Required), 60 fit on 1 cluster:"
+                " b has room for 60; x does not exist"
+            ),
         ),
         (
             wish(130, fixed=1, per_pod=8),
             (cluster("a", 500),),
             None,
-            f"needs 130 {GPU} in sub-jobs of 1 and a multiple of 8,"
-            " that takes 2 clusters, 1 cluster can be used: a has room for 497",
+            (
+                f"needs 130 {GPU} in sub-jobs of 1 and a multiple of 8,"
+                " that takes 2 clusters, 1 cluster can be used: a has room for 497"
+            ),
         ),
         (
             wish(8, per_pod=8),
