@@ -94,7 +94,7 @@ def _line(line: str, where: dict[str, int], y: int, width: int) -> list[str]:
     note = _NOTE.match(line)
     if note is None:
         raise ValueError(f"cannot understand {line!r}")
-    x, half = _at(where, note["part"], line), max(60, len(note["text"]) * 13 // 4)
+    x, half = _at(where, note["part"], line), max(60, len(note["text"]) * 15 // 4)
     x = min(max(x, half + 6), width - half - 6)
     box = f'<rect class="note" x="{x - half}" y="{y - 17}" width="{half * 2}" height="24" rx="4"/>'
     return [box, _text(x, y - 1, note["text"], "s")]
