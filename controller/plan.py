@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller.expansion.adopt import adoptions, conflict, predecessor
-from controller.expansion.auto import Split, resolve
+from controller.expansion.auto import Split, is_admitted, resolve
 from controller.expansion.expand import Group, SpecError, SubJob, expand, queue_of, sub_jobs
 from controller.expansion.members import members_of, strangers
 from controller.expansion.objects import placement as placement_object
@@ -209,7 +209,9 @@ def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -
         draft.blocked[name] = Reason.BEING_DELETED, f"waits until its old {leaving[0]} is gone"
     elif refused:
         return
-    elif observed.verdict is not None and name not in observed.verdict.admitted:
+    elif observed.verdict is not None and not is_admitted(
+        observed.hyperjob.name, sub_job, observed.verdict
+    ):
         queue = queue_of(sub_job.size.template)
         draft.blocked[name] = Reason.WAITING_FOR_QUEUE, f"waits for queue {queue}"
     else:

@@ -7,11 +7,11 @@ from then on. All automatic splits of a HyperJob are made together, or none.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from controller.expansion.expand import Group, expand_group, sub_jobs
+from controller.expansion.expand import Group, SubJob, expand_group, sub_jobs
 from controller.expansion.members import members_of
 from controller.expansion.parts import Part, is_auto, part_of
 from controller.model.child import child_of
-from controller.model.observed import Observed
+from controller.model.observed import Observed, Verdict
 from controller.placement.assign import Request, Room
 from controller.placement.search import assign
 from controller.placement.share import Share, Wish, share
@@ -72,6 +72,20 @@ def resolve(observed: Observed) -> Split:
             missing.append(sub_job.request())
     room = Room.of(observed.clusters, standing)
     return _decide(observed, parts, _rooms(room, missing, hyperjob.max_domains))
+
+
+def is_admitted(hyperjob: str, sub_job: SubJob, verdict: Verdict) -> bool:
+    """Tell whether a queue admitted a sub-job; those of an automatic split are admitted as one.
+
+    How many they are is not known when a queue judges, so any name of the split stands for all.
+    """
+    if sub_job.name in verdict.admitted or not is_auto(sub_job.group):
+        return sub_job.name in verdict.admitted
+    prefix = child_name(hyperjob, sub_job.group.name, 0)[:-1]
+    return any(
+        name.startswith(prefix) and name.removeprefix(prefix).isdecimal()
+        for name in verdict.admitted
+    )
 
 
 def _rooms(room: Room, missing: Sequence[Request], max_domains: int | None) -> list[Room]:

@@ -1,9 +1,11 @@
 import copy
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.model.observed import Verdict
 from controller.model.planned import CreateChild, DeleteChild
 from controller.plan import plan
 from tests.unit.controller.builders import (
@@ -202,6 +204,16 @@ def test_fewer_sub_jobs_than_min_available_all_count() -> None:
     made.settle()
     assert sizes(made) == {"hj-trainer-0": ("b", 32)}
     assert status_of(made)["state"]["phase"] == "Starting"
+
+
+@pytest.mark.parametrize(
+    ("admitted", "made"),
+    [({"hj-trainer-0"}, 2), ({"hj-trainer-1"}, 2), ({"hj-trainer-x-0", "hj-other-0"}, 0)],
+)
+def test_a_queue_admits_a_split_as_a_whole(admitted: set[str], made: int) -> None:
+    verdict = Verdict(admitted=frozenset(admitted), reason="r", message="m")
+    decided = plan(replace(world().observe("hj"), verdict=verdict))
+    assert len(decided.actions) == made
 
 
 def test_a_sub_job_is_not_resized_to_a_stale_record() -> None:
