@@ -7,24 +7,48 @@ import importlib
 from collections.abc import Mapping
 
 import click
+from click.shell_completion import CompletionItem
 
 from hyperjob import __version__
 
-_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "demo": ("hyperjob.cli.demo", "Watch HyperJobs run across simulated clusters."),
-    "install": ("hyperjob.cli.install", "Put what HyperJob needs into the Karmada API server."),
-    "lint": ("hyperjob.cli.lint", "Check HyperJob files offline, as admission would."),
-    "preflight": ("hyperjob.cli.install", "Say what HyperJobs still need, and what mends it."),
-    "sandbox": ("hyperjob.cli.sandbox", "Run the embedded control plane on its own."),
-    "uninstall": ("hyperjob.cli.install", "Take out what `hyperjob install` put in."),
+GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "See what your HyperJobs do": {
+        "get": ("hyperjob.cli.verbs.get", "List HyperJobs, or watch them change."),
+        "tree": ("hyperjob.cli.verbs.tree", "Show sub-jobs, their clusters and pods."),
+        "why": ("hyperjob.cli.verbs.why", "Say why a HyperJob is not running, and what to do."),
+        "describe": ("hyperjob.cli.verbs.describe", "Show everything of a HyperJob, events too."),
+        "logs": ("hyperjob.cli.verbs.logs", "Print the logs of its pods, in whatever cluster."),
+        "top": ("hyperjob.cli.verbs.top", "Show accelerators by cluster and by queue."),
+        "wait": ("hyperjob.cli.verbs.wait", "Wait for a phase, a condition or the deletion."),
+    },
+    "Change what runs": {
+        "suspend": ("hyperjob.cli.verbs.suspend", "Take it off the clusters, to go on later."),
+        "resume": ("hyperjob.cli.verbs.suspend", "Start a suspended HyperJob again."),
+        "restart": ("hyperjob.cli.verbs.requests", "Start it, or some sub-jobs, from the start."),
+        "migrate": ("hyperjob.cli.verbs.requests", "Move sub-jobs to other clusters."),
+    },
+    "Write and try HyperJobs": {
+        "lint": ("hyperjob.cli.lint", "Check HyperJob files offline, as admission would."),
+        "demo": ("hyperjob.cli.demo", "Watch HyperJobs run across simulated clusters."),
+        "sandbox": ("hyperjob.cli.sandbox", "Run the embedded control plane on its own."),
+    },
+    "Run the platform": {
+        "install": ("hyperjob.cli.install", "Put what HyperJob needs into the Karmada API server."),
+        "preflight": ("hyperjob.cli.install", "Say what HyperJobs still need, and what mends it."),
+        "uninstall": ("hyperjob.cli.install", "Take out what `hyperjob install` put in."),
+    },
+    "Your shell": {
+        "completion": ("hyperjob.cli.verbs.completion", "Print completion for bash, zsh or fish."),
+    },
 }
+_COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
 class _LazyGroup(click.Group):
     """A group that knows its commands' names and one-line help without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_COMMANDS)
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
@@ -34,9 +58,23 @@ class _LazyGroup(click.Group):
             raise TypeError(f"{_COMMANDS[cmd_name][0]}.{cmd_name} is not a command")
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(name, help=text)
+            for group in GROUPS.values()
+            for name, (_, text) in group.items()
+            if name.startswith(incomplete)
+        ]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _COMMANDS[name][1]) for name in self.list_commands(ctx)])
+        width = max(map(len, _COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(width), text) for name, (_, text) in commands.items()]
+                )
 
 
 @click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

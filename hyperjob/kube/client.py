@@ -70,7 +70,14 @@ class ObjectList:
 class Kube:
     """A client of one API server; use as `async with Kube.connect(…) as kube`."""
 
-    def __init__(self, transport: Transport, *, time_limit: float = TIME_LIMIT) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        time_limit: float = TIME_LIMIT,
+        namespace: str = config.DEFAULT_NAMESPACE,
+    ) -> None:
+        self.namespace = namespace
         self._transport = transport
         self._time_limit = time_limit
 
@@ -92,7 +99,7 @@ class Kube:
         """
         connection = await config.load(kubeconfig, context=context)
         transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics)
-        async with cls(transport, time_limit=time_limit) as kube:
+        async with cls(transport, time_limit=time_limit, namespace=connection.namespace) as kube:
             yield kube
 
     async def __aenter__(self) -> Self:
@@ -318,6 +325,25 @@ class Kube:
             accept=accept,
             time_limit=self._time_limit,
         )
+
+    async def lines(
+        self,
+        path: str,
+        *,
+        params: Params,
+        idle_limit: float | None = None,
+        opened: Callable[[], None] | None = None,
+    ) -> AsyncGenerator[bytes, None]:
+        """Stream the lines of a text, empty ones too: a log. Without `idle_limit` for ever.
+
+        Raises KubeError as `watch` does. Close it: `async with aclosing(kube.lines(…)) as lines`.
+        """
+        stream = self._transport.lines(
+            path, params=params, idle_limit=idle_limit, time_limit=None, opened=opened, empty=True
+        )
+        async with aclosing(stream) as lines:
+            async for line in lines:
+                yield line
 
     async def _call(
         self,

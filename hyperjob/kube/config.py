@@ -22,7 +22,9 @@ import yaml
 from hyperjob.kube.errors import ConfigError
 
 REFRESH_SECONDS = 60.0
+DEFAULT_NAMESPACE = "default"
 _PLUGIN_SECONDS = 30.0
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _FIX_FILE = "give a kubeconfig that exists with --kubeconfig or in KUBECONFIG"
 _FIX_CONTENT = "check it with `kubectl --kubeconfig {} version`"
 
@@ -62,7 +64,8 @@ async def anonymous() -> str | None:
 class Connection:
     """All that a session needs.
 
-    `authorize` is asked for the Authorization header of each call and may raise ConfigError.
+    `authorize` is asked for the Authorization header of each call and may raise ConfigError;
+    `namespace` is where we are at home: the context's, or the pod's own.
     """
 
     server: str
@@ -70,6 +73,7 @@ class Connection:
     authorize: Authorize = field(default=anonymous)
     server_hostname: str | None = None
     proxy: str | None = None
+    namespace: str = DEFAULT_NAMESPACE
 
     @property
     def host(self) -> str:
@@ -110,7 +114,11 @@ def _in_cluster() -> Connection:
             f"in-cluster configuration: {error}; mount the service account token "
             "(automountServiceAccountToken) or give --kubeconfig"
         ) from error
-    return _connection(settings, source="in-cluster configuration")
+    try:
+        namespace = _POD_NAMESPACE.read_text(encoding="utf-8").strip()
+    except OSError:
+        namespace = ""
+    return _connection(settings, source="in-cluster configuration", namespace=namespace)
 
 
 async def _from_file(files: str, context: str | None, refresh_seconds: float) -> Connection:
@@ -131,6 +139,7 @@ async def _from_file(files: str, context: str | None, refresh_seconds: float) ->
                 persist_config=False,
             )
         user = _user(loader)
+        namespace = str(loader.current_context["context"].get("namespace") or "")
     except TimeoutError as error:
         raise _unusable(files, f"no credentials within {_PLUGIN_SECONDS:g}s") from error
     except (config.ConfigException, yaml.YAMLError, OSError, ValueError) as error:
@@ -140,7 +149,7 @@ async def _from_file(files: str, context: str | None, refresh_seconds: float) ->
     if "exec" in user and not settings.api_key and not settings.cert_file:
         raise _unusable(files, f"the plugin {user['exec'].get('command')!r} gave no credentials")
     _refresh(settings, loader, user, folder=readable[0].parent, seconds=refresh_seconds)
-    return _connection(settings, source=f"kubeconfig {files}")
+    return _connection(settings, source=f"kubeconfig {files}", namespace=namespace)
 
 
 def _unusable(files: str, why: str) -> ConfigError:
@@ -192,7 +201,7 @@ def _read_token(path: Path) -> str:
         return ""  # the last token may be good still; a bad one shows as Unauthorized
 
 
-def _connection(settings: _Settings, *, source: str) -> Connection:
+def _connection(settings: _Settings, *, source: str, namespace: str) -> Connection:
     from kubernetes.aio.client.rest import RESTClientObject
     from kubernetes.aio.config import ConfigException
 
@@ -222,6 +231,7 @@ def _connection(settings: _Settings, *, source: str) -> Connection:
         authorize=authorize if settings.api_key else anonymous,
         server_hostname=settings.tls_server_name,
         proxy=settings.proxy or _environment_proxy(parts.scheme, parts.hostname or ""),
+        namespace=namespace or DEFAULT_NAMESPACE,
     )
 
 

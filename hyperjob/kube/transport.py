@@ -80,9 +80,10 @@ class Transport(Protocol):
         path: str,
         *,
         params: Params,
-        idle_limit: float,
-        time_limit: float,
+        idle_limit: float | None,
+        time_limit: float | None,
         opened: Callable[[], None] | None = None,
+        empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
         """Stream the lines of a GET; raises KubeError, also when it falls silent."""
         ...
@@ -199,17 +200,19 @@ class HttpTransport:
         path: str,
         *,
         params: Params,
-        idle_limit: float,
-        time_limit: float,
+        idle_limit: float | None,
+        time_limit: float | None,
         opened: Callable[[], None] | None = None,
+        empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
         """Stream the lines of a GET, each without its newline, until the server ends it.
 
         Raises KubeError when the server refuses, breaks off, or sends nothing for `idle_limit`
-        seconds; the whole stream may take `time_limit` seconds. Calls `opened` once it flows.
+        seconds; the whole stream may take `time_limit` seconds (None: for ever). Calls `opened`
+        once it flows. Lines without text are left out unless `empty`.
         """
-        line = f"WATCH {path}"
-        headers = {"Accept": "application/json"}
+        line = f"{'GET' if empty else 'WATCH'} {path}"
+        headers = {"Accept": "application/json, */*" if empty else "application/json"}
         await self._authorize(headers, line)
         timeout = aiohttp.ClientTimeout(
             total=time_limit, sock_connect=10.0, sock_read=idle_limit, ceil_threshold=3600
@@ -225,15 +228,14 @@ class HttpTransport:
                 if opened:
                     opened()
                 try:
-                    async with aclosing(_split(response.content)) as split:
+                    async with aclosing(_split(response.content, empty=empty)) as split:
                         async for one in split:
                             yield one
                 finally:
                     _hang_up(response)
         except (aiohttp.ServerTimeoutError, TimeoutError) as error:
-            raise errors.unreachable(
-                line, f"nothing came for {idle_limit:g}s", timeout=True
-            ) from error
+            silence = "nothing came" if idle_limit is None else f"nothing came for {idle_limit:g}s"
+            raise errors.unreachable(line, silence, timeout=True) from error
         except (aiohttp.ClientError, OSError, _LineTooLongError) as error:
             raise self._unreachable(line, error) from error
 
@@ -281,7 +283,7 @@ def _hang_up(response: aiohttp.ClientResponse) -> None:
         connection.transport.abort()
 
 
-async def _split(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
+async def _split(content: aiohttp.StreamReader, *, empty: bool) -> AsyncGenerator[bytes, None]:
     """Cut a stream into lines; aiohttp's own readline would refuse a large object."""
     parts: list[bytes] = []
     held = 0
@@ -289,7 +291,8 @@ async def _split(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
         *whole, rest = chunk.split(b"\n")
         for end in whole:
             parts.append(end)
-            if line := b"".join(parts):
+            line = b"".join(parts)
+            if line or empty:
                 yield line
             parts.clear()
             held = 0

@@ -1,0 +1,48 @@
+"""Tables as kubectl lays them out: columns three blanks apart, never cut. Pure."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+Cell = str | Text
+Row = Sequence[Cell]
+_GAP = 3
+
+
+class Layout:
+    """Columns that keep their widths, so that rows printed later stand under the same header."""
+
+    def __init__(self, header: Sequence[str]) -> None:
+        self._header = tuple(header)
+        self._widths = [len(title) for title in header]
+
+    def header(self) -> Text:
+        """Give the line of titles."""
+        return self._line([Text(title, style="bold") for title in self._header])
+
+    def rows(self, rows: Sequence[Row]) -> list[Text]:
+        """Lay rows out; a column grows to its longest cell and stays so."""
+        for row in rows:
+            for column, cell in enumerate(row):
+                self._widths[column] = max(self._widths[column], len(cell))
+        return [self._line(row) for row in rows]
+
+    def _line(self, row: Row) -> Text:
+        line = Text()
+        for column, cell in enumerate(row):
+            line.append_text(cell if isinstance(cell, Text) else Text(cell))
+            if column < len(row) - 1:
+                line.append(" " * (self._widths[column] - len(cell) + _GAP))
+        return line
+
+
+def table(header: Sequence[str], rows: Sequence[Row]) -> list[Text]:
+    """Lay out a header and rows."""
+    layout = Layout(header)
+    laid = layout.rows(rows)
+    return [layout.header(), *laid]
+
+
+def indented(lines: Sequence[Text], blanks: int = 2) -> list[Text]:
+    """Move lines to the right."""
+    return [Text(" " * blanks).append_text(line) for line in lines]

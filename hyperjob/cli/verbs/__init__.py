@@ -1,0 +1,1 @@
+"""The commands on HyperJobs, one module each: flags, reading, and a view of what was read."""

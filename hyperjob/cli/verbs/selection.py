@@ -1,0 +1,31 @@
+"""Which sub-jobs somebody means by a word: a full name, `trainer-0`, or a replicated job. Pure."""
+
+from collections.abc import Sequence
+
+from hyperjob.cli.kubectl.exits import FailureError
+from hyperjob.cli.views.summary import SubJob, Summary
+
+_SHOWN = 8
+
+
+def choose(summary: Summary, words: Sequence[str]) -> list[SubJob]:
+    """Choose sub-jobs in their own order; FailureError that names those there are."""
+    chosen: dict[str, SubJob] = {}
+    for word in words:
+        meant = [job for job in summary.jobs if _is_meant(summary, job, word)]
+        if not meant:
+            raise FailureError(f"{summary.name} has no sub-job {word!r}; {_there_are(summary)}")
+        chosen.update((job.name, job) for job in meant)
+    return [job for job in summary.jobs if job.name in chosen]
+
+
+def _is_meant(summary: Summary, job: SubJob, word: str) -> bool:
+    return word in (job.name, job.group) or job.name == f"{summary.name}-{word}"
+
+
+def _there_are(summary: Summary) -> str:
+    names = [job.name for job in summary.jobs]
+    if not names:
+        return "it has none yet"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"there are {', '.join(names[:_SHOWN])}{more}"

@@ -1,0 +1,114 @@
+"""`hyperjob tree`: replicated jobs, sub-jobs, clusters and pods by state."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing, nullcontext
+
+import click
+from rich.live import Live
+from rich.text import Text
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.exits import Code, run, words
+from hyperjob.cli.kubectl.names import names_argument
+from hyperjob.cli.kubectl.reading import attempt, changes, hyperjobs, items
+from hyperjob.cli.verbs.members import pods_of_all
+from hyperjob.cli.views import tree as view
+from hyperjob.cli.views.summary import Summary, read
+from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.resources import HYPERJOBS, VCJOBS, key_of
+
+
+@click.command()
+@names_argument(required=False)
+@access(everywhere=True)
+@click.option("-l", "--selector", metavar="LABELS", help="Only those with these labels: a=b,c!=d.")
+@click.option("--pods", is_flag=True, help="Show every pod, read through the clusters' proxy.")
+@click.option("-w", "--watch", is_flag=True, help="Go on and draw it again at every change.")
+@out.output(out.JSON, out.YAML)
+def tree(
+    names: Sequence[str],
+    access: Access,
+    selector: str | None,
+    pods: bool,
+    watch: bool,
+    form: str,
+) -> None:
+    """Show what became of a HyperJob: replicated jobs, sub-jobs, clusters, pods by state.
+
+    Example: kubectl hyperjob tree llm-training --pods
+    """
+    if names and (access.all_namespaces or selector):
+        raise click.UsageError("give names, or -A and -l, not both")
+    if watch and (len(names) != 1 or form):
+        raise click.UsageError("--watch takes one name, and prints for people")
+
+    async def show() -> None:
+        async with access.connect() as kube:
+            if watch:
+                await _follow(kube, access.home(kube), names[0], pods=pods)
+                return
+            found = await hyperjobs(kube, names, namespace=access.scope(kube), selector=selector)
+            trees = await asyncio.gather(
+                *(
+                    _branches(kube, read(item), pods=pods)
+                    for item in sorted(found.items, key=key_of)
+                )
+            )
+        if form:
+            values = [view.value(*each) for each in trees]
+            if values or not found.errors:
+                out.dump(values[0] if len(names) == 1 else {"items": values}, form)
+        elif not trees and not found.errors:
+            out.remark("No resources found.")
+        for each in trees if not form else ():
+            out.say(view.lines(*each))
+        for error in found.errors:
+            out.remark(words(error))
+        if found.errors:
+            raise SystemExit(Code.FAILED)
+
+    run(show())
+
+
+Branches = tuple[Summary, dict[str, Object], dict[str, list[Object]]]
+
+
+async def _branches(kube: Kube, summary: Summary, *, pods: bool) -> Branches:
+    """Read what hangs below a HyperJob: its vcjobs, and its pods if asked for."""
+
+    async def vcjobs() -> list[Object]:
+        selector = f"{LABEL_HYPERJOB}={summary.name}"
+        listed = await kube.list(VCJOBS, namespace=summary.namespace, label_selector=selector)
+        return listed.items
+
+    reading, (found, errors) = await asyncio.gather(
+        attempt(vcjobs), pods_of_all(kube, summary.namespace, summary.jobs if pods else ())
+    )
+    for name, error in errors.items():
+        out.remark(f"{name}: {words(error)}")
+    return summary, {item["metadata"]["name"]: item for item in items(reading)}, found
+
+
+async def _follow(kube: Kube, namespace: str, name: str, *, pods: bool) -> None:
+    """Draw the tree at every change of the HyperJob, on a terminal in the same place."""
+    await kube.get(HYPERJOBS, name, namespace=namespace)
+    console = out.console()
+    live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+    stream = changes(kube, HYPERJOBS, namespace=namespace, name=name)
+    with live if live is not None else nullcontext():
+        async with aclosing(stream) as events:
+            async for event in events:
+                if event.type is EventType.BOOKMARK:
+                    continue
+                if event.type is EventType.DELETED:
+                    out.remark(f"{out.title(name)} is deleted")
+                    return
+                lines = view.lines(*await _branches(kube, read(event.object), pods=pods))
+                if live is not None:
+                    live.update(Text("\n").join(lines), refresh=True)
+                else:
+                    out.say(lines, to=console)

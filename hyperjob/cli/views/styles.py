@@ -1,0 +1,34 @@
+"""The colours of phases, the same everywhere."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from rich.text import Text
+
+_STYLES: Final[Mapping[str, str]] = {
+    "Pending": "yellow",
+    "Queued": "yellow",
+    "Unplaced": "yellow",
+    "Placed": "cyan",
+    "Starting": "cyan",
+    "Running": "bold cyan",
+    "Degraded": "bold red",
+    "Restarting": "magenta",
+    "Suspended": "dim",
+    "Completed": "bold green",
+    "Succeeded": "bold green",
+    "Failed": "bold red",
+    "Aborted": "bold red",
+    "Terminated": "bold red",
+    "Terminating": "dim",
+}
+
+
+def phase(name: str) -> Text:
+    """Give a phase in its colour."""
+    return Text(name, style=_STYLES.get(name, ""))
+
+
+def dim(text: str) -> Text:
+    """Give what is beside the point."""
+    return Text(text, style="dim")

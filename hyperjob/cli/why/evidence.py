@@ -1,0 +1,81 @@
+"""What an explanation is made from, and what it is. Values only."""
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl.reading import Reading, items
+from hyperjob.cli.views.summary import SubJob, Summary
+from hyperjob.kube.errors import KubeError
+
+
+class Outcome(enum.StrEnum):
+    """What the answer comes to."""
+
+    FINE = "Fine"
+    WAITS = "Waits"
+    NEEDS_HELP = "NeedsHelp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What was read about one HyperJob; parts that one may not read are errors."""
+
+    now: datetime
+    summary: Summary
+    vcjobs: Reading = field(default_factory=list)
+    bindings: Reading = field(default_factory=list)
+    queues: Reading = field(default_factory=list)
+    clusters: Reading = field(default_factory=list)
+    events: Reading = field(default_factory=list)
+    lease: Reading = field(default_factory=list)
+    lease_name: str = ""
+    pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    pod_errors: Mapping[str, KubeError] = field(default_factory=dict)
+
+    def vcjob(self, name: str) -> Object | None:
+        """Find the vcjob of a sub-job."""
+        return _named(items(self.vcjobs), name)
+
+    def binding(self, name: str) -> Object | None:
+        """Find a ResourceBinding."""
+        return _named(items(self.bindings), name)
+
+    def queue(self, name: str) -> Object | None:
+        """Find a queue."""
+        return _named(items(self.queues), name)
+
+    def unstarted(self) -> list[SubJob]:
+        """List the sub-jobs that neither run nor have ended."""
+        return [
+            job
+            for job in self.summary.jobs
+            if not job.has_ended and job.phase not in ("Running", "Completing")
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One thing that keeps it from running; `next` is the command to type."""
+
+    reason: str
+    message: str
+    next: str = ""
+    needs_help: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The answer: a headline, causes with the first one deciding, and what nobody could see."""
+
+    summary: Summary
+    outcome: Outcome
+    headline: str
+    causes: Sequence[Cause]
+    unseen: Sequence[str] = ()
+
+
+def _named(objects: Sequence[Object], name: str) -> Object | None:
+    return next((item for item in objects if item["metadata"]["name"] == name), None)

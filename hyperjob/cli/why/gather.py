@@ -1,0 +1,79 @@
+"""Read the evidence, all of it at once; what one may not read becomes an error in its place."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.cli.kubectl.reading import Reading, attempt
+from hyperjob.cli.verbs.describe import events_of
+from hyperjob.cli.verbs.members import pods_of_all
+from hyperjob.cli.views.summary import SubJob, Summary, read
+from hyperjob.cli.why.evidence import Evidence
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    LEASES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+)
+
+_JOBS_LOOKED_INTO: Final = 4
+_LEASE: Final = "hyperjob-controller"
+
+
+async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str) -> Evidence:
+    """Read a HyperJob and what has to do with it; KubeError when there is no such HyperJob."""
+    hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
+    summary = read(hyperjob)
+    selector = f"{LABEL_HYPERJOB}={name}"
+
+    def everything(resource: Resource, **choice: str) -> Callable[[], Awaitable[list[Object]]]:
+        async def ask() -> list[Object]:
+            return (await kube.list(resource, **choice)).items  # type: ignore[arg-type]  # names
+
+        return ask
+
+    async def lease() -> list[Object]:
+        return [await kube.get(LEASES, _LEASE, namespace=lease_namespace)]
+
+    async with asyncio.TaskGroup() as group:
+
+        def start(ask: Callable[[], Awaitable[list[Object]]]) -> "asyncio.Task[Reading]":
+            return group.create_task(attempt(ask))
+
+        vcjobs = start(everything(VCJOBS, namespace=namespace, label_selector=selector))
+        bindings = start(everything(RESOURCE_BINDINGS, namespace=namespace))
+        queues = start(everything(QUEUES))
+        clusters = start(everything(CLUSTERS))
+        leases = start(lease)
+        events = group.create_task(events_of(kube, hyperjob))
+        pods = group.create_task(pods_of_all(kube, namespace, _troubled(summary)))
+    found, errors = pods.result()
+    return Evidence(
+        now=datetime.now(UTC),
+        summary=summary,
+        vcjobs=vcjobs.result(),
+        bindings=bindings.result(),
+        queues=queues.result(),
+        clusters=clusters.result(),
+        events=events.result(),
+        lease=leases.result(),
+        lease_name=f"{lease_namespace}/{_LEASE}",
+        pods=found,
+        pod_errors=errors,
+    )
+
+
+def _troubled(summary: Summary) -> list[SubJob]:
+    """Choose the sub-jobs whose pods may tell something: on a cluster, and not all running."""
+    placed = [job for job in summary.jobs if job.cluster and not job.has_ended]
+    started = ("Pending", "Running", "Restarting")
+    return [job for job in placed if job.phase in started and job.running < job.pods][
+        :_JOBS_LOOKED_INTO
+    ]

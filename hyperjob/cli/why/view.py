@@ -1,0 +1,73 @@
+"""How an explanation is said: on a terminal, and as a plain value. Pure."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from rich.text import Text
+
+from controller.model.wire import string
+from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl.durations import age
+from hyperjob.cli.views.describe import event_time
+from hyperjob.cli.why.evidence import Explanation, Outcome
+
+_STYLES = {
+    Outcome.FINE: "bold green",
+    Outcome.WAITS: "yellow",
+    Outcome.NEEDS_HELP: "bold red",
+}
+_WARNINGS_SHOWN = 3
+
+Command = Callable[[str], str]
+"""Makes a command reach the API server that was asked."""
+
+
+def lines(
+    explanation: Explanation, events: Sequence[Object], now: datetime, command: Command
+) -> list[Text]:
+    """Say why, what else is in the way, and what to type next."""
+    summary = explanation.summary
+    style = _STYLES[explanation.outcome]
+    found = [Text.assemble((summary.key, "bold"), " ", (explanation.headline, style))]
+    found += [
+        Text.assemble("  ", (cause.reason, "bold"), "  ", cause.message)
+        for cause in explanation.causes
+    ]
+    warnings = _warnings(events)
+    for event in warnings:
+        text = f"{string(event.get('reason'))}: {string(event.get('message'))}"
+        found.append(Text(f"  event {age(event_time(event), now)} ago  {text}", style="dim"))
+    found += [Text(f"  not visible to you  {text}", style="dim") for text in explanation.unseen]
+    commands = dict.fromkeys(cause.next for cause in explanation.causes if cause.next)
+    for position, words in enumerate(commands):
+        lead = "Next:  " if not position else "       "
+        found.append(Text.assemble((lead, "bold"), command(words)))
+    return found
+
+
+def value(explanation: Explanation, command: Command) -> Object:
+    """Give the explanation as a plain value."""
+    summary = explanation.summary
+    return {
+        "namespace": summary.namespace,
+        "name": summary.name,
+        "phase": summary.phase,
+        "outcome": str(explanation.outcome),
+        "headline": explanation.headline,
+        "causes": [
+            {
+                "reason": str(cause.reason),
+                "message": cause.message,
+                "next": command(cause.next) if cause.next else "",
+                "needsHelp": cause.needs_help,
+            }
+            for cause in explanation.causes
+        ],
+        "notVisible": list(explanation.unseen),
+    }
+
+
+def _warnings(events: Sequence[Object]) -> list[Object]:
+    """Choose the newest warnings."""
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    return sorted(warnings, key=event_time, reverse=True)[:_WARNINGS_SHOWN]

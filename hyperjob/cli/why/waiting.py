@@ -1,0 +1,234 @@
+"""Causes on the way to the members: queue, room, gang, Karmada, pods. Pure.
+
+Each rule looks at the sub-jobs that do not run yet and says the same thing once for all alike.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from controller.model.observed import Binding
+from controller.model.parse import condition, parse_binding
+from controller.model.resources import parse_resources
+from controller.model.wire import at, mapping, string
+from controller.status.outlook import Reason
+from hyperjob.api.meta import Object
+from hyperjob.api.names import GATE_HELD, binding_name
+from hyperjob.api.quantity import NANO
+from hyperjob.cli.kubectl.reading import items
+from hyperjob.cli.views.summary import SubJob
+from hyperjob.cli.views.tree import pod_trouble
+from hyperjob.cli.why.evidence import Cause, Evidence
+from hyperjob.kube.errors import KubeError
+
+_NAMES_SHOWN: Final = 3
+_PERSON: Final = frozenset(
+    {Reason.NAME_CONFLICT, Reason.REFUSED, Reason.INVALID_SPEC, Reason.SUSPENDED_BY_POLICY}
+)
+
+
+def refused(evidence: Evidence) -> Iterator[Cause]:
+    """Say what cannot work as it is written."""
+    summary = evidence.summary
+    see = f"kubectl hyperjob describe {summary.name} -n {summary.namespace}"
+    if summary.reason == Reason.INVALID_SPEC:
+        yield Cause(
+            reason=summary.reason,
+            message=summary.message,
+            next=f"kubectl edit hj {summary.name} -n {summary.namespace}",
+            needs_help=True,
+        )
+    for reason, message, jobs in _alike(evidence.unstarted()):
+        if reason in _PERSON:
+            told = f"{_names(jobs)}: {message or reason}"
+            yield Cause(reason=reason, message=told, next=see, needs_help=True)
+
+
+def queued(evidence: Evidence) -> Iterator[Cause]:
+    """Say which queue has to admit, and whether it can."""
+    jobs = [job for job in evidence.unstarted() if job.reason == Reason.WAITING_FOR_QUEUE]
+    by_queue: dict[str, list[SubJob]] = {}
+    for job in jobs:
+        group = evidence.summary.group(job.group)
+        by_queue.setdefault(group.queue if group else "default", []).append(job)
+    for queue, members in by_queue.items():
+        state = _queue_state(evidence, queue)
+        if state == "Open" or state is None:
+            told = members[0].message or "has not been admitted yet"
+            yield Cause(
+                reason=Reason.WAITING_FOR_QUEUE,
+                message=f"queue {queue}: {_names(members)}: {told}",
+                next="kubectl hyperjob top --by queue",
+            )
+        else:
+            told = f"is {state}" if state else "does not exist"
+            yield Cause(
+                reason="QueueNotOpen",
+                message=f"queue {queue} {told}; {_names(members)} cannot be admitted",
+                next=f"kubectl get queues.scheduling.volcano.sh {queue} -o yaml"
+                if state
+                else "kubectl get queues.scheduling.volcano.sh",
+                needs_help=True,
+            )
+
+
+def no_room(evidence: Evidence) -> Iterator[Cause]:
+    """Say what is missing where, and which clusters cannot be used at all."""
+    jobs = [job for job in evidence.unstarted() if job.reason == Reason.INSUFFICIENT_CAPACITY]
+    if not jobs:
+        return
+    first, *rest = [job for job in jobs if not job.message.startswith("has room")] or jobs
+    more = f" (and {len(rest)} more)" if rest else ""
+    free = _free(evidence, first)
+    yield Cause(
+        reason=Reason.INSUFFICIENT_CAPACITY,
+        message=f"{first.name}{more}: {first.message or 'no cluster has room'}{free}",
+        next="kubectl hyperjob top",
+    )
+    if not isinstance(evidence.clusters, KubeError) and not evidence.clusters:
+        yield Cause(
+            reason="NoClusters",
+            message="no member cluster has joined this Karmada",
+            next="karmadactl join NAME --cluster-kubeconfig FILE",
+            needs_help=True,
+        )
+    yield from _lost_clusters(evidence)
+
+
+def silent(evidence: Evidence) -> Iterator[Cause]:
+    """Say that a sub-job stands on a cluster that does not answer."""
+    used = {job.cluster for job in evidence.summary.jobs if job.cluster and not job.has_ended}
+    yield from _lost_clusters(evidence, only=used)
+
+
+def held(evidence: Evidence) -> Iterator[Cause]:
+    """Say what the gate of a gang waits for."""
+    summary = evidence.summary
+    waiting = [job for job in evidence.unstarted() if job.reason == Reason.WAITING_FOR_GANG]
+    if not waiting:
+        return
+    missing = [job for job in evidence.unstarted() if job not in waiting]
+    others = f"; the gang still needs {_names(missing)}" if missing else ""
+    yield Cause(
+        reason=Reason.WAITING_FOR_GANG,
+        message=f"{_names(waiting)} {_verb(waiting)} admitted and held{others}",
+        next=f"kubectl hyperjob tree {summary.name} -n {summary.namespace} -w",
+    )
+
+
+def karmada(evidence: Evidence) -> Iterator[Cause]:
+    """Say what Karmada says: no binding, no fit, a failed apply."""
+    namespace = evidence.summary.namespace
+    for job in evidence.unstarted():
+        vcjob = evidence.vcjob(job.name)
+        raw = evidence.binding(binding_name(job.name))
+        if raw is None:
+            if vcjob is not None and not isinstance(evidence.bindings, KubeError):
+                yield Cause(
+                    reason="NoBinding",
+                    message=f"{job.name}: Karmada has made no ResourceBinding for its vcjob",
+                    next=f"kubectl describe jobs.batch.volcano.sh {job.name} -n {namespace}",
+                )
+            continue
+        binding = parse_binding(raw)
+        if binding.apply_error and not _is_held(binding):
+            yield Cause(
+                reason=Reason.APPLY_FAILED,
+                message=f"{job.name}: {binding.cluster} refuses it: {binding.apply_error}",
+                next=f"kubectl get works -n karmada-es-{binding.cluster} -o wide",
+                needs_help=True,
+            )
+        elif binding.unscheduled_reason and not binding.cluster:
+            yield Cause(
+                reason=binding.unscheduled_reason,
+                message=f"{job.name}: Karmada: {binding.unscheduled_message}",
+                next=f"kubectl describe resourcebinding {binding.name} -n {namespace}",
+            )
+
+
+def pending_pods(evidence: Evidence) -> Iterator[Cause]:
+    """Say what keeps pods from starting in the members, each reason once."""
+    summary = evidence.summary
+    seen: dict[str, list[str]] = {}
+    for job in evidence.summary.jobs:
+        for pod in evidence.pods.get(job.name, ()):
+            if string(at(pod, "status", "phase")) in ("Running", "Succeeded"):
+                continue
+            if trouble := pod_trouble(pod):
+                name = f"{job.cluster}/{string(at(pod, 'metadata', 'name'))}"
+                seen.setdefault(trouble, []).append(name)
+    for trouble, names in list(seen.items())[:_NAMES_SHOWN]:
+        number = f" (and {len(names) - 1} more pods)" if len(names) > 1 else ""
+        yield Cause(
+            reason="PodsPending",
+            message=f"pod {names[0]}{number}: {trouble}",
+            next=f"kubectl hyperjob tree {summary.name} -n {summary.namespace} --pods",
+            needs_help="ImagePull" in trouble or "CrashLoop" in trouble or "Config" in trouble,
+        )
+
+
+def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Iterator[Cause]:
+    for cluster in items(evidence.clusters):
+        name = cluster["metadata"]["name"]
+        ready = condition(mapping(cluster.get("status")), "Ready")
+        if ready.get("status") == "True" or (only is not None and name not in only):
+            continue
+        why = string(ready.get("message")) or string(ready.get("reason")) or "it reports no state"
+        yield Cause(
+            reason="ClusterNotReady",
+            message=f"cluster {name} is not Ready: {why}",
+            next=f"kubectl describe cluster {name}",
+            needs_help=only is not None,
+        )
+
+
+def _queue_state(evidence: Evidence, queue: str) -> str | None:
+    """Give a queue's state; "" when there is none of the name, None when nobody could look."""
+    if isinstance(evidence.queues, KubeError):
+        return None
+    found = evidence.queue(queue)
+    return "" if found is None else string(at(found, "status", "state")) or "without a state"
+
+
+def _free(evidence: Evidence, job: SubJob) -> str:
+    """Say how many accelerators each cluster has free, of what a sub-job takes."""
+    accelerator, number = evidence.summary.accelerators(job)
+    if not number:
+        return ""
+    told = [
+        f"{cluster['metadata']['name']} {free_of(cluster, accelerator)}"
+        for cluster in items(evidence.clusters)
+    ]
+    more = f", and {len(told) - 8} more clusters" if len(told) > 8 else ""
+    return f"; needs {number} {accelerator}, free: {', '.join(told[:8])}{more}" if told else ""
+
+
+def free_of(cluster: Object, resource: str) -> int:
+    """Give what a Cluster's status has free of a resource, in whole units."""
+    summary = mapping(mapping(cluster.get("status")).get("resourceSummary"))
+    parts = [
+        parse_resources(summary.get(name)).get(resource, 0)
+        for name in ("allocatable", "allocated", "allocating")
+    ]
+    return (parts[0] - parts[1] - parts[2]) // NANO
+
+
+def _is_held(binding: Binding) -> bool:
+    """Tell whether our gate holds a binding: then "not applied" is no failure."""
+    return binding.gate == GATE_HELD or binding.dispatching_suspended
+
+
+def _alike(jobs: Sequence[SubJob]) -> list[tuple[str, str, list[SubJob]]]:
+    groups: dict[tuple[str, str], list[SubJob]] = {}
+    for job in jobs:
+        groups.setdefault((job.reason, job.message), []).append(job)
+    return [(reason, message, members) for (reason, message), members in groups.items()]
+
+
+def _names(jobs: Sequence[SubJob]) -> str:
+    shown = ", ".join(job.name for job in jobs[:_NAMES_SHOWN])
+    hidden = len(jobs) - _NAMES_SHOWN
+    return f"{shown} and {hidden} more" if hidden > 0 else shown
+
+
+def _verb(jobs: Sequence[SubJob]) -> str:
+    return "is" if len(jobs) == 1 else "are"
