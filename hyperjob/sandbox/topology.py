@@ -22,6 +22,7 @@ from hyperjob.sandbox.clusters import LostCluster, SandboxConfig
 from hyperjob.sandbox.karmada import reviews, webhooks
 from hyperjob.sandbox.karmada.controlplane import ControlPlane, queue_lookup
 from hyperjob.sandbox.karmada.definitions import control_plane_definitions, member_definitions
+from hyperjob.sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from hyperjob.sandbox.member.cluster import MemberCluster
 from hyperjob.sandbox.member.controller import Background
 
@@ -51,7 +52,12 @@ class Topology:
         self.server = (
             None
             if api is not None
-            else ApiServer(name="karmada", port=port, crds=control_plane_definitions())
+            else ApiServer(
+                name="karmada",
+                port=port,
+                crds=control_plane_definitions(),
+                connectors={SUBRESOURCE: ClusterProxy(self._member)},
+            )
         )
         definitions = member_definitions()
         self._clusters = {
@@ -110,6 +116,10 @@ class Topology:
         trace: TracebackType | None,
     ) -> None:
         await self._stack.aclose()
+
+    def _member(self, name: str) -> Kube | None:
+        cluster = self._clusters.get(name)
+        return None if cluster is None else cluster.kube
 
     async def failure(self) -> None:
         """Wait for a part to die, and raise what it died of; waits for ever while all are well."""

@@ -12,20 +12,9 @@ from rich.tree import Tree
 
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
+from hyperjob.cli.views.styles import phase
 
 FINISHED = frozenset({"Completed", "Failed"})
-
-_STYLES: Mapping[str, str] = {
-    "Pending": "yellow",
-    "Queued": "yellow",
-    "Starting": "cyan",
-    "Running": "bold cyan",
-    "Degraded": "bold red",
-    "Restarting": "magenta",
-    "Suspended": "dim",
-    "Completed": "bold green",
-    "Failed": "bold red",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +51,6 @@ def row(hyperjob: Object) -> Row:
     )
 
 
-def styled(phase: str) -> Text:
-    """Return a phase in its colour."""
-    return Text(phase, style=_STYLES.get(phase, ""))
-
-
 def hyperjob_table(hyperjobs: Sequence[Object]) -> Table:
     """Draw the table of HyperJobs."""
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -76,7 +60,7 @@ def hyperjob_table(hyperjobs: Sequence[Object]) -> Table:
     for item in map(row, hyperjobs):
         table.add_row(
             item.name,
-            styled(item.phase),
+            phase(item.phase),
             item.jobs,
             str(item.running_pods),
             item.clusters or "-",
@@ -88,7 +72,7 @@ def hyperjob_table(hyperjobs: Sequence[Object]) -> Table:
 def hyperjob_tree(hyperjob: Object) -> Tree:
     """Draw one HyperJob, its groups and its sub-jobs with their clusters."""
     item = row(hyperjob)
-    tree = Tree(Text.assemble(item.name, "  ", styled(item.phase)), guide_style="dim")
+    tree = Tree(Text.assemble(item.name, "  ", phase(item.phase)), guide_style="dim")
     status: dict[str, Any] = hyperjob.get("status") or {}
     groups = {
         str(group["name"]): group
@@ -115,7 +99,7 @@ def _sub_job(job: Mapping[str, Any]) -> Text:
     line = Text.assemble(
         str(job.get("name", "")),
         "  ",
-        styled(str(job.get("phase") or "Pending")),
+        phase(str(job.get("phase") or "Pending")),
         ("  on ", "dim"),
         (str(job.get("cluster") or "no cluster yet"), "bold"),
     )

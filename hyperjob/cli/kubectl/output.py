@@ -24,7 +24,12 @@ TABLE, WIDE, NAME, JSON, YAML = "", "wide", "name", "json", "yaml"
 def output(*choices: str) -> Callable[[_F], _F]:
     """Give a command `-o`, with these forms beside the one for people."""
     return click.option(
-        "-o", "--output", "form", type=click.Choice(choices), default=TABLE, help="Form of output."
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice(choices),
+        callback=lambda _ctx, _param, value: value or TABLE,
+        help="Form of output.",
     )
 
 

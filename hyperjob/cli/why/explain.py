@@ -46,7 +46,7 @@ def explain(evidence: Evidence) -> Explanation:
     return Explanation(
         summary=summary,
         outcome=_outcome(evidence, causes),
-        headline=_headline(evidence),
+        headline=_headline(evidence, causes),
         causes=causes,
         unseen=_unseen(evidence),
     )
@@ -80,13 +80,15 @@ def _outcome(evidence: Evidence, causes: Sequence[Cause]) -> Outcome:
     return Outcome.FINE if settled and not summary.deleting else Outcome.WAITS
 
 
-def _headline(evidence: Evidence) -> str:
+def _headline(evidence: Evidence, causes: Sequence[Cause]) -> str:
+    """Say where it is; why is the causes' to say, where there are any."""
     summary = evidence.summary
     if summary.deleting:
         return "is being deleted"
     if not summary.has_status:
         return "is not looked at yet"
-    return f"is {summary.phase}" + (f": {summary.message}" if summary.message else "")
+    told = f": {summary.message}" if summary.message and not causes else ""
+    return f"is {summary.phase}{told}"
 
 
 def _unseen(evidence: Evidence) -> list[str]:

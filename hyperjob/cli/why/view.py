@@ -52,6 +52,7 @@ def value(explanation: Explanation, command: Command) -> Object:
         "namespace": summary.namespace,
         "name": summary.name,
         "phase": summary.phase,
+        "message": summary.message,
         "outcome": str(explanation.outcome),
         "headline": explanation.headline,
         "causes": [

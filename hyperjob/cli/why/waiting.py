@@ -190,7 +190,7 @@ def _queue_state(evidence: Evidence, queue: str) -> str | None:
 
 
 def _free(evidence: Evidence, job: SubJob) -> str:
-    """Say how many accelerators each cluster has free, of what a sub-job takes."""
+    """Say what each cluster reports free of a sub-job's accelerator; reservations are not in it."""
     accelerator, number = evidence.summary.accelerators(job)
     if not number:
         return ""
@@ -199,7 +199,7 @@ def _free(evidence: Evidence, job: SubJob) -> str:
         for cluster in items(evidence.clusters)
     ]
     more = f", and {len(told) - 8} more clusters" if len(told) > 8 else ""
-    return f"; needs {number} {accelerator}, free: {', '.join(told[:8])}{more}" if told else ""
+    return f"; free by the clusters' own account: {', '.join(told[:8])}{more}" if told else ""
 
 
 def free_of(cluster: Object, resource: str) -> int:

@@ -22,6 +22,7 @@ from hyperjob.sandbox.apiserver.state.housekeeping import Housekeeper
 from hyperjob.sandbox.apiserver.state.store import Store
 from hyperjob.sandbox.apiserver.transport.authn import ADMIN_GROUP, User
 from hyperjob.sandbox.apiserver.transport.authorization import Action
+from hyperjob.sandbox.apiserver.transport.call import Connector
 from hyperjob.sandbox.apiserver.transport.frontend import Frontend
 from hyperjob.sandbox.apiserver.transport.pki import Authority, write_kubeconfig
 from hyperjob.sandbox.apiserver.verbs.dispatch import Dispatcher
@@ -35,7 +36,8 @@ class ApiServer:
     `crds` are served from the start; `tokens` maps bearer tokens to users; `history` is how many
     changes of each resource a watch can go back; `bookmark_seconds` is how often a quiet watch is
     told the newest resourceVersion. With `rbac`, Roles say who may do what, else every known user
-    may do everything; `audit` is told of every action that is allowed.
+    may do everything; `audit` is told of every action that is allowed. `connectors` answer
+    subresources, by (group, resource, subresource), as an aggregated API server would.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class ApiServer:
         bookmark_seconds: float = 60.0,
         rbac: bool = False,
         audit: Callable[[User, Action], None] | None = None,
+        connectors: Mapping[tuple[str, str, str], Connector] | None = None,
     ) -> None:
         self.name = name
         self._host = host
@@ -60,7 +63,9 @@ class ApiServer:
         self._core.audit = audit
         self._authority = Authority(name, hosts=(host,))
         self._housekeeping: asyncio.Task[None] | None = None
-        self._dispatcher = Dispatcher(self._core, closing=lambda: self._frontend.closing)
+        self._dispatcher = Dispatcher(
+            self._core, closing=lambda: self._frontend.closing, connectors=connectors or {}
+        )
         self._frontend = Frontend(
             self._dispatcher,
             self._authority.server_context(),

@@ -1,13 +1,19 @@
 """What pods can be asked beyond reading and writing: bind, evict, print a log."""
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors
+from hyperjob.sandbox.apiserver.kinds import podlogs
 from hyperjob.sandbox.apiserver.state.core import Core
 from hyperjob.sandbox.apiserver.state.store import Stored
-from hyperjob.sandbox.apiserver.transport.call import Call, Reply, json_reply
+from hyperjob.sandbox.apiserver.transport.call import Call, Reply, Stream, json_reply
 from hyperjob.sandbox.apiserver.transport.decode import read_object
 from hyperjob.sandbox.apiserver.verbs.deleting import DeleteOptions, delete_stored
 
+_FOLLOW_SECONDS = 0.5
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -35,12 +41,44 @@ def evict(core: Core, call: Call) -> Reply:
     return json_reply(_SUCCESS, code=201)
 
 
-def log(core: Core, call: Call) -> Reply:
-    """Print what is known of a pod: no container runs here."""
-    live = _pod(core, call)
-    status = live.obj.get("status") or {}
-    text = f"pod {call.info.name} is simulated; phase {status.get('phase', 'Unknown')}\n"
-    return Reply(200, text.encode(), "text/plain")
+def log(core: Core, call: Call, *, closing: Callable[[], bool]) -> Reply | Stream:
+    """Print a container's log: no container runs here, so it is made from the pod's times."""
+    query = call.info.query
+    pod, now = _pod(core, call).obj, _utc_now()
+    container = podlogs.container_of(pod, query.get("container", ""))
+    options = podlogs.Options.read(query, now)
+    previous = call.info.flag("previous")
+    found = podlogs.entries(pod, container, now, previous=previous)
+    if previous or not call.info.flag("follow"):
+        return Reply(200, podlogs.text(found, options), "text/plain")
+    return Stream(_follow(core, call, container, options, closing=closing), "text/plain")
+
+
+async def _follow(
+    core: Core,
+    call: Call,
+    container: str,
+    options: podlogs.Options,
+    *,
+    closing: Callable[[], bool],
+) -> AsyncIterator[bytes]:
+    """Go on with a log until its container has ended, or its pod is gone."""
+    told = 0
+    while not closing():
+        live = core.find(call.resource, call.info.namespace, call.info.name)
+        if live is None:
+            return
+        found = podlogs.entries(live.obj, container, _utc_now())
+        if len(found) > told:
+            yield podlogs.text(found[told:], options if not told else options.rest)
+            told = len(found)
+        if podlogs.has_ended(live.obj, container):
+            return
+        await asyncio.sleep(_FOLLOW_SECONDS)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _pod(core: Core, call: Call) -> Stored:

@@ -1,6 +1,6 @@
 """One API request and its answer, free of any HTTP library."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from hyperjob.api.meta import Object
@@ -73,6 +73,10 @@ class Stream:
 
     chunks: AsyncIterator[bytes]
     content_type: str = "application/json"
+
+
+Connector = Callable[[Call], Awaitable[Reply | Stream]]
+"""Answers a subresource that another API server would, such as a proxy."""
 
 
 def json_reply(value: Json, *, code: int = 200) -> Reply:

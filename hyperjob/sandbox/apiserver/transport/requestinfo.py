@@ -13,7 +13,10 @@ _TRUE = frozenset({"1", "true", "t", "T", "TRUE", "True"})
 
 @dataclass(slots=True)
 class RequestInfo:
-    """A parsed request line; `verb` is Kubernetes' verb, empty when the path is no resource."""
+    """A parsed request line; `verb` is Kubernetes' verb, empty when the path is no resource.
+
+    `rest` is what a path says beyond the subresource, as a proxied one does.
+    """
 
     method: str
     path: str
@@ -24,6 +27,7 @@ class RequestInfo:
     resource: str = ""
     name: str = ""
     subresource: str = ""
+    rest: str = ""
     verb: str = ""
 
     def flag(self, name: str) -> bool:
@@ -67,7 +71,7 @@ def _read_resource(info: RequestInfo, parts: list[str]) -> None:
     if len(parts) > 1:
         info.name = parts[1]
     if len(parts) > 2:
-        info.subresource = "/".join(parts[2:])
+        info.subresource, info.rest = parts[2], "/".join(parts[3:])
     if info.resource == "namespaces" and info.name:
         info.namespace = info.name
     if info.method in ("GET", "HEAD"):

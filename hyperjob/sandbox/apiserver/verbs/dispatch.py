@@ -1,6 +1,6 @@
 """From a parsed request to the handler of its verb; the only place that knows all handlers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hyperjob.sandbox.apiserver import errors
@@ -12,7 +12,7 @@ from hyperjob.sandbox.apiserver.state.core import Core
 from hyperjob.sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob.sandbox.apiserver.transport.authn import User
 from hyperjob.sandbox.apiserver.transport.authorization import action_of, impersonate
-from hyperjob.sandbox.apiserver.transport.call import Call, Reply, Stream
+from hyperjob.sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
 from hyperjob.sandbox.apiserver.transport.decode import media_type
 from hyperjob.sandbox.apiserver.transport.encode import dump
 from hyperjob.sandbox.apiserver.transport.negotiate import negotiate
@@ -48,10 +48,20 @@ class Headers:
 
 
 class Dispatcher:
-    """Routes requests; `closing` tells watches that the server goes away."""
+    """Routes requests; `closing` tells watches that the server goes away.
 
-    def __init__(self, core: Core, *, closing: Callable[[], bool]) -> None:
+    `connectors` answer subresources, by (group, resource, subresource), in the server's place.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        *,
+        closing: Callable[[], bool],
+        connectors: Mapping[tuple[str, str, str], Connector],
+    ) -> None:
         self._core = core
+        self._connectors = connectors
         self._closing = closing
         self._discovery = Discovery(core.registry)
         self._openapi = OpenApi(core.registry)
@@ -136,6 +146,11 @@ class Dispatcher:
 
     async def _subresource(self, call: Call) -> Reply | Stream:
         info, core = call.info, self._core
+        connector = self._connectors.get((info.group, info.resource, info.subresource))
+        if connector is not None:
+            return await connector(call)
+        if info.rest:
+            raise errors.PlainError(404, "404 page not found\n")
         sub = call.resource.subresources.get(info.subresource)
         if sub is None:
             raise errors.PlainError(404, "404 page not found\n")
@@ -157,7 +172,7 @@ class Dispatcher:
             case "eviction":
                 return podactions.evict(core, call)
             case "log":
-                return podactions.log(core, call)
+                return podactions.log(core, call, closing=self._closing)
             case "token":
                 return reviews.token(core, call)
             case _:
