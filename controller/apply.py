@@ -15,6 +15,7 @@ from controller.model.planned import (
     Adopt,
     CreateChild,
     DeleteChild,
+    DeleteHyperJob,
     OpenGate,
     Repin,
     Resize,
@@ -33,12 +34,14 @@ from hyperjob.kube.errors import (
     NotFound,
 )
 from hyperjob.kube.resources import (
+    HYPERJOBS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     VCJOBS,
     Resource,
 )
 
+_DELETIONS: Final = (DeleteChild, DeleteHyperJob)
 REFUSALS: Final = (Invalid, Forbidden, BadRequest, NotFound, InternalError)
 
 
@@ -96,8 +99,8 @@ class Applier:
                     return
 
         for chosen in (
-            [action for action in actions if not isinstance(action, DeleteChild)],
-            [action for action in actions if isinstance(action, DeleteChild)],
+            [action for action in actions if not isinstance(action, _DELETIONS)],
+            [action for action in actions if isinstance(action, _DELETIONS)],
         ):
             batches: dict[str, list[Action]] = {}
             for action in chosen:
@@ -132,6 +135,8 @@ class Applier:
             case DeleteChild():
                 await self._delete(VCJOBS, namespace, action.name, action.job_uid)
                 await self._delete(PROPAGATION_POLICIES, namespace, action.name, action.policy_uid)
+            case DeleteHyperJob():
+                await self._delete(HYPERJOBS, namespace, action.name, action.uid)
             case _:
                 assert_never(action)
 

@@ -9,9 +9,10 @@ from typing import Final
 
 from controller.caches import Caches, hyperjob_keys, job_key_of_binding
 from controller.ledger import Ledger
-from controller.model.wire import at
+from controller.model.parse import condition
+from controller.model.wire import at, mapping, objects, string
 from hyperjob.api.meta import Object
-from hyperjob.api.names import GATE
+from hyperjob.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import key_of
 from hyperjob.kube.workqueue import WorkQueue
@@ -26,7 +27,12 @@ _METADATA: Final = (
     ("metadata", "labels"),
     ("metadata", "ownerReferences"),
 )
-_HYPERJOB: Final = (("metadata", "generation"), *_METADATA)
+_HYPERJOB: Final = (
+    ("metadata", "generation"),
+    ("metadata", "annotations", RESTART_REQUEST),
+    ("metadata", "annotations", MIGRATE_REQUEST),
+    *_METADATA,
+)
 _CHILD: Final = (*_METADATA, ("spec",), ("status",))
 _BINDING: Final = (
     *_METADATA,
@@ -106,10 +112,23 @@ class Handlers:
     def _cluster(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         if kind is not EventType.MODIFIED or not _same(old, new, _CLUSTER):
             self.freed()
+        if kind is EventType.DELETED or _readiness(old) != _readiness(new):
+            self._concern(string(at(new if new is not None else old, "metadata", "name")))
+
+    def _concern(self, cluster: str) -> None:
+        """Look again at the HyperJobs that have sub-jobs on a cluster that goes or comes back."""
+        for obj in self._caches.hyperjobs.items():
+            jobs = objects(at(obj, "status", "jobs"))
+            if any(job.get("cluster") == cluster for job in jobs):
+                self._queue.add(key_of(obj))
 
     def _update(self, job_key: str) -> None:
         if self._ledger is not None:
             self._ledger.update(job_key, now=self._now())
+
+
+def _readiness(cluster: Object | None) -> object:
+    return condition(mapping(at(cluster, "status")), "Ready").get("status")
 
 
 def _same(old: Object | None, new: Object | None, paths: Iterable[tuple[str, ...]]) -> bool:

@@ -84,6 +84,7 @@ class Manager:
             refusals,
             admission=options.queue_admission,
             candidacy=options.candidacy,
+            cluster_lost_timeout=options.lost_after,
             now=now,
         )
         self._reconciler = Reconciler(

@@ -30,6 +30,7 @@ class Observer:
         *,
         admission: QueueAdmission,
         candidacy: Candidacy,
+        cluster_lost_timeout: timedelta,
         now: Callable[[], datetime],
     ) -> None:
         self._caches = caches
@@ -37,6 +38,7 @@ class Observer:
         self._refusals = refusals
         self._admission = admission
         self._candidacy = candidacy
+        self._cluster_lost_timeout = cluster_lost_timeout
         self._now = now
         self._summaries: dict[str, Summary] = {}
         caches.clusters.add_handler(self._cluster_changed)
@@ -62,6 +64,7 @@ class Observer:
             now=now,
             queues=self._queues(),
             capacity_changes_in=None if wait is None else max(wait, _SOON),
+            cluster_lost_timeout=self._cluster_lost_timeout,
         )
 
     def _bindings(self, namespace: str, jobs: list[str]) -> dict[str, Binding]:

@@ -30,6 +30,7 @@ class Options:
     workers: int = 8
     in_flight: int = 50
     cluster_status_lag: float = 30.0
+    cluster_lost_timeout: float = 300.0
     require_vcjob_api: bool = True
     require_resource_summary: bool = True
     leader_elect: bool = True
@@ -46,6 +47,8 @@ class Options:
                 raise ValueError(f"{_flag(name)} must be between 1 and 1000")
         if not 0 <= self.cluster_status_lag <= 3600:
             raise ValueError("--cluster-status-lag must be between 0 and 3600 seconds")
+        if not 0 <= self.cluster_lost_timeout <= 86400:
+            raise ValueError("--cluster-lost-timeout must be between 0 and 86400 seconds")
         for name in ("metrics_bind_address", "health_probe_bind_address"):
             parse_address(getattr(self, name))
 
@@ -53,6 +56,11 @@ class Options:
     def lag(self) -> timedelta:
         """Give the longest time until a cluster's status shows new pods."""
         return timedelta(seconds=self.cluster_status_lag)
+
+    @property
+    def lost_after(self) -> timedelta:
+        """Give how long a cluster is not Ready until it counts as lost."""
+        return timedelta(seconds=self.cluster_lost_timeout)
 
     @property
     def candidacy(self) -> Candidacy:
@@ -89,6 +97,11 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "cluster_status_lag": _Setting(
         "longest time until a Cluster's resourceSummary shows new pods; above Karmada's"
         " --cluster-status-update-frequency",
+        float,
+        metavar="SECONDS",
+    ),
+    "cluster_lost_timeout": _Setting(
+        "how long a cluster is not Ready until its sub-jobs count as lost",
         float,
         metavar="SECONDS",
     ),

@@ -5,12 +5,13 @@ without deciding anything more.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
 from controller.expansion.adopt import adoptions, conflict, predecessor
 from controller.expansion.auto import Split, is_admitted, resolve
+from controller.expansion.delete import deletion
 from controller.expansion.expand import Group, SpecError, SubJob, expand, queue_of, sub_jobs
 from controller.expansion.members import members_of, strangers
 from controller.expansion.objects import placement as placement_object
@@ -18,19 +19,28 @@ from controller.expansion.objects import policy as policy_object
 from controller.expansion.objects import vcjob
 from controller.expansion.resize import resize
 from controller.gate import is_held, openings
+from controller.lifecycle.dependencies import Waiting, waiting
+from controller.lifecycle.ending import ending
+from controller.lifecycle.failures import judge
+from controller.lifecycle.finished import after_end, needs_more
+from controller.lifecycle.loss import loss_of, next_loss
+from controller.lifecycle.records import with_restart
+from controller.lifecycle.requests import answer
+from controller.lifecycle.verdict import End, Member, Restart
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Ownership, Policy, QueueAdmission
-from controller.model.planned import Action, CreateChild, DeleteChild, Plan, Repin
-from controller.model.wire import at
+from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
+from controller.model.wire import rfc3339
 from controller.placement.place import Placement, place
 from controller.status.conditions import is_finished
-from controller.status.derive import derive, derive_final, derive_refusal
+from controller.status.derive import derive, derive_refusal
 from controller.status.outlook import Outlook, Outlooks, Reason
 from controller.status.transitions import status_events
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)
+AT_ONCE: Final = timedelta()
 
 
 def plan(observed: Observed) -> Plan:
@@ -40,8 +50,8 @@ def plan(observed: Observed) -> Plan:
     if hyperjob.deleting:
         return Plan()
     # 2. It has ended: nothing of it is made, changed or run again.
-    if is_finished(hyperjob.status) and not _resumed(observed):
-        return Plan(status=derive_final(observed))
+    if is_finished(hyperjob.status):
+        return after_end(observed)
     # 3. Its spec cannot be carried out: say so, touch nothing.
     try:
         split = resolve(observed)
@@ -49,34 +59,49 @@ def plan(observed: Observed) -> Plan:
     except SpecError as error:
         status = derive_refusal(observed, str(error))
         return Plan(status=status, events=status_events(hyperjob.status, status))
-    # 4. Sub-jobs that are not wanted any more go; those wanted are looked at one by one.
     draft = _Draft(observed, split)
     children = _scale(observed, groups, draft)
+    draft.waiting = waiting(observed, children)
+    # 4. An end or a restart is written down first; what follows from it is for the next pass.
+    end = ending(observed, children, draft.waiting)
+    if end is not None:
+        return _end(observed, children, end)
+    asked = answer(hyperjob, children)
+    if asked is not None:
+        recorded = _recorded(observed, children, asked.restart)
+        return replace(recorded, events=(*asked.events, *recorded.events))
+    verdict = None if hyperjob.suspend else judge(observed, children)
+    if isinstance(verdict, End):
+        return _end(observed, children, verdict)
+    if verdict is not None:
+        return _recorded(observed, children, verdict)
+    # 5. Sub-jobs that are not wanted any more go; those wanted are looked at one by one.
     for sub_job, child in children:
         _look_at(observed, sub_job, child, draft)
-    # 5. What is missing is placed, the gang whole or not at all.
-    minimum = _minimum(observed, len(children))
+    # 6. What is missing is placed, the gang whole or not at all.
+    minimum = _minimum(observed, len(children) - len(draft.waiting.for_what), len(children))
     placement, needed = _place(observed, draft, minimum)
-    # 6. Sub-jobs that the queue has admitted are let through together.
-    gates = openings(
-        [child for _, child in children], minimum=minimum, admission=observed.admission
-    )
-    draft.actions += gates
-    opening = frozenset(gate.name for gate in gates)
-    # 7. The status tells all of it.
+    # 7. Sub-jobs that the queue has admitted are let through together.
+    if not hyperjob.suspend:
+        draft.actions += openings(
+            [child for _, child in children], minimum=minimum, admission=observed.admission
+        )
+    opening = frozenset(action.name for action in draft.actions if isinstance(action, OpenGate))
+    # 8. The status tells all of it.
     outlooks = Outlooks(
         items=[draft.outlook(sub_job, child, placement, opening) for sub_job, child in children],
         minimum=minimum,
         room_for=placement.room_for,
         needed=needed,
         verdict=observed.verdict,
+        suspended=hyperjob.suspend,
     )
     status = derive(observed, outlooks)
     return Plan(
         actions=tuple(draft.actions),
         status=status,
         events=status_events(hyperjob.status, status),
-        requeue_after=_requeue(observed, draft, placement),
+        requeue_after=_requeue(observed, draft, placement, [child for _, child in children]),
         waits_for_capacity=bool(placement.unplaced or split.waiting),
     )
 
@@ -93,6 +118,7 @@ class _Draft:
     blocked: dict[str, tuple[Reason, str]] = field(default_factory=dict)
     standing: list[tuple[str, str]] = field(default_factory=list)
     secured: int = 0
+    waiting: Waiting = Waiting()  # noqa: RUF009 - it is immutable
 
     def outlook(
         self, sub_job: SubJob, child: Child, placement: Placement, opening: frozenset[str]
@@ -102,6 +128,7 @@ class _Draft:
         reason, message = self.blocked.get(name, ("", ""))
         if name in placement.unplaced:
             reason, message = Reason.INSUFFICIENT_CAPACITY, placement.unplaced[name]
+        loss = loss_of(self.observed, child)
         return Outlook(
             sub_job=sub_job,
             child=child,
@@ -110,6 +137,8 @@ class _Draft:
             message=message,
             opening=name in opening,
             admitted=self._holds_share(child, placed=name in placement.assigned),
+            cluster_trouble=loss.message if loss is not None else "",
+            lost=loss is not None and loss.is_lost,
         )
 
     def _holds_share(self, child: Child, *, placed: bool) -> bool:
@@ -120,24 +149,37 @@ class _Draft:
         verdict = self.observed.verdict
         if verdict is None or child.name not in verdict.admitted or child.is_terminal:
             return False
+        if self.observed.hyperjob.suspend:
+            return False
         recorded = child.record is not None and child.record.admitted
         return recorded or child.exists or placed
 
 
-def _resumed(observed: Observed) -> bool:
-    """Tell whether somebody resumed an aborted vcjob of a HyperJob that only aborts had ended."""
-    if at(observed.hyperjob.status, "state", "reason") != Reason.JOBS_ABORTED:
-        return False
-    for name in observed.hyperjob.records:
-        child = child_of(observed, name)
-        if child.report is not None and not child.is_terminal:
-            return True
-    return False
+def _end(observed: Observed, children: Sequence[Member], end: End) -> Plan:
+    """Write down that the HyperJob has ended; what still runs of it goes after that."""
+    text = f"ended with the HyperJob: {end.message}" if end.message else "ended with the HyperJob"
+    items = [
+        Outlook(sub_job=sub_job, child=child, ended="" if child.is_terminal else text)
+        for sub_job, child in children
+    ]
+    status = derive(observed, Outlooks(items=items, minimum=len(items), end=end))
+    return Plan(
+        status=status,
+        events=status_events(observed.hyperjob.status, status),
+        requeue_after=AT_ONCE if needs_more(observed, status) else None,
+    )
 
 
-def _minimum(observed: Observed, total: int) -> int:
+def _recorded(observed: Observed, children: Sequence[Member], decided: Restart) -> Plan:
+    """Write down what is made again; the next pass reads it and does it."""
+    decision = plan(with_restart(observed, children, decided))
+    return replace(decision, actions=(), requeue_after=AT_ONCE, waits_for_capacity=False)
+
+
+def _minimum(observed: Observed, ready: int, total: int) -> int:
+    """Return how many sub-jobs belong together now: those that wait for others are not counted."""
     wanted = observed.hyperjob.min_available
-    return total if wanted is None else max(1, min(wanted, total))
+    return max(1, min(total if wanted is None else wanted, ready))
 
 
 def _scale(
@@ -152,25 +194,18 @@ def _scale(
     names = frozenset(sub_job.name for sub_job, _ in wanted)
     leaving = [name for found in members.values() for name in found.leaving]
     for name in dict.fromkeys([*leaving, *strangers(observed, names)]):
-        draft.actions += _deletion(child_of(observed, name))
+        draft.actions += deletion(child_of(observed, name))
     return wanted
-
-
-def _deletion(child: Child) -> Iterator[DeleteChild]:
-    job, policy = child.job, child.policy
-    job_goes = job is not None and job.ownership is Ownership.OURS and not job.deleting
-    policy_goes = policy is not None and policy.ownership is Ownership.OURS and not policy.deleting
-    if job_goes or policy_goes:
-        yield DeleteChild(
-            name=child.name,
-            job_uid=job.uid if job is not None and job_goes else None,
-            policy_uid=policy.uid if policy is not None and policy_goes else None,
-        )
 
 
 def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -> None:
     """Sort one wanted sub-job: ended, standing, blocked, or missing."""
-    name = sub_job.name
+    name, record = sub_job.name, child.record
+    if child.is_outdated:
+        draft.actions += adoptions(observed.hyperjob, sub_job, child)
+        draft.actions += deletion(child)
+        draft.blocked[name] = Reason.RESTARTING, record.message if record is not None else ""
+        return
     if child.is_terminal:
         draft.secured += 1
         draft.standing.append((sub_job.group.name, child.cluster))
@@ -182,6 +217,13 @@ def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -
         draft.blocked[name] = reason, in_the_way
         return
     draft.actions += adoptions(observed.hyperjob, sub_job, child)
+    if observed.hyperjob.suspend:
+        draft.actions += deletion(child)
+        draft.blocked[name] = Reason.SUSPENDED, "suspended"
+        return
+    if held_back := _held_back(observed, child, draft.waiting):
+        draft.blocked[name] = held_back
+        return
     refusal = observed.refusals.get(name)
     refused = refusal is not None and observed.now < refusal.retry_at
     if refusal is not None and refused:
@@ -218,6 +260,19 @@ def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -
         draft.missing[name] = sub_job, child
 
 
+def _held_back(observed: Observed, child: Child, waiting_for: Waiting) -> tuple[Reason, str] | None:
+    """Say why a sub-job that there is none of must not be made yet."""
+    if child.exists:
+        return None
+    if child.name in waiting_for.for_what:
+        return Reason.WAITING_FOR_DEPENDENCY, waiting_for.for_what[child.name]
+    record = child.record
+    if record is not None and record.retry_time is not None and observed.now < record.retry_time:
+        why = record.message.partition("; starts again at ")[0]
+        return Reason.RESTARTING, f"{why}; starts again at {rfc3339(record.retry_time)}"
+    return None
+
+
 def _place(observed: Observed, draft: _Draft, minimum: int) -> tuple[Placement, int]:
     """Place what is missing and plan its creation; return it with how many had to fit together."""
     lost: dict[str, tuple[SubJob, Child]] = {}
@@ -233,7 +288,7 @@ def _place(observed: Observed, draft: _Draft, minimum: int) -> tuple[Placement, 
         return Placement(), 0
     needed = max(0, minimum - draft.secured)
     placement = place(
-        [draft.split.pinned(sub_job.request()) for sub_job, _ in lost.values()],
+        [draft.split.pinned(sub_job.request(_excluded(child))) for sub_job, child in lost.values()],
         observed.clusters,
         standing=draft.standing,
         max_domains=observed.hyperjob.max_domains,
@@ -251,6 +306,10 @@ def _place(observed: Observed, draft: _Draft, minimum: int) -> tuple[Placement, 
     return placement, needed
 
 
+def _excluded(child: Child) -> frozenset[str]:
+    return frozenset(child.record.excluded_clusters if child.record is not None else ())
+
+
 def _is_stranded(observed: Observed, child: Child) -> bool:
     """Tell whether a sub-job that never started is pinned to a cluster that is no candidate."""
     if child.phase is not JobPhase.UNKNOWN or child.policy is None or not child.cluster:
@@ -265,7 +324,7 @@ def _is_stranded(observed: Observed, child: Child) -> bool:
 def _moves(observed: Observed, draft: _Draft) -> Iterator[Repin]:
     """Move stranded sub-jobs to where there is room; those without room stay and wait."""
     placement = place(
-        [sub_job.request() for sub_job, _ in draft.stranded.values()],
+        [sub_job.request(_excluded(child)) for sub_job, child in draft.stranded.values()],
         observed.clusters,
         standing=draft.standing,
         max_domains=observed.hyperjob.max_domains,
@@ -295,23 +354,38 @@ def _creation(
         gated = observed.admission is QueueAdmission.VOLCANO_GLOBAL
         gang = observed.admission is not QueueAdmission.NONE
         held = gang and (not child.exists or is_held(child))
-        policy = policy_object(observed.hyperjob, sub_job, cluster, gated=gated, held=held)
+        policy = policy_object(
+            observed.hyperjob, sub_job, cluster, gated=gated, held=held, attempt=child.attempt
+        )
     return CreateChild(
         name=sub_job.name,
         policy=policy,
-        job=None if child.exists else vcjob(observed.hyperjob, sub_job),
+        job=None if child.exists else vcjob(observed.hyperjob, sub_job, attempt=child.attempt),
         cluster=cluster,
         demand=sub_job.size.demand,
         overflow=overflow,
     )
 
 
-def _requeue(observed: Observed, draft: _Draft, placement: Placement) -> timedelta | None:
+def _requeue(
+    observed: Observed, draft: _Draft, placement: Placement, children: list[Child]
+) -> timedelta | None:
     waits = [
         refusal.retry_at - observed.now
         for name, refusal in observed.refusals.items()
         if name in draft.blocked and refusal.retry_at > observed.now
     ]
+    waits += [
+        child.record.retry_time - observed.now
+        for child in children
+        if child.record is not None
+        and child.record.retry_time is not None
+        and child.record.retry_time > observed.now
+        and draft.blocked.get(child.name, ("",))[0] is Reason.RESTARTING
+    ]
+    loss = next_loss(observed, children)
+    if loss is not None:
+        waits.append(loss)
     if any(reason is Reason.NAME_CONFLICT for reason, _ in draft.blocked.values()):
         waits.append(CONFLICT_RECHECK)
     if (placement.unplaced or draft.split.waiting) and observed.capacity_changes_in is not None:

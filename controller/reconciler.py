@@ -21,7 +21,7 @@ from controller.status.transitions import action_events
 from hyperjob.api.meta import Object
 from hyperjob.api.names import FIELD_MANAGER
 from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import NotFound
+from hyperjob.kube.errors import Conflict, NotFound
 from hyperjob.kube.events import EventKind
 from hyperjob.kube.resources import HYPERJOBS, split_key
 
@@ -76,12 +76,12 @@ class Reconciler:
                 return None
             observed, decided = seen, plan(seen)
         self._waits(key, decided.waits_for_capacity)
-        await self._write_status(key, observed, decided)
+        written = await self._write_status(key, observed, decided)
         self._tell(key, action_events(result.done))
         retry = next((item.error for item in result.failures if not item.is_refusal), None)
         if retry is not None:
             raise retry
-        return timedelta() if result.stale else decided.requeue_after
+        return timedelta() if result.stale or not written else decided.requeue_after
 
     async def _carry_out(self, observed: Observed, decided: Plan) -> Result:
         if not decided.actions:
@@ -89,26 +89,33 @@ class Reconciler:
         with self._ledger.assumed(decided.actions):
             return await self._applier.apply(observed.hyperjob.namespace, decided.actions)
 
-    async def _write_status(self, key: str, observed: Observed, decided: Plan) -> None:
+    async def _write_status(self, key: str, observed: Observed, decided: Plan) -> bool:
+        """Write what has changed; return False if the HyperJob is not as it was observed."""
         if decided.status is None:
-            return
+            return True
         patch = merge_patch(observed.hyperjob.status, decided.status)
         if patch:
             namespace, name = split_key(key)
+            # Attempts are counted in it, so it is never written over what was not read.
+            version = observed.hyperjob.resource_version
+            body = {"metadata": {"resourceVersion": version}, "status": patch}
             try:
                 answer = await self._kube.patch(
                     HYPERJOBS,
                     name,
-                    {"status": patch},
+                    body,
                     kind=PatchType.MERGE,
                     namespace=namespace,
                     subresource="status",
                     field_manager=FIELD_MANAGER,
                 )
             except NotFound:
-                return
+                return True
+            except Conflict:
+                return False
             self._caches.note(HYPERJOBS, answer)
         self._tell(key, decided.events)
+        return True
 
     def _note(self, key: str, observed: Observed, result: Result) -> None:
         """Remember refusals, so that the next plan can tell them and wait."""

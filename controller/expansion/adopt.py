@@ -40,20 +40,24 @@ def adoptions(hyperjob: HyperJob, sub_job: SubJob, child: Child) -> list[Adopt]:
     job, policy = child.job, child.policy
     if job is not None and not job.deleting:
         if job.ownership is Ownership.ORPHAN:
-            found.append(_adopt(hyperjob, sub_job, "Job", job.uid))
+            found.append(_adopt(hyperjob, sub_job, "Job", job.uid, job.attempt))
         elif job.ownership is Ownership.OURS and not job.labelled:
-            labels = labels_of(hyperjob, sub_job.group.name, sub_job.index)
+            labels = _labels(hyperjob, sub_job, job.attempt)
             patch = {"metadata": {"uid": job.uid, "labels": labels}}
             found.append(Adopt(kind="Job", name=child.name, uid=job.uid, patch=patch))
     if policy is not None and not policy.deleting and policy.ownership is Ownership.ORPHAN:
-        found.append(_adopt(hyperjob, sub_job, "PropagationPolicy", policy.uid))
+        found.append(_adopt(hyperjob, sub_job, "PropagationPolicy", policy.uid, policy.attempt))
     return found
 
 
-def _adopt(hyperjob: HyperJob, sub_job: SubJob, kind: str, uid: str) -> Adopt:
+def _labels(hyperjob: HyperJob, sub_job: SubJob, attempt: int) -> dict[str, str]:
+    return labels_of(hyperjob, sub_job.group.name, sub_job.index, attempt=attempt)
+
+
+def _adopt(hyperjob: HyperJob, sub_job: SubJob, kind: str, uid: str, attempt: int) -> Adopt:
     metadata = {
         "uid": uid,  # a precondition: the server refuses it on another object of this name
-        "labels": labels_of(hyperjob, sub_job.group.name, sub_job.index),
+        "labels": _labels(hyperjob, sub_job, attempt),
         "ownerReferences": [owner_reference(hyperjob)],
     }
     return Adopt(

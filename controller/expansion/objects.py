@@ -14,6 +14,7 @@ from hyperjob.api.names import (
     AFFINITY_UNGATED,
     API_VERSION,
     KIND,
+    LABEL_ATTEMPT,
     LABEL_HYPERJOB,
     LABEL_INDEX,
     LABEL_REPLICATED_JOB,
@@ -36,21 +37,23 @@ def owner_reference(hyperjob: HyperJob) -> Object:
     }
 
 
-def labels_of(hyperjob: HyperJob, group: str, index: int) -> dict[str, str]:
+def labels_of(hyperjob: HyperJob, group: str, index: int, *, attempt: int = 0) -> dict[str, str]:
     """Return the labels by which a sub-job's objects are found."""
-    return {
+    labels = {
         LABEL_HYPERJOB: hyperjob.name,
         LABEL_REPLICATED_JOB: group,
         LABEL_INDEX: str(index),
     }
+    return labels | ({LABEL_ATTEMPT: str(attempt)} if attempt else {})
 
 
-def vcjob(hyperjob: HyperJob, sub_job: SubJob) -> Object:
+def vcjob(hyperjob: HyperJob, sub_job: SubJob, *, attempt: int = 0) -> Object:
     """Return the vcjob of a sub-job."""
     group = sub_job.group
-    metadata = _metadata(hyperjob, sub_job, labels=group.template_labels)
-    if group.template_annotations:
-        metadata["annotations"] = dict(group.template_annotations)
+    metadata = _metadata(hyperjob, sub_job, attempt, labels=group.template_labels)
+    annotations = dict(group.template_annotations) | metadata.get("annotations", {})
+    if annotations:
+        metadata["annotations"] = annotations
     return {
         "apiVersion": VCJOB_API_VERSION,
         "kind": VCJOB_KIND,
@@ -59,7 +62,15 @@ def vcjob(hyperjob: HyperJob, sub_job: SubJob) -> Object:
     }
 
 
-def policy(hyperjob: HyperJob, sub_job: SubJob, cluster: str, *, gated: bool, held: bool) -> Object:
+def policy(
+    hyperjob: HyperJob,
+    sub_job: SubJob,
+    cluster: str,
+    *,
+    gated: bool,
+    held: bool,
+    attempt: int = 0,
+) -> Object:
     """Return the policy that pins a sub-job to one cluster.
 
     `gated` marks its binding as a gang's; `held` keeps it from being dispatched until the gang is
@@ -84,7 +95,7 @@ def policy(hyperjob: HyperJob, sub_job: SubJob, cluster: str, *, gated: bool, he
     return {
         "apiVersion": POLICY_API_VERSION,
         "kind": POLICY_KIND,
-        "metadata": _metadata(hyperjob, sub_job),
+        "metadata": _metadata(hyperjob, sub_job, attempt),
         "spec": spec,
     }
 
@@ -99,11 +110,19 @@ def placement(cluster: str, *, gated: bool) -> Object:
 
 
 def _metadata(
-    hyperjob: HyperJob, sub_job: SubJob, *, labels: Mapping[str, str] | None = None
+    hyperjob: HyperJob,
+    sub_job: SubJob,
+    attempt: int,
+    *,
+    labels: Mapping[str, str] | None = None,
 ) -> Object:
-    return {
+    own = labels_of(hyperjob, sub_job.group.name, sub_job.index, attempt=attempt)
+    metadata: Object = {
         "name": sub_job.name,
         "namespace": hyperjob.namespace,
-        "labels": {**(labels or {}), **labels_of(hyperjob, sub_job.group.name, sub_job.index)},
+        "labels": {**(labels or {}), **own},
         "ownerReferences": [owner_reference(hyperjob)],
     }
+    if attempt:
+        metadata["annotations"] = {LABEL_ATTEMPT: str(attempt)}
+    return metadata

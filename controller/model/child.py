@@ -28,7 +28,27 @@ class Child:
             self.job is not None
             and not self.job.deleting
             and self.job.ownership is not Ownership.FOREIGN
+            and not self.is_outdated
         )
+
+    @property
+    def attempt(self) -> int:
+        """Return the present attempt; what a child bears counts where the status was lost."""
+        recorded = self.record.attempt if self.record is not None else 0
+        if self.job is None or self.job.ownership is Ownership.FOREIGN:
+            return recorded
+        return max(recorded, self.job.attempt)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Tell whether what there is of it belongs to an attempt that is over."""
+        recorded = self.record.attempt if self.record is not None else 0
+        if self.job is not None:
+            mine = self.job.ownership is not Ownership.FOREIGN
+            return mine and self.job.attempt < recorded
+        policy = self.policy
+        mine = policy is not None and policy.ownership is not Ownership.FOREIGN
+        return policy is not None and mine and policy.attempt < recorded
 
     @property
     def report(self) -> Report | None:
@@ -59,6 +79,8 @@ class Child:
     @property
     def cluster(self) -> str:
         """Return the cluster it stands on or is pinned to; empty when it has none."""
+        if self.is_outdated:
+            return ""
         if self.exists and self.binding is not None and self.binding.cluster:
             return self.binding.cluster
         if self.policy is not None and len(self.policy.clusters) == 1:

@@ -105,6 +105,7 @@ class Record:
     pods: int = 0
     excluded_clusters: tuple[str, ...] = ()
     admitted: bool = False
+    retry_time: datetime | None = None
     last_transition_time: str = ""
 
 
@@ -115,6 +116,7 @@ class HyperJob:
     namespace: str
     name: str
     uid: str
+    resource_version: str
     generation: int
     deleting: bool
     created: str
@@ -201,6 +203,7 @@ class Policy:
     deleting: bool
     ownership: Ownership
     owner: str
+    attempt: int
     clusters: tuple[str, ...]
     suspended: bool
 
@@ -224,7 +227,10 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A member cluster as a candidate: what is free after all reservations, or why it is none."""
+    """A member cluster as a candidate: what is free after all reservations, or why it is none.
+
+    `not_ready_since` is set while the cluster has stopped being Ready.
+    """
 
     name: str
     usable: bool
@@ -234,6 +240,7 @@ class Cluster:
     provider: str = ""
     region: str = ""
     zone: str = ""
+    not_ready_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,3 +276,4 @@ class Observed:
     queues: Mapping[str, str] | None = None  # state by name; None: queues are not known
     capacity_changes_in: timedelta | None = None
     verdict: Verdict | None = None  # None: somebody else admits
+    cluster_lost_timeout: timedelta = timedelta(minutes=5)

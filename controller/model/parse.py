@@ -39,6 +39,7 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE, LABEL_ATTEMPT, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 from hyperjob.api.v1alpha1 import DependencyStatus, FailurePolicyAction, SuccessOperator
 
+_MARKED_BY: Final = ("labels", "annotations")
 _POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
 
@@ -51,6 +52,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         namespace=string(metadata.get("namespace")),
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
+        resource_version=string(metadata.get("resourceVersion")),
         generation=count(metadata.get("generation")),
         deleting=metadata.get("deletionTimestamp") is not None,
         created=string(metadata.get("creationTimestamp")),
@@ -80,6 +82,7 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
     spec = mapping(raw.get("spec"))
     labels = string_map(metadata.get("labels"))
     ownership, holder = _ownership(metadata, owner)
+    attempt = _attempt(metadata)
     return Job(
         name=string(metadata.get("name")),
         uid=string(metadata.get("uid")),
@@ -87,8 +90,10 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
         deleting=metadata.get("deletionTimestamp") is not None,
         ownership=ownership,
         owner=holder,
-        labelled=labels.get(LABEL_HYPERJOB) == owner.name and LABEL_REPLICATED_JOB in labels,
-        attempt=_attempt(labels),
+        labelled=labels.get(LABEL_HYPERJOB) == owner.name
+        and LABEL_REPLICATED_JOB in labels
+        and labels.get(LABEL_ATTEMPT, "0") == str(attempt),
+        attempt=attempt,
         tasks=tuple(
             Task(
                 name=string(task.get("name")),
@@ -114,6 +119,7 @@ def parse_policy(raw: Object, *, owner: HyperJob) -> Policy:
         deleting=metadata.get("deletionTimestamp") is not None,
         ownership=ownership,
         owner=holder,
+        attempt=_attempt(metadata),
         clusters=pinned_clusters(at(raw, "spec", "placement")),
         suspended=at(raw, "spec", "suspension", "dispatching") is True,
     )
@@ -249,10 +255,14 @@ def _success_policy(raw: object) -> SuccessPolicy | None:
     )
 
 
-def _attempt(labels: Mapping[str, str]) -> int:
-    """Read the attempt that a vcjob was made for; one without the label is of the first."""
-    text = labels.get(LABEL_ATTEMPT, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+def _attempt(metadata: Object) -> int:
+    """Read the attempt that an object was made for; one without a mark is of the first.
+
+    The annotation says it again, so that a sub-job whose labels were taken away is not taken for
+    an old one.
+    """
+    marks = (string_map(metadata.get(kind)).get(LABEL_ATTEMPT, "") for kind in _MARKED_BY)
+    return max(int(text) if text.isascii() and text.isdigit() else 0 for text in marks)
 
 
 def _split(raw: Object) -> SplitPolicy | None:
@@ -285,6 +295,7 @@ def _records(status: Object) -> Iterable[Record]:
             pods=count(item.get("pods")),
             excluded_clusters=strings(item.get("excludedClusters")),
             admitted=item.get("admitted") is True,
+            retry_time=timestamp(item.get("retryTime")),
             last_transition_time=string(item.get("lastTransitionTime")),
         )
 

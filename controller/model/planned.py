@@ -74,7 +74,15 @@ class DeleteChild:
     policy_uid: str | None
 
 
-Action: TypeAlias = CreateChild | Repin | Adopt | Resize | OpenGate | DeleteChild
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteHyperJob:
+    """Delete the HyperJob itself, whose time after its end is over; only the one with this UID."""
+
+    name: str
+    uid: str
+
+
+Action: TypeAlias = CreateChild | Repin | Adopt | Resize | OpenGate | DeleteChild | DeleteHyperJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

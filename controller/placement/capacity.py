@@ -13,7 +13,7 @@ from typing import Final
 from controller.model.observed import Cluster, Report
 from controller.model.parse import condition
 from controller.model.resources import PODS, Resources, parse_resources, subtract, total, whole
-from controller.model.wire import at, mapping, objects, string
+from controller.model.wire import at, mapping, objects, string, timestamp
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
@@ -54,6 +54,7 @@ class Summary:
     provider: str = ""
     region: str = ""
     zone: str = ""
+    not_ready_since: datetime | None = None
 
 
 def reservation(
@@ -103,6 +104,7 @@ def summarise(raw: Object, candidacy: Candidacy) -> Summary:
         provider=string(spec.get("provider")),
         region=string(spec.get("region")),
         zone=string(spec.get("zone")) or ",".join(zones if isinstance(zones, list) else ()),
+        not_ready_since=_not_ready_since(status),
     )
 
 
@@ -131,6 +133,7 @@ def candidates(
             provider=summary.provider,
             region=summary.region,
             zone=summary.zone,
+            not_ready_since=summary.not_ready_since,
         )
         for summary in sorted(summaries, key=lambda summary: summary.name)
     )
@@ -152,6 +155,14 @@ def _unusable(raw: Object, candidacy: Candidacy) -> str:
     if candidacy.require_resource_summary and not mapping(status.get("resourceSummary")):
         return "reports no resourceSummary"
     return ""
+
+
+def _not_ready_since(status: Object) -> datetime | None:
+    """Return since when a cluster is not Ready; None also for one of which nothing was heard."""
+    ready = condition(status, "Ready")
+    if ready.get("status") not in ("False", "Unknown"):
+        return None
+    return timestamp(ready.get("lastTransitionTime"))
 
 
 def _serves_vcjobs(status: Mapping[str, object]) -> bool:

@@ -5,6 +5,7 @@ Set only when every sub-job has ended; conditions of others are kept.
 
 from collections.abc import Sequence
 
+from controller.lifecycle.verdict import End
 from controller.status.jobs import JobState
 from hyperjob.api import conditions
 from hyperjob.api.batch import JobPhase
@@ -21,14 +22,14 @@ def is_finished(status: Object) -> bool:
 
 
 def conditions_of(
-    status: Object, jobs: Sequence[JobState], *, generation: int, now: str
+    status: Object, jobs: Sequence[JobState], end: End | None, *, generation: int, now: str
 ) -> list[Object]:
-    """Return the conditions to have."""
+    """Return the conditions to have; there is none of ours before the end."""
     current = conditions.parse(status)
     for kind in (CONDITION_COMPLETED, CONDITION_FAILED):
         current = conditions.remove(current, kind)
-    ended = _ended(jobs)
-    if ended is not None:
+    if end is not None:
+        ended = _ended(jobs, end)
         known = conditions.find(conditions.parse(status), ended.type)
         if known is not None:
             current = (*current, known)
@@ -37,12 +38,13 @@ def conditions_of(
     return [condition.to_object() for condition in current]
 
 
-def _ended(jobs: Sequence[JobState]) -> Condition | None:
-    if not jobs or not all(job.is_terminal for job in jobs):
-        return None
+def _ended(jobs: Sequence[JobState], end: End) -> Condition:
+    if end.message:
+        kind = CONDITION_COMPLETED if end.completed else CONDITION_FAILED
+        return Condition(type=kind, status="True", reason=end.reason, message=end.message)
     phases = [job.job_phase for job in jobs]
     completed = phases.count(JobPhase.COMPLETED)
-    if completed == len(jobs):
+    if end.completed:
         return Condition(
             type=CONDITION_COMPLETED,
             status="True",

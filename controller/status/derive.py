@@ -30,7 +30,9 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     state = state_of(jobs, outlooks, previous=previous)
     clusters = _clusters(jobs)
     status: Object = {
-        "conditions": conditions_of(old, jobs, generation=hyperjob.generation, now=now),
+        "conditions": conditions_of(
+            old, jobs, outlooks.end, generation=hyperjob.generation, now=now
+        ),
         "replicatedJobsStatus": _groups(observed, jobs),
         "splitCount": len(jobs),
         "observedGeneration": hyperjob.generation,
@@ -43,6 +45,8 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         "queue": _joined(sorted({job.queue for job in jobs})),
         "restarts": old.get("restarts", 0),
     }
+    if "requests" in old:
+        status["requests"] = old["requests"]
     start = string(old.get("startTime"))
     if start or state.phase in _STARTED or state.phase.is_terminal:
         status["startTime"] = start or now
@@ -114,6 +118,8 @@ def _pods(job: JobState, counter: str) -> int:
 
 def _vcjob_state(job: JobState, old: Object) -> Object:
     """Return Volcano's state of a sub-job; the last known one while it is silent."""
+    if job.report is None and job.reason == Reason.ENDED:
+        return {"phase": job.phase}
     if job.report is None:
         return old if job.job_phase is not JobPhase.UNKNOWN else {}
     state = {

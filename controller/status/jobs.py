@@ -23,7 +23,10 @@ _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """One sub-job in the words of the status."""
+    """One sub-job in the words of the status.
+
+    `is_next` says that it had to wait for others and has not run yet.
+    """
 
     name: str
     group: str
@@ -41,11 +44,15 @@ class JobState:
     pods: int
     report: Report | None
     last_transition_time: str
+    lost: bool = False
+    is_next: bool = False
+    retry_time: str = ""
+    excluded_clusters: tuple[str, ...] = ()
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether it runs, or has completed."""
-        return self.job_phase in _READY
+        """Tell whether it runs within reach, or has completed."""
+        return self.job_phase in _READY and not self.lost
 
     @property
     def is_terminal(self) -> bool:
@@ -74,6 +81,8 @@ class JobState:
             "admitted": self.admitted,
             "running": self.running,
             "pods": self.pods,
+            "excludedClusters": list(self.excluded_clusters),
+            "retryTime": self.retry_time,
             "lastTransitionTime": self.last_transition_time,
         }
         return entry | {key: value for key, value in optional.items() if value}
@@ -82,7 +91,7 @@ class JobState:
 def job_state(observed: Observed, outlook: Outlook) -> JobState:
     """Derive the state of one sub-job."""
     child, record = outlook.child, outlook.child.record
-    report = child.report
+    report = None if outlook.ended else child.report
     phase, reason, message = _situation(observed, outlook)
     if report is not None:
         since = report.last_transition
@@ -98,21 +107,28 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         queue=queue_of(outlook.sub_job.size.template),
         accelerators=outlook.sub_job.size.accelerators,
         phase=phase,
-        job_phase=child.phase,
+        job_phase=JobPhase(phase) if outlook.ended else child.phase,
         reason=reason,
         message=_short(message),
-        attempt=record.attempt if record is not None else 0,
+        attempt=child.attempt,
         admitted=outlook.admitted,
-        running=0 if child.is_terminal else child.running_pods,
+        running=0 if child.is_terminal or outlook.ended else child.running_pods,
         pods=outlook.sub_job.size.pods,
         report=report,
         last_transition_time=since or rfc3339(observed.now),
+        lost=outlook.lost,
+        is_next=bool(outlook.sub_job.group.depends_on)
+        and (record is None or JobPhase(record.phase) not in _READY),
+        retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
+        excluded_clusters=record.excluded_clusters if record is not None else (),
     )
 
 
 def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     """Return phase, reason and message."""
     child = outlook.child
+    if outlook.ended:
+        return JobPhase.TERMINATED, Reason.ENDED, outlook.ended
     report, record = child.report, child.record
     if report is not None:
         return report.phase_text, *_reported(outlook, report)
@@ -122,6 +138,8 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         queued = outlook.blocked == Reason.WAITING_FOR_QUEUE
         return QUEUED if queued else UNPLACED, outlook.blocked, outlook.message
     known = child.phase
+    if outlook.cluster_trouble and known is JobPhase.UNKNOWN:
+        return PLACED, _trouble(outlook), outlook.cluster_trouble
     if known is not JobPhase.UNKNOWN and record is not None:
         return record.phase, *_silent(outlook, record)
     return _not_started(observed, outlook)
@@ -130,6 +148,8 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
 def _reported(outlook: Outlook, report: Report) -> tuple[str, str]:
     if outlook.blocked:
         return outlook.blocked, outlook.message
+    if outlook.cluster_trouble:
+        return _trouble(outlook), outlook.cluster_trouble
     if report.phase is not JobPhase.PENDING:
         return report.reason, report.message
     pods = outlook.sub_job.size.pods
@@ -141,9 +161,15 @@ def _reported(outlook: Outlook, report: Report) -> tuple[str, str]:
 def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
     """Tell why a sub-job that had a phase reports none now."""
     binding = outlook.child.binding
+    if outlook.cluster_trouble:
+        return _trouble(outlook), outlook.cluster_trouble
     if binding is not None and binding.apply_error:
         return Reason.APPLY_FAILED, binding.apply_error
     return record.reason, record.message
+
+
+def _trouble(outlook: Outlook) -> Reason:
+    return Reason.CLUSTER_LOST if outlook.lost else Reason.CLUSTER_NOT_READY
 
 
 def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controller.expansion.expand import SubJob
+from controller.lifecycle.verdict import End
 from controller.model.child import Child
 from controller.model.observed import Verdict
 
@@ -22,6 +23,9 @@ class Reason(enum.StrEnum):
     BEING_DELETED = "BeingDeleted"
     INVALID_SPEC = "InvalidSpec"
     # waits for its queue, or stands and does not run
+    SUSPENDED = "Suspended"
+    RESTARTING = "Restarting"
+    WAITING_FOR_DEPENDENCY = "WaitingForDependency"
     WAITING_FOR_QUEUE = "WaitingForQueue"
     QUEUE_NOT_OPEN = "QueueNotOpen"
     QUEUE_LIMIT_REACHED = "QueueLimitReached"
@@ -30,17 +34,28 @@ class Reason(enum.StrEnum):
     DISPATCHING = "Dispatching"
     APPLY_FAILED = "ApplyFailed"
     PODS_PENDING = "PodsPending"
+    CLUSTER_NOT_READY = "ClusterNotReady"
+    CLUSTER_LOST = "ClusterLost"
     # runs, or has run
     JOBS_RUNNING = "JobsRunning"
     MIN_AVAILABLE_NOT_MET = "MinAvailableNotMet"
     JOBS_COMPLETED = "JobsCompleted"
     JOBS_FAILED = "JobsFailed"
     JOBS_ABORTED = "JobsAborted"
+    SUCCESS_POLICY = "SuccessPolicySatisfied"
+    FAILURE_POLICY = "FailurePolicy"
+    MAX_RESTARTS = "MaxRestartsExceeded"
+    DEPENDENCY_FAILED = "DependencyFailed"
+    ENDED = "EndedWithHyperJob"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """A sub-job, its objects, and what keeps it from being made, if anything does."""
+    """A sub-job, its objects, and what keeps it from being made, if anything does.
+
+    `cluster_trouble` says what is the matter with its cluster, `lost` that it counts as lost;
+    `ended` says why the end of the HyperJob ended it too.
+    """
 
     sub_job: SubJob
     child: Child
@@ -49,6 +64,9 @@ class Outlook:
     message: str = ""
     opening: bool = False
     admitted: bool = False
+    cluster_trouble: str = ""
+    lost: bool = False
+    ended: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,3 +78,5 @@ class Outlooks:
     room_for: int = 0
     needed: int = 0
     verdict: Verdict | None = None
+    suspended: bool = False
+    end: End | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from controller.lifecycle.verdict import End
 from controller.status.jobs import QUEUED, UNPLACED, JobState
 from controller.status.outlook import Outlooks, Reason
 from hyperjob.api.batch import JobPhase
@@ -30,11 +31,18 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
     total, minimum = len(jobs), outlooks.minimum
     ready = sum(job.is_ready for job in jobs)
     failed = [job for job in jobs if job.job_phase.is_failed]
-    if jobs and all(job.is_terminal for job in jobs):
-        return _ended(jobs, failed)
+    if outlooks.end is not None:
+        return _ended(jobs, failed, outlooks.end)
+    if outlooks.suspended:
+        return _suspended(jobs)
     if ready >= minimum:
         return _state(Phase.RUNNING, Reason.JOBS_RUNNING, _running(jobs, ready, total))
-    if failed or previous in (Phase.RUNNING, Phase.DEGRADED):
+    restarting = [job for job in jobs if job.phase == UNPLACED and job.reason == Reason.RESTARTING]
+    if restarting:
+        text = f"{ready} of {minimum} needed sub-jobs run; {_each(restarting)}"
+        return _state(Phase.RESTARTING, Reason.RESTARTING, text)
+    fewer = previous == Phase.RUNNING and any(not job.is_ready and not job.is_next for job in jobs)
+    if failed or fewer or previous == Phase.DEGRADED:
         return _degraded(jobs, failed, ready, minimum)
     unplaced = [job for job in jobs if job.phase == UNPLACED]
     if total - len(unplaced) < minimum:
@@ -54,8 +62,11 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
     return _state(Phase.STARTING, first.reason or Reason.DISPATCHING, text)
 
 
-def _ended(jobs: Sequence[JobState], failed: Sequence[JobState]) -> State:
-    if not failed:
+def _ended(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -> State:
+    if end.message:
+        phase = Phase.COMPLETED if end.completed else Phase.FAILED
+        return _state(phase, end.reason, end.message)
+    if end.completed:
         return _state(
             Phase.COMPLETED,
             Reason.JOBS_COMPLETED,
@@ -74,6 +85,15 @@ def _degraded(
     text = f"{ready} sub-jobs run or completed, {minimum} are needed: {_each(missing)}"
     reason = Reason.JOBS_FAILED if failed else Reason.MIN_AVAILABLE_NOT_MET
     return _state(Phase.DEGRADED, reason, text)
+
+
+def _suspended(jobs: Sequence[JobState]) -> State:
+    ended = [job for job in jobs if job.is_terminal]
+    left = [job for job in jobs if job.is_placed and not job.is_terminal]
+    text = f"suspended with {len(ended)} of {_number(jobs)} ended"
+    if left:
+        text = f"{text}; {_number(left)} being removed: {_each(left)}"
+    return _state(Phase.SUSPENDED, Reason.SUSPENDED, text)
 
 
 def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:

@@ -12,6 +12,7 @@ from controller.model.planned import (
     Adopt,
     CreateChild,
     DeleteChild,
+    DeleteHyperJob,
     Event,
     OpenGate,
     Repin,
@@ -89,7 +90,9 @@ def _told(actions: Sequence[Action]) -> Event:
         case Repin():
             return _event("Moved", "Move", f"Moved {names} to another cluster")
         case DeleteChild():
-            return _event("Deleted", "Delete", f"Deleted {names}, no longer wanted")
+            return _event("Deleted", "Delete", f"Deleted {names}")
+        case DeleteHyperJob():
+            return _event("Expired", "Delete", f"Deleted {names}, its time after the end is over")
         case _:
             assert_never(actions[0])
 

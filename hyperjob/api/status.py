@@ -87,9 +87,19 @@ class JobStatus(Model):
         description="Clusters that it was moved away from.",
         json_schema_extra=atomic_list(),
     )
+    retry_time: Time | None = Field(
+        default=None, description="When its present attempt was, or will be, made at the earliest."
+    )
     last_transition_time: Time | None = Field(
         default=None, description="When the phase last changed."
     )
+
+
+class HandledRequests(Model):
+    """The requests by annotation that were acted on, by their tokens."""
+
+    restart: str = Field(default="", description="Token of the last restart that was asked for.")
+    migrate: str = Field(default="", description="Token of the last move that was asked for.")
 
 
 class ClusterStatus(Model):
@@ -130,6 +140,9 @@ class HyperJobStatus(Model):
     )
     restarts: Count | None = Field(
         default=None, description="Restarts and moves counted against maxRestarts."
+    )
+    requests: HandledRequests | None = Field(
+        default=None, description="Requests by annotation that were acted on."
     )
     start_time: Time | None = Field(default=None, description="When it was first admitted.")
     completion_time: Time | None = Field(default=None, description="When it ended.")

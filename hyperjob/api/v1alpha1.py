@@ -15,6 +15,7 @@ from hyperjob.api.meta import Bool, Count, Int32, Model, ObjectMeta
 from hyperjob.api.names import API_VERSION, KIND
 from hyperjob.api.status import (
     ClusterStatus,
+    HandledRequests,
     HyperJobState,
     HyperJobStatus,
     JobStatus,
@@ -31,6 +32,7 @@ __all__ = [
     "FailurePolicy",
     "FailurePolicyAction",
     "FailurePolicyRule",
+    "HandledRequests",
     "HyperJob",
     "HyperJobSpec",
     "HyperJobState",

@@ -77,7 +77,7 @@ def rbac(*, controller_user: str, certs_user: str, lease_namespace: str) -> list
 def controller_rules() -> list[Object]:
     """List what the controller may do everywhere."""
     return [
-        _rule(HYPERJOBS, "list", "watch"),
+        _rule(HYPERJOBS, "list", "watch", "delete"),
         _rule(HYPERJOBS, "patch", subresource="status"),
         _rule(VCJOBS, "get", "list", "watch", "create", "patch", "delete"),
         _rule(PROPAGATION_POLICIES, "get", "list", "watch", "create", "patch", "delete"),

@@ -205,6 +205,17 @@ async def live(kube: Kube, namespace: str, manager: Manager) -> None:
             lambda resource=resource: _has_one(kube, namespace, resource), what="one child"
         )
 
+    # One that ends and is not kept.
+    brief = hyperjob(namespace, "brief", minAvailable=1, ttlSecondsAfterFinished=0)
+    brief["spec"]["replicatedJobs"][0]["replicas"] = 1
+    await kube.create(HYPERJOBS, brief)
+    await eventually(until_are(kube, namespace, VCJOBS, "brief-", {"brief-t-0"}), what="its child")
+    done = {"status": {"state": {"phase": "Completed"}}}
+    await kube.patch(
+        VCJOBS, "brief-t-0", done, kind=PatchType.MERGE, namespace=namespace, subresource="status"
+    )
+    await eventually(until_are(kube, namespace, HYPERJOBS, "brief", set()), what="its deletion")
+
     # Children of the Go controller, and strangers' objects under children's names.
     labels = {"volcano.sh/hyperjob-name": "old", "volcano.sh/replicatedjob-name": "t"}
     for name, marks in (("old-t-0", labels), ("old-t-1", {})):

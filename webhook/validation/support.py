@@ -18,11 +18,11 @@ from webhook.validation.rules import FORBIDDEN, rule
 class Features:
     """Which additions the controller acts on."""
 
-    suspend: bool = False
-    failure_policy: bool = False
-    success_policy: bool = False
-    depends_on: bool = False
-    ttl_seconds_after_finished: bool = False
+    suspend: bool = True
+    failure_policy: bool = True
+    success_policy: bool = True
+    depends_on: bool = True
+    ttl_seconds_after_finished: bool = True
     split_static: bool = True
     split_auto: bool = True
     plugins: bool = False

@@ -157,9 +157,9 @@ class Histories(RuleBasedStateMachine):
         for name, raw in self.world.hyperjobs.items():
             status = raw["status"]
             phase = status.get("state", {}).get("phase")
-            if name in self.ended and status["state"]["reason"] != "JobsAborted":
+            if name in self.ended:
                 assert status["conditions"] == self.ended[name]
-            if phase in ("Completed", "Failed") and status["state"]["reason"] != "JobsAborted":
+            if phase in ("Completed", "Failed"):
                 self.ended[name] = status["conditions"]
 
     def _creations(self, name: str) -> list[Action]:

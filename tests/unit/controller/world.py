@@ -12,6 +12,7 @@ from controller.model.planned import (
     Adopt,
     CreateChild,
     DeleteChild,
+    DeleteHyperJob,
     OpenGate,
     Plan,
     Repin,
@@ -102,7 +103,7 @@ class World:
         decided = plan(self.observe(name))
         for action in decided.actions:
             self._apply(name, action)
-        if decided.status is not None:
+        if decided.status is not None and name in self.hyperjobs:
             self.hyperjobs[name]["status"] = copy.deepcopy(decided.status)
         return decided
 
@@ -169,6 +170,9 @@ class World:
                     assert metadata["uid"] == wanted
                     assert metadata["ownerReferences"][0]["uid"] == uid, "a stranger's"
                     del store[action.name]
+            case DeleteHyperJob():
+                assert action.uid == uid
+                del self.hyperjobs[action.name]
             case Repin():
                 assert fits(action.demand, self.free()[action.cluster]), "over-committed"
                 self.policies[action.name]["spec"]["placement"] = action.placement

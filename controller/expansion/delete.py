@@ -1,0 +1,26 @@
+"""Taking a sub-job away: its vcjob, which ends it in its member, and its policy.
+
+Only what is this HyperJob's own, and only the very objects that were seen.
+"""
+
+from collections.abc import Iterator
+
+from controller.model.child import Child
+from controller.model.observed import Job, Ownership, Policy
+from controller.model.planned import DeleteChild
+
+
+def deletion(child: Child) -> Iterator[DeleteChild]:
+    """Yield the deletion of what is there and does not go already, if anything is."""
+    job = child.job if _goes(child.job) else None
+    policy = child.policy if _goes(child.policy) else None
+    if job is not None or policy is not None:
+        yield DeleteChild(
+            name=child.name,
+            job_uid=job.uid if job is not None else None,
+            policy_uid=policy.uid if policy is not None else None,
+        )
+
+
+def _goes(item: Job | Policy | None) -> bool:
+    return item is not None and item.ownership is Ownership.OURS and not item.deleting

@@ -1,0 +1,92 @@
+"""Which replicatedJobs wait for others, which never need to wait any longer, and what for.
+
+Only what was not yet made waits: a dependency that is lost later stops nothing that runs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller.lifecycle.loss import loss_of
+from controller.lifecycle.verdict import Member
+from controller.model.observed import Dependency, Observed, ReplicatedJob
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.v1alpha1 import DependencyStatus
+
+_READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Sub-jobs that are not to be made yet, each with what it waits for; `hopeless` never are."""
+
+    for_what: Mapping[str, str] = field(default_factory=dict)
+    hopeless: frozenset[str] = frozenset()
+
+
+def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
+    """Return the sub-jobs whose replicatedJob waits for another one.
+
+    Without a failure policy, what waits for a failed sub-job waits for ever.
+    """
+    groups = {group.name: group for group in observed.hyperjob.replicated_jobs}
+    if not any(group.depends_on for group in groups.values()):
+        return Waiting()
+    by_group: dict[str, list[Member]] = {name: [] for name in groups}
+    for member in members:
+        by_group[member[0].group.name].append(member)
+    final = observed.hyperjob.failure_policy is None
+    reasons: dict[str, str] = {}
+    lost: set[str] = set()
+    for group in groups.values():  # a dependency stands before what depends on it
+        texts = [
+            text
+            for dependency in group.depends_on
+            if (text := _unmet(observed, dependency, by_group.get(dependency.name, [])))
+        ]
+        if not texts:
+            continue
+        reasons[group.name] = "; ".join(texts)
+        if final and _is_hopeless(group, by_group, lost):
+            lost.add(group.name)
+    for_what: dict[str, str] = {}
+    hopeless: set[str] = set()
+    for sub_job, child in members:
+        name = sub_job.group.name
+        if name in reasons and not child.exists and not child.is_terminal:
+            for_what[child.name] = reasons[name]
+            if name in lost:
+                hopeless.add(child.name)
+    return Waiting(for_what=for_what, hopeless=frozenset(hopeless))
+
+
+def _unmet(observed: Observed, dependency: Dependency, members: Sequence[Member]) -> str:
+    """Say what a dependency still lacks; empty when it is met."""
+    if dependency.status is DependencyStatus.COMPLETE:
+        met = sum(child.phase is JobPhase.COMPLETED for _, child in members)
+        verb = "completed"
+    else:
+        met = sum(_is_ready(observed, member) for member in members)
+        verb = "run"
+    if members and met == len(members):
+        return ""
+    return (
+        f"waits for replicatedJob {dependency.name} to be {dependency.status}:"
+        f" {met} of {len(members)} sub-jobs {verb}"
+    )
+
+
+def _is_ready(observed: Observed, member: Member) -> bool:
+    child = member[1]
+    loss = loss_of(observed, child)
+    return child.phase in _READY and (loss is None or not loss.is_lost)
+
+
+def _is_hopeless(
+    group: ReplicatedJob, by_group: Mapping[str, Sequence[Member]], lost: set[str]
+) -> bool:
+    return any(
+        dependency.name in lost
+        or any(child.phase.is_failed for _, child in by_group.get(dependency.name, ()))
+        for dependency in group.depends_on
+    )

@@ -1,0 +1,62 @@
+"""When a HyperJob has ended, and how.
+
+Judged by what its own sub-jobs came to in their present attempts, and by nothing else.
+"""
+
+from collections.abc import Sequence
+
+from controller.lifecycle.dependencies import Waiting
+from controller.lifecycle.verdict import End, Member
+from controller.model.observed import HyperJob, Observed, Ownership
+from controller.status.outlook import Reason
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.v1alpha1 import SuccessOperator
+
+
+def ending(observed: Observed, members: Sequence[Member], waiting: Waiting) -> End | None:
+    """Return the end that the sub-jobs have come to, None while there is none.
+
+    A failure that a failure policy answers is not an end.
+    """
+    if not members:
+        return None
+    own = [(sub_job, child) for sub_job, child in members if _counts(child.job)]
+    everything = len(own) == len(members)
+    completed = [member for member in own if member[1].phase is JobPhase.COMPLETED]
+    if everything and len(completed) == len(members):
+        return End(completed=True)
+    succeeded = _success(observed.hyperjob, members, completed)
+    if succeeded:
+        return End(completed=True, reason=Reason.SUCCESS_POLICY, message=succeeded)
+    if observed.hyperjob.failure_policy is not None or not everything:
+        return None
+    if not all(child.is_terminal or child.name in waiting.hopeless for _, child in own):
+        return None
+    if waiting.hopeless:
+        failed = [child.name for _, child in own if child.phase.is_failed]
+        text = f"{', '.join(failed[:3])} did not complete, and others wait for it"
+        return End(completed=False, reason=Reason.DEPENDENCY_FAILED, message=text)
+    return End(completed=False)
+
+
+def _counts(job: object) -> bool:
+    """Tell whether a vcjob speaks for this HyperJob; one that vanished left its record."""
+    return job is None or getattr(job, "ownership", None) is Ownership.OURS
+
+
+def _success(hyperjob: HyperJob, members: Sequence[Member], completed: Sequence[Member]) -> str:
+    """Say how the success policy is satisfied; empty while it is not."""
+    policy = hyperjob.success_policy
+    if policy is None:
+        return ""
+    done = [child.name for job, child in completed if _is_target(job.group.name, policy.targets)]
+    wanted = sum(_is_target(job.group.name, policy.targets) for job, _ in members)
+    if policy.operator is SuccessOperator.ANY:
+        return f"{done[0]} completed, and successPolicy asks for any one" if done else ""
+    if not wanted or len(done) < wanted:
+        return ""
+    return f"all {wanted} sub-jobs that successPolicy names completed"
+
+
+def _is_target(group: str, targets: frozenset[str]) -> bool:
+    return not targets or group in targets

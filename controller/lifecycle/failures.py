@@ -1,0 +1,130 @@
+"""What a failure policy says about the sub-jobs that failed.
+
+Each failure is answered by the first rule that matches it. Of several answers the one that ends
+the HyperJob wins, then the one that restarts all of it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from controller.lifecycle.loss import loss_of
+from controller.lifecycle.verdict import Again, End, Member, Restart
+from controller.model.observed import FailurePolicy, FailureRule, Observed
+from controller.model.wire import count, timestamp
+from controller.status.outlook import Reason
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.v1alpha1 import FailurePolicyAction
+
+_UNMATCHED: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB)
+_FREE: Final = frozenset(
+    {
+        FailurePolicyAction.RESTART_HYPERJOB_AND_IGNORE_MAX_RESTARTS,
+        FailurePolicyAction.RESTART_JOB_AND_IGNORE_MAX_RESTARTS,
+    }
+)
+_WHOLE: Final = frozenset(
+    {
+        FailurePolicyAction.RESTART_HYPERJOB,
+        FailurePolicyAction.RESTART_HYPERJOB_AND_IGNORE_MAX_RESTARTS,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One sub-job that failed or was lost; `phase` None means that its cluster was lost."""
+
+    member: Member
+    phase: JobPhase | None
+    at: datetime
+    text: str
+
+
+def failures_of(observed: Observed, members: Sequence[Member]) -> list[Failure]:
+    """List what has failed in the present attempts, the earliest first."""
+    found = [failure for member in members for failure in _failure(observed, member)]
+    return sorted(found, key=lambda failure: (failure.at, failure.member[1].name))
+
+
+def judge(observed: Observed, members: Sequence[Member]) -> Restart | End | None:
+    """Return what the failure policy decides; None when nothing failed or there is no policy."""
+    policy = observed.hyperjob.failure_policy
+    failures = failures_of(observed, members) if policy is not None else []
+    if policy is None or not failures:
+        return None
+    answers = [(failure, *_answer(policy, failure)) for failure in failures]
+    for failure, rule, where in answers:
+        if rule.action is FailurePolicyAction.FAIL_HYPERJOB:
+            return End(
+                completed=False,
+                reason=Reason.FAILURE_POLICY,
+                message=f"{failure.text}; {where} fails the HyperJob",
+            )
+    left = max(0, policy.max_restarts - count(observed.hyperjob.status.get("restarts")))
+    whole = [answer for answer in answers if answer[1].action in _WHOLE]
+    chosen = whole[:1] or answers
+    costs = sum(rule.action not in _FREE for _, rule, _ in chosen)
+    if costs > left:
+        failure = next(failure for failure, rule, _ in chosen if rule.action not in _FREE)
+        spent = policy.max_restarts
+        text = f"all {spent} restarts are spent" if spent else "maxRestarts is 0"
+        return End(completed=False, reason=Reason.MAX_RESTARTS, message=f"{failure.text}; {text}")
+    if whole:
+        why = f"restarted with all, for {whole[0][0].text}"
+        answered = {failure.member[1].name: (failure, rule) for failure, rule, _ in answers}
+        again = tuple(
+            _again(*answered[child.name])
+            if child.name in answered
+            else Again(name=child.name, why=why, delayed=True)
+            for _, child in members
+        )
+        return Restart(again=again, spent=costs)
+    return Restart(again=tuple(_again(failure, rule) for failure, rule, _ in answers), spent=costs)
+
+
+def _again(failure: Failure, rule: FailureRule) -> Again:
+    child = failure.member[1]
+    moves = rule.action is FailurePolicyAction.MIGRATE_JOB
+    return Again(
+        name=child.name, why=failure.text, leave=child.cluster if moves else "", delayed=True
+    )
+
+
+def _failure(observed: Observed, member: Member) -> Iterator[Failure]:
+    child = member[1]
+    if child.is_terminal and child.phase.is_failed:
+        report, record = child.report, child.record
+        at = report.since if report is not None else None
+        if at is None and record is not None:
+            at = timestamp(record.last_transition_time)
+        detail = report.message or report.reason if report is not None else ""
+        if not detail and record is not None:
+            detail = record.message
+        where = f" on {child.cluster}" if child.cluster else ""
+        text = f"{child.name} is {child.phase}{where}" + (f": {detail}" if detail else "")
+        yield Failure(
+            member=member, phase=child.phase, at=at or datetime.max.replace(tzinfo=UTC), text=text
+        )
+        return
+    loss = loss_of(observed, child)
+    if loss is not None and loss.is_lost:
+        text = f"{child.name} is lost: {loss.message}"
+        yield Failure(member=member, phase=None, at=loss.at, text=text)
+
+
+def _answer(policy: FailurePolicy, failure: Failure) -> tuple[FailureRule, str]:
+    """Return the first rule that matches, and where it stands."""
+    for index, rule in enumerate(policy.rules):
+        if _matches(rule, failure):
+            return rule, f"failurePolicy.rules[{index}]"
+    return _UNMATCHED, "failurePolicy"
+
+
+def _matches(rule: FailureRule, failure: Failure) -> bool:
+    if rule.targets and failure.member[0].group.name not in rule.targets:
+        return False
+    if not rule.on_job_phases and not rule.on_cluster_lost:
+        return True
+    return rule.on_cluster_lost if failure.phase is None else failure.phase in rule.on_job_phases

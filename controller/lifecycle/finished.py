@@ -1,0 +1,85 @@
+"""What is still done for a HyperJob that has ended: what outlived it goes, and at last itself.
+
+Nothing is made, changed or run again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from controller.expansion.delete import deletion
+from controller.lifecycle.requests import refuse_after_end
+from controller.model.child import Child, child_of
+from controller.model.observed import Observed, Ownership
+from controller.model.planned import Action, DeleteHyperJob, Event, Plan
+from controller.model.wire import mapping, objects, timestamp
+from controller.status.conditions import is_finished
+from controller.status.derive import derive_final
+from controller.status.outlook import Reason
+from hyperjob.api.batch import JobPhase
+
+
+def after_end(observed: Observed) -> Plan:
+    """Return what remains to be done after the end."""
+    actions: list[Action] = list(_leftovers(observed))
+    wait: timedelta | None = None
+    left = _time_to_live(observed)
+    if left is not None and left > timedelta():
+        wait = left
+    elif left is not None and not actions:
+        hyperjob = observed.hyperjob
+        return Plan(actions=(DeleteHyperJob(name=hyperjob.name, uid=hyperjob.uid),))
+    status = derive_final(observed)
+    events: tuple[Event, ...] = ()
+    refused = refuse_after_end(observed.hyperjob)
+    if refused is not None:
+        requests = mapping(observed.hyperjob.status.get("requests"))
+        status |= {"requests": requests | dict(refused.restart.handled)}
+        events = refused.events
+    return Plan(actions=tuple(actions), status=status, events=events, requeue_after=wait)
+
+
+def needs_more(observed: Observed, status: dict[str, object]) -> bool:
+    """Tell whether something remains to be done once a status that ends it is written."""
+    ended = replace(observed, hyperjob=replace(observed.hyperjob, status=status))
+    return is_finished(status) and after_end(ended) != Plan(status=derive_final(ended))
+
+
+def _leftovers(observed: Observed) -> Iterator[Action]:
+    """Delete what runs though the record says that it has ended, or that nobody wanted any more."""
+    if not observed.hyperjob.records:
+        return  # it ended before this controller knew it
+    for name in sorted({*observed.jobs, *observed.policies}):
+        child = child_of(observed, name)
+        if _outlived(child):
+            yield from deletion(child)
+
+
+def _outlived(child: Child) -> bool:
+    record = child.record
+    if record is None:
+        job, policy = child.job, child.policy
+        if job is not None:
+            return job.ownership is Ownership.OURS and job.labelled
+        return policy is not None
+    if record.reason == Reason.ENDED or child.is_outdated:
+        return True
+    runs = child.report is not None and not child.report.phase.is_terminal
+    return runs and JobPhase(record.phase).is_failed
+
+
+def _time_to_live(observed: Observed) -> timedelta | None:
+    """Return how long the HyperJob has left, None for ever."""
+    seconds = observed.hyperjob.ttl_seconds_after_finished
+    if seconds is None:
+        return None
+    status = observed.hyperjob.status
+    ended = timestamp(status.get("completionTime"))
+    if ended is None:
+        times = [
+            timestamp(item.get("lastTransitionTime"))
+            for item in objects(status.get("conditions"))
+            if item.get("status") == "True"
+        ]
+        ended = max((time for time in times if time is not None), default=observed.now)
+    return ended + timedelta(seconds=seconds) - observed.now

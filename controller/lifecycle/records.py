@@ -1,0 +1,67 @@
+"""How a decided restart is written down: the only place where attempts are counted.
+
+Gives the HyperJob as the status will have it. What follows from that is for the passes after it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from controller.lifecycle.backoff import retry_time
+from controller.lifecycle.verdict import Again, Member, Restart
+from controller.model.child import Child
+from controller.model.observed import Observed, Record
+from controller.model.wire import count, mapping, rfc3339, timestamp
+from controller.status.outlook import Reason
+
+UNPLACED = "Unplaced"
+
+
+def with_restart(observed: Observed, members: Sequence[Member], decided: Restart) -> Observed:
+    """Return what would be observed had the restart been recorded already."""
+    hyperjob = observed.hyperjob
+    chosen = {again.name: again for again in decided.again}
+    records: dict[str, Record] = dict(hyperjob.records)
+    for sub_job, child in members:
+        if child.name in chosen:
+            records[child.name] = _record(
+                observed, sub_job.group.name, sub_job.index, child, chosen[child.name]
+            )
+    status = dict(hyperjob.status)
+    if decided.spent:
+        status["restarts"] = count(status.get("restarts")) + decided.spent
+    if decided.handled:
+        status["requests"] = mapping(status.get("requests")) | dict(decided.handled)
+    return replace(observed, hyperjob=replace(hyperjob, records=records, status=status))
+
+
+def _record(observed: Observed, group: str, index: int, child: Child, again: Again) -> Record:
+    old, attempt = child.record, child.attempt + 1
+    began = old.retry_time if old is not None else None
+    if began is None:
+        began = timestamp(observed.hyperjob.status.get("startTime"))
+    due = retry_time(attempt, now=observed.now, began=began) if again.delayed else observed.now
+    excluded = old.excluded_clusters if old is not None else ()
+    return Record(
+        name=child.name,
+        replicated_job=group,
+        index=index,
+        accelerators=old.accelerators if old is not None else None,
+        phase=UNPLACED,
+        reason=Reason.RESTARTING,
+        message=again.why,
+        attempt=attempt,
+        admitted=old is not None and old.admitted,
+        pods=old.pods if old is not None else 0,
+        excluded_clusters=_excluded(observed, excluded, again.leave),
+        retry_time=due,
+        last_transition_time=rfc3339(observed.now),
+    )
+
+
+def _excluded(observed: Observed, before: tuple[str, ...], leave: str) -> tuple[str, ...]:
+    """Add a cluster; where none would be left, those left longest ago may be tried again."""
+    if not leave:
+        return before
+    excluded = (*(name for name in before if name != leave), leave)
+    known = {cluster.name for cluster in observed.clusters}
+    return excluded if known - set(excluded) else (leave,)

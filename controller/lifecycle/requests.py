@@ -1,0 +1,93 @@
+"""What people ask for by annotation: "<token> [sub-job ...]", once for each token.
+
+The token of a request is recorded with the decision that answers it; one that cannot be answered
+is recorded too, so that it does not surprise anybody later.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from controller.lifecycle.verdict import Again, Member, Restart
+from controller.model.observed import HyperJob
+from controller.model.planned import Event
+from controller.model.wire import at, string
+from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What becomes of the requests that were not handled yet."""
+
+    restart: Restart
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(slots=True)
+class _Draft:
+    again: dict[str, Again] = field(default_factory=dict)
+    handled: dict[str, str] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+
+    def refuse(self, note: str) -> None:
+        self.events.append(
+            Event(type="Warning", reason="RequestRefused", action="Restart", note=note)
+        )
+
+
+def answer(hyperjob: HyperJob, members: Sequence[Member]) -> Answer | None:
+    """Return the restarts and moves that are asked for; None when nothing new is."""
+    draft = _Draft()
+    for kind, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
+        words = _new_request(hyperjob, kind, annotation)
+        if words:
+            draft.handled[kind] = words[0]
+            _take(draft, kind, words, hyperjob, members)
+    if not draft.handled:
+        return None
+    restart = Restart(again=tuple(draft.again.values()), handled=draft.handled)
+    return Answer(restart=restart, events=tuple(draft.events))
+
+
+def refuse_after_end(hyperjob: HyperJob) -> Answer | None:
+    """Return the answer to requests that come after the end: nothing is run again."""
+    draft = _Draft()
+    for kind, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
+        words = _new_request(hyperjob, kind, annotation)
+        if words:
+            draft.handled[kind] = words[0]
+            draft.refuse(f"{kind} {words[0]}: the HyperJob has ended, create a new one")
+    if not draft.handled:
+        return None
+    return Answer(restart=Restart(handled=draft.handled), events=tuple(draft.events))
+
+
+def _new_request(hyperjob: HyperJob, kind: str, annotation: str) -> list[str]:
+    words = hyperjob.annotations.get(annotation, "").split()
+    handled = string(at(hyperjob.status, "requests", kind))
+    return [] if not words or words[0] == handled else words
+
+
+def _take(
+    draft: _Draft, kind: str, words: Sequence[str], hyperjob: HyperJob, members: Sequence[Member]
+) -> None:
+    if not hyperjob.records:
+        return  # nothing was made yet: a copied manifest brought its annotation along
+    token, names = words[0], list(dict.fromkeys(words[1:]))
+    known = {child.name: child for _, child in members}
+    if unknown := [name for name in names if name not in known]:
+        draft.refuse(f"{kind} {token}: there is no sub-job {', '.join(unknown)}")
+    if kind == "migrate" and not names:
+        draft.refuse(f"{kind} {token}: names no sub-job to move")
+        return
+    for name in names or known:
+        child = known.get(name)
+        if child is None:
+            continue
+        if kind == "migrate" and child.is_terminal and not child.phase.is_failed:
+            draft.refuse(f"{kind} {token}: {name} has completed")
+            continue
+        draft.again[name] = Again(
+            name=name,
+            why=f"{kind} {token} was asked for",
+            leave=child.cluster if kind == "migrate" else "",
+        )

@@ -1,0 +1,41 @@
+"""What is decided about a HyperJob's sub-jobs before anything is done about them.
+
+A decision is written into the status first and carried out by a later pass that reads it there, so
+a controller that dies in between neither forgets it nor does it twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.expansion.expand import SubJob
+from controller.model.child import Child
+
+Member = tuple[SubJob, Child]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A sub-job that is made again; `leave` is the cluster that it must not come back to."""
+
+    name: str
+    why: str
+    leave: str = ""
+    delayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """Sub-jobs that are made again, how many restarts that spends, and the requests it answers."""
+
+    again: tuple[Again, ...] = ()
+    spent: int = 0
+    handled: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """The end of the HyperJob; one without a message is told by its sub-jobs, all ended."""
+
+    completed: bool
+    reason: str = ""
+    message: str = ""
