@@ -7,7 +7,8 @@
 Each server has one core to itself where there are two, the client the other. Rounds of all servers
 alternate, so that a noisy machine slows all alike. What counts is requests per second of the
 server's own processor time: what one core can do, however much of it the neighbours left. The rate
-by the clock stands beside it.
+by the clock stands beside it. The objects in the requests all have other names, images and
+settings, so that nothing is gained by remembering the last one.
 """
 
 import argparse
@@ -33,6 +34,7 @@ ROOT = HERE.parent
 MUTATE = "/mutate-training-volcano-sh-v1alpha1-hyperjob"
 VALIDATE = "/validate-training-volcano-sh-v1alpha1-hyperjob"
 BINDING = "/mutate-work-karmada-io-v1alpha2-resourcebinding"
+OBJECTS = 500
 AIMS = {BINDING: 0.75, MUTATE: 0.35, VALIDATE: 0.35}
 NAMES = {
     BINDING: "ResourceBinding mutate",
@@ -41,9 +43,9 @@ NAMES = {
 }
 
 
-def binding_review() -> bytes:
+def binding_review(number: int = 0) -> bytes:
     """A gated child's binding at CREATE, as Karmada makes it."""
-    name = "llm-training-trainer-0"
+    name = f"llm-training-{number}-trainer-0"
     policy = {
         "clusterAffinities": [{"affinityName": "hyperjob-gang", "clusterNames": ["member1"]}],
         "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
@@ -87,21 +89,21 @@ def binding_review() -> bytes:
     )
 
 
-def hyperjob_review() -> bytes:
+def hyperjob_review(number: int = 0) -> bytes:
     """Two groups with two tasks each, as in the design's second use case."""
 
     def task(name: str, replicas: int) -> dict[str, Any]:
-        resources = {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": 8}
+        resources = {"cpu": "8", "memory": f"{64 + number}Gi", "nvidia.com/gpu": 8}
         container = {
             "name": name,
-            "image": "registry.example/train:v1",
-            "command": ["torchrun", "train.py"],
-            "env": [{"name": "NCCL_DEBUG", "value": "INFO"}],
-            "ports": [{"containerPort": 23456, "name": "rdzv"}],
+            "image": f"registry.example/train:v{number}",
+            "command": ["torchrun", "train.py", f"--seed={number}"],
+            "env": [{"name": f"RUN_{number}", "value": "INFO"}],
+            "ports": [{"containerPort": 23000 + number, "name": "rdzv"}],
             "resources": {"requests": resources, "limits": resources},
             "volumeMounts": [{"name": "data", "mountPath": "/data"}],
         }
-        volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+        volume = {"name": "data", "persistentVolumeClaim": {"claimName": f"data-{number}"}}
         spec = {"restartPolicy": "OnFailure", "containers": [container], "volumes": [volume]}
         return {"name": name, "replicas": replicas, "template": {"spec": spec}}
 
@@ -110,7 +112,9 @@ def hyperjob_review() -> bytes:
             "name": name,
             "replicas": 2,
             "templateSpec": {
-                "plugins": {"pytorch": ["--master=master", "--worker=worker", "--port=23456"]},
+                "plugins": {
+                    "pytorch": ["--master=master", "--worker=worker", f"--port={23000 + number}"]
+                },
                 "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
                 "tasks": [task("master", 1), task("worker", 3)],
             },
@@ -122,7 +126,7 @@ def hyperjob_review() -> bytes:
         {
             "apiVersion": "training.volcano.sh/v1alpha1",
             "kind": "HyperJob",
-            "metadata": {"name": "llm-training", "namespace": "default"},
+            "metadata": {"name": f"llm-training-{number}", "namespace": "default"},
             "spec": {"maxDomains": 2, "replicatedJobs": [group("a100"), group("h100")]},
         },
     )
@@ -246,7 +250,9 @@ class Client:
         job = {
             "port": server.port,
             "path": path,
-            "body": str(self._directory / ("binding.json" if path == BINDING else "hyperjob.json")),
+            "bodies": str(
+                self._directory / ("bindings.jsonl" if path == BINDING else "hyperjobs.jsonl")
+            ),
             "ca": str(self._directory / "ca.crt"),
             "count": count,
             "rate": rate,
@@ -323,8 +329,9 @@ def main() -> int:
         directory = Path(name)
         issue = [sys.executable, "-m", "certs", "issue", "--directory", name, "--name", "localhost"]
         subprocess.run(issue, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        (directory / "binding.json").write_bytes(binding_review())
-        (directory / "hyperjob.json").write_bytes(hyperjob_review())
+        for file, made in (("bindings", binding_review), ("hyperjobs", hyperjob_review)):
+            lines = b"\n".join(made(number) for number in range(OBJECTS))
+            (directory / f"{file}.jsonl").write_bytes(lines)
         starts = []
         for _ in range(5):
             with ours(directory, directory / "start.log") as once:

@@ -8,6 +8,8 @@ import asyncio
 import json
 import ssl
 import sys
+from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -31,8 +33,8 @@ def request_of(path: str, body: bytes) -> bytes:
 class Connection(asyncio.Protocol):
     """Sends one request at a time and notes how long its answer took."""
 
-    def __init__(self, request: bytes) -> None:
-        self._request = request
+    def __init__(self, requests: Iterator[bytes]) -> None:
+        self._requests = requests
         self._buffer = b""
         self._answered: asyncio.Future[None] | None = None
         self.latencies: list[float] = []
@@ -47,7 +49,7 @@ class Connection(asyncio.Protocol):
     async def ask(self, since: float | None = None) -> None:
         started = perf_counter() if since is None else since
         self._answered = asyncio.get_running_loop().create_future()
-        self.transport.write(self._request)
+        self.transport.write(next(self._requests))
         await self._answered
         self.latencies.append(perf_counter() - started)
 
@@ -106,13 +108,14 @@ async def open_loop(connections: list[Connection], count: int, rate: float) -> d
 
 
 async def run(job: dict[str, Any]) -> dict[str, Any]:
-    request = request_of(job["path"], Path(job["body"]).read_bytes())
+    bodies = Path(job["bodies"]).read_bytes().splitlines()
+    requests = cycle([request_of(job["path"], body) for body in bodies])
     tls = ssl.create_default_context(cafile=job["ca"])
     loop = asyncio.get_running_loop()
     connections = []
     for _ in range(CONNECTIONS):
         _, connection = await loop.create_connection(
-            lambda: Connection(request),
+            lambda: Connection(requests),
             "127.0.0.1",
             job["port"],
             ssl=tls,

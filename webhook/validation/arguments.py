@@ -5,9 +5,8 @@ Volcano logs a mistake in an argument where no user looks, and goes on without a
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook.validation.place import Path
 from webhook.validation.report import Report
@@ -26,6 +25,9 @@ class Kind(Enum):
 
 
 Flags = Mapping[str, Kind]
+
+_FREE: Final = (Kind.TEXT, Kind.TASK)
+"""Kinds whose values may be any text, as far as the argument by itself goes."""
 
 NOT_A_FLAG = rule(
     "V14",
@@ -83,8 +85,7 @@ _SWITCHES: Final = frozenset(
 _NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|[0-9]{1,18})")
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """One argument that was understood, and where it stands."""
 
     value: str
@@ -103,9 +104,9 @@ def validate_arguments(
     while index < len(given):
         at, text = path.index(index), given[index]
         index += 1
-        name, equals, value = text.lstrip("-").partition("=")
-        dashes = len(text) - len(text.lstrip("-"))
-        if not 1 <= dashes <= 2 or not name:
+        bare = text.lstrip("-")
+        name, equals, value = bare.partition("=")
+        if not 1 <= len(text) - len(bare) <= 2 or not name:
             near = did_you_mean(f"--{name}", [f"--{flag}" for flag in flags])
             report.add(NOT_A_FLAG, at, text, hint=near)
             continue
@@ -122,7 +123,7 @@ def validate_arguments(
                 continue
             at, value = path.index(index), given[index]
             index += 1
-        if _validate_value(kind, value, text, at, report):
+        if kind in _FREE or _validate_value(kind, value, text, at, report):
             found[name] = Argument(value, at)
     return found
 

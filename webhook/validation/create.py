@@ -17,7 +17,7 @@ def inspect(raw: Object, *, features: Features, context: Context, strict: bool) 
     """Report everything that is wrong with a HyperJob, and what is surprising about it."""
     report = Report()
     shape = check_structure(raw, report, strict=strict)
-    found = Report()
+    found = Report(plain=shape.plain)
     validate_support(shape.checked.get("spec") or {}, SPEC, found, features=features)
     validate_hyperjob(shape.checked, found)
     warn_references(shape.checked, found, context=context)

@@ -5,8 +5,7 @@ so a name that is too long shows hours later and in a member cluster only.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from hyperjob.api import formats
 from hyperjob.api.meta import Object
@@ -67,9 +66,10 @@ SAME_PODS = rule(
     "rename one of the two, so that neither starts with the other and a number",
 )
 
+_SERVICE: Final = re.compile("[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
-@dataclass(frozen=True, slots=True)
-class OwnName:
+
+class OwnName(NamedTuple):
     """The name that the HyperJob has or will get, and the field that it comes from."""
 
     value: str
@@ -129,17 +129,19 @@ def _validate_composed(own: OwnName, job: Object, path: Path, report: Report) ->
             excess=len(name) - MAX_NAME,
         )
         return
-    longest = ""
-    at = path
+    longest, longest_index = "", 0
     resized, most = largest_task(job) or (-1, 0)
     for index, task in enumerate((job.get("templateSpec") or {}).get("tasks") or ()):
-        pods = max(task.get("replicas") or 1, most if index == resized else 1)
-        pod = f"{name}-{_task_name(task, index)}-{pods - 1}"
+        pods = task.get("replicas") or 1
+        if index == resized and most > pods:
+            pods = most
+        pod = f"{name}-{_task_name(task, index)}-{pods - 1 if pods > 0 else 0}"
         if len(pod) > len(longest):
-            longest, at = pod, path.child("templateSpec", "tasks").index(index).child("name")
+            longest, longest_index = pod, index
     if len(longest) > MAX_NAME:
         excess = len(longest) - MAX_NAME
         task = longest[len(name) + 1 :].rpartition("-")[0]
+        at = path.child("templateSpec", "tasks").index(longest_index).child("name")
         report.add(POD_TOO_LONG, at, task, name=longest, length=len(longest), excess=excess)
 
 
@@ -152,6 +154,8 @@ def _validate_service(own: OwnName, jobs: list[Object], report: Report) -> None:
         name = child_name(own.value, job.get("name") or "", 0)
         if len(name) > MAX_NAME:
             continue
+        if _SERVICE.fullmatch(name):
+            continue
         messages = formats.dns1035_label(name)
         # What is wrong with the part after the HyperJob's name is said of the replicatedJob.
         if messages and formats.dns1035_label(f"{own.value}-0"):
@@ -161,11 +165,11 @@ def _validate_service(own: OwnName, jobs: list[Object], report: Report) -> None:
 
 def _validate_distinct(jobs: list[Object], path: Path, report: Report) -> None:
     """Check that no two pods of the HyperJob would have one name."""
+    starts = [f"{job.get('name') or ''}-" for job in jobs]
     for index, longer in enumerate(jobs):
         name = longer.get("name") or ""
-        for shorter in jobs:
-            start = f"{shorter.get('name') or ''}-"
-            if shorter is longer or not name.startswith(start):
+        for shorter, start in zip(jobs, starts, strict=True):
+            if not name.startswith(start) or shorter is longer:
                 continue
             match = re.fullmatch(r"(0|[1-9][0-9]{0,5})(?:-(.*))?", name[len(start) :])
             if match is None or int(match[1]) > _last_index(shorter):

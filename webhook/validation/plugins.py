@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from hyperjob.api.meta import Object
@@ -14,7 +15,7 @@ from webhook.validation.suggest import did_you_mean
 TASK, PORT, TEXT, NUMBER, SWITCH = Kind.TASK, Kind.PORT, Kind.TEXT, Kind.NUMBER, Kind.SWITCH
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plugin:
     """What is known of a plugin."""
 
@@ -24,6 +25,11 @@ class Plugin:
     uses: Mapping[str, str] = field(default_factory=dict)
     """Arguments that name a task without which the plugin does nothing, with their defaults."""
     since: str = ""
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """The arguments that name tasks."""
+        return tuple(flag for flag, kind in self.flags.items() if kind is Kind.TASK)
 
 
 PLUGINS: Final[Mapping[str, Plugin]] = {
@@ -140,9 +146,7 @@ def _validate_tasks(
     plugin: Plugin, arguments: Mapping[str, Argument], names: list[str], path: Path, report: Report
 ) -> None:
     """Check that the tasks which a plugin works with are there."""
-    for flag, kind in plugin.flags.items():
-        if kind is not Kind.TASK:
-            continue
+    for flag in plugin.tasks:
         given = arguments.get(flag)
         default = plugin.needs.get(flag) or plugin.uses.get(flag)
         task = given.value if given else default

@@ -4,6 +4,7 @@ Keeps findings in the order in which they were made, each once; judges nothing.
 """
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from hyperjob.api.field import FieldError
@@ -31,9 +32,11 @@ class Remark:
 class Report:
     """The errors and warnings about one object, collected."""
 
-    __slots__ = ("refusals", "remarks")
+    __slots__ = ("plain", "refusals", "remarks")
 
-    def __init__(self) -> None:
+    def __init__(self, *, plain: AbstractSet[int] = frozenset()) -> None:
+        self.plain = plain
+        """Identities of the objects that need no look: nothing would be found."""
         self.refusals: list[Refusal] = []
         self.remarks: list[Remark] = []
 

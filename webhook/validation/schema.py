@@ -4,28 +4,43 @@ Made from the CRD that users install, so that what is checked offline is what th
 checks. Only shapes: no field is looked at together with another.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from pydantic_core import SchemaValidator, core_schema
-from pydantic_core.core_schema import CoreSchema
+from pydantic_core.core_schema import CoreSchema, ValidationInfo, ValidatorFunctionWrapHandler
 
 from hyperjob.api.meta import Object
 from hyperjob.api.schema import hyperjob_crd
+from webhook.validation.podtemplate.plain import is_plain
 
 INT_OR_STRING: Final = "int_or_string"
 INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
+_POD: Final = (
+    *("spec", "replicatedJobs", "items", "templateSpec", "tasks", "items", "template", "spec"),
+)
 
 
 @cache
 def hyperjob_shape() -> SchemaValidator:
     """Return the checker of HyperJobs; made once, as it takes some milliseconds."""
     root = hyperjob_schema()
-    properties = {**root["properties"], "metadata": {"x-object-meta": True}}
-    shape = {**root, "properties": properties}
+    shape = _changed(root, ("metadata",), lambda _: {"x-object-meta": True})
+    shape = _changed(shape, _POD, lambda node: {**node, "x-plain": True})
     return SchemaValidator(compile_schema(shape))
+
+
+def _changed(node: Object, place: Sequence[str], change: Callable[[Object], Object]) -> Object:
+    """Return a schema with another node at a place, below properties and items of lists."""
+    if not place:
+        return change(node)
+    name, *rest = place
+    if name == "items":
+        return {**node, "items": _changed(node["items"], rest, change)}
+    properties = node["properties"]
+    return {**node, "properties": {**properties, name: _changed(properties[name], rest, change)}}
 
 
 @cache
@@ -53,12 +68,24 @@ def compile_schema(node: Object) -> CoreSchema:
     """Translate one node of a structural schema."""
     if node.get("x-object-meta"):
         return _OBJECT_META
+    if node.get("x-plain"):
+        return core_schema.with_info_wrap_validator_function(_unless_plain, _typed(node))
     if node.get("x-kubernetes-int-or-string"):
         return _int_or_string()
     made = _typed(node)
     # A null where there is a default means the default, as it does for the API server.
     nullable = node.get("nullable") or "default" in node
     return core_schema.nullable_schema(made) if nullable else made
+
+
+def _unless_plain(
+    value: object, check: ValidatorFunctionWrapHandler, info: ValidationInfo[Any]
+) -> object:
+    """Check the shape of a pod that is not plain; note the others by their identity."""
+    if is_plain(value):
+        info.context.add(id(value))
+        return value
+    return check(value)
 
 
 def _typed(node: Object) -> CoreSchema:

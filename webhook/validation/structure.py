@@ -5,6 +5,7 @@ rule about the sense of an object ever meets a value that it does not expect.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +26,8 @@ class Shape:
     """An object with the right types, and where the types were wrong before."""
 
     checked: Object
+    plain: AbstractSet[int] = frozenset()
+    """Identities of the parts of `checked` about which no rule has anything to say."""
     broken: frozenset[str] = frozenset()
     """Paths whose value is wrong in shape: what is said about or below them is of no use."""
     doubtful: frozenset[str] = frozenset()
@@ -41,17 +44,18 @@ class Shape:
 
 def check_structure(raw: Object, report: Report, *, strict: bool) -> Shape:
     """Check a HyperJob's shape; fields that the API lacks are errors only if `strict`."""
+    plain: set[int] = set()
     try:
-        hyperjob_shape().validate_python(raw)
+        hyperjob_shape().validate_python(raw, context=plain)
     except ValidationError as error:
         return _broken(raw, error, report, strict=strict)
-    return Shape(raw)
+    return Shape(raw, plain=plain)
 
 
 def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool) -> Shape:
     if error.error_count() > MAX_ERRORS:
         report.refusals.append(shape_errors.too_many(error.error_count()))
-        return Shape({}, frozenset({""}))
+        return Shape({}, broken=frozenset({""}))
     repair = Repair(raw)
     broken: set[str] = set()
     doubtful: set[str] = set()
@@ -69,7 +73,7 @@ def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool
             repair.drop(location, shape_errors.empty_value(detail))
         if not unknown and shape_errors.is_unusable(detail):
             doubtful.update(_ancestors(location))
-    return Shape(repair.root, frozenset(broken), frozenset(doubtful))
+    return Shape(repair.root, broken=frozenset(broken), doubtful=frozenset(doubtful))
 
 
 def to_path(location: Sequence[int | str]) -> Path:

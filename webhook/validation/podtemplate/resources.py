@@ -34,6 +34,8 @@ from webhook.validation.rules import (
 from webhook.validation.suggest import nearest
 
 MAX_DEVICE: Final = 128
+MAX_AMOUNT: Final = 31
+MAX_NUMBER: Final = 2**63
 RESIZE_POLICIES: Final = ("NotRequired", "RestartContainer")
 
 QUANTITY = rule(
@@ -177,6 +179,7 @@ BELOW_CONTAINERS = rule(
 )
 
 Amounts = dict[str, Quantity]
+_NONE: Final[Object] = {}
 NameCheck = Callable[[str, str, Path, Report], None]
 
 
@@ -187,6 +190,30 @@ def validate_resources(container: Object, pod: Pod, path: Path, report: Report) 
     claims = resources.get("claims") or []
     for index in range(len(claims)):
         _validate_claim(claims, index, pod.claims, path.child("claims"), report)
+
+
+def are_unremarkable(resources: Object) -> bool:
+    """Tell whether requests and limits, whatever their values, break no rule."""
+    limits: Amounts = {}
+    for name, value in resources.get("limits", _NONE).items():
+        most = _sound(name, value)
+        if most is None:
+            return False
+        limits[name] = most
+    for name, value in resources.get("requests", _NONE).items():
+        request = _sound(name, value)
+        if request is None:
+            return False
+        limit = limits.get(name)
+        if request is not limit and not _fits(name, request, limit):
+            return False
+    return True
+
+
+def _fits(name: str, request: Quantity, limit: Quantity | None) -> bool:
+    if may_be_overcommitted(name):
+        return limit is None or request <= limit
+    return request == limit
 
 
 def _validate_requirements(
@@ -223,7 +250,7 @@ def _amounts(
         value = given[name]
         if value is None:
             continue
-        sound = _sound(name, value) if len(name) < MAX_DEVICE and len(str(value)) < 32 else None
+        sound = _sound(name, value)
         if sound is not None and name_check is _validate_name:
             amounts[name] = sound
             continue
@@ -262,9 +289,20 @@ def _validate_name(name: str, field: str, resources: Path, report: Report) -> No
             report.add(EXTENDED_NAME, path, name)
 
 
+def _sound(name: str, value: object) -> Quantity | None:
+    """Return an amount about which there is nothing to say, if it is one and of usual length."""
+    if isinstance(value, str):
+        short = len(value) <= MAX_AMOUNT
+    elif isinstance(value, int) and not isinstance(value, bool):
+        short = abs(value) <= MAX_NUMBER
+    else:
+        return None
+    return _known(name, value) if short and len(name) < MAX_DEVICE else None
+
+
 @lru_cache(maxsize=4096)
-def _sound(name: str, value: str | int) -> Quantity | None:
-    """Return an amount about which there is nothing to say; there are few, written often."""
+def _known(name: str, value: str | int) -> Quantity | None:
+    """Judge an amount once: there are few, written often."""
     try:
         amount = parse(value)
     except ValueError:
