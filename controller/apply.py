@@ -183,9 +183,8 @@ class Applier:
     async def _open(self, namespace: str, action: OpenGate) -> None:
         """Lift the policy's suspension first: once the gate is open, one there is a user's."""
         if action.policy_suspended:
-            await self._merge(
-                PROPAGATION_POLICIES, namespace, action.name, {"spec": {"suspension": None}}
-            )
+            lifted = {"spec": {"suspension": {"dispatching": None}}}
+            await self._merge(PROPAGATION_POLICIES, namespace, action.name, lifted)
         suspension: Object = {"dispatching": None}
         if action.release_scheduling:
             suspension["scheduling"] = None

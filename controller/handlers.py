@@ -38,6 +38,7 @@ _BINDING: Final = (
     *_METADATA,
     ("metadata", "annotations", GATE),
     ("spec", "clusters"),
+    ("spec", "placement"),
     ("spec", "suspension"),
     ("status", "conditions"),
     ("status", "aggregatedStatus"),
@@ -78,6 +79,10 @@ class Handlers:
             self._waiting[key] = None
         else:
             self._waiting.pop(key, None)
+
+    def contended(self, key: str) -> bool:
+        """Tell whether another HyperJob waits for capacity."""
+        return len(self._waiting) > (key in self._waiting)
 
     def freed(self) -> None:
         """Look again at every HyperJob that waits for capacity, the longest waiting first."""

@@ -53,6 +53,7 @@ class Ledger:
         self._known: dict[str, _Known] = {}
         self._entries: dict[str, Reservation] = {}
         self._sums: dict[str, dict[str, int]] = {}
+        self._settling: dict[str, dict[str, int]] = {}
         self._due: list[tuple[datetime, int, str, Reservation]] = []
         self._order = itertools.count()
 
@@ -84,6 +85,11 @@ class Ledger:
         self._expire(now)
         return {cluster: sums for cluster, sums in self._sums.items() if sums}
 
+    def settling(self, *, now: datetime) -> dict[str, Resources]:
+        """Give the part of it that the summaries may count already: all pods are there."""
+        self._expire(now)
+        return {cluster: sums for cluster, sums in self._settling.items() if sums}
+
     def next_change(self, *, now: datetime) -> timedelta | None:
         """Tell when the next reservation ends by time alone."""
         self._expire(now)
@@ -94,12 +100,12 @@ class Ledger:
         """Reserve what is about to be created, while inside."""
         assumed = [action for action in actions if isinstance(action, CreateChild | Repin)]
         for action in assumed:
-            self._add(action.cluster, action.demand, 1)
+            _add(self._sums, action.cluster, action.demand, 1)
         try:
             yield
         finally:
             for action in assumed:
-                self._add(action.cluster, action.demand, -1)
+                _add(self._sums, action.cluster, action.demand, -1)
 
     def _remember(self, key: str, raw: Object) -> _Known:
         metadata = mapping(raw.get("metadata"))
@@ -134,10 +140,10 @@ class Ledger:
             return
         if old is not None:
             del self._entries[key]
-            self._add(old.cluster, old.demand, -1)
+            self._count(old, -1)
         if entry is not None:
             self._entries[key] = entry
-            self._add(entry.cluster, entry.demand, 1)
+            self._count(entry, 1)
             if entry.shown_at is not None:
                 heapq.heappush(self._due, (entry.shown_at, next(self._order), key, entry))
         if old is not None and (entry is None or entry.cluster != old.cluster):
@@ -153,11 +159,17 @@ class Ledger:
             if current:
                 self._replace(key, None)
 
-    def _add(self, cluster: str, demand: Resources, sign: int) -> None:
-        sums = self._sums.setdefault(cluster, {})
-        for name, amount in demand.items():
-            left = sums.get(name, 0) + sign * amount
-            if left:
-                sums[name] = left
-            else:
-                sums.pop(name, None)
+    def _count(self, entry: Reservation, sign: int) -> None:
+        _add(self._sums, entry.cluster, entry.demand, sign)
+        if entry.shown_at is not None:
+            _add(self._settling, entry.cluster, entry.demand, sign)
+
+
+def _add(sums: dict[str, dict[str, int]], cluster: str, demand: Resources, sign: int) -> None:
+    vector = sums.setdefault(cluster, {})
+    for name, amount in demand.items():
+        left = vector.get(name, 0) + sign * amount
+        if left:
+            vector[name] = left
+        else:
+            vector.pop(name, None)

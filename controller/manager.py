@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from controller.apply import Applier
@@ -85,6 +85,8 @@ class Manager:
             admission=options.queue_admission,
             candidacy=options.candidacy,
             cluster_lost_timeout=options.lost_after,
+            gang_timeout=timedelta(seconds=options.gang_timeout),
+            contended=handlers.contended,
             now=now,
         )
         self._reconciler = Reconciler(

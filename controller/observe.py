@@ -31,6 +31,8 @@ class Observer:
         admission: QueueAdmission,
         candidacy: Candidacy,
         cluster_lost_timeout: timedelta,
+        gang_timeout: timedelta,
+        contended: Callable[[str], bool],
         now: Callable[[], datetime],
     ) -> None:
         self._caches = caches
@@ -39,6 +41,8 @@ class Observer:
         self._admission = admission
         self._candidacy = candidacy
         self._cluster_lost_timeout = cluster_lost_timeout
+        self._gang_timeout = gang_timeout
+        self._contended = contended
         self._now = now
         self._summaries: dict[str, Summary] = {}
         caches.clusters.add_handler(self._cluster_changed)
@@ -58,13 +62,19 @@ class Observer:
             jobs={job.name: job for job in jobs},
             policies={policy.name: policy for policy in policies},
             bindings=self._bindings(hyperjob.namespace, [job.name for job in jobs]),
-            clusters=candidates(self._summaries.values(), self._ledger.reserved(now=now)),
+            clusters=candidates(
+                self._summaries.values(),
+                self._ledger.reserved(now=now),
+                self._ledger.settling(now=now),
+            ),
             refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
             admission=self._admission,
             now=now,
             queues=self._queues(),
             capacity_changes_in=None if wait is None else max(wait, _SOON),
             cluster_lost_timeout=self._cluster_lost_timeout,
+            gang_timeout=self._gang_timeout,
+            contended=self._contended(key),
         )
 
     def _bindings(self, namespace: str, jobs: list[str]) -> dict[str, Binding]:

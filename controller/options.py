@@ -31,6 +31,7 @@ class Options:
     in_flight: int = 50
     cluster_status_lag: float = 30.0
     cluster_lost_timeout: float = 300.0
+    gang_timeout: float = 300.0
     require_vcjob_api: bool = True
     require_resource_summary: bool = True
     leader_elect: bool = True
@@ -49,6 +50,8 @@ class Options:
             raise ValueError("--cluster-status-lag must be between 0 and 3600 seconds")
         if not 0 <= self.cluster_lost_timeout <= 86400:
             raise ValueError("--cluster-lost-timeout must be between 0 and 86400 seconds")
+        if not 1 <= self.gang_timeout <= 86400:
+            raise ValueError("--gang-timeout must be between 1 and 86400 seconds")
         for name in ("metrics_bind_address", "health_probe_bind_address"):
             parse_address(getattr(self, name))
 
@@ -102,6 +105,12 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     ),
     "cluster_lost_timeout": _Setting(
         "how long a cluster is not Ready until its sub-jobs count as lost",
+        float,
+        metavar="SECONDS",
+    ),
+    "gang_timeout": _Setting(
+        "how long a gang that the queue admits only in part keeps its quota before it gives back"
+        " and tries later",
         float,
         metavar="SECONDS",
     ),

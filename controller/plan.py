@@ -4,7 +4,7 @@ Pure and total. It asks neither a clock nor a cluster, and what it returns can b
 without deciding anything more.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
@@ -18,7 +18,11 @@ from controller.expansion.objects import placement as placement_object
 from controller.expansion.objects import policy as policy_object
 from controller.expansion.objects import vcjob
 from controller.expansion.resize import resize
-from controller.gate import is_held, openings
+from controller.gang.gate import is_held, openings
+from controller.gang.giveback import WHY, Judgement, backs_off, describe_wait, go_on, to_give_back
+from controller.gang.places import domains, look_again, ready, seat_of
+from controller.gang.rejections import Lesson, describe, learn
+from controller.gang.review import Review, Seat
 from controller.lifecycle.dependencies import Waiting, waiting
 from controller.lifecycle.ending import ending
 from controller.lifecycle.failures import judge
@@ -28,7 +32,7 @@ from controller.lifecycle.records import with_restart
 from controller.lifecycle.requests import answer
 from controller.lifecycle.verdict import End, Member, Restart
 from controller.model.child import Child, child_of
-from controller.model.observed import Observed, Ownership, Policy, QueueAdmission
+from controller.model.observed import Observed, Policy, QueueAdmission
 from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
 from controller.model.wire import rfc3339
 from controller.placement.place import Placement, place
@@ -36,7 +40,6 @@ from controller.status.conditions import is_finished
 from controller.status.derive import derive, derive_refusal
 from controller.status.outlook import Outlook, Outlooks, Reason
 from controller.status.transitions import status_events
-from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)
@@ -81,12 +84,18 @@ def plan(observed: Observed) -> Plan:
     # 6. What is missing is placed, the gang whole or not at all.
     minimum = _minimum(observed, len(children) - len(draft.waiting.for_what), len(children))
     placement, needed = _place(observed, draft, minimum)
-    # 7. Sub-jobs that the queue has admitted are let through together.
+    # 7. What no member has seen yet moves where its place is gone; what the queue has admitted and
+    # still fits is let through together; a gang that stays in parts gives back what it holds.
+    draft.found = _look_again(observed, draft, placement)
+    mine = [child for _, child in children]
     if not hyperjob.suspend:
-        draft.actions += openings(
-            [child for _, child in children], minimum=minimum, admission=observed.admission
-        )
+        able = ready(observed, mine, draft.found, minimum)
+        draft.actions += openings(mine, minimum=minimum, admission=observed.admission, ready=able)
     opening = frozenset(action.name for action in draft.actions if isinstance(action, OpenGate))
+    judgement = go_on(observed, mine, opening=opening)
+    for child in to_give_back(observed, mine, opening=opening):
+        draft.actions += deletion(child, why=WHY)
+        draft.blocked[child.name] = Reason.GANG_BACK_OFF, describe_wait(observed)
     # 8. The status tells all of it.
     outlooks = Outlooks(
         items=[draft.outlook(sub_job, child, placement, opening) for sub_job, child in children],
@@ -95,14 +104,15 @@ def plan(observed: Observed) -> Plan:
         needed=needed,
         verdict=observed.verdict,
         suspended=hyperjob.suspend,
+        gang=judgement.record,
     )
     status = derive(observed, outlooks)
     return Plan(
         actions=tuple(draft.actions),
         status=status,
         events=status_events(hyperjob.status, status),
-        requeue_after=_requeue(observed, draft, placement, [child for _, child in children]),
-        waits_for_capacity=bool(placement.unplaced or split.waiting),
+        requeue_after=_requeue(observed, draft, placement, mine, judgement),
+        waits_for_capacity=bool(placement.unplaced or split.waiting or draft.found.short),
     )
 
 
@@ -114,11 +124,19 @@ class _Draft:
     split: Split = field(default_factory=Split)
     actions: list[Action] = field(default_factory=list)
     missing: dict[str, tuple[SubJob, Child]] = field(default_factory=dict)
-    stranded: dict[str, tuple[SubJob, Child]] = field(default_factory=dict)
+    seats: dict[str, tuple[Seat, SubJob, Child]] = field(default_factory=dict)
+    lessons: dict[str, Lesson] = field(default_factory=dict)
+    found: Review = Review()  # noqa: RUF009 - it is immutable
     blocked: dict[str, tuple[Reason, str]] = field(default_factory=dict)
     standing: list[tuple[str, str]] = field(default_factory=list)
     secured: int = 0
     waiting: Waiting = Waiting()  # noqa: RUF009 - it is immutable
+
+    def excluded(self, child: Child) -> frozenset[str]:
+        """Return where a sub-job must not stand: moved away from there, or refused by Karmada."""
+        recorded = child.record.excluded_clusters if child.record is not None else ()
+        lesson = self.lessons.get(child.name, Lesson())
+        return lesson.excluded.union(recorded)
 
     def outlook(
         self, sub_job: SubJob, child: Child, placement: Placement, opening: frozenset[str]
@@ -129,16 +147,20 @@ class _Draft:
         if name in placement.unplaced:
             reason, message = Reason.INSUFFICIENT_CAPACITY, placement.unplaced[name]
         loss = loss_of(self.observed, child)
+        lesson = self.lessons.get(name, Lesson())
         return Outlook(
             sub_job=sub_job,
             child=child,
-            cluster=placement.assigned.get(name, ""),
+            cluster=placement.assigned.get(name) or self.found.moves.get(name, ""),
             blocked=reason,
             message=message,
             opening=name in opening,
             admitted=self._holds_share(child, placed=name in placement.assigned),
             cluster_trouble=loss.message if loss is not None else "",
             lost=loss is not None and loss.is_lost,
+            no_room=self.found.short.get(name, ""),
+            note=describe(lesson),
+            rejections=lesson.rejections,
         )
 
     def _holds_share(self, child: Child, *, placed: bool) -> bool:
@@ -224,14 +246,16 @@ def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -
     if held_back := _held_back(observed, child, draft.waiting):
         draft.blocked[name] = held_back
         return
+    draft.lessons[name] = learn(child, now=observed.now)
     refusal = observed.refusals.get(name)
     refused = refusal is not None and observed.now < refusal.retry_at
     if refusal is not None and refused:
         draft.blocked[name] = Reason.REFUSED, f"{refusal.reason}: {refusal.message}"
     if child.exists and child.job is not None:
         draft.secured += 1
-        if _is_stranded(observed, child):
-            draft.stranded[name] = sub_job, child
+        seat = seat_of(observed, sub_job, child, draft.excluded(child))
+        if seat is not None:
+            draft.seats[name] = seat, sub_job, child
         elif child.cluster:
             draft.standing.append((sub_job.group.name, child.cluster))
         if refused:
@@ -239,7 +263,7 @@ def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -
         change = resize(child.job, sub_job.size.template)
         if change is not None:
             draft.actions.append(change)
-        if child.policy is None:
+        if child.policy is None and not backs_off(observed):
             draft.missing[name] = sub_job, child
         return
     leaving = [
@@ -251,6 +275,8 @@ def _look_at(observed: Observed, sub_job: SubJob, child: Child, draft: _Draft) -
         draft.blocked[name] = Reason.BEING_DELETED, f"waits until its old {leaving[0]} is gone"
     elif refused:
         return
+    elif backs_off(observed):
+        draft.blocked[name] = Reason.GANG_BACK_OFF, describe_wait(observed)
     elif observed.verdict is not None and not is_admitted(
         observed.hyperjob.name, sub_job, observed.verdict
     ):
@@ -288,9 +314,15 @@ def _place(observed: Observed, draft: _Draft, minimum: int) -> tuple[Placement, 
         return Placement(), 0
     needed = max(0, minimum - draft.secured)
     placement = place(
-        [draft.split.pinned(sub_job.request(_excluded(child))) for sub_job, child in lost.values()],
+        [
+            draft.split.pinned(sub_job.request(draft.excluded(child)))
+            for sub_job, child in lost.values()
+        ],
         observed.clusters,
-        standing=draft.standing,
+        standing=[
+            *draft.standing,
+            *domains(observed, [each for each, _, _ in draft.seats.values()]),
+        ],
         max_domains=observed.hyperjob.max_domains,
         minimum=needed,
     )
@@ -300,39 +332,28 @@ def _place(observed: Observed, draft: _Draft, minimum: int) -> tuple[Placement, 
             draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
         overflow = placement.overflow.get(name) or draft.split.overflow.get(name, "")
         draft.actions.append(_creation(observed, sub_job, child, cluster, overflow=overflow))
-    if not lost:
-        draft.actions += _moves(observed, draft)
     draft.actions.sort(key=lambda action: isinstance(action, DeleteChild))
     return placement, needed
 
 
-def _excluded(child: Child) -> frozenset[str]:
-    return frozenset(child.record.excluded_clusters if child.record is not None else ())
-
-
-def _is_stranded(observed: Observed, child: Child) -> bool:
-    """Tell whether a sub-job that never started is pinned to a cluster that is no candidate."""
-    if child.phase is not JobPhase.UNKNOWN or child.policy is None or not child.cluster:
-        return False
-    if child.binding is not None and child.binding.applied:
-        return False
-    if child.policy.clusters != (child.cluster,) or child.policy.ownership is not Ownership.OURS:
-        return False
-    return all(cluster.name != child.cluster or not cluster.usable for cluster in observed.clusters)
-
-
-def _moves(observed: Observed, draft: _Draft) -> Iterator[Repin]:
-    """Move stranded sub-jobs to where there is room; those without room stay and wait."""
-    placement = place(
-        [sub_job.request(_excluded(child)) for sub_job, child in draft.stranded.values()],
-        observed.clusters,
+def _look_again(observed: Observed, draft: _Draft, placement: Placement) -> Review:
+    """Look at the places of what no member has seen, and plan the moves."""
+    wanted = {name: sub_job for name, (sub_job, _) in draft.missing.items()}
+    found = look_again(
+        observed,
+        [seat for seat, _, _ in draft.seats.values()],
         standing=draft.standing,
-        max_domains=observed.hyperjob.max_domains,
+        placed=[
+            (wanted[name].group.name, cluster, wanted[name].size.demand)
+            for name, cluster in placement.assigned.items()
+        ],
     )
-    for name, cluster in placement.assigned.items():
-        sub_job, child = draft.stranded[name]
-        if child.policy is not None:
-            yield _repin(observed, sub_job, child.policy, cluster)
+    if not backs_off(observed):
+        for name, cluster in found.moves.items():
+            _, sub_job, child = draft.seats[name]
+            if child.policy is not None:
+                draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
+    return found
 
 
 def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) -> Repin:
@@ -368,9 +389,15 @@ def _creation(
 
 
 def _requeue(
-    observed: Observed, draft: _Draft, placement: Placement, children: list[Child]
+    observed: Observed,
+    draft: _Draft,
+    placement: Placement,
+    children: list[Child],
+    judgement: Judgement,
 ) -> timedelta | None:
-    waits = [
+    waits = [judgement.wait] if judgement.wait is not None else []
+    waits += [lesson.wait for lesson in draft.lessons.values() if lesson.wait is not None]
+    waits += [
         refusal.retry_at - observed.now
         for name, refusal in observed.refusals.items()
         if name in draft.blocked and refusal.retry_at > observed.now
@@ -388,6 +415,7 @@ def _requeue(
         waits.append(loss)
     if any(reason is Reason.NAME_CONFLICT for reason, _ in draft.blocked.values()):
         waits.append(CONFLICT_RECHECK)
-    if (placement.unplaced or draft.split.waiting) and observed.capacity_changes_in is not None:
+    short = placement.unplaced or draft.split.waiting or draft.found.short
+    if short and observed.capacity_changes_in is not None:
         waits.append(observed.capacity_changes_in)
     return min(waits, default=None)

@@ -10,7 +10,7 @@ from controller.model.observed import Job, Ownership, Policy
 from controller.model.planned import DeleteChild
 
 
-def deletion(child: Child) -> Iterator[DeleteChild]:
+def deletion(child: Child, *, why: str = "") -> Iterator[DeleteChild]:
     """Yield the deletion of what is there and does not go already, if anything is."""
     job = child.job if _goes(child.job) else None
     policy = child.policy if _goes(child.policy) else None
@@ -19,6 +19,7 @@ def deletion(child: Child) -> Iterator[DeleteChild]:
             name=child.name,
             job_uid=job.uid if job is not None else None,
             policy_uid=policy.uid if policy is not None else None,
+            why=why,
         )
 
 

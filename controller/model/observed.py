@@ -89,6 +89,29 @@ class ReplicatedJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A cluster on which Karmada could not schedule a sub-job.
+
+    `since`: it says so now, not acted upon yet. `retry_time`: the cluster is left out until then.
+    """
+
+    cluster: str
+    times: int = 0
+    since: datetime | None = None
+    retry_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangRecord:
+    """What the HyperJob's status last said about its gang while that was incomplete."""
+
+    incomplete_since: datetime | None = None
+    admitted: int = 0
+    attempts: int = 0
+    retry_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """What the HyperJob's status last said about one sub-job."""
 
@@ -106,6 +129,7 @@ class Record:
     excluded_clusters: tuple[str, ...] = ()
     admitted: bool = False
     retry_time: datetime | None = None
+    rejections: tuple[Rejection, ...] = ()
     last_transition_time: str = ""
 
 
@@ -131,6 +155,7 @@ class HyperJob:
     success_policy: SuccessPolicy | None = None
     ttl_seconds_after_finished: int | None = None
     plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gang: GangRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +235,15 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """A sub-job's ResourceBinding: where Karmada put it and what came back."""
+    """A sub-job's ResourceBinding: where Karmada put it and what came back.
+
+    `pins` are the clusters of the policy as Karmada has read it.
+    """
 
     name: str
     job_uid: str
     cluster: str
+    pins: tuple[str, ...]
     scheduling_suspended: bool
     dispatching_suspended: bool
     gate: str
@@ -230,6 +259,7 @@ class Cluster:
     """A member cluster as a candidate: what is free after all reservations, or why it is none.
 
     `not_ready_since` is set while the cluster has stopped being Ready.
+    `settling` is the part of the reservations that the status may count already.
     """
 
     name: str
@@ -237,6 +267,7 @@ class Cluster:
     reason: str
     free: Resources
     allocatable: Resources
+    settling: Resources = field(default_factory=dict)
     provider: str = ""
     region: str = ""
     zone: str = ""
@@ -277,3 +308,5 @@ class Observed:
     capacity_changes_in: timedelta | None = None
     verdict: Verdict | None = None  # None: somebody else admits
     cluster_lost_timeout: timedelta = timedelta(minutes=5)
+    gang_timeout: timedelta = timedelta(minutes=5)
+    contended: bool = False  # another HyperJob waits for capacity

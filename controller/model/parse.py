@@ -11,12 +11,14 @@ from controller.model.observed import (
     Dependency,
     FailurePolicy,
     FailureRule,
+    GangRecord,
     HyperJob,
     Job,
     Ownership,
     PodCounts,
     Policy,
     Record,
+    Rejection,
     ReplicatedJob,
     Report,
     SplitPolicy,
@@ -73,6 +75,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         plugins={
             name: strings(arguments) for name, arguments in mapping(spec.get("plugins")).items()
         },
+        gang=_gang(status.get("gang")),
     )
 
 
@@ -139,6 +142,7 @@ def parse_binding(raw: Object) -> Binding:
         name=string(metadata.get("name")),
         job_uid=string(controller_of(metadata).get("uid")),
         cluster=cluster,
+        pins=pinned_clusters(spec.get("placement")),
         scheduling_suspended=at(spec, "suspension", "scheduling") is True,
         dispatching_suspended=at(spec, "suspension", "dispatching") is True,
         gate=string_map(metadata.get("annotations")).get(GATE, ""),
@@ -296,8 +300,29 @@ def _records(status: Object) -> Iterable[Record]:
             excluded_clusters=strings(item.get("excludedClusters")),
             admitted=item.get("admitted") is True,
             retry_time=timestamp(item.get("retryTime")),
+            rejections=tuple(_rejection(each) for each in objects(item.get("rejections"))),
             last_transition_time=string(item.get("lastTransitionTime")),
         )
+
+
+def _rejection(raw: Object) -> Rejection:
+    return Rejection(
+        cluster=string(raw.get("cluster")),
+        times=count(raw.get("times")),
+        since=timestamp(raw.get("since")),
+        retry_time=timestamp(raw.get("retryTime")),
+    )
+
+
+def _gang(raw: object) -> GangRecord | None:
+    if not isinstance(raw, dict):
+        return None
+    return GangRecord(
+        incomplete_since=timestamp(raw.get("incompleteSince")),
+        admitted=count(raw.get("admitted")),
+        attempts=count(raw.get("attempts")),
+        retry_time=timestamp(raw.get("retryTime")),
+    )
 
 
 def _aggregated(status: Object, cluster: str) -> Object:

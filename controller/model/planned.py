@@ -72,6 +72,7 @@ class DeleteChild:
     name: str
     job_uid: str | None
     policy_uid: str | None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,9 +118,15 @@ def reserved(reservations: Iterable[Reservation], *, now: datetime) -> dict[str,
 
 
 def candidates(
-    summaries: Iterable[Summary], reserved: Mapping[str, Resources]
+    summaries: Iterable[Summary],
+    reserved: Mapping[str, Resources],
+    settling: Mapping[str, Resources] | None = None,
 ) -> tuple[Cluster, ...]:
-    """Take reservations off what the summaries say is free; ordered by name."""
+    """Take reservations off what the summaries say is free; ordered by name.
+
+    `settling` is the part of the reservations that the summaries may count already.
+    """
+    settling = settling or {}
     return tuple(
         Cluster(
             name=summary.name,
@@ -130,6 +136,7 @@ def candidates(
             if summary.name in reserved
             else summary.free,
             allocatable=summary.allocatable,
+            settling=settling.get(summary.name, {}),
             provider=summary.provider,
             region=summary.region,
             zone=summary.zone,

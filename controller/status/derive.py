@@ -6,7 +6,7 @@ Computed anew each time; of the old status only times and last known states are 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from controller.model.observed import Observed
+from controller.model.observed import GangRecord, Observed
 from controller.model.wire import at, mapping, objects, rfc3339, string
 from controller.status.conditions import conditions_of
 from controller.status.jobs import JobState, job_state
@@ -47,6 +47,8 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     }
     if "requests" in old:
         status["requests"] = old["requests"]
+    if outlooks.gang is not None or "gang" in old:
+        status["gang"] = None if outlooks.gang is None else _gang(outlooks.gang)
     start = string(old.get("startTime"))
     if start or state.phase in _STARTED or state.phase.is_terminal:
         status["startTime"] = start or now
@@ -85,6 +87,17 @@ def _state(state: State, old: Object, now: str) -> Object:
         "message": state.message,
         "lastTransitionTime": since,
     }
+
+
+def _gang(record: GangRecord) -> Object:
+    entry: Object = {"admitted": record.admitted, "attempts": record.attempts}
+    for name, moment in (
+        ("incompleteSince", record.incomplete_since),
+        ("retryTime", record.retry_time),
+    ):
+        if moment is not None:
+            entry[name] = rfc3339(moment)
+    return entry
 
 
 def _groups(observed: Observed, jobs: Sequence[JobState]) -> list[Object]:

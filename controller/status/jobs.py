@@ -3,12 +3,13 @@
 Never reports less than is known: an empty status keeps the last known phase.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from controller.expansion.expand import queue_of
-from controller.gate import is_held
-from controller.model.observed import Observed, QueueAdmission, Record, Report
+from controller.gang.gate import is_held, is_released
+from controller.model.observed import Observed, QueueAdmission, Record, Rejection, Report
 from controller.model.wire import rfc3339
 from controller.status.outlook import Outlook, Reason
 from hyperjob.api.batch import JobPhase
@@ -18,6 +19,7 @@ UNPLACED: Final = "Unplaced"
 QUEUED: Final = "Queued"
 PLACED: Final = "Placed"
 _MESSAGE_LIMIT: Final = 400
+_DENIAL: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.*)')
 _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
 
 
@@ -48,6 +50,7 @@ class JobState:
     is_next: bool = False
     retry_time: str = ""
     excluded_clusters: tuple[str, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
 
     @property
     def is_ready(self) -> bool:
@@ -83,6 +86,7 @@ class JobState:
             "pods": self.pods,
             "excludedClusters": list(self.excluded_clusters),
             "retryTime": self.retry_time,
+            "rejections": [_rejection(item) for item in self.rejections],
             "lastTransitionTime": self.last_transition_time,
         }
         return entry | {key: value for key, value in optional.items() if value}
@@ -121,6 +125,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         and (record is None or JobPhase(record.phase) not in _READY),
         retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
         excluded_clusters=record.excluded_clusters if record is not None else (),
+        rejections=outlook.rejections,
     )
 
 
@@ -142,7 +147,8 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         return PLACED, _trouble(outlook), outlook.cluster_trouble
     if known is not JobPhase.UNKNOWN and record is not None:
         return record.phase, *_silent(outlook, record)
-    return _not_started(observed, outlook)
+    phase, reason, message = _not_started(observed, outlook)
+    return phase, reason, f"{message}; {outlook.note}" if outlook.note else message
 
 
 def _reported(outlook: Outlook, report: Report) -> tuple[str, str]:
@@ -164,7 +170,7 @@ def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
     if outlook.cluster_trouble:
         return _trouble(outlook), outlook.cluster_trouble
     if binding is not None and binding.apply_error:
-        return Reason.APPLY_FAILED, binding.apply_error
+        return apply_failure(binding.cluster, binding.apply_error)
     return record.reason, record.message
 
 
@@ -182,9 +188,12 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if binding.scheduling_suspended:
         return QUEUED, Reason.WAITING_FOR_QUEUE, _queued(observed, queue)
     if binding.apply_error:
-        return PLACED, Reason.APPLY_FAILED, binding.apply_error
+        return PLACED, *apply_failure(binding.cluster, binding.apply_error)
     if binding.unscheduled_reason:
         return PLACED, binding.unscheduled_reason, f"Karmada: {binding.unscheduled_message}"
+    if outlook.no_room and is_released(child):
+        text = f"queue {queue} has admitted it, but its place is gone: {outlook.no_room}"
+        return QUEUED, Reason.INSUFFICIENT_CAPACITY, text
     if is_held(child) and not binding.cluster:
         return (
             PLACED,
@@ -196,6 +205,26 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if binding.dispatching_suspended and not is_held(child):
         return PLACED, Reason.SUSPENDED_BY_POLICY, "its policy suspends dispatching"
     return PLACED, Reason.DISPATCHING, "is being dispatched"
+
+
+def apply_failure(cluster: str, error: str) -> tuple[Reason, str]:
+    """Tell why Karmada could not apply a vcjob in its cluster: refused there, or not reached."""
+    denial = _DENIAL.search(" ".join(error.split()))
+    if denial is None:
+        return Reason.APPLY_FAILED, error
+    text = f"cluster {cluster} refuses it: admission webhook {denial[1]} says: {denial[2]}"
+    return Reason.REFUSED_BY_CLUSTER, text
+
+
+def _rejection(rejection: Rejection) -> Object:
+    entry: Object = {"cluster": rejection.cluster}
+    if rejection.times:
+        entry["times"] = rejection.times
+    if rejection.since is not None:
+        entry["since"] = rfc3339(rejection.since)
+    if rejection.retry_time is not None:
+        entry["retryTime"] = rfc3339(rejection.retry_time)
+    return entry
 
 
 def _queued(observed: Observed, queue: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from controller.expansion.expand import SubJob
 from controller.lifecycle.verdict import End
 from controller.model.child import Child
-from controller.model.observed import Verdict
+from controller.model.observed import GangRecord, Rejection, Verdict
 
 
 class Reason(enum.StrEnum):
@@ -22,6 +22,7 @@ class Reason(enum.StrEnum):
     REFUSED = "Refused"
     BEING_DELETED = "BeingDeleted"
     INVALID_SPEC = "InvalidSpec"
+    GANG_BACK_OFF = "GangBackOff"
     # waits for its queue, or stands and does not run
     SUSPENDED = "Suspended"
     RESTARTING = "Restarting"
@@ -33,6 +34,7 @@ class Reason(enum.StrEnum):
     SUSPENDED_BY_POLICY = "DispatchingSuspended"
     DISPATCHING = "Dispatching"
     APPLY_FAILED = "ApplyFailed"
+    REFUSED_BY_CLUSTER = "RefusedByCluster"
     PODS_PENDING = "PodsPending"
     CLUSTER_NOT_READY = "ClusterNotReady"
     CLUSTER_LOST = "ClusterLost"
@@ -67,6 +69,9 @@ class Outlook:
     cluster_trouble: str = ""
     lost: bool = False
     ended: str = ""
+    no_room: str = ""
+    note: str = ""
+    rejections: tuple[Rejection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +85,4 @@ class Outlooks:
     verdict: Verdict | None = None
     suspended: bool = False
     end: End | None = None
+    gang: GangRecord | None = None

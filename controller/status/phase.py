@@ -53,6 +53,9 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
         if verdict is not None and verdict.message:
             return _state(Phase.QUEUED, verdict.reason, verdict.message)
         queues = _listed(sorted({job.queue for job in queued}))
+        homeless = [job for job in queued if job.reason == Reason.INSUFFICIENT_CAPACITY]
+        if homeless:
+            return _state(Phase.QUEUED, Reason.INSUFFICIENT_CAPACITY, _each(homeless))
         admitted = total - len(unplaced) - len(queued)
         text = f"{admitted} of {minimum} needed sub-jobs are admitted; waits for queue {queues}"
         return _state(Phase.QUEUED, Reason.WAITING_FOR_QUEUE, text)
@@ -119,7 +122,7 @@ def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
 
 def _urgency(job: JobState) -> tuple[int, str]:
     """Put what needs a person's help before what only needs time."""
-    order = (Reason.APPLY_FAILED, Reason.SUSPENDED_BY_POLICY)
+    order = (Reason.APPLY_FAILED, Reason.REFUSED_BY_CLUSTER, Reason.SUSPENDED_BY_POLICY)
     patient = (Reason.PODS_PENDING, Reason.WAITING_FOR_GANG, Reason.DISPATCHING)
     if job.reason in order:
         return 0, job.name

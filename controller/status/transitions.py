@@ -4,7 +4,7 @@ Derived from two statuses and from what was carried out, never from a pass as su
 told twice.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, assert_never
 
 from controller.model.planned import (
@@ -26,7 +26,14 @@ from hyperjob.api.v1alpha1 import Phase
 _NAMES_SHOWN: Final = 5
 _WARNING_PHASES: Final = frozenset({Phase.DEGRADED, Phase.FAILED})
 _TROUBLES: Final = frozenset(
-    {Reason.NAME_CONFLICT, Reason.REFUSED, Reason.APPLY_FAILED, Reason.INVALID_SPEC}
+    {
+        Reason.NAME_CONFLICT,
+        Reason.REFUSED,
+        Reason.APPLY_FAILED,
+        Reason.REFUSED_BY_CLUSTER,
+        Reason.INVALID_SPEC,
+        Reason.GANG_BACK_OFF,
+    }
 )
 
 
@@ -48,6 +55,7 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
     before = {item.get("name"): item for item in objects(old.get("jobs"))}
     for job in objects(new.get("jobs")):
         earlier = before.get(job.get("name"), {})
+        events += _rejections(job, earlier)
         if job.get("reason") in _TROUBLES and job.get("reason") != earlier.get("reason"):
             note = f"{string(job.get('name'))}: {string(job.get('message'))}"
             if all(note.split(": ", 1)[1] not in event.note for event in events):
@@ -60,6 +68,21 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
                     )
                 )
     return tuple(events[: _NAMES_SHOWN + 1])
+
+
+def _rejections(job: Object, earlier: Object) -> Iterator[Event]:
+    """Tell of each cluster that is left out from now on."""
+    known = {item.get("cluster"): item.get("times") for item in objects(earlier.get("rejections"))}
+    for item in objects(job.get("rejections")):
+        cluster, times = string(item.get("cluster")), item.get("times")
+        if times and times != known.get(cluster):
+            yield Event(
+                type="Warning",
+                reason="Unschedulable",
+                action="Place",
+                note=f"Karmada could not schedule {string(job.get('name'))} on {cluster}:"
+                f" left out until {string(item.get('retryTime'))}",
+            )
 
 
 def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
@@ -90,7 +113,9 @@ def _told(actions: Sequence[Action]) -> Event:
         case Repin():
             return _event("Moved", "Move", f"Moved {names} to another cluster")
         case DeleteChild():
-            return _event("Deleted", "Delete", f"Deleted {names}")
+            whys = sorted({item.why for item in actions if isinstance(item, DeleteChild)} - {""})
+            because = f", {' or '.join(whys)}" if whys else ""
+            return _event("Deleted", "Delete", f"Deleted {names}{because}")
         case DeleteHyperJob():
             return _event("Expired", "Delete", f"Deleted {names}, its time after the end is over")
         case _:

@@ -60,6 +60,34 @@ class HyperJobState(Model):
     )
 
 
+class Rejection(Model):
+    """A cluster on which Karmada could not schedule a sub-job."""
+
+    cluster: str = Field(description="Name of the cluster.")
+    times: Count = Field(default=0, description="How often it was left out.")
+    since: Time | None = Field(
+        default=None, description="Since when Karmada says so, while that is not acted upon yet."
+    )
+    retry_time: Time | None = Field(
+        default=None, description="When the sub-job may be placed there again."
+    )
+
+
+class GangStatus(Model):
+    """Sub-jobs that are held until enough of them are admitted to start together."""
+
+    incomplete_since: Time | None = Field(
+        default=None, description="When the queue last released one of those that are held."
+    )
+    admitted: Count = Field(default=0, description="Held sub-jobs that the queue had released.")
+    attempts: Count = Field(
+        default=0, description="How often all was given back because the gang stayed incomplete."
+    )
+    retry_time: Time | None = Field(
+        default=None, description="When what was given back is asked for again."
+    )
+
+
 class JobStatus(Model):
     """One sub-job: where it is and why it does not run yet."""
 
@@ -89,6 +117,11 @@ class JobStatus(Model):
     )
     retry_time: Time | None = Field(
         default=None, description="When its present attempt was, or will be, made at the earliest."
+    )
+    rejections: tuple[Rejection, ...] | None = Field(
+        default=None,
+        description="Clusters on which Karmada could not schedule it.",
+        json_schema_extra=list_map("cluster"),
     )
     last_transition_time: Time | None = Field(
         default=None, description="When the phase last changed."
@@ -138,6 +171,7 @@ class HyperJobStatus(Model):
     clusters: tuple[ClusterStatus, ...] | None = Field(
         default=None, description="The clusters in use.", json_schema_extra=list_map("name")
     )
+    gang: GangStatus | None = Field(default=None, description="The gang, while it is incomplete.")
     restarts: Count | None = Field(
         default=None, description="Restarts and moves counted against maxRestarts."
     )

@@ -163,7 +163,8 @@ async def test_the_gate_lifts_the_policys_suspension_first() -> None:
     for call in server.calls:
         by_name[call[2][0]].append(call)
     assert by_name["x"] == [
-        ("patch", "propagationpolicies", "x", "MERGE", {"spec": {"suspension": None}}),
+        ("patch", "propagationpolicies", "x", "MERGE",
+         {"spec": {"suspension": {"dispatching": None}}}),
         ("patch", "resourcebindings", "x-job", "MERGE",
          {"metadata": gate, "spec": {"suspension": {"dispatching": None}}}),
     ]  # fmt: skip

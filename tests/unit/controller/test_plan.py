@@ -32,6 +32,7 @@ from tests.unit.controller.builders import (
 )
 
 A, B = cluster("a"), cluster("b")
+FULL = cluster("a", 0), cluster("b", 0)  # reservations taken off
 GLOBAL = QueueAdmission.VOLCANO_GLOBAL
 
 
@@ -339,7 +340,7 @@ def test_6_the_gate_opens_for_all_at_once(
         *gated("hj-trainer-0", scheduling=first[0], where=first[1]),
         *gated("hj-trainer-1", scheduling=second[0], where=second[1]),
     ]
-    decided = plan(observed(hyperjob(), *objects, admission=GLOBAL))
+    decided = plan(observed(hyperjob(), *objects, clusters=FULL, admission=GLOBAL))
     gates = [action for action in decided.actions if isinstance(action, OpenGate)]
     assert len(gates) == opened
     for gate in gates:
@@ -355,7 +356,7 @@ def test_6_a_late_sub_job_follows_a_gang_that_is_through() -> None:
         binding("hj-trainer-0", cluster="a", gate="open", suspension={"scheduling": False}),
     ]
     late = gated("hj-trainer-1", scheduling=False, where="a")
-    decided = plan(observed(hyperjob(), *through, *late, admission=GLOBAL))
+    decided = plan(observed(hyperjob(), *through, *late, clusters=FULL, admission=GLOBAL))
     assert kinds(decided) == [("OpenGate", "hj-trainer-1")]
 
 
@@ -365,7 +366,7 @@ def test_6_a_crash_between_the_two_patches_of_a_gate_is_made_good() -> None:
         *gated("hj-trainer-1", scheduling=False, where="a", gate="open"),
     ]
     objects[1]["spec"].pop("suspension")
-    decided = plan(observed(hyperjob(), *objects, admission=GLOBAL))
+    decided = plan(observed(hyperjob(), *objects, clusters=FULL, admission=GLOBAL))
     assert [
         (action.name, action.policy_suspended)
         for action in decided.actions
@@ -376,7 +377,7 @@ def test_6_a_crash_between_the_two_patches_of_a_gate_is_made_good() -> None:
 def test_6_a_users_own_suspension_after_the_gate_is_left_alone_and_told() -> None:
     objects = gated("hj-trainer-0", scheduling=False, where="a", gate="open")
     objects[1]["spec"]["suspension"] = {"dispatching": True}
-    decided = plan(observed(hyperjob(group(replicas=1)), *objects, admission=GLOBAL))
+    decided = plan(observed(hyperjob(group(replicas=1)), *objects, clusters=FULL, admission=GLOBAL))
     assert decided.actions == ()
     assert phase(decided) == ("Starting", "DispatchingSuspended")
 
@@ -393,7 +394,7 @@ def test_6_without_a_queue_a_gate_from_before_is_opened_and_released() -> None:
 def test_without_a_webhook_the_policys_suspension_alone_is_a_gate() -> None:
     objects = gated("hj-trainer-0", scheduling=False, where="a")
     objects[2]["metadata"]["annotations"] = {}
-    decided = plan(observed(hyperjob(group(replicas=1)), *objects, admission=GLOBAL))
+    decided = plan(observed(hyperjob(group(replicas=1)), *objects, clusters=FULL, admission=GLOBAL))
     assert [type(action) for action in decided.actions] == [OpenGate]
 
 

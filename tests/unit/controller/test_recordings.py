@@ -8,11 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from controller.model.observed import QueueAdmission
+from controller.model.observed import Cluster, QueueAdmission
 from controller.model.planned import OpenGate, Plan
 from controller.plan import plan
 from hyperjob.api.v1alpha1 import HyperJobStatus
-from tests.unit.controller.builders import NOW, Object, group, hyperjob, observed, task, template
+from tests.unit.controller.builders import (
+    NOW,
+    Object,
+    cluster,
+    group,
+    hyperjob,
+    observed,
+    task,
+    template,
+)
 
 DATA = Path(__file__).parent / "data"
 
@@ -23,7 +32,9 @@ def events(file: str) -> Iterator[tuple[float, str, Object]]:
         yield event["t"], event["type"], event["object"]
 
 
-def replay(file: str, raw: Object, *, settled: int, only: str = "") -> Iterator[Plan]:
+def replay(
+    file: str, raw: Object, *, settled: int, only: str = "", clusters: tuple[Cluster, ...] = ()
+) -> Iterator[Plan]:
     """Give the plan after each event, from when `settled` objects are there until one goes."""
     store: dict[tuple[str, str], Object] = {}
     status: Object = {}
@@ -39,6 +50,7 @@ def replay(file: str, raw: Object, *, settled: int, only: str = "") -> Iterator[
         seen = observed(
             raw | {"status": status},
             *store.values(),
+            clusters=clusters,
             admission=QueueAdmission.VOLCANO_GLOBAL,
             now=NOW + timedelta(seconds=t),
         )
@@ -109,7 +121,8 @@ def test_the_gate_of_a_recorded_gang() -> None:
         task("master", 1),
         task("worker", 23),
     ]
-    plans = list(replay("gang.jsonl", raw, settled=6))
+    clusters = cluster("member1", 0), cluster("member2", 0)  # all is reserved, for this gang
+    plans = list(replay("gang.jsonl", raw, settled=6, clusters=clusters))
     openings = [
         {action.name for action in item.actions if isinstance(action, OpenGate)} for item in plans
     ]

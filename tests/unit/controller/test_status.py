@@ -196,7 +196,8 @@ def test_a_queued_sub_job_says_what_is_wrong_with_its_queue(
 def test_the_gate_is_told_per_sub_job() -> None:
     held = {"gate": "held", "suspension": {"dispatching": True, "scheduling": False}}
     waiting = {"gate": "held", "suspension": {"dispatching": True, "scheduling": True}}
-    status = derived(hyperjob(), *child(0, **held), *child(1, **waiting), admission=GLOBAL)
+    objects = [*child(0, **held), *child(1, **waiting)]
+    status = derived(hyperjob(), *objects, clusters=(cluster("a"),), admission=GLOBAL)
     assert [(entry["phase"], entry["reason"]) for entry in status["jobs"]] == [
         ("Placed", "WaitingForGang"),
         ("Queued", "WaitingForQueue"),

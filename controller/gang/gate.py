@@ -1,0 +1,96 @@
+"""The gate of a gang: sub-jobs admitted by the queue are held until enough of them are.
+
+Opens only; closing is the webhook's work at creation. A suspension that is not ours is left alone.
+"""
+
+from collections.abc import Collection, Sequence
+
+from controller.model.child import Child
+from controller.model.observed import Ownership, QueueAdmission
+from controller.model.planned import OpenGate
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.names import GATE_HELD, GATE_OPEN
+
+
+def is_held(child: Child) -> bool:
+    """Tell whether a sub-job stands behind a gate of ours.
+
+    A policy that still suspends counts too: the webhook may have been away at creation. Once the
+    gate was opened, a suspension is somebody else's.
+    """
+    if child.binding is None or child.binding.gate == GATE_OPEN:
+        return False
+    return child.binding.gate == GATE_HELD or _policy_holds(child)
+
+
+def is_through(child: Child) -> bool:
+    """Tell whether nothing holds a sub-job back any more."""
+    if child.is_terminal:
+        return True
+    if child.binding is None or is_held(child):
+        return False
+    return not child.binding.scheduling_suspended
+
+
+def is_released(child: Child) -> bool:
+    """Tell whether the queue has released a held sub-job: it counts against the quota."""
+    return is_held(child) and child.binding is not None and not child.binding.scheduling_suspended
+
+
+def is_cleared(child: Child, admission: QueueAdmission) -> bool:
+    """Tell whether the queue released a held sub-job and Karmada placed it where we pinned it."""
+    binding = child.binding
+    if binding is None or not is_held(child):
+        return False
+    if admission is QueueAdmission.NONE:
+        return True  # nobody else will release it
+    if admission is QueueAdmission.BUILTIN and binding.scheduling_suspended:
+        return True  # left from Volcano Global: we are the queue
+    pin = child.policy.clusters if child.policy is not None else ()
+    return is_released(child) and bool(binding.cluster) and binding.cluster in pin
+
+
+def is_undispatched(child: Child) -> bool:
+    """Tell whether a vcjob of ours is there that no member has seen, because we hold it."""
+    if not child.exists or child.job is None or child.job.ownership is not Ownership.OURS:
+        return False
+    if child.phase is not JobPhase.UNKNOWN:
+        return False
+    if child.binding is None:
+        return child.policy is None or _policy_holds(child)
+    return is_held(child) and not child.binding.applied
+
+
+def openings(
+    children: Sequence[Child],
+    *,
+    minimum: int,
+    admission: QueueAdmission,
+    ready: Collection[str],
+) -> list[OpenGate]:
+    """Return the gates to open now: all that are admitted and `ready`, once `minimum` can run.
+
+    What a member has seen already, because nobody stamped its binding, holds nobody up.
+    """
+    ours = [child for child in children if is_cleared(child, admission)]
+    seen = [child for child in children if is_held(child) and not is_undispatched(child)]
+    able = {child.name: child for child in seen}
+    able |= {child.name: child for child in ours if child.name in ready}
+    through = sum(is_through(child) for child in children)
+    if len(able) + through < minimum:
+        return []
+    return [
+        OpenGate(
+            name=child.name,
+            binding=child.binding.name,
+            policy_suspended=_policy_holds(child),
+            release_scheduling=admission is not QueueAdmission.VOLCANO_GLOBAL
+            and child.binding.scheduling_suspended,
+        )
+        for child in children
+        if child.name in able and child.binding is not None
+    ]
+
+
+def _policy_holds(child: Child) -> bool:
+    return child.policy is not None and child.policy.suspended

@@ -1,0 +1,110 @@
+"""Giving back: a gang that stays in parts lets go of what it holds, and comes again later.
+
+What is decided is written to the status first and done by a later pass, so that a controller which
+is killed in between neither forgets it nor does it twice. Never touches what a member has seen.
+"""
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller.gang.gate import is_released, is_through, is_undispatched
+from controller.model.child import Child
+from controller.model.observed import GangRecord, Observed, QueueAdmission
+
+# In lengths of the time limit: the first wait, the longest, and what each HyperJob adds of its own.
+_FIRST: Final = 0.25
+_LONGEST: Final = 4.0
+_SHORTEST: Final = timedelta(seconds=2)  # below a queue's own pace waits would not differ
+SOON: Final = timedelta(milliseconds=1)
+WHY: Final = "given back because the gang stayed incomplete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the status is to remember of the gang, and when to look again."""
+
+    record: GangRecord | None = None
+    wait: timedelta | None = None
+
+
+def backs_off(observed: Observed) -> bool:
+    """Tell whether a HyperJob has given back and is not to come again yet."""
+    record = observed.hyperjob.gang
+    return (
+        observed.admission is QueueAdmission.VOLCANO_GLOBAL
+        and record is not None
+        and record.retry_time is not None
+        and observed.now < record.retry_time
+    )
+
+
+def to_give_back(
+    observed: Observed, children: Sequence[Child], *, opening: Collection[str]
+) -> list[Child]:
+    """Return the sub-jobs to delete now: those that nobody has seen, once it was decided."""
+    if not backs_off(observed):
+        return []
+    return [child for child in children if is_undispatched(child) and child.name not in opening]
+
+
+def go_on(observed: Observed, children: Sequence[Child], *, opening: Collection[str]) -> Judgement:
+    """Decide how a gang goes on: gathers, gives back, waits to come again, or is whole.
+
+    Time counts from the last sub-job that the queue released. A gang of which the queue released
+    nothing holds no quota, only room, and keeps that while nobody else waits for room.
+    """
+    if observed.admission is not QueueAdmission.VOLCANO_GLOBAL or observed.hyperjob.suspend:
+        return Judgement()
+    record = observed.hyperjob.gang or GangRecord()
+    if all(child.name in opening or is_through(child) for child in children):
+        return Judgement()
+    if record.retry_time is not None and backs_off(observed):
+        return Judgement(record=record, wait=record.retry_time - observed.now)
+    parts = [c for c in children if is_undispatched(c) and c.name not in opening]
+    if not parts:
+        return Judgement(record=GangRecord(attempts=record.attempts) if record.attempts else None)
+    return _gathering(observed, record, released=sum(is_released(child) for child in parts))
+
+
+def describe_wait(observed: Observed) -> str:
+    """Say that a HyperJob has given back, how often, and until when it waits."""
+    record = observed.hyperjob.gang
+    if record is None or record.retry_time is None:
+        return ""
+    limit = int(observed.gang_timeout.total_seconds())
+    return (
+        f"the gang stayed incomplete for {limit} s, so what it held was given back"
+        f" (time {record.attempts}); asks again at {record.retry_time:%H:%M:%S}Z"
+    )
+
+
+def _gathering(observed: Observed, record: GangRecord, *, released: int) -> Judgement:
+    since = record.incomplete_since
+    if since is None or released > record.admitted:
+        since = observed.now.replace(microsecond=0)
+    wait = since + observed.gang_timeout - observed.now
+    if wait <= timedelta() and (released or observed.contended):
+        attempts = record.attempts + 1
+        retry = _retry_time(observed, attempts)
+        return Judgement(record=GangRecord(attempts=attempts, retry_time=retry), wait=SOON)
+    return Judgement(
+        record=GangRecord(
+            incomplete_since=since,
+            admitted=max(released, record.admitted),
+            attempts=record.attempts,
+        ),
+        wait=wait if wait > timedelta() else observed.gang_timeout,
+    )
+
+
+def _retry_time(observed: Observed, attempts: int) -> datetime:
+    """Return when to come again: later each time, and at another time than every other HyperJob."""
+    factor = min(_LONGEST, _FIRST * 2.0 ** min(attempts - 1, 16))
+    window = max(_SHORTEST, observed.gang_timeout * factor)
+    seed = f"{observed.hyperjob.uid}/{attempts}".encode()
+    share = int.from_bytes(hashlib.sha256(seed).digest()[:4], "big") / 2**32
+    moment = observed.now + window + window * share
+    return moment.replace(microsecond=0) + timedelta(seconds=1)

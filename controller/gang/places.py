@@ -1,0 +1,83 @@
+"""The places of sub-jobs that no member has seen, taken from what is observed and looked at again.
+
+Decides who may go and who must move; carries nothing out.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from controller.expansion.expand import SubJob
+from controller.gang.gate import is_cleared, is_held, is_released, is_through
+from controller.gang.review import Review, Seat, review
+from controller.model.child import Child
+from controller.model.observed import Observed, Ownership, QueueAdmission
+from controller.model.resources import Resources, subtract, total
+from hyperjob.api.batch import JobPhase
+
+
+def seat_of(
+    observed: Observed, sub_job: SubJob, child: Child, excluded: frozenset[str]
+) -> Seat | None:
+    """Return the place of a sub-job that no member has seen; None where nothing may move it."""
+    policy, binding = child.policy, child.binding
+    if child.phase is not JobPhase.UNKNOWN or (binding is not None and binding.applied):
+        return None
+    if policy is None or policy.ownership is not Ownership.OURS or len(policy.clusters) != 1:
+        return None
+    held = observed.admission is not QueueAdmission.NONE and is_held(child)
+    if not held and policy.clusters != (child.cluster,):
+        return None  # on its way already
+    return Seat(
+        request=sub_job.request(excluded),
+        pin=policy.clusters[0],
+        held=held,
+        released=is_released(child),
+    )
+
+
+def domains(observed: Observed, seats: Iterable[Seat]) -> list[tuple[str, str]]:
+    """Return (group, cluster) of the seats that can be kept, as placement counts what stands."""
+    usable = {cluster.name for cluster in observed.clusters if cluster.usable}
+    return [
+        (seat.request.group, seat.pin)
+        for seat in seats
+        if seat.pin in usable and seat.pin not in seat.request.excluded
+    ]
+
+
+def look_again(
+    observed: Observed,
+    seats: Sequence[Seat],
+    *,
+    standing: Sequence[tuple[str, str]],
+    placed: Iterable[tuple[str, str, Resources]],
+) -> Review:
+    """Look at every seat, after what was just placed as (group, cluster, demand)."""
+    if not seats:
+        return Review()
+    taken: dict[str, list[Resources]] = {}
+    stays = list(standing)
+    for group, name, demand in placed:
+        taken.setdefault(name, []).append(demand)
+        stays.append((group, name))
+    clusters = [
+        replace(cluster, free=subtract(cluster.free, total(taken[cluster.name])))
+        if cluster.name in taken
+        else cluster
+        for cluster in observed.clusters
+    ]
+    return review(seats, clusters, standing=stays, max_domains=observed.hyperjob.max_domains)
+
+
+def ready(
+    observed: Observed, children: Sequence[Child], found: Review, minimum: int
+) -> frozenset[str]:
+    """Return the held sub-jobs that may go.
+
+    Once the first of a gang are through, the rest follows: room was found for all of it before.
+    """
+    through = sum(is_through(child) for child in children)
+    if observed.admission is not QueueAdmission.NONE and not 0 < through < minimum:
+        return found.ready
+    cleared = {child.name for child in children if is_cleared(child, observed.admission)}
+    return found.ready | (cleared - found.moves.keys())

@@ -1,0 +1,100 @@
+"""What Karmada's scheduler says of our pins: a cluster that it refuses is left out for a while.
+
+A refusal must stand for a moment, for the one that is read may still be about an earlier pin. Each
+further one doubles the time; a sub-job that starts forgets all of them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller.model.child import Child
+from controller.model.observed import Rejection
+from hyperjob.api.batch import JobPhase
+
+REASONS: Final = frozenset({"NoClusterFit", "Unschedulable", "SchedulerError"})
+STANDS: Final = timedelta(seconds=10)
+_FIRST: Final = 60.0
+_LONGEST: Final = 3600.0
+_REMEMBERED: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """What a sub-job remembers, where it must not go now, and when that changes by time alone."""
+
+    rejections: tuple[Rejection, ...] = ()
+    excluded: frozenset[str] = frozenset()
+    wait: timedelta | None = None
+
+
+def learn(child: Child, *, now: datetime) -> Lesson:
+    """Take in what Karmada says now."""
+    if child.phase is not JobPhase.UNKNOWN:
+        return Lesson()
+    known = {item.cluster: item for item in (child.record.rejections if child.record else ())}
+    rejected = _rejected_pin(child)
+    for cluster, item in list(known.items()):
+        if cluster != rejected and item.since is not None:
+            known.pop(cluster)
+            if item.times:
+                known[cluster] = Rejection(cluster=cluster, times=item.times)
+    if child.binding is not None and not rejected and child.binding.cluster:
+        known.pop(child.binding.cluster, None)
+    if rejected:
+        known[rejected] = _rejection(known.get(rejected), rejected, now)
+    kept = tuple(sorted(known.values(), key=lambda item: item.cluster)[:_REMEMBERED])
+    return Lesson(
+        rejections=kept,
+        excluded=frozenset(item.cluster for item in kept if is_active(item, now)),
+        wait=_wait(kept, now),
+    )
+
+
+def is_active(rejection: Rejection, now: datetime) -> bool:
+    """Tell whether a cluster is left out now."""
+    return rejection.retry_time is not None and now < rejection.retry_time
+
+
+def describe(lesson: Lesson) -> str:
+    """Say which clusters are left out until when; empty when none is."""
+    return "; ".join(
+        f"Karmada could not schedule it on {item.cluster}, left out until"
+        f" {item.retry_time:%H:%M:%S}Z"
+        for item in lesson.rejections
+        if item.cluster in lesson.excluded
+    )
+
+
+def _rejected_pin(child: Child) -> str:
+    """Return the cluster that Karmada refuses; empty while it has not read the pin."""
+    binding, policy = child.binding, child.policy
+    if binding is None or policy is None or len(policy.clusters) != 1 or not child.exists:
+        return ""
+    if binding.unscheduled_reason not in REASONS or binding.pins != policy.clusters:
+        return ""
+    return policy.clusters[0]
+
+
+def _rejection(old: Rejection | None, cluster: str, now: datetime) -> Rejection:
+    times = old.times if old is not None else 0
+    if old is not None and is_active(old, now):
+        return old
+    if old is None or old.since is None:
+        return Rejection(cluster=cluster, times=times, since=now.replace(microsecond=0))
+    if now < old.since + STANDS:
+        return old
+    seconds = min(_LONGEST, _FIRST * 2.0 ** min(times, 16))
+    until = now.replace(microsecond=0) + timedelta(seconds=seconds)
+    return Rejection(cluster=cluster, times=times + 1, retry_time=until)
+
+
+def _wait(rejections: Iterable[Rejection], now: datetime) -> timedelta | None:
+    moments = [item.since + STANDS for item in rejections if item.since is not None]
+    moments += [
+        item.retry_time
+        for item in rejections
+        if item.retry_time is not None and is_active(item, now)
+    ]
+    return min((moment - now for moment in moments), default=None)

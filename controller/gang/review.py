@@ -1,0 +1,130 @@
+"""The second look at places: whether what was pinned still fits, and if not, where it does.
+
+Between placement and release hours may pass. A seat is kept while its cluster has the room, so
+that nothing moves without need.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from controller.model.observed import Cluster
+from controller.model.resources import Resources, fits, subtract, total
+from controller.placement.assign import Request
+from controller.placement.place import Placement, place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """A sub-job that no member has seen, and the cluster it is pinned to.
+
+    `held`: its gate is closed, so its room is our reservation. `released`: the queue let it go.
+    """
+
+    request: Request
+    pin: str
+    held: bool
+    released: bool
+
+    @property
+    def name(self) -> str:
+        """Name the sub-job."""
+        return self.request.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """Who may go where it is, who must move where, and who has no place now and why."""
+
+    ready: frozenset[str] = frozenset()
+    moves: Mapping[str, str] = field(default_factory=dict)
+    short: Mapping[str, str] = field(default_factory=dict)
+
+
+def review(
+    seats: Sequence[Seat],
+    clusters: Sequence[Cluster],
+    *,
+    standing: Iterable[tuple[str, str]],
+    max_domains: int | None,
+) -> Review:
+    """Check every seat against what is free today, its own reservation aside.
+
+    `clusters` are as observed, all reservations taken off; `standing` are the sub-jobs that stay
+    where they are whatever comes of this.
+    """
+    if not seats:
+        return Review()
+    standing = list(standing)
+    given = _given_back(seats, clusters)
+    kept, unsettled, leaving, left = _sort(seats, given)
+    settled = [(seat.request.group, seat.pin) for seat in kept]
+    first = _place(leaving, left, [*standing, *settled], max_domains)
+    waits = {
+        seat.name: f"waits until the status of {seat.pin} counts what has just started there"
+        for seat in unsettled
+    }
+    if first.unplaced and len(leaving) < len(seats):
+        again = _place(seats, given, standing, max_domains)
+        if len(again.assigned) > len(kept) + len(first.assigned):
+            return _rearranged(seats, again)
+    ready = {seat.name for seat in kept if seat.held} - waits.keys()
+    return Review(ready=frozenset(ready), moves=first.assigned, short={**waits, **first.unplaced})
+
+
+def _sort(
+    seats: Sequence[Seat], clusters: Sequence[Cluster]
+) -> tuple[list[Seat], list[Seat], list[Seat], list[Cluster]]:
+    """Return who keeps its place, who of them not for certain, who leaves, and what is left."""
+    left = {cluster.name: cluster for cluster in clusters}
+    kept, unsettled, leaving = [], [], []
+    for seat in sorted(seats, key=lambda seat: not seat.released):
+        cluster = left.get(seat.pin)
+        if cluster is None or not cluster.usable or seat.pin in seat.request.excluded:
+            leaving.append(seat)
+            continue
+        demand = seat.request.demand
+        certain = not seat.held or fits(demand, cluster.free)
+        if not certain and not fits(demand, total((cluster.free, cluster.settling))):
+            leaving.append(seat)
+            continue
+        kept.append(seat)
+        if not certain:
+            unsettled.append(seat)
+        if seat.held:
+            left[seat.pin] = replace(cluster, free=subtract(cluster.free, demand))
+    return kept, unsettled, leaving, list(left.values())
+
+
+def _given_back(seats: Sequence[Seat], clusters: Sequence[Cluster]) -> list[Cluster]:
+    """Return the clusters as if nothing were reserved for the seats that are held."""
+    own: dict[str, list[Resources]] = {}
+    for seat in seats:
+        if seat.held:
+            own.setdefault(seat.pin, []).append(seat.request.demand)
+    return [
+        replace(cluster, free=total((cluster.free, *own[cluster.name])))
+        if cluster.name in own
+        else cluster
+        for cluster in clusters
+    ]
+
+
+def _place(
+    seats: Sequence[Seat],
+    clusters: Sequence[Cluster],
+    standing: Sequence[tuple[str, str]],
+    max_domains: int | None,
+) -> Placement:
+    requests = [seat.request for seat in seats]
+    return place(requests, clusters, standing=standing, max_domains=max_domains)
+
+
+def _rearranged(seats: Sequence[Seat], placement: Placement) -> Review:
+    pins = {seat.name: seat.pin for seat in seats}
+    held = {seat.name for seat in seats if seat.held}
+    same = {name for name, cluster in placement.assigned.items() if cluster == pins[name]}
+    return Review(
+        ready=frozenset(same & held),
+        moves={name: to for name, to in placement.assigned.items() if name not in same},
+        short=placement.unplaced,
+    )
