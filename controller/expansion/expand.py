@@ -14,6 +14,7 @@ from controller.expansion.split import (
     scale_of,
     static_sizes,
 )
+from controller.model.nodes import PodGroup
 from controller.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from controller.model.resources import (
     PODS,
@@ -42,6 +43,7 @@ class Size:
     template: Object
     demand: Resources
     accelerators: int | None
+    pod_groups: tuple[PodGroup, ...] = ()
 
     @property
     def pods(self) -> int:
@@ -75,6 +77,7 @@ class SubJob:
             preferred=self.group.cluster_names,
             required=self.group.required,
             excluded=excluded,
+            pods=self.size.pod_groups,
         )
 
 
@@ -114,8 +117,13 @@ def sub_jobs(
 
 def demand_of(template: Object) -> dict[str, int]:
     """Return what all pods of a vcjob spec request together, pods counted as a resource."""
-    return total(
-        scale(
+    return total(scale(group.request, group.number) for group in pod_groups(template))
+
+
+def pod_groups(template: Object) -> tuple[PodGroup, ...]:
+    """Return the pods of each task of a vcjob spec."""
+    return tuple(
+        PodGroup(
             {**pod_request(mapping(mapping(task.get("template")).get("spec"))), PODS: whole(1)},
             count(task.get("replicas")),
         )
@@ -159,12 +167,14 @@ def _whole(template: Object, split: SplitPolicy, scale: Scale) -> Size:
 
 
 def _size(template: Object, accelerator: str | None) -> Size:
-    demand = demand_of(template)
+    groups = pod_groups(template)
+    demand = total(scale(group.request, group.number) for group in groups)
     measure = accelerator or accelerator_of(demand)
     return Size(
         template=template,
         demand=demand,
         accelerators=None if measure is None else demand.get(measure, 0) // NANO,
+        pod_groups=groups,
     )
 
 

@@ -7,13 +7,11 @@ together they make up exactly what was asked for; else they are stale, and the r
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.expansion.expand import SpecError, expand_group
+from controller.expansion.expand import SpecError, pod_groups
 from controller.expansion.members import present_indices
 from controller.expansion.split import Scale, SplitError, auto_scale
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Ownership, ReplicatedJob, SplitPolicy
-from controller.model.resources import PODS, pod_request, subtract, whole
-from controller.model.wire import mapping, objects
 from controller.placement.share import Wish
 from hyperjob.api.names import child_name
 
@@ -92,16 +90,16 @@ def _wish(
     accelerators: int,
     excluded: frozenset[str],
 ) -> Wish:
-    task = objects(group.template.get("tasks"))[scale.task]
-    pod = {**pod_request(mapping(mapping(task.get("template")).get("spec"))), PODS: whole(1)}
+    groups = pod_groups(group.template)
+    others = (*groups[: scale.task], *groups[scale.task + 1 :])
     return Wish(
         group=group.name,
         accelerators=accelerators,
         kind=split.accelerator_type or "",
         fixed=scale.fixed,
         per_pod=scale.per_pod,
-        base=subtract(expand_group(group, [1]).sizes[0].demand, pod),
-        pod=pod,
+        others=others,
+        pod=groups[scale.task].request,
         preferred=group.cluster_names,
         required=group.required,
         excluded=excluded,

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, accelerator_of, fits, subtract
+from controller.placement.slots import Slots
 
 _FAR: Final = 3
 
@@ -23,6 +25,7 @@ class Request:
     preferred: tuple[str, ...] = ()
     required: bool = False
     excluded: frozenset[str] = frozenset()
+    pods: tuple[PodGroup, ...] = ()
 
     def tier(self, cluster: str) -> int:
         """Return the rank of a cluster in the order of preference; all others rank last."""
@@ -35,7 +38,8 @@ class Request:
     @property
     def kind(self) -> tuple[object, ...]:
         """Return what makes two requests interchangeable."""
-        return self.group, self.preferred, self.required, self.excluded, _frozen(self.demand)
+        pods = tuple((_frozen(group.request), group.number) for group in self.pods)
+        return self.group, self.preferred, self.required, self.excluded, _frozen(self.demand), pods
 
 
 @dataclass(slots=True)
@@ -44,6 +48,7 @@ class Room:
 
     clusters: Mapping[str, Cluster]
     free: dict[str, Resources]
+    slots: Slots
     occupied: dict[tuple[str, str], int] = field(default_factory=dict)
     domains: dict[str, int] = field(default_factory=dict)
     assigned: dict[str, str] = field(default_factory=dict)
@@ -53,7 +58,8 @@ class Room:
     def of(cls, clusters: Iterable[Cluster], standing: Iterable[tuple[str, str]]) -> "Room":
         """Make room from usable clusters and (group, cluster) of sub-jobs that stand already."""
         usable = {cluster.name: cluster for cluster in clusters if cluster.usable}
-        room = cls(usable, {name: cluster.free for name, cluster in usable.items()})
+        free = {name: cluster.free for name, cluster in usable.items()}
+        room = cls(usable, free, Slots(usable.values()))
         for group, cluster in standing:
             room.occupied[group, cluster] = room.occupied.get((group, cluster), 0) + 1
             room.domains[cluster] = room.domains.get(cluster, 0) + 1
@@ -64,6 +70,7 @@ class Room:
         return Room(
             self.clusters,
             dict(self.free),
+            self.slots.copy(),
             dict(self.occupied),
             dict(self.domains),
             dict(self.assigned),
@@ -74,7 +81,9 @@ class Room:
         return [
             name
             for name, free in self.free.items()
-            if request.allows(name) and fits(request.demand, free)
+            if request.allows(name)
+            and fits(request.demand, free)
+            and self.slots.crowding(name, request.pods) is None
         ]
 
     def ranked(self, request: Request) -> list[str]:
@@ -94,6 +103,7 @@ class Room:
     def put(self, request: Request, cluster: str) -> None:
         """Assign a request."""
         self.free[cluster] = subtract(self.free[cluster], request.demand)
+        self.slots.add(cluster, request.pods)
         key = request.group, cluster
         self.occupied[key] = self.occupied.get(key, 0) + 1
         if cluster not in self.domains:
@@ -108,6 +118,7 @@ class Room:
         for name, amount in request.demand.items():
             free[name] = free.get(name, 0) + amount
         self.free[cluster] = free
+        self.slots.add(cluster, request.pods, -1)
         self.occupied[request.group, cluster] -= 1
         self.domains[cluster] -= 1
         if not self.domains[cluster]:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from controller.model.nodes import Nodes, parse_nodes
 from controller.model.observed import Cluster, Report
 from controller.model.parse import condition
 from controller.model.resources import PODS, Resources, parse_resources, subtract, total, whole
-from controller.model.wire import at, mapping, objects, string, timestamp
+from controller.model.wire import at, count, mapping, objects, string, timestamp
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
@@ -55,6 +56,7 @@ class Summary:
     region: str = ""
     zone: str = ""
     not_ready_since: datetime | None = None
+    nodes: Nodes | None = None
 
 
 def reservation(
@@ -105,6 +107,7 @@ def summarise(raw: Object, candidacy: Candidacy) -> Summary:
         region=string(spec.get("region")),
         zone=string(spec.get("zone")) or ",".join(zones if isinstance(zones, list) else ()),
         not_ready_since=_not_ready_since(status),
+        nodes=parse_nodes(raw),
     )
 
 
@@ -141,6 +144,7 @@ def candidates(
             region=summary.region,
             zone=summary.zone,
             not_ready_since=summary.not_ready_since,
+            nodes=summary.nodes,
         )
         for summary in sorted(summaries, key=lambda summary: summary.name)
     )
@@ -161,6 +165,10 @@ def _unusable(raw: Object, candidacy: Candidacy) -> str:
         return "does not serve batch.volcano.sh/v1alpha1 Job (is Volcano installed?)"
     if candidacy.require_resource_summary and not mapping(status.get("resourceSummary")):
         return "reports no resourceSummary"
+    if count(at(status, "nodeSummary", "totalNum")) and not count(
+        at(status, "nodeSummary", "readyNum")
+    ):
+        return "has no ready node"
     return ""
 
 

@@ -42,19 +42,15 @@ def place(
         return Placement()
     room = Room.of(clusters, standing)
     done = assign(requests, room, max_domains=max_domains)
-    free = {**room.free, **done.free}
+    done.free = {**room.free, **done.free}
     short = {
-        request.name: explain(
-            request, clusters, free, domains=done.domains, max_domains=max_domains
-        )
+        request.name: explain(request, clusters, done, max_domains=max_domains)
         for request in requests
         if request.name not in done.assigned
     }
     if len(done.assigned) >= minimum:
         overflow = {
-            request.name: explain_overflow(
-                request, clusters, free, domains=done.domains, max_domains=max_domains
-            )
+            request.name: explain_overflow(request, clusters, done, max_domains=max_domains)
             for request in requests
             if request.preferred
             and done.assigned.get(request.name, request.preferred[0]) not in request.preferred

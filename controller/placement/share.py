@@ -7,13 +7,15 @@ filled in their order, the others share the rest. Exact where the choices are fe
 where they are many. Nothing is remembered between calls.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from typing import Final
 
-from controller.model.resources import Resources, fits, scale, total
+from controller.model.nodes import PodGroup
+from controller.model.resources import Resources, scale, subtract, total
 from controller.placement.assign import Request, Room, whereabouts
 
 _COMBINATIONS: Final = 5000
@@ -24,8 +26,8 @@ _Cost = tuple[int, int, int, int, int, tuple[str, ...]]
 class Wish:
     """Accelerators of one kind to share out, and what a sub-job takes of everything.
 
-    A sub-job has `fixed` accelerators and `per_pod` for each pod that scales; it needs `base`, and
-    `pod` for each of those pods.
+    A sub-job has `fixed` accelerators in the pods of `others`, and `per_pod` in each pod that
+    scales, which requests `pod`.
     """
 
     group: str
@@ -33,21 +35,23 @@ class Wish:
     kind: str
     fixed: int
     per_pod: int
-    base: Resources
     pod: Resources
+    others: tuple[PodGroup, ...] = ()
     preferred: tuple[str, ...] = ()
     required: bool = False
     excluded: frozenset[str] = frozenset()
 
     def request(self, pods: int, name: str = "") -> Request:
         """Return a sub-job of so many pods that scale."""
+        groups = (*self.others, PodGroup(self.pod, pods))
         return Request(
             name=name,
             group=self.group,
-            demand=total((self.base, scale(self.pod, pods))),
+            demand=total(scale(group.request, group.number) for group in groups),
             preferred=self.preferred,
             required=self.required,
             excluded=self.excluded,
+            pods=groups,
         )
 
     def pods_of(self, parts: int) -> int | None:
@@ -71,13 +75,7 @@ class Share:
 
 def capacities(wish: Wish, room: Room) -> dict[str, int]:
     """Return, for each cluster that can hold a sub-job at all, the most pods it can have."""
-    smallest = wish.request(1)
-    found = {}
-    for name in sorted(room.options(smallest)):
-        pods = _most(wish, room.free[name])
-        if pods > 0:
-            found[name] = pods
-    return found
+    return {name: _most(wish, room, name) for name in sorted(room.options(wish.request(1)))}
 
 
 def share(wish: Wish, room: Room, *, max_domains: int | None) -> tuple[Share, ...]:
@@ -226,12 +224,13 @@ def _slots(room: Room, max_domains: int | None) -> int | None:
     return None if max_domains is None else max(0, max_domains - len(room.domains))
 
 
-def _most(wish: Wish, free: Resources) -> int:
-    if not fits(wish.base, free):
-        return 0
-    rooms = (
-        (free.get(name, 0) - max(0, wish.base.get(name, 0))) // amount
-        for name, amount in wish.pod.items()
-        if amount > 0
-    )
-    return min(rooms)
+def _most(wish: Wish, room: Room, name: str) -> int:
+    """Return the most pods of a sub-job on a cluster that can hold the smallest one."""
+    others = total(scale(group.request, group.number) for group in wish.others)
+    free = subtract(room.free[name], others)
+    most = min(free.get(each, 0) // amount for each, amount in wish.pod.items() if amount > 0)
+
+    def crowded(pods: int) -> bool:
+        return room.slots.crowding(name, wish.request(pods).pods) is not None
+
+    return bisect_left(range(1, most + 1), True, key=crowded)

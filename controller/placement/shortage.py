@@ -3,7 +3,7 @@
 Bounded: a federation of hundreds of clusters still gives a message that a person can read.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controller.model.observed import Cluster
@@ -16,77 +16,64 @@ from controller.model.resources import (
     lacking,
     order_of,
 )
-from controller.placement.assign import Request
+from controller.placement.assign import Request, Room
+from controller.placement.slots import Crowding
 
 _CLUSTERS_SHOWN: Final = 5
 _RESOURCES_SHOWN: Final = 2
 
 
 def explain(
-    request: Request,
-    clusters: Iterable[Cluster],
-    free: Mapping[str, Resources],
-    *,
-    domains: Iterable[str],
-    max_domains: int | None,
+    request: Request, clusters: Iterable[Cluster], room: Room, *, max_domains: int | None
 ) -> str:
-    """Say what a sub-job needs and what each cluster lacks, given what is free after all others."""
+    """Say what a sub-job needs and what each cluster lacks, given the room after all others."""
     known = {cluster.name: cluster for cluster in clusters}
     others = () if request.required else (name for name in known if name not in request.preferred)
     names = [*request.preferred, *sorted(others)]
-    texts = _lackings(names, request, known, free, set(domains), max_domains)
+    texts = _lackings(names, request, known, room, max_domains)
     only = " (clusterPolicy Required)" if request.required else ""
     reasons = "; ".join(texts) or "no cluster is registered"
     return f"needs {need(request.demand)}{only}: {reasons}"
 
 
 def explain_overflow(
-    request: Request,
-    clusters: Iterable[Cluster],
-    free: Mapping[str, Resources],
-    *,
-    domains: Iterable[str],
-    max_domains: int | None,
+    request: Request, clusters: Iterable[Cluster], room: Room, *, max_domains: int | None
 ) -> str:
     """Say what the preferred clusters lack for a sub-job that stands on another."""
     known = {cluster.name: cluster for cluster in clusters}
-    names = request.preferred
-    return "; ".join(_lackings(names, request, known, free, set(domains), max_domains))
+    return "; ".join(_lackings(request.preferred, request, known, room, max_domains))
 
 
 def _lackings(
     names: Sequence[str],
     request: Request,
     known: Mapping[str, Cluster],
-    free: Mapping[str, Resources],
-    used: Collection[str],
+    room: Room,
     max_domains: int | None,
 ) -> list[str]:
     texts = [
-        f"{name} {why_not(request, known.get(name), free, used, max_domains)}"
+        f"{name} {why_not(request, known.get(name), room, max_domains)}"
         for name in names[:_CLUSTERS_SHOWN]
     ]
     hidden = len(names) - len(texts)
     return [*texts, f"and {hidden} more clusters do not fit either"] if hidden > 0 else texts
 
 
-def why_not(
-    request: Request,
-    cluster: Cluster | None,
-    free: Mapping[str, Resources],
-    used: Collection[str],
-    max_domains: int | None,
-) -> str:
-    """Say what keeps a sub-job from a cluster, given what is free there and the domains in use."""
+def why_not(request: Request, cluster: Cluster | None, room: Room, max_domains: int | None) -> str:
+    """Say what keeps a sub-job from a cluster, given the room there and the domains in use."""
     if cluster is None:
         return "does not exist"
     if not cluster.usable:
         return cluster.reason
     if cluster.name in request.excluded:
         return "is excluded"
-    available = free.get(cluster.name, cluster.free)
+    available = room.free.get(cluster.name, cluster.free)
     if not fits(request.demand, available):
         return f"lacks {_lacks(request.demand, available, cluster)}"
+    crowding = room.slots.crowding(cluster.name, request.pods)
+    if crowding is not None:
+        return _crowded(crowding)
+    used = room.domains
     if max_domains is not None and len(used) >= max_domains and cluster.name not in used:
         return f"has room but maxDomains {max_domains} is used up"
     return "has room only without the others"
@@ -112,3 +99,14 @@ def _lacks(demand: Resources, free: Resources, cluster: Cluster) -> str:
             left = amount_text(name, max(free.get(name, 0), 0)).split(" ", maxsplit=1)[0]
             texts.append(f"{amount_text(name, missing[name])} ({left} free)")
     return " and ".join(texts)
+
+
+def _crowded(crowding: Crowding) -> str:
+    """Tell what the resource models say; `fits` looked at sums only."""
+    size = amount_text(crowding.resource, crowding.amount)
+    if not crowding.most:
+        return f"has no node with {size} left, by its resource models"
+    return (
+        f"has nodes for {crowding.most} pods with {size} each, by its resource models,"
+        f" and {crowding.wanted} are needed"
+    )

@@ -72,7 +72,7 @@ def _room_of(
 ) -> str:
     if not pods:
         least = wish.request(1)
-        return f"{name} {why_not(least, cluster, room.free, room.domains, max_domains)}"
+        return f"{name} {why_not(least, cluster, room, max_domains)}"
     text = f"{name} has room for {wish.fixed + pods * wish.per_pod}"
     return text if name in together else f"{text} but maxDomains {max_domains} is used up"
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster
 from controller.model.resources import fits, parse_resources, whole
 from controller.placement.assign import Room
@@ -27,8 +28,8 @@ def wish(
         kind=GPU,
         fixed=fixed,
         per_pod=per_pod,
-        base=parse_resources({GPU: str(fixed), "pods": str(int(fixed > 0))}),
         pod=parse_resources({GPU: str(per_pod), "pods": "1"}),
+        others=(PodGroup(parse_resources({GPU: str(fixed), "pods": "1"}), 1),) if fixed else (),
         preferred=preferred,
         required=required,
     )

@@ -1,0 +1,111 @@
+"""What a cluster's resource models prove about its nodes: how many pods of a size they can hold.
+
+Karmada sorts a cluster's nodes into grades by what is left on each. That is too coarse to promise
+room for a pod, but it can rule room out, together with what is left on all nodes. Only what is
+ruled out is ever said, so that nothing waits for nodes that are there.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from controller.model.resources import Resources, parse_resources, subtract
+from controller.model.wire import at, count, integer, mapping, objects, string
+from hyperjob.api.meta import Object
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """Pods that are alike: what each requests, itself counted, and how many they are."""
+
+    request: Resources
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Nodes of one grade: each has at least `least` left and, where known, less than `below`."""
+
+    count: int
+    least: Resources
+    below: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes of a cluster; `left` is on all of them together, `all_counted` in the grades."""
+
+    grades: tuple[Grade, ...]
+    left: Resources
+    all_counted: bool
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """Return the resources that the models tell of."""
+        return frozenset(name for grade in self.grades for name in grade.least)
+
+    def most(self, name: str, amount: int) -> int:
+        """Bound from above the pods that the nodes can hold, each with an amount of a resource.
+
+        The least that each node has left holds some. Each further pod needs more on some node than
+        that, and all nodes together have only so much more.
+        """
+        found, spare = 0, self.left.get(name, 0)
+        steps: list[tuple[int, int | None]] = [] if self.all_counted else [(amount, None)]
+        for grade in self.grades:
+            least, below = grade.least.get(name, 0), grade.below.get(name)
+            held, rest = divmod(least, amount)
+            found += held * grade.count
+            spare -= least * grade.count
+            more = None if below is None else (below - 1) // amount - held
+            if more is None or more > 0:
+                steps.append((amount - rest, grade.count))
+                steps.append((amount, None if more is None else (more - 1) * grade.count))
+        for needed, number in sorted(steps, key=lambda step: step[0]):
+            fitting = max(0, spare) // needed
+            taken = fitting if number is None else min(fitting, number)
+            found += taken
+            spare -= taken * needed
+        return found
+
+
+def parse_nodes(raw: Object) -> Nodes | None:
+    """Read what a Cluster's models say; None where it reports none that can be understood."""
+    summary = mapping(at(raw, "status", "resourceSummary"))
+    counts = {
+        number: count(item.get("count"))
+        for item in objects(summary.get("allocatableModelings"))
+        if (number := integer(item.get("grade"))) is not None
+    }
+    models = dict(_models(raw))
+    if not counts or set(counts) != set(models):
+        return None
+    # A node is in the grade that its scarcest resource reaches: only if there is one resource
+    # alone is it known which one is below the grade's upper end.
+    single = all(len(least) == 1 for least, _ in models.values())
+    total = at(raw, "status", "nodeSummary", "totalNum")
+    return Nodes(
+        grades=tuple(
+            Grade(number, models[grade][0], models[grade][1] if single else {})
+            for grade, number in sorted(counts.items())
+            if number
+        ),
+        left=subtract(
+            parse_resources(summary.get("allocatable")), parse_resources(summary.get("allocated"))
+        ),
+        all_counted=integer(total) == sum(counts.values()),
+    )
+
+
+def _models(raw: Object) -> Iterator[tuple[int, tuple[Mapping[str, int], Mapping[str, int]]]]:
+    """Yield grade, least and upper end of each resource model."""
+    for model in objects(at(raw, "spec", "resourceModels")):
+        grade = integer(model.get("grade"))
+        ranges = objects(model.get("ranges"))
+        if grade is not None:
+            yield (
+                grade,
+                (
+                    parse_resources({string(each.get("name")): each.get("min") for each in ranges}),
+                    parse_resources({string(each.get("name")): each.get("max") for each in ranges}),
+                ),
+            )

@@ -1,0 +1,82 @@
+"""Pods put on clusters, held against what the clusters' resource models say of their nodes.
+
+A cluster without models holds whatever its sums allow.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from controller.model.nodes import Nodes, PodGroup
+from controller.model.observed import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Crowding:
+    """Pods of a size that a cluster's nodes cannot hold: how many are wanted, how many fit."""
+
+    resource: str
+    amount: int
+    wanted: int
+    most: int
+
+
+class Slots:
+    """What is put where; `add` changes it."""
+
+    def __init__(self, clusters: Iterable[Cluster]) -> None:
+        self._nodes = {cluster.name: cluster.nodes for cluster in clusters if cluster.nodes}
+        self._resources = {name: nodes.resources for name, nodes in self._nodes.items()}
+        self._put: dict[tuple[str, str], Mapping[int, int]] = {}
+        self._most: dict[tuple[str, str, int], int] = {}
+
+    def copy(self) -> "Slots":
+        """Return an independent copy."""
+        made = Slots(())
+        made._nodes, made._resources, made._most = self._nodes, self._resources, self._most
+        made._put = dict(self._put)
+        return made
+
+    def crowding(self, cluster: str, pods: Iterable[PodGroup]) -> Crowding | None:
+        """Return why pods do not fit on the nodes beside those put there; None if they may."""
+        nodes = self._nodes.get(cluster)
+        if nodes is None:
+            return None
+        for resource in sorted(self._resources[cluster]):
+            wanted = _by_amount(pods, resource)
+            if not wanted:
+                continue
+            largest = max(wanted)
+            for amount, number in self._put.get((cluster, resource), {}).items():
+                wanted[amount] = wanted.get(amount, 0) + number
+            total = 0
+            for amount in sorted(wanted, reverse=True):
+                total += wanted[amount]
+                if amount > largest:
+                    continue
+                most = self._bound(nodes, cluster, resource, amount)
+                if total > most:
+                    return Crowding(resource, amount, total, most)
+        return None
+
+    def add(self, cluster: str, pods: Iterable[PodGroup], sign: int = 1) -> None:
+        """Put pods on a cluster, or take them away."""
+        for resource in self._resources.get(cluster, ()):
+            put = dict(self._put.get((cluster, resource), {}))
+            for amount, number in _by_amount(pods, resource).items():
+                put[amount] = put.get(amount, 0) + sign * number
+            self._put[cluster, resource] = {a: n for a, n in put.items() if n}
+
+    def _bound(self, nodes: Nodes, cluster: str, resource: str, amount: int) -> int:
+        key = cluster, resource, amount
+        if key not in self._most:
+            self._most[key] = nodes.most(resource, amount)
+        return self._most[key]
+
+
+def _by_amount(pods: Iterable[PodGroup], resource: str) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for group in pods:
+        amount = group.request.get(resource, 0)
+        if amount > 0 and group.number > 0:
+            found[amount] = found.get(amount, 0) + group.number
+    return found
