@@ -305,13 +305,10 @@ def _place(observed: Observed, draft: _Draft, minimum: int) -> tuple[Placement, 
     for name, (sub_job, child) in draft.missing.items():
         if child.exists and child.cluster:
             draft.actions.append(_creation(observed, sub_job, child, child.cluster))
+        elif sub_job.group.name in draft.split.waiting:
+            draft.blocked[name] = draft.split.waiting[sub_job.group.name]
         else:
             lost[name] = sub_job, child
-    if draft.split.waiting:
-        draft.blocked |= {
-            name: draft.split.blocker(sub_job.group.name) for name, (sub_job, _) in lost.items()
-        }
-        return Placement(), 0
     needed = max(0, minimum - draft.secured)
     placement = place(
         [

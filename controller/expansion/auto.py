@@ -1,7 +1,7 @@
 """Automatic splits: number, size and cluster of the sub-jobs from what the clusters have free.
 
 Decided anew in each pass while nothing of a split stands, so always with today's capacity; kept
-from then on. All automatic splits of a HyperJob are made together, or none.
+from then on. Whether enough of the gang can be placed is not judged here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from controller.expansion.expand import Group, SubJob, expand_group, sub_jobs
 from controller.expansion.members import members_of
 from controller.expansion.parts import Part, is_auto, part_of
+from controller.lifecycle.dependencies import waiting
 from controller.model.child import child_of
 from controller.model.observed import Observed, Verdict
 from controller.placement.assign import Request, Room
@@ -41,12 +42,6 @@ class Split:
             return request
         return replace(request, preferred=(cluster,), required=True)
 
-    def blocker(self, group: str) -> tuple[Reason, str]:
-        """Return why nothing of a group is made while some split is waiting."""
-        first = next(iter(self.waiting), "")
-        others = Reason.INSUFFICIENT_CAPACITY, f"waits until {first} can be split"
-        return self.waiting.get(group, others)
-
 
 def resolve(observed: Observed) -> Split:
     """Decide the automatic splits of a HyperJob; raises SpecError."""
@@ -54,24 +49,31 @@ def resolve(observed: Observed) -> Split:
     parts = [part_of(observed, group) for group in hyperjob.replicated_jobs if is_auto(group)]
     if not parts:
         return Split()
-    sizes = {part.group.name: [pods for _, pods in sorted(part.decided.items())] for part in parts}
-    indices: dict[str, Sequence[int]] = {part.group.name: sorted(part.decided) for part in parts}
-    groups = []
+    decided = {part.group.name: part.decided for part in parts if part.decided}
+    groups, indices = [], {}
     for wanted in hyperjob.replicated_jobs:
-        group = expand_group(wanted, sizes.get(wanted.name))
+        kept = decided.get(wanted.name)
+        sizes = None if kept is None else [pods for _, pods in sorted(kept.items())]
+        group = expand_group(wanted, sizes)
         groups.append(group)
-        if wanted.name not in indices:
-            indices[wanted.name] = members_of(observed, group).kept
+        indices[wanted.name] = members_of(observed, group).kept if kept is None else sorted(kept)
+    members = [
+        (sub_job, child_of(observed, sub_job.name))
+        for sub_job in sub_jobs(hyperjob, groups, indices)
+    ]
+    later = waiting(observed, members).for_what
+    open_groups = {part.group.name for part in parts} - decided.keys()
     standing: list[tuple[str, str]] = []
     missing: list[Request] = []
-    for sub_job in sub_jobs(hyperjob, groups, indices):
-        child = child_of(observed, sub_job.name)
-        if child.cluster and (child.exists or child.is_terminal):
-            standing.append((sub_job.group.name, child.cluster))
-        elif not child.exists and not child.is_terminal:
+    for sub_job, child in members:
+        if child.exists or child.is_terminal:
+            standing += [(sub_job.group.name, child.cluster)] if child.cluster else []
+        elif child.name not in later and sub_job.group.name not in open_groups:
             missing.append(sub_job.request())
+    dependent = {sub_job.group.name for sub_job, child in members if child.name in later}
     room = Room.of(observed.clusters, standing)
-    return _decide(observed, parts, _rooms(room, missing, hyperjob.max_domains))
+    ready = [part for part in parts if part.group.name not in dependent]
+    return _decide(observed, parts, ready, _rooms(room, missing, hyperjob.max_domains))
 
 
 def is_admitted(hyperjob: str, sub_job: SubJob, verdict: Verdict) -> bool:
@@ -97,43 +99,48 @@ def _rooms(room: Room, missing: Sequence[Request], max_domains: int | None) -> l
     return [placed, room]
 
 
-def _decide(observed: Observed, parts: Sequence[Part], rooms: Iterable[Room]) -> Split:
-    leaving = {
+def _decide(
+    observed: Observed, parts: Sequence[Part], ready: Sequence[Part], rooms: Iterable[Room]
+) -> Split:
+    parked = {
         part.group.name: (Reason.BEING_DELETED, "waits until its old sub-jobs are gone")
-        for part in parts
-        if part.leaving
+        for part in ready
+        if part.parked
     }
-    wishes = [part.wish for part in parts if part.wish is not None and not part.leaving]
-    waiting: dict[str, tuple[Reason, str]] = {}
+    wishes = [part.wish for part in ready if part.wish is not None and not part.parked]
+    shares: Mapping[str, Sequence[Share]] = {}
+    short: Mapping[str, tuple[Reason, str]] = {}
     for room in rooms:
-        shares, waiting = _share_out(observed, wishes, room.copy())
-        if not waiting:
-            return _split(observed, parts, shares, leaving)
-    return _split(observed, parts, {}, leaving | waiting)
+        shares, short = _share_out(observed, wishes, room.copy())
+        if not short:
+            break
+    return _split(observed, parts, shares, parked | dict(short))
 
 
 def _share_out(
     observed: Observed, wishes: Iterable[Wish], room: Room
 ) -> tuple[dict[str, Sequence[Share]], dict[str, tuple[Reason, str]]]:
-    """Share out one wish after the other; stop at the first that cannot be, and say why."""
+    """Share out one wish after the other; say of those that cannot be why."""
     limit = observed.hyperjob.max_domains
     shares: dict[str, Sequence[Share]] = {}
+    short: dict[str, tuple[Reason, str]] = {}
     for wish in wishes:
         found = share(wish, room, max_domains=limit)
         if not found:
             text = explain_shortfall(wish, observed.clusters, room, max_domains=limit)
-            return shares, {wish.group: (Reason.INSUFFICIENT_CAPACITY, text)}
+            short[wish.group] = Reason.INSUFFICIENT_CAPACITY, text
+            continue
         shares[wish.group] = found
         for position, item in enumerate(found):
             room.put(wish.request(item.pods, f"{wish.group}/{position}"), item.cluster)
-    return shares, {}
+    return shares, short
 
 
 def _split(
     observed: Observed,
     parts: Iterable[Part],
     shares: Mapping[str, Sequence[Share]],
-    waiting: Mapping[str, tuple[Reason, str]],
+    short: Mapping[str, tuple[Reason, str]],
 ) -> Split:
     sizes: dict[str, Sequence[int]] = {}
     pins: dict[str, str] = {}
@@ -153,4 +160,4 @@ def _split(
             pins[name] = item.cluster
             if group.cluster_names and item.cluster not in group.cluster_names and part.wish:
                 overflow[name] = explain_overflow_of(part.wish, observed.clusters, found)
-    return Split(shares=sizes, pins=pins, overflow=overflow, waiting=waiting)
+    return Split(shares=sizes, pins=pins, overflow=overflow, waiting=short)

@@ -11,7 +11,7 @@ from controller.expansion.expand import SpecError, pod_groups
 from controller.expansion.members import present_indices
 from controller.expansion.split import Scale, SplitError, auto_scale
 from controller.model.child import Child, child_of
-from controller.model.observed import Observed, Ownership, ReplicatedJob, SplitPolicy
+from controller.model.observed import Observed, Ownership, Record, ReplicatedJob, SplitPolicy
 from controller.placement.share import Wish
 from hyperjob.api.names import child_name
 
@@ -20,13 +20,13 @@ from hyperjob.api.names import child_name
 class Part:
     """One automatic split: pods that scale by index where decided, and a wish for the rest.
 
-    `leaving`: nothing of it stands, and something of it is still being deleted.
+    `parked`: nothing of it stands, and nothing of it is to be made yet.
     """
 
     group: ReplicatedJob
     decided: Mapping[int, int]
     wish: Wish | None
-    leaving: bool
+    parked: bool
 
 
 def is_auto(group: ReplicatedJob) -> bool:
@@ -40,11 +40,11 @@ def part_of(observed: Observed, group: ReplicatedJob) -> Part:
     standing: dict[int, int] = {}
     recorded: dict[int, int] = {}
     excluded: set[str] = set()
-    leaving = False
+    parked = observed.hyperjob.suspend
     for index in sorted(present_indices(observed, group.name)):
         child = child_of(observed, child_name(observed.hyperjob.name, group.name, index))
-        leaving = leaving or _is_leaving(child)
         record = child.record
+        parked = parked or _is_leaving(child) or _is_resting(observed, record)
         excluded.update(record.excluded_clusters if record is not None else ())
         if child.exists and child.job is not None:
             tasks = child.job.tasks
@@ -56,11 +56,13 @@ def part_of(observed: Observed, group: ReplicatedJob) -> Part:
             elif not rest and pods >= 1:
                 recorded[index] = pods
     decided, left = standing, (split.accelerators or 0) - _accelerators(scale, standing)
-    leaving = leaving and not standing
-    if (standing or leaving) and left == _accelerators(scale, recorded):
+    parked = parked and not standing
+    if (standing or parked) and left == _accelerators(scale, recorded):
         decided, left = standing | recorded, 0
+    if excluded.issuperset(cluster.name for cluster in observed.clusters):
+        excluded.clear()  # each of them left some cluster; together they may try all again
     wish = _wish(group, split, scale, left, frozenset(excluded)) if left > 0 else None
-    return Part(group=group, decided=decided, wish=wish, leaving=leaving)
+    return Part(group=group, decided=decided, wish=wish, parked=parked)
 
 
 def _scale_of(group: ReplicatedJob) -> tuple[SplitPolicy, Scale]:
@@ -73,10 +75,15 @@ def _scale_of(group: ReplicatedJob) -> tuple[SplitPolicy, Scale]:
 
 
 def _is_leaving(child: Child) -> bool:
-    return any(
+    return child.is_outdated or any(
         item is not None and item.deleting and item.ownership is Ownership.OURS
         for item in (child.job, child.policy)
     )
+
+
+def _is_resting(observed: Observed, record: Record | None) -> bool:
+    due = record.retry_time if record is not None else None
+    return due is not None and observed.now < due
 
 
 def _accelerators(scale: Scale, pods: Mapping[int, int]) -> int:

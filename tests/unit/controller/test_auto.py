@@ -1,5 +1,6 @@
 import copy
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from tests.unit.controller.builders import (
     policy,
     task,
     template,
+    vcjob_status,
 )
 from tests.unit.controller.world import World
 
@@ -190,13 +192,73 @@ def test_several_splits_are_made_together_or_not_at_all() -> None:
     assert made.jobs == {}
     messages = {each["name"]: each["message"] for each in status_of(made)["jobs"]}
     assert messages == {
-        "hj-trainer-0": "waits until second can be split",
+        "hj-trainer-0": "has room on a, waits until 2 sub-jobs can be placed together",
         "hj-second-0": f"needs 70 {GPU}, 60 fit on 1 cluster: b has room for 60;"
         f" a lacks 1 {GPU} (0 free)",
     }
     made.clusters["c"] = cluster("c", 70)
     made.settle()
     assert sizes(made) == {"hj-trainer-0": ("a", 100), "hj-second-0": ("c", 70)}
+
+
+def test_a_split_that_is_enough_for_the_gang_does_not_wait_for_another() -> None:
+    made = world(auto(100), auto(70, "second"), minAvailable=1)
+    made.settle()
+    assert sizes(made) == {"hj-trainer-0": ("a", 100)}
+
+
+def test_a_split_that_waits_for_another_group_holds_back_nobody() -> None:
+    first = group("first", replicas=1, gpus=60)
+    after = auto(128, dependsOn=[{"name": "first", "status": "Complete"}])
+    made = world(first, after)
+    made.settle()
+    assert sizes(made) == {"hj-first-0": ("b", 60)}
+    made.jobs["hj-first-0"]["status"] = vcjob_status("Completed")
+    made.settle()
+    assert {name: gpus for name, (_, gpus) in sizes(made).items()} == {
+        "hj-first-0": 60,
+        "hj-trainer-0": 68,
+        "hj-trainer-1": 60,
+    }
+
+
+def test_sizes_are_kept_while_it_is_suspended_and_decided_again_after() -> None:
+    made = world()
+    made.settle()
+    made.hyperjobs["hj"]["spec"]["suspend"] = True
+    made.settle()
+    assert made.jobs == {}
+    assert [each["accelerators"] for each in status_of(made)["jobs"]] == [68, 60]
+    made.clusters["c"] = cluster("c", 128)
+    made.hyperjobs["hj"]["spec"]["suspend"] = False
+    made.settle()
+    assert sizes(made) == {"hj-trainer-0": ("c", 128)}
+
+
+def test_a_restart_of_the_whole_decides_again() -> None:
+    made = world(failurePolicy={"maxRestarts": 1})
+    made.settle()
+    made.clusters["c"] = cluster("c", 128)
+    made.jobs["hj-trainer-1"]["status"] = vcjob_status("Failed")
+    made.settle()
+    assert sizes(made) == {"hj-trainer-0": ("c", 128)}
+    assert status_of(made)["jobs"][0]["attempt"] == 1
+
+
+def test_one_sub_job_that_is_restarted_keeps_its_size() -> None:
+    rules = [{"action": "RestartJob", "onJobPhases": ["Failed"]}]
+    made = world(failurePolicy={"maxRestarts": 1, "rules": rules})
+    made.settle()
+    made.clusters["c"] = cluster("c", 128)
+    made.jobs["hj-trainer-0"]["status"] = vcjob_status("Running", {"running": 68})
+    made.jobs["hj-trainer-1"]["status"] = vcjob_status("Failed")
+    made.settle()
+    made.now += timedelta(minutes=10)
+    made.settle()
+    assert {name: gpus for name, (_, gpus) in sizes(made).items()} == {
+        "hj-trainer-0": 68,
+        "hj-trainer-1": 60,
+    }
 
 
 def test_fewer_sub_jobs_than_min_available_all_count() -> None:
