@@ -240,6 +240,15 @@ async def test_a_dry_run_deletes_nothing(api: RawApi) -> None:
     assert (await api.get(f"{GADGETS}/a")).code == 200
 
 
+async def test_where_there_is_a_body_the_query_says_nothing(api: RawApi) -> None:
+    """As a real API server has it, dry run included."""
+    await api.post(GADGETS, gadget("a", finalizers=["example.com/stay"]))
+    body = {"kind": "DeleteOptions", "propagationPolicy": "Background"}
+    answer = await api.delete(f"{GADGETS}/a?dryRun=All&propagationPolicy=Orphan", body)
+    assert answer.body["metadata"]["finalizers"] == ["example.com/stay"]
+    assert "deletionTimestamp" in (await api.get(f"{GADGETS}/a")).body["metadata"]
+
+
 async def test_concurrent_deletions_end_in_one_success(api: RawApi) -> None:
     await api.post(GADGETS, gadget("a"))
     answers = await asyncio.gather(*(api.delete(f"{GADGETS}/a") for _ in range(6)))

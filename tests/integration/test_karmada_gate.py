@@ -141,11 +141,10 @@ async def test_a_held_gate_is_scheduled_repinned_and_dispatches_only_when_opened
         await submit(kube, "gang", "member1")
         created = await bindings.until("default/gang-job", bool)
         assert created["spec"]["suspension"] == {"dispatching": True, "scheduling": True}
-        # first what the policy brought, then what Volcano Global made of it
-        assert asked[:2] == [
-            ("CREATE", {"dispatching": True}),
-            ("CREATE", {"scheduling": True}),
-        ]
+        # First what the policy brought, then what Volcano Global made of it. A create that failed
+        # half-way, since some webhook was slow to answer, is repeated and asks from the beginning.
+        creations = [suspension for operation, suspension in asked if operation == "CREATE"]
+        assert creations[-2:] == [{"dispatching": True}, {"scheduling": True}]
         placed = await bindings.until(
             "default/gang-job", lambda obj: condition(obj, "FullyApplied") is not None
         )

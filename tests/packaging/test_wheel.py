@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+LUA = sorted((ROOT / "hyperjob/install/lua").glob("*.lua"))
+CRDS = sorted((ROOT / "hyperjob/sandbox/crds").glob("*.yaml"))
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,16 @@ def test_it_carries_types_crds_examples_and_the_licence(wheel: Path) -> None:
     assert "hyperjob/_data/crds/training.volcano.sh_hyperjobs.yaml" in names
     assert "hyperjob/_data/examples/llm-training.yaml" in names
     assert any(name.endswith("/licenses/LICENSE") for name in names)
+
+
+def test_it_carries_what_is_read_from_beside_the_code(wheel: Path) -> None:
+    """Lua that Karmada runs, and the CRDs of the sandbox: no import would miss them."""
+    names = set(zipfile.ZipFile(wheel).namelist())
+    scripts = {f"hyperjob/install/lua/{path.name}" for path in LUA}
+    crds = {f"hyperjob/sandbox/crds/{path.name}" for path in CRDS}
+    assert len(scripts) >= 5
+    assert crds
+    assert scripts | crds <= names
 
 
 @pytest.mark.scenario

@@ -1,6 +1,7 @@
 """Admission: the namespace must exist and live; then the webhooks are asked."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from hyperjob.api.meta import Object
 from hyperjob.sandbox.apiserver import errors
@@ -61,11 +62,14 @@ async def validate(
         await core.admission.validate(_request(core, call, operation, obj, old))
 
 
-async def admit_deletion(core: Core, call: Call, old: Object, options: Object) -> None:
-    """Ask all webhooks about a deletion."""
+async def admit_deletion(
+    core: Core, call: Call, old: Object, options: Object, *, dry_run: bool
+) -> None:
+    """Ask all webhooks about a deletion; its options say whether it is a dry run."""
     if not core.mutates and not core.validates:
         return
     request = _request(core, call, "DELETE", None, old, options=options)
+    request = replace(request, dry_run=dry_run)
     await core.admission.mutate(request)
     await core.admission.validate(request)
 

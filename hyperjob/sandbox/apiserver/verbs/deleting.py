@@ -38,7 +38,7 @@ class DeleteOptions:
 
 
 def read_options(call: Call) -> DeleteOptions:
-    """Read the options from the body, or from the query where there is no body."""
+    """Read the options from the body; only where there is none the query counts."""
     body: Object = {}
     if call.body:
         if media_type(call.content_type) == "application/vnd.kubernetes.protobuf":
@@ -46,7 +46,7 @@ def read_options(call: Call) -> DeleteOptions:
         else:
             loaded, _ = load(call.body, yaml_allowed=True, kind="DeleteOptions")
             body = loaded if isinstance(loaded, dict) else {}
-    query = call.info.query
+    query = {} if call.body else call.info.query
     conditions: Object = body.get("preconditions") or {}
     grace: Json = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     propagation = str(body.get("propagationPolicy") or query.get("propagationPolicy") or "")
@@ -60,7 +60,7 @@ def read_options(call: Call) -> DeleteOptions:
         version=str(conditions.get("resourceVersion") or ""),
         propagation=propagation,
         grace=None if grace is None or grace == "" else int(grace),
-        dry_run=bool(body.get("dryRun")) or call.dry_run,
+        dry_run=bool(body.get("dryRun")) if call.body else call.dry_run,
         wire={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **body},
     )
 
@@ -75,7 +75,8 @@ async def delete(core: Core, call: Call) -> Reply:
             raise call.not_found()
         _check_preconditions(call, options, live)
         _check_protected(resource, live)
-        await admit_deletion(core, call, to_version(live.obj, resource), options.wire)
+        old = to_version(live.obj, resource)
+        await admit_deletion(core, call, old, options.wire, dry_run=options.dry_run)
         try:
             left = delete_stored(core, resource, live, options)
         except Stale:
@@ -102,7 +103,8 @@ async def delete_collection(core: Core, call: Call) -> Reply:
         if not chosen or chosen.matches(stored, resource)
     ]
     for stored in found:
-        await admit_deletion(core, call, to_version(stored.obj, resource), options.wire)
+        old = to_version(stored.obj, resource)
+        await admit_deletion(core, call, old, options.wire, dry_run=options.dry_run)
         live = core.collection(resource).get(stored.key)
         if live is not None:
             delete_stored(core, resource, live, options)
