@@ -59,11 +59,11 @@ class Queue(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _WebhookSeries:
     """The series of one webhook, the counters by HTTP status."""
 
-    in_flight: Gauge
+    in_flight: int
     latency: Histogram
     requests: dict[int, Counter]
 
@@ -222,12 +222,12 @@ class Metrics:
 
     def webhook_started(self, webhook: str) -> None:
         """Count an admission request as being served."""
-        self._webhook_series(webhook).in_flight.inc()
+        self._webhook_series(webhook).in_flight += 1
 
     def webhook_done(self, webhook: str, *, code: int, seconds: float) -> None:
         """Count an admission request as answered with an HTTP status."""
         series = self._webhook_series(webhook)
-        series.in_flight.dec()
+        series.in_flight -= 1
         series.latency.observe(seconds)
         requests = series.requests.get(code)
         if requests is None:
@@ -238,9 +238,9 @@ class Metrics:
         """Find the series of one webhook; finding them by label takes longer than counting."""
         series = self._webhooks.get(webhook)
         if series is None:
-            series = self._webhooks[webhook] = _WebhookSeries(
-                self._webhook_in_flight.labels(webhook), self._webhook_latency.labels(webhook), {}
-            )
+            made = _WebhookSeries(0, self._webhook_latency.labels(webhook), {})
+            self._webhook_in_flight.labels(webhook).set_function(lambda: made.in_flight)
+            series = self._webhooks[webhook] = made
         return series
 
     def certificate_read(self, *, failed: bool = False) -> None:

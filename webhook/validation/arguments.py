@@ -89,7 +89,13 @@ class Argument(NamedTuple):
     """One argument that was understood, and where it stands."""
 
     value: str
-    path: Path
+    plugin: Path
+    position: int
+
+    @property
+    def path(self) -> Path:
+        """The list item that holds the value."""
+        return self.plugin.index(self.position)
 
 
 def validate_arguments(
@@ -100,43 +106,44 @@ def validate_arguments(
     if given and not flags:
         report.warn(IGNORED, path, plugin=plugin)
         return found
-    index = 0
-    while index < len(given):
-        at, text = path.index(index), given[index]
-        index += 1
+    index = -1
+    while (index := index + 1) < len(given):
+        text = given[index]
         bare = text.lstrip("-")
         name, equals, value = bare.partition("=")
         if not 1 <= len(text) - len(bare) <= 2 or not name:
             near = did_you_mean(f"--{name}", [f"--{flag}" for flag in flags])
-            report.add(NOT_A_FLAG, at, text, hint=near)
+            report.add(NOT_A_FLAG, path.index(index), text, hint=near)
             continue
         kind = flags.get(name)
         if kind is None:
             near = did_you_mean(f"--{name}", [f"--{flag}" for flag in flags])
-            report.add(UNKNOWN, at, text, name=name, plugin=plugin, hint=near)
+            report.add(UNKNOWN, path.index(index), text, name=name, plugin=plugin, hint=near)
             continue
         if not equals and kind is Kind.SWITCH:
             value = "true"
         elif not equals:
-            if index == len(given):
-                report.add(NO_VALUE, at, text, name=name)
+            if index + 1 == len(given):
+                report.add(NO_VALUE, path.index(index), text, name=name)
                 continue
-            at, value = path.index(index), given[index]
             index += 1
-        if kind in _FREE or _validate_value(kind, value, text, at, report):
-            found[name] = Argument(value, at)
+            value = given[index]
+        argument = Argument(value, path, index)
+        if kind in _FREE or _validate_value(kind, argument, text, report):
+            found[name] = argument
     return found
 
 
-def _validate_value(kind: Kind, value: str, text: str, path: Path, report: Report) -> bool:
+def _validate_value(kind: Kind, argument: Argument, text: str, report: Report) -> bool:
     """Check the value of one argument; returns whether it can be used."""
+    value = argument.value
     match kind:
         case Kind.SWITCH if value not in _SWITCHES:
-            report.add(NOT_A_SWITCH, path, text)
+            report.add(NOT_A_SWITCH, argument.path, text)
         case Kind.NUMBER | Kind.PORT if not _NUMBER.fullmatch(value):
-            report.add(NOT_A_NUMBER, path, text)
+            report.add(NOT_A_NUMBER, argument.path, text)
         case Kind.PORT if not 1 <= int(value, 0 if "x" in value.lower() else 10) <= 65535:
-            report.add(NOT_A_PORT, path, text)
+            report.add(NOT_A_PORT, argument.path, text)
         case _:
             return True
     return False

@@ -21,5 +21,6 @@ def inspect(raw: Object, *, features: Features, context: Context, strict: bool) 
     validate_support(shape.checked.get("spec") or {}, SPEC, found, features=features)
     validate_hyperjob(shape.checked, found)
     warn_references(shape.checked, found, context=context)
-    report.take(found, refusal=lambda error: not shape.hides(error.field))
+    if found.refusals or found.remarks:
+        report.take(found, refusal=lambda error: not shape.hides(error.field))
     return report

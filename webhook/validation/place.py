@@ -21,10 +21,7 @@ class Path:
 
     def child(self, name: str, *more: str) -> "Path":
         """Return the path of a named field below this one."""
-        path = Path(self, name)
-        for step in more:
-            path = Path(path, step)
-        return path
+        return Path(self, name).below(more) if more else Path(self, name)
 
     def index(self, position: int) -> "Path":
         """Return the path of a list item."""
