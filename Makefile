@@ -50,6 +50,7 @@ fuzz: $(VENV)/.dev ## send 100,000 mutated reviews through admission, and 5,000 
 docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
 	$(BIN)/python -m webhook.messages docs/messages.md
 	$(BIN)/python -m hyperjob.api.reference docs/reference/api.md
+	$(BIN)/python -m hyperjob.cli.reference docs/reference/cli.md
 	$(BIN)/python docs/images/sequence.py docs/images/*.seq
 
 crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api

@@ -5,6 +5,7 @@ Commands are imported when they run, so that `hyperjob --help` costs nothing.
 
 import importlib
 from collections.abc import Mapping
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -41,11 +42,22 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "completion": ("hyperjob.cli.verbs.completion", "Print completion for bash, zsh or fish."),
     },
 }
+_PLUGIN = "kubectl-hyperjob"
 _COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
 class _LazyGroup(click.Group):
     """A group that knows its commands' names and one-line help without importing them."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 - click's own settings
+    ) -> click.Context:
+        name = "kubectl hyperjob" if info_name == _PLUGIN else info_name
+        return super().make_context(name, args, parent, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

@@ -177,6 +177,7 @@ async def _annotate(
                 " again; create it anew",
                 code=Code.NEVER,
             )
+        meant = request.choose(summary)
         if earlier := standing(summary, request):
             raise FailureError(
                 f"a {request.kind} of {out.title(name)} was asked for before ({earlier}) and is not"
@@ -184,7 +185,6 @@ async def _annotate(
                 f" annotate hj {name} -n {namespace} {request.annotation}-",
                 code=Code.NOT_YET,
             )
-        meant = request.choose(summary)
         value = " ".join([token, *(job.name for job in meant)])
         body: Object = {
             "metadata": {

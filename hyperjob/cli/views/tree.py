@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
-from controller.model.wire import at, count, mapping, objects, string
+from controller.model.wire import at, count, mapping, objects, string, string_map
 from hyperjob.api.meta import Object
 from hyperjob.cli.views.lines import Node, draw
 from hyperjob.cli.views.styles import dim, phase
 from hyperjob.cli.views.summary import COUNTERS, SubJob, Summary, pods_text
+
+_TASK = "volcano.sh/task-spec"
 
 Pods = Mapping[str, Sequence[Object]]
 """The pods of each sub-job in its member, by the sub-job's name."""
@@ -95,15 +97,30 @@ def _job(
     place = Text.assemble("on ", (job.cluster, "bold"))
     if told := pods_text(pod_counts(job, vcjob)):
         place.append(f"  {told}", style="dim")
-    return Node(head, [Node(place, [*_task_nodes(vcjob), *map(_pod, pods or ())])])
+    return Node(head, [Node(place, _task_nodes(vcjob, pods or ()))])
 
 
-def _task_nodes(vcjob: Object | None) -> list[Node]:
-    return [
-        Node(Text.assemble(name, dim(f"  {pods_text(counts)}")))
+def _task_nodes(vcjob: Object | None, pods: Sequence[Object]) -> list[Node]:
+    """Give a line for each task, with its pods below; pods of no known task come last."""
+    by_task: dict[str, list[Object]] = {}
+    for pod in pods:
+        by_task.setdefault(task_of(pod), []).append(pod)
+    nodes = [
+        Node(
+            Text.assemble(name, dim(f"  {pods_text(counts)}")),
+            [_pod(pod) for pod in by_task.pop(name, ())],
+        )
         for name, counts in _tasks(vcjob).items()
         if any(counts.values())
     ]
+    return [*nodes, *(_pod(pod) for left in by_task.values() for pod in left)]
+
+
+def task_of(pod: Object) -> str:
+    """Name the task of a pod."""
+    metadata = mapping(pod.get("metadata"))
+    labels, annotations = (string_map(metadata.get(key)) for key in ("labels", "annotations"))
+    return labels.get(_TASK) or annotations.get(_TASK, "")
 
 
 def _pod(pod: Object) -> Node:

@@ -8,8 +8,8 @@ from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.verbs.selection import choose
 from hyperjob.cli.views.summary import SubJob, Summary
+from hyperjob.cli.views.tree import task_of
 
-_TASK = "volcano.sh/task-spec"
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
@@ -63,7 +63,7 @@ def sources(
     for job in jobs:
         for pod in pods.get(job.name, ()):
             name = string(at(pod, "metadata", "name"))
-            if wanted.task and _task_of(pod) != wanted.task:
+            if wanted.task and task_of(pod) != wanted.task:
                 continue
             names = [string(item.get("name")) for item in objects(at(pod, "spec", "containers"))]
             known |= set(names)
@@ -85,12 +85,6 @@ def sources(
             f"no pod has a container {wanted.container!r}; there are {', '.join(sorted(known))}"
         )
     return found, left_out
-
-
-def _task_of(pod: Object) -> str:
-    metadata = mapping(pod.get("metadata"))
-    labels, annotations = (string_map(metadata.get(key)) for key in ("labels", "annotations"))
-    return labels.get(_TASK) or annotations.get(_TASK, "")
 
 
 def _chosen(pod: Object, names: Sequence[str], wanted: Wanted) -> list[str]:

@@ -1,0 +1,110 @@
+"""The reference of the command line: `python -m hyperjob.cli.reference FILE` makes it."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import yaml
+
+from hyperjob.cli import GROUPS, main
+from hyperjob.cli.kubectl.exits import MEANINGS
+from hyperjob.cli.rights import RIGHTS, Right
+
+_WIDTH = 96
+_HEAD = """<!-- Made by `python -m hyperjob.cli.reference docs/reference/cli.md`. -->
+
+# The command line
+
+`hyperjob COMMAND` and `kubectl hyperjob COMMAND` are the same program. The commands on
+HyperJobs take kubectl's own flags (`--kubeconfig`, `--context`, `-n`, `-A`, `-l`, `-o`,
+`--request-timeout`), after the name of the plugin; the namespace is that of the kubeconfig's
+context. A HyperJob is named as `llm`, `hj/llm`, or as `kubectl get hj -o name` prints it.
+Colours appear on a terminal only, and never with `NO_COLOR` set. With `-o json` nothing but
+JSON is on standard output; remarks and errors are on standard error.
+"""
+_COMPLETION = """## Completion
+
+`source <(hyperjob completion bash)` (or zsh, fish) completes `hyperjob`. `kubectl hyperjob` is
+completed by kubectl's own completion, which asks the program `kubectl_complete-hyperjob`; it is
+installed beside `kubectl-hyperjob`, and both must be on PATH.
+"""
+_RIGHTS = """## Rights
+
+What a user must be allowed in the Karmada API server. A command works without what is marked
+with \\*, and says what it could not see. `clusters/proxy` reaches into members: Karmada acts
+there as the user, who needs `list` on `pods` and `get` on `pods/log` in each member. `install`,
+`uninstall` and `preflight` are an administrator's ([install](../install.md)); the other
+commands make no request.
+
+| command | resource | verbs | when |
+| --- | --- | --- | --- |
+"""
+
+
+def render() -> str:
+    """Write the whole page."""
+    return "\n".join(_parts())
+
+
+def _parts() -> Iterator[str]:
+    yield _HEAD
+    yield "## Exit codes\n"
+    yield "| code | meaning |\n| --- | --- |"
+    yield from (f"| {int(code)} | {meaning} |" for code, meaning in MEANINGS.items())
+    yield ""
+    for title, commands in GROUPS.items():
+        yield f"## {title}\n"
+        for name in commands:
+            context = main.make_context("hyperjob", [name, "--help"], resilient_parsing=True)
+            command = main.get_command(context, name)
+            if command is not None:
+                yield from _command(command, context, name, level=3)
+    yield _COMPLETION
+    yield _RIGHTS + "\n".join(_right(name, right) for name in RIGHTS for right in RIGHTS[name])
+    yield "\nA role for people who submit HyperJobs and ask about them:\n"
+    yield f"```yaml\n{yaml.safe_dump(role(), sort_keys=False)}```\n"
+
+
+def _command(
+    command: click.Command, parent: click.Context, name: str, *, level: int
+) -> Iterator[str]:
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=_WIDTH)
+    yield f"{'#' * level} {context.command_path.removeprefix('hyperjob ')}\n"
+    if isinstance(command, click.Group):
+        yield f"{command.get_short_help_str(_WIDTH)}\n"
+        for sub in command.list_commands(context):
+            found = command.get_command(context, sub)
+            if found is not None:
+                yield from _command(found, context, sub, level=level + 1)
+        return
+    yield f"```text\n{command.get_help(context)}\n```\n"
+
+
+def _right(name: str, right: Right) -> str:
+    star = "\\*" if right.optional else ""
+    return f"| `{name}` | `{right.title}`{star} | {', '.join(right.verbs)} | {right.when} |"
+
+
+def role() -> dict[str, object]:
+    """Build a ClusterRole with the rights of every command."""
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for rights in RIGHTS.values():
+        for right in rights:
+            known = verbs.setdefault((right.group, right.resource), [])
+            known += [verb for verb in right.verbs if verb not in known]
+    hyperjobs = next(key for key in verbs if key[1] == "hyperjobs")
+    verbs[hyperjobs] += ["create", "delete"]
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "hyperjob-user"},
+        "rules": [
+            {"apiGroups": [group], "resources": [resource], "verbs": found}
+            for (group, resource), found in verbs.items()
+        ],
+    }
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(render(), encoding="utf-8")

@@ -1,0 +1,99 @@
+"""What a user must be allowed in the Karmada API server for each command: a table.
+
+A test runs every command and compares what it asked for with what stands here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    LEASES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """Verbs on a resource; `optional` where the command works without, and says what it misses."""
+
+    group: str
+    resource: str
+    verbs: Sequence[str]
+    when: str = ""
+    optional: bool = False
+
+    @property
+    def title(self) -> str:
+        """Name the resource as `kubectl auth can-i` takes it."""
+        head, slash, sub = self.resource.partition("/")
+        return f"{head}.{self.group}{slash}{sub}" if self.group else self.resource
+
+
+def _right(
+    resource: Resource, *verbs: str, sub: str = "", when: str = "", optional: bool = False
+) -> Right:
+    name = f"{resource.plural}/{sub}" if sub else resource.plural
+    return Right(group=resource.group, resource=name, verbs=verbs, when=when, optional=optional)
+
+
+_EVENTS: Final = Right(group="", resource="events", verbs=("list",), optional=True)
+_SHOWN: Final = (
+    _right(HYPERJOBS, "get", when="with names"),
+    _right(HYPERJOBS, "list", when="without names"),
+)
+_WATCHED: Final = _right(HYPERJOBS, "get", "list", "watch", when="with -w")
+_CHANGED: Final = (
+    _right(HYPERJOBS, "get", "patch"),
+    _right(HYPERJOBS, "list", "watch", when="with --wait"),
+)
+_ASKED: Final = (
+    _right(HYPERJOBS, "get", "patch"),
+    _right(HYPERJOBS, "list", "watch", when="without --no-wait"),
+)
+_VCJOBS: Final = _right(VCJOBS, "list", optional=True)
+
+RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
+    "get": (*_SHOWN, _WATCHED),
+    "tree": (
+        *_SHOWN,
+        _WATCHED,
+        _VCJOBS,
+        _right(CLUSTERS, "get", sub="proxy", when="with --pods", optional=True),
+    ),
+    "why": (
+        _right(HYPERJOBS, "get"),
+        _VCJOBS,
+        _right(RESOURCE_BINDINGS, "list", optional=True),
+        _right(QUEUES, "list", optional=True),
+        _right(CLUSTERS, "list", optional=True),
+        _EVENTS,
+        _right(LEASES, "get", when="in karmada-system", optional=True),
+        _right(CLUSTERS, "get", sub="proxy", when="while pods do not start", optional=True),
+    ),
+    "describe": (*_SHOWN, _EVENTS),
+    "logs": (_right(HYPERJOBS, "get"), _right(CLUSTERS, "get", sub="proxy")),
+    "top": (
+        _right(HYPERJOBS, "list", when="in all namespaces, else in one"),
+        _right(CLUSTERS, "list", optional=True),
+        _right(QUEUES, "list", optional=True),
+    ),
+    "wait": (_right(HYPERJOBS, "list", "watch"),),
+    "suspend": _CHANGED,
+    "resume": _CHANGED,
+    "restart": _ASKED,
+    "migrate": _ASKED,
+}
+"""By command; those that are not here make no request, or are an administrator's."""
+
+
+def allowed(command: str) -> set[tuple[str, str, str]]:
+    """List (group, resource, verb) that a command may ever ask for."""
+    return {
+        (right.group, right.resource, verb) for right in RIGHTS[command] for verb in right.verbs
+    }

@@ -1,0 +1,210 @@
+"""Commands while things change, and what they ask of an API server on which Roles decide."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob.cli.rights import RIGHTS, allowed
+from hyperjob.kube.client import PatchType
+from hyperjob.kube.resources import CLUSTER_ROLES, HYPERJOBS
+from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
+
+pytestmark = pytest.mark.scenario
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[CliWorld]:
+    async with AsyncExitStack() as stack:
+        yield await open_world(stack, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "look"),
+    [
+        (["get", "hj/llm"], lambda v: v["metadata"]["name"] == "llm"),
+        (["get"], lambda v: v["kind"] == "List" and len(v["items"]) == 3),
+        (["describe", "llm"], lambda v: v["hyperjob"]["metadata"]["name"] == "llm"),
+        (
+            ["tree", "llm", "--pods"],
+            lambda v: len(v["replicatedJobs"][0]["jobs"][0]["podList"]) == 2,
+        ),
+        (["tree"], lambda v: [item["name"] for item in v["items"]] == ["done", "llm", "queued"]),
+        (["why", "queued"], lambda v: v["causes"][0]["reason"] == "WaitingForQueue"),
+        (
+            ["top"],
+            lambda v: v["clusters"][0]["free"] == 16 and v["waiting"] == {"nvidia.com/gpu": 16},
+        ),
+        (["wait", "llm", "--for=phase=Running"], lambda v: v["metadata"]["name"] == "llm"),
+        (["suspend", "llm"], lambda v: v["spec"]["suspend"] is True),
+        (["resume", "llm"], lambda v: v["metadata"]["name"] == "llm"),
+        (
+            ["restart", "llm", "--no-wait"],
+            lambda v: RESTART_REQUEST in v["metadata"]["annotations"],
+        ),
+        (
+            ["migrate", "llm", "trainer-0", "--no-wait"],
+            lambda v: v["metadata"]["annotations"][MIGRATE_REQUEST].endswith(" llm-trainer-0"),
+        ),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+async def test_json_is_all_that_is_on_standard_output(world: CliWorld, words, look) -> None:
+    done = await world.run(*words, "-o", "json")
+    found = json.loads(done.stdout)
+    assert look(found), found
+    if "yaml" in (await world.run(words[0], "--help")).stdout:
+        again = await world.run(*words, "-o", "yaml", "--request-timeout=20s")
+        assert yaml.safe_load(again.stdout) or again.exit_code == 3, again.output
+
+
+async def test_suspend_and_resume_change_one_field_and_say_so(world: CliWorld) -> None:
+    done = await world.run("suspend", "llm", "queued")
+    assert done.stdout.splitlines() == [
+        "hyperjob.training.volcano.sh/llm suspended",
+        "hyperjob.training.volcano.sh/queued suspended",
+    ]
+    assert (await world.hyperjob("llm"))["spec"]["suspend"] is True
+    again = await world.run("suspend", "llm")
+    assert again.stdout == "hyperjob.training.volcano.sh/llm already suspended\n"
+    dry = await world.run("resume", "llm", "--dry-run")
+    assert dry.stdout == "hyperjob.training.volcano.sh/llm resumed (server dry run)\n"
+    assert (await world.hyperjob("llm"))["spec"]["suspend"] is True
+
+
+async def test_a_restart_waits_until_the_controller_has_taken_it(world: CliWorld) -> None:
+    taking = asyncio.create_task(world.take("restart"))
+    done = await world.run("restart", "llm", "--job", "trainer-1")
+    await taking
+    assert done.stdout == "hyperjob.training.volcano.sh/llm restarted\n", done.stderr
+    annotation = (await world.hyperjob("llm"))["metadata"]["annotations"][RESTART_REQUEST]
+    assert annotation.split()[1:] == ["llm-trainer-1"]
+
+
+async def test_a_second_request_does_not_overwrite_one_that_nobody_took(world: CliWorld) -> None:
+    assert (await world.run("restart", "llm", "--no-wait")).exit_code == 0
+    done = await world.run("restart", "llm", "--no-wait")
+    assert done.exit_code == 3
+    assert "was asked for before" in done.stderr
+
+
+async def test_migrate_by_cluster_names_all_that_stand_there(world: CliWorld) -> None:
+    done = await world.run("migrate", "llm", "--from", "east", "--no-wait")
+    assert done.exit_code == 0, done.stderr
+    annotation = (await world.hyperjob("llm"))["metadata"]["annotations"][MIGRATE_REQUEST]
+    assert annotation.split()[1:] == ["llm-trainer-0", "llm-trainer-1"]
+    nowhere = await world.run("migrate", "llm", "--from", "west")
+    assert nowhere.exit_code == 1
+    assert "no sub-job to move stands on cluster west" in nowhere.stderr
+
+
+async def test_wait_sees_a_change(world: CliWorld) -> None:
+    waiting = asyncio.create_task(world.run("wait", "queued", "--for=phase=Running"))
+    await world.watched.wait()
+    running = status("queued", "Running", {"cluster": "east"}, {"cluster": "east"})
+    await world.set_status(HYPERJOBS, "queued", running)
+    assert (await waiting).exit_code == 0
+
+
+async def test_wait_for_one_that_is_deleted_meanwhile_ends(world: CliWorld) -> None:
+    waiting = asyncio.create_task(world.run("wait", "queued", "--for=phase=Running"))
+    await world.watched.wait()
+    await world.kube.delete(HYPERJOBS, "queued", namespace=NAMESPACE)
+    done = await waiting
+    assert done.exit_code == 4
+    assert "was deleted meanwhile" in done.stderr
+
+
+async def test_a_status_about_an_older_spec_is_not_waited_out_as_true(world: CliWorld) -> None:
+    await world.kube.patch(
+        HYPERJOBS,
+        "llm",
+        {"spec": {"minAvailable": 1}},
+        kind=PatchType.MERGE,
+        namespace=NAMESPACE,
+    )
+    done = await world.run("wait", "llm", "--for=phase=Running", "--timeout=100ms")
+    assert done.exit_code == 3
+    why = await world.run("why", "llm")
+    assert "no controller has looked at generation 2" in why.stdout
+    assert "NoController" in why.stdout
+    assert why.exit_code == 4
+
+
+async def test_every_command_asks_for_exactly_what_the_reference_says(world: CliWorld) -> None:
+    pending = status("llm", "Running", {"cluster": "east", "running": 1}, {"cluster": "east"})
+    commands = {
+        "get": (["get"], ["get", "llm"]),
+        "tree": (["tree"], ["tree", "llm", "--pods"]),
+        "why": (["why", "llm"],),
+        "describe": (["describe"], ["describe", "llm"]),
+        "logs": (["logs", "llm", "--tail=1"],),
+        "top": (["top"],),
+        "wait": (["wait", "llm", "--for=phase=Running"], ["wait", "queued", "--for=phase=Running"]),
+        "suspend": (["suspend", "llm", "--wait"],),
+        "resume": (["resume", "llm", "--wait"],),
+        "restart": (["restart", "llm"],),
+        "migrate": (["migrate", "llm", "trainer-0"],),
+    }
+    assert set(commands) == set(RIGHTS)
+    await world.set_status(HYPERJOBS, "llm", pending)
+    for name, runs in commands.items():
+        world.heard.clear()
+        for words in runs:
+            wait = name in ("wait", "suspend", "resume", "restart", "migrate")
+            more = ["--timeout=300ms"] if wait else []
+            taking = (
+                asyncio.create_task(world.take(name)) if name in ("restart", "migrate") else None
+            )
+            done = await world.run(*words, *more)
+            assert "Forbidden" not in done.output, done.output
+            if taking is not None:
+                await taking
+        if name in ("get", "tree"):
+            await _follow_for_a_moment(world, name)
+        assert world.actions() == allowed(name), name
+
+
+async def test_without_optional_rights_commands_say_what_they_do_not_see(world: CliWorld) -> None:
+    rules = [
+        {"apiGroups": ["training.volcano.sh"], "resources": ["hyperjobs"], "verbs": ["get", "list"]}
+    ]
+    await world.kube.patch(CLUSTER_ROLES, "hyperjob-user", {"rules": rules}, kind=PatchType.MERGE)
+    why = await world.run("why", "queued")
+    assert why.exit_code == 3, why.output
+    for kind in ("queues", "clusters", "resourcebindings", "vcjobs", "events", "lease"):
+        assert f"not visible to you  {kind}: " in why.stdout
+    tree = await world.run("tree", "llm", "--pods")
+    assert tree.exit_code == 0
+    assert "clusters.cluster.karmada.io" in tree.stderr
+    assert "llm-trainer-0" in tree.stdout
+    top = await world.run("top")
+    assert top.exit_code == 0
+    assert "Forbidden" in top.stderr
+
+
+async def _follow_for_a_moment(world: CliWorld, command: str) -> None:
+    """Run a command with -w until its HyperJob goes, which ends it, or until it has printed it."""
+    name = f"short-{command}"
+    world.watched.clear()
+    await world.make(HYPERJOBS, hyperjob(name), status(name, "Running", {"cluster": "east"}))
+    words = [command, name, "-w"]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "hyperjob", *words),
+        env={"KUBECONFIG": str(world.kubeconfig), "PATH": "/usr/bin:/bin"},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        await asyncio.wait_for(process.stdout.readline(), 30)
+        await world.watched.wait()
+    finally:
+        process.terminate()
+        await process.wait()
+

@@ -1,0 +1,201 @@
+"""Commands that only look, against an API server on which Roles decide, and a member behind it."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.support.cliworld import CliWorld, open_world, words_of
+
+pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CliWorld]:
+    async with AsyncExitStack() as stack:
+        yield await open_world(stack, tmp_path_factory.mktemp("cli"))
+
+
+async def test_get_lists_the_namespace_of_the_context(world: CliWorld) -> None:
+    done = await world.run("get")
+    assert done.exit_code == 0, done.output
+    header, *rows = words_of(done.stdout.splitlines())
+    assert header == ["NAME", "STATUS", "JOBS", "RUNNING", "CLUSTERS", "RESTARTS", "AGE"]
+    assert [row[:5] for row in rows] == [
+        ["done", "Completed", "0/2", "0", "east"],
+        ["llm", "Running", "2/2", "2", "east"],
+        ["queued", "Queued", "0/2", "0", "-"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["get", "-n", "default"], "No resources found in default namespace."),
+        (["get", "-A", "-l", "team=nobody"], "No resources found."),
+    ],
+)
+async def test_nothing_found_is_said_beside_the_output(
+    world: CliWorld, words: list[str], expected: str
+) -> None:
+    done = await world.run(*words)
+    assert (done.exit_code, done.stdout, done.stderr.strip()) == (0, "", expected)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["get", "nope"],
+        ["describe", "nope"],
+        ["tree", "nope"],
+        ["why", "nope"],
+        ["logs", "nope"],
+        ["suspend", "nope"],
+        ["restart", "nope"],
+        ["migrate", "nope", "trainer-0"],
+        ["wait", "nope", "--for=phase=Running"],
+    ],
+    ids=lambda words: words[0],
+)
+async def test_a_name_that_is_not_there_reads_as_in_kubectl(
+    world: CliWorld, words: list[str]
+) -> None:
+    done = await world.run(*words)
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert (
+        done.stderr.strip()
+        == 'Error from server (NotFound): hyperjobs.training.volcano.sh "nope" not found'
+    )
+
+
+async def test_of_several_names_those_found_are_shown_and_the_exit_code_tells(
+    world: CliWorld,
+) -> None:
+    done = await world.run("get", "llm", "nope", "-o", "name")
+    assert done.stdout == "hyperjob.training.volcano.sh/llm\n"
+    assert "NotFound" in done.stderr
+    assert done.exit_code == 1
+
+
+async def test_logs_come_through_the_proxy_pod_by_pod(world: CliWorld) -> None:
+    done = await world.run("logs", "llm", "--tail", "2")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        f"[east/llm-trainer-0-worker-{index}] {text}"
+        for index in (0, 1)
+        for text in ("step 3", "ended with exit code 0")
+    ]
+
+
+async def test_logs_can_be_chosen_and_printed_bare_or_as_json(world: CliWorld) -> None:
+    words = ("logs", "llm", "--job", "trainer-0", "--all-containers", "--tail=1")
+    done = await world.run(*words, "-o", "json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["pod"][-1], line["container"]) for line in lines] == [
+        ("0", "main"),
+        ("0", "side"),
+        ("1", "main"),
+        ("1", "side"),
+    ]
+    bare = await world.run("logs", "llm", "--no-prefix", "-c", "side", "--tail=1")
+    assert bare.stdout.splitlines() == ["ended with exit code 0"] * 2
+
+
+async def test_following_ends_with_the_containers(world: CliWorld) -> None:
+    done = await world.run("logs", "llm", "-f", "--tail=-1")
+    assert done.exit_code == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2 * 5
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--container", "none"], 1, "no pod has a container 'none'; there are main, side"),
+        (["--job", "none"], 1, "llm has no sub-job 'none'; there are llm-trainer-0, llm-trainer-1"),
+        (["--cluster", "west"], 3, "no sub-job of llm stands on cluster west"),
+        (["-f", "--max-log-requests", "1"], 1, "2 logs to follow, --max-log-requests allows 1"),
+    ],
+)
+async def test_logs_that_cannot_be_read_say_why(
+    world: CliWorld, words: list[str], code: int, said: str
+) -> None:
+    done = await world.run("logs", "llm", *words)
+    assert done.exit_code == code
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["suspend", "done"], ["resume", "done"], ["restart", "done"], ["migrate", "done", "trainer"]],
+)
+async def test_what_has_ended_is_left_alone(world: CliWorld, words: list[str]) -> None:
+    before = await world.hyperjob("done")
+    done = await world.run(*words)
+    assert done.exit_code == 4
+    assert "is Completed" in done.stderr
+    assert await world.hyperjob("done") == before
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["llm", "--for=phase=Running"], 0, "hyperjob.training.volcano.sh/llm condition met"),
+        (["done", "--for=condition=Completed"], 0, "condition met"),
+        (["gone", "--for=delete"], 0, "hyperjob.training.volcano.sh/gone deleted"),
+        (["queued", "--for=phase=Running", "--timeout=200ms"], 3, "timed out after 0s waiting"),
+        (["done", "--for=phase=Running"], 4, "is Completed, so it never is Running"),
+        (["llm", "--for=phase=Walking"], 2, "phase must be one of"),
+        (["llm", "--for=soon"], 2, "give phase=PHASE"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+async def test_wait_tells_by_its_exit_code(
+    world: CliWorld, words: list[str], code: int, said: str
+) -> None:
+    done = await world.run("wait", *words)
+    assert done.exit_code == code, done.output
+    assert said in done.output
+
+
+async def test_the_plugin_under_kubectl_is_the_same_program(world: CliWorld) -> None:
+    done = await world.plugin("get", "llm", "--no-headers")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[:3] == ["llm", "Running", "2/2"]
+    assert "\x1b" not in done.stdout
+    usage = await world.plugin("get", "--nonsense")
+    assert usage.returncode == 2
+    assert "Usage: kubectl hyperjob get" in usage.stderr
+
+
+COMPLETER = """#!/bin/sh
+exec {python} -c 'from hyperjob.cli.verbs.completion import kubectl_complete as main; main()' "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["mi"], "migrate"),
+        (["why", "q"], "queued"),
+        (["suspend", "llm", "l"], ""),
+        (["get", "-o", "w"], "wide"),
+        (["get", "--sel"], "--selector"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+async def test_kubectl_completes_commands_flags_and_names(
+    world: CliWorld, tmp_path: Path, words: list[str], expected: str
+) -> None:
+    program = tmp_path / "bin" / "kubectl_complete-hyperjob"
+    program.parent.mkdir()
+    program.write_text(COMPLETER.format(python=sys.executable))
+    program.chmod(0o755)
+    done = await world.kubectl("__complete", "hyperjob", *words, path=program.parent)
+    *found, directive = [line for line in done.stdout.splitlines() if line]
+    assert directive == ":4", done.stdout + done.stderr
+    assert [line.split("\t")[0] for line in found] == ([expected] if expected else [])

@@ -1,0 +1,313 @@
+"""A control plane with one member, whose objects stand still: what commands print is then known."""
+
+import asyncio
+import subprocess
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from click.testing import CliRunner, Result
+
+from hyperjob.api.names import LABEL_HYPERJOB, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob.cli import main
+from hyperjob.cli.reference import role
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CLUSTERS,
+    HYPERJOBS,
+    NAMESPACES,
+    PODS,
+    QUEUES,
+    VCJOBS,
+    Resource,
+)
+from hyperjob.sandbox.apiserver import ApiServer
+from hyperjob.sandbox.apiserver.transport.authn import User
+from hyperjob.sandbox.apiserver.transport.authorization import Action
+from hyperjob.sandbox.karmada.definitions import control_plane_definitions
+from hyperjob.sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
+from tests.support.stack import HYPERJOB_CRD, KUBECTL
+
+Object = dict[str, Any]
+USER = "ann"
+NAMESPACE = "ml"
+GPU = "nvidia.com/gpu"
+
+
+@dataclass
+class CliWorld:
+    """Commands run as ann, who has the rights that the reference says; `heard` is what she did."""
+
+    server: ApiServer
+    kube: Kube
+    kubeconfig: Path
+    heard: list[tuple[User, Action]]
+    watched: asyncio.Event
+
+    async def run(self, *words: str, **more: Any) -> Result:
+        """Run a command in this process; the server answers meanwhile."""
+        environment = {"KUBECONFIG": str(self.kubeconfig), "COLUMNS": "300"}
+        return await asyncio.to_thread(
+            CliRunner().invoke, main, list(words), env=environment | more.pop("env", {}), **more
+        )
+
+    async def plugin(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Run `kubectl hyperjob …` as a user does."""
+        return await self.kubectl("hyperjob", *words)
+
+    async def kubectl(
+        self, *words: str, path: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run kubectl as ann, with programs of a folder found first."""
+        return await asyncio.to_thread(
+            subprocess.run,
+            [KUBECTL, *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={
+                "PATH": f"{path or KUBECTL.parent}:{KUBECTL.parent}:/usr/bin:/bin",
+                "HOME": str(self.kubeconfig.parent),
+                "KUBECONFIG": str(self.kubeconfig),
+            },
+        )
+
+    def actions(self) -> set[tuple[str, str, str]]:
+        """List (group, resource, verb) of what ann did."""
+        return {
+            (
+                action.group,
+                action.resource + (f"/{action.subresource}" if action.subresource else ""),
+                action.verb,
+            )
+            for user, action in self.heard
+            if user.name == USER and action.resource
+        }
+
+    async def hyperjob(self, name: str) -> Object:
+        """Read a HyperJob."""
+        return await self.kube.get(HYPERJOBS, name, namespace=NAMESPACE)
+
+    async def make(self, resource: Resource, obj: Object, status: Object | None = None) -> None:
+        """Create an object with its status."""
+        await self.kube.create(resource, obj)
+        if status is not None:
+            await self.set_status(resource, obj["metadata"]["name"], status)
+
+    async def set_status(self, resource: Resource, name: str, status: Object) -> None:
+        """Write a status."""
+        await self.kube.patch(
+            resource,
+            name,
+            {"status": status},
+            kind=PatchType.MERGE,
+            namespace=NAMESPACE if resource.namespaced else None,
+            subresource="status",
+        )
+
+    async def take(self, kind: str) -> None:
+        """Record every request of HyperJob llm as a controller would, until cancelled."""
+        annotation = RESTART_REQUEST if kind == "restart" else MIGRATE_REQUEST
+        while True:
+            found = await self.hyperjob("llm")
+            words = (found["metadata"].get("annotations") or {}).get(annotation, "").split()
+            if words:
+                await self.set_status(HYPERJOBS, "llm", {"requests": {kind: words[0]}})
+                return
+            await asyncio.sleep(0.02)
+
+
+async def open_world(stack: AsyncExitStack, directory: Path) -> CliWorld:
+    """Start both servers and fill them."""
+    heard: list[tuple[User, Action]] = []
+    watched = asyncio.Event()
+
+    def note(user: User, action: Action) -> None:
+        heard.append((user, action))
+        if (user.name, action.verb) == (USER, "watch"):
+            watched.set()
+
+    member = await stack.enter_async_context(ApiServer(name="east"))
+    member.kubeconfig(directory / "east")
+    there = await stack.enter_async_context(Kube.connect(kubeconfig=directory / "east"))
+    server = await stack.enter_async_context(
+        ApiServer(
+            rbac=True,
+            audit=note,
+            crds=[*control_plane_definitions(), yaml.safe_load(HYPERJOB_CRD.read_text())],
+            connectors={SUBRESOURCE: ClusterProxy({"east": there}.get)},
+        )
+    )
+    kube = await stack.enter_async_context(
+        Kube.connect(kubeconfig=server.kubeconfig(directory / "admin"))
+    )
+    kubeconfig = server.kubeconfig(directory / USER, user=USER, groups=("dev",))
+    document = yaml.safe_load(kubeconfig.read_text())
+    document["contexts"][0]["context"]["namespace"] = NAMESPACE
+    kubeconfig.write_text(yaml.safe_dump(document))
+    world = CliWorld(server, kube, kubeconfig, heard, watched)
+    for each in (kube, there):
+        await each.create(
+            NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        )
+    await _allow(kube)
+    await _fill(world)
+    for index in range(2):
+        await _pod(there, index)
+    return world
+
+
+def hyperjob(name: str, **spec: Any) -> Object:
+    """Build a HyperJob of two sub-jobs of eight GPUs."""
+    container = {"name": "main", "image": "a", "resources": {"limits": {GPU: "4"}}}
+    task = {"name": "worker", "replicas": 2, "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": HYPERJOBS.api_version,
+        "kind": HYPERJOBS.kind,
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"team": name}},
+        "spec": {
+            "replicatedJobs": [
+                {"name": "trainer", "replicas": 2, "templateSpec": {"tasks": [task]}}
+            ],
+            **spec,
+        },
+    }
+
+
+def status(name: str, phase: str, *jobs: Object, message: str = "", **more: Any) -> Object:
+    """Build the status of such a HyperJob."""
+    return {
+        "observedGeneration": 1,
+        "state": {"phase": phase, "reason": "JobsRunning", "message": message},
+        "jobs": [
+            {
+                "name": f"{name}-trainer-{index}",
+                "replicatedJob": "trainer",
+                "index": index,
+                "phase": phase,
+                "pods": 2,
+                "accelerators": 8,
+                **job,
+            }
+            for index, job in enumerate(jobs)
+        ],
+        "jobsReady": f"{sum(job.get('phase', phase) == 'Running' for job in jobs)}/{len(jobs)}",
+        "queue": "default",
+        **more,
+    }
+
+
+async def _fill(world: CliWorld) -> None:
+    running = status(
+        "llm",
+        "Running",
+        {"cluster": "east", "running": 2, "phase": "Running"},
+        {"cluster": "east", "running": 0, "phase": "Running"},
+        message="2 of 2 sub-jobs run",
+        runningPods=2,
+    )
+    await world.make(HYPERJOBS, hyperjob("llm"), running)
+    waiting = {"phase": "Queued", "reason": "WaitingForQueue", "message": "waits"}
+    queued = status("queued", "Queued", waiting, waiting, message="waits for queue default")
+    queued["state"]["reason"] = "WaitingForQueue"
+    await world.make(HYPERJOBS, hyperjob("queued"), queued)
+    done = status("done", "Completed", {"cluster": "east"}, {"cluster": "east"})
+    await world.make(HYPERJOBS, hyperjob("done"), done)
+    await world.make(
+        VCJOBS,
+        {
+            "apiVersion": VCJOBS.api_version,
+            "kind": VCJOBS.kind,
+            "metadata": {
+                "name": "llm-trainer-0",
+                "namespace": NAMESPACE,
+                "labels": {LABEL_HYPERJOB: "llm"},
+            },
+            "spec": {
+                "tasks": [hyperjob("llm")["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]]
+            },
+        },
+        {"running": 2, "taskStatusCount": {"worker": {"phase": {"Running": 2}}}},
+    )
+    queue = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": "default"}}
+    await world.make(QUEUES, {**queue, "spec": {"weight": 1}}, {"state": "Open"})
+    cluster = {"apiVersion": CLUSTERS.api_version, "kind": "Cluster", "metadata": {"name": "east"}}
+    await world.make(
+        CLUSTERS,
+        {**cluster, "spec": {"syncMode": "Push"}},
+        {
+            "conditions": [_condition("Ready", "True")],
+            "resourceSummary": {"allocatable": {GPU: "32"}, "allocated": {GPU: "16"}},
+        },
+    )
+
+
+def _condition(kind: str, truth: str) -> Object:
+    return {
+        "type": kind,
+        "status": truth,
+        "reason": "Test",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+
+
+async def _pod(there: Kube, index: int) -> None:
+    name = f"llm-trainer-0-worker-{index}"
+    labels = {
+        "volcano.sh/job-name": "llm-trainer-0",
+        "volcano.sh/task-spec": "worker",
+        "volcano.sh/task-index": str(index),
+    }
+    containers = [{"name": name, "image": "a"} for name in ("main", "side")]
+    await there.create(
+        PODS,
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+            "spec": {"nodeName": "node-1", "containers": containers},
+        },
+    )
+    ended = {
+        "startedAt": "2026-01-01T00:00:00Z",
+        "finishedAt": "2026-01-01T00:00:03Z",
+        "exitCode": 0,
+    }
+    told = [{"name": item["name"], "state": {"terminated": ended}} for item in containers]
+    await there.patch(
+        PODS,
+        name,
+        {"status": {"phase": "Succeeded", "containerStatuses": told}},
+        kind=PatchType.MERGE,
+        namespace=NAMESPACE,
+        subresource="status",
+    )
+
+
+async def _allow(kube: Kube) -> None:
+    await kube.create(CLUSTER_ROLES, role())
+    await kube.create(
+        CLUSTER_ROLE_BINDINGS,
+        {
+            "apiVersion": CLUSTER_ROLE_BINDINGS.api_version,
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "users"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "hyperjob-user",
+            },
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
+        },
+    )
+
+
+def words_of(lines: Sequence[str]) -> list[list[str]]:
+    """Split a table into words."""
+    return [line.split() for line in lines]
