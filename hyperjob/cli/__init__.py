@@ -42,6 +42,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "completion": ("hyperjob.cli.verbs.completion", "Print completion for bash, zsh or fish."),
     },
 }
+_HELP = ["-h", "--help"]
 _PLUGIN = "kubectl-hyperjob"
 _COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
@@ -68,6 +69,7 @@ class _LazyGroup(click.Group):
         command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)
         if not isinstance(command, click.Command):
             raise TypeError(f"{_COMMANDS[cmd_name][0]}.{cmd_name} is not a command")
+        command.context_settings.setdefault("help_option_names", _HELP)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -89,7 +91,7 @@ class _LazyGroup(click.Group):
                 )
 
 
-@click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_LazyGroup, context_settings={"help_option_names": _HELP})
 @click.version_option(__version__, prog_name="hyperjob")
 def main() -> None:
     """Run one training job across many Kubernetes clusters."""

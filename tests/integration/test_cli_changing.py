@@ -207,4 +207,3 @@ async def _follow_for_a_moment(world: CliWorld, command: str) -> None:
     finally:
         process.terminate()
         await process.wait()
-

@@ -1,0 +1,164 @@
+"""Which sub-jobs and containers are meant, and what can be waited for."""
+
+import pytest
+
+from hyperjob.api.status import Phase
+from hyperjob.cli.kubectl.exits import FailureError
+from hyperjob.cli.verbs.logs.choosing import Wanted, placed_jobs, sources
+from hyperjob.cli.verbs.requests import movable
+from hyperjob.cli.verbs.selection import choose
+from hyperjob.cli.verbs.wait import parse_goal
+from hyperjob.cli.views.summary import read
+from tests.unit.cli.objects import hyperjob, pod, sub_job
+
+LLM = read(
+    hyperjob(
+        "Running",
+        sub_job(phase="Running", cluster="east"),
+        sub_job(1, phase="Running", cluster="west"),
+        sub_job(phase="Completed", cluster="west")
+        | {"name": "llm-data-0", "replicatedJob": "data"},
+        sub_job(phase="Unplaced") | {"name": "llm-data-1", "replicatedJob": "data"},
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["llm-trainer-1"], ["llm-trainer-1"]),
+        (["trainer-1"], ["llm-trainer-1"]),
+        (["data"], ["llm-data-0", "llm-data-1"]),
+        (["data-0", "trainer"], ["llm-trainer-0", "llm-trainer-1", "llm-data-0"]),
+    ],
+)
+def test_a_sub_job_is_meant_by_name_by_the_end_of_it_or_by_its_group(
+    words: list[str], names: list[str]
+) -> None:
+    assert [job.name for job in choose(LLM, words)] == names
+
+
+def test_an_unknown_sub_job_is_answered_with_those_there_are() -> None:
+    with pytest.raises(FailureError, match="has no sub-job 'x'; there are llm-trainer-0, llm-tr"):
+        choose(LLM, ["x"])
+
+
+@pytest.mark.parametrize(
+    ("words", "cluster", "names"),
+    [
+        ([], "west", ["llm-trainer-1"]),
+        (["trainer"], "east", ["llm-trainer-0"]),
+        (["trainer"], None, ["llm-trainer-0", "llm-trainer-1"]),
+    ],
+)
+def test_only_what_stands_and_has_not_ended_is_moved(
+    words: list[str], cluster: str | None, names: list[str]
+) -> None:
+    assert [job.name for job in movable(LLM, words, cluster)] == names
+
+
+@pytest.mark.parametrize(
+    ("words", "cluster", "said"),
+    [
+        ([], "north", "no sub-job to move stands on cluster north: llm-trainer-0 on east"),
+        (["data-0"], None, "no sub-job to move stands on a cluster: none is on any"),
+        (["data", "trainer-0"], None, "have ended: llm-data-0, llm-data-1"),
+    ],
+)
+def test_a_move_of_what_does_not_stand_there_is_refused(
+    words: list[str], cluster: str | None, said: str
+) -> None:
+    with pytest.raises(FailureError, match=said):
+        movable(LLM, words, cluster)
+
+
+def test_logs_are_looked_for_where_sub_jobs_stand() -> None:
+    assert [job.name for job in placed_jobs(LLM, Wanted(cluster="west"))] == [
+        "llm-trainer-1",
+        "llm-data-0",
+    ]
+    with pytest.raises(FailureError, match="no sub-job of llm stands on a cluster yet: kubectl"):
+        placed_jobs(LLM, Wanted(jobs=["data-1"]))
+
+
+STARTED = [{"name": "main", "state": {"running": {}}}, {"name": "side", "state": {"running": {}}}]
+DEFAULT = {"kubectl.kubernetes.io/default-container": "side"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pods", "labels"),
+    [
+        (Wanted(), [pod("w", containerStatuses=STARTED)], ["east/w"]),
+        (
+            Wanted(all_containers=True),
+            [pod("w", containerStatuses=STARTED)],
+            ["east/w/main", "east/w/side"],
+        ),
+        (Wanted(task="master"), [pod("w", containerStatuses=STARTED)], []),
+        (Wanted(), [pod("w", phase="Pending")], []),
+    ],
+)
+def test_a_log_is_one_container_of_a_pod_that_has_started(wanted, pods, labels) -> None:
+    found, _ = sources(LLM.jobs[:1], {"llm-trainer-0": pods}, wanted)
+    assert [source.label for source in found] == labels
+
+
+def test_the_default_container_of_a_pod_is_kubectls() -> None:
+    chosen = pod("w", containerStatuses=STARTED, annotations=DEFAULT)
+    (source,), _ = sources(LLM.jobs[:1], {"llm-trainer-0": [chosen]}, Wanted())
+    assert source.container == "side"
+
+
+def test_what_has_not_started_is_named_with_the_reason() -> None:
+    waiting = [{"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]
+    found, left_out = sources(
+        LLM.jobs[:1], {"llm-trainer-0": [pod("w", containerStatuses=waiting)]}, Wanted()
+    )
+    assert (found, left_out) == ([], ["east/w: has not started: ImagePullBackOff"])
+
+
+@pytest.mark.parametrize(
+    ("text", "phases"),
+    [
+        ("delete", set()),
+        ("phase=Running", {Phase.RUNNING}),
+        ("phase=running, degraded", {Phase.RUNNING, Phase.DEGRADED}),
+        ("condition=Completed", {Phase.COMPLETED}),
+        ("condition=Failed=true", {Phase.FAILED}),
+    ],
+)
+def test_a_goal(text: str, phases: set[Phase]) -> None:
+    assert parse_goal(text).phases == phases
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "phase", "phase=", "phase=Running,Flying", "condition=Ready", "condition=Failed=false"],
+)
+def test_what_can_never_be_waited_for_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"give phase=|must be"):
+        parse_goal(text)
+
+
+@pytest.mark.parametrize(
+    ("goal", "obj", "holds"),
+    [
+        ("delete", None, True),
+        ("delete", hyperjob("Running"), False),
+        ("phase=Running", hyperjob("Running"), True),
+        ("phase=Running", hyperjob("Running", generation=2), False),
+        ("phase=Pending", hyperjob(), False),
+        ("condition=Completed", hyperjob("Degraded"), False),
+    ],
+)
+def test_whether_a_goal_is_reached(goal, obj, holds) -> None:
+    assert parse_goal(goal).holds(obj, "llm") is holds
+
+
+@pytest.mark.parametrize(
+    ("goal", "obj"), [("phase=Running", hyperjob("Failed")), ("phase=Running", None)]
+)
+def test_a_goal_that_can_never_be_reached_ends_the_waiting(goal, obj) -> None:
+    with pytest.raises(FailureError) as ended:
+        parse_goal(goal).holds(obj, "llm")
+    assert ended.value.exit_code == 4

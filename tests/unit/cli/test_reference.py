@@ -1,0 +1,66 @@
+"""The page of the command line is made from the commands, and every command has an example."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from hyperjob.cli import GROUPS, main
+from hyperjob.cli.rights import RIGHTS
+
+ROOT = Path(__file__).resolve().parents[3]
+NAMES = [name for commands in GROUPS.values() for name in commands]
+
+
+def command(name: str) -> click.Command:
+    found = main.get_command(click.Context(main), name)
+    assert found is not None
+    return found
+
+
+def test_the_page_is_current(tmp_path: Path) -> None:
+    # In a process of its own: click remembers of each command how its help was first asked for.
+    made = tmp_path / "cli.md"
+    command = [sys.executable, "-m", "hyperjob.cli.reference", made]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=60)
+    page = ROOT / "docs" / "reference" / "cli.md"
+    assert page.read_text(encoding="utf-8") == made.read_text(encoding="utf-8"), (
+        "run: python -m hyperjob.cli.reference docs/reference/cli.md"
+    )
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("sandbox", "demo", "completion")])
+def test_the_example_of_a_command_can_be_parsed_by_it(name: str) -> None:
+    text = " ".join((command(name).help or "").split())
+    example = re.search(rf"Example: (?:kubectl )?hyperjob {name} ?(.*)$", text)
+    assert example is not None, text
+    words = [word for word in shlex.split(example[1]) if not word.startswith("#")]
+    # a file of an example need not exist for its words to be right
+    words = [word for word in words if not word.endswith((".yaml", ".crt"))]
+    command(name).make_context(name, words, resilient_parsing=True)
+
+
+def test_every_command_that_asks_about_hyperjobs_names_its_rights() -> None:
+    shown = {*GROUPS["See what your HyperJobs do"], *GROUPS["Change what runs"]}
+    assert shown == set(RIGHTS)
+
+
+@pytest.mark.parametrize("name", sorted(RIGHTS))
+def test_every_such_command_takes_the_flags_of_kubectl(name: str) -> None:
+    options = {option for param in command(name).params for option in param.opts}
+    assert {"--kubeconfig", "--context", "-n", "--namespace", "--request-timeout", "-o"} <= options
+    form = next(param for param in command(name).params if param.name == "form")
+    assert isinstance(form.type, click.Choice)
+    assert "json" in form.type.choices
+
+
+def test_help_shows_every_command_under_a_heading_and_imports_none() -> None:
+    text = main.get_help(click.Context(main, info_name="hyperjob"))
+    for title, commands in GROUPS.items():
+        assert f"{title}:" in text
+        for name, (_, line) in commands.items():
+            assert re.search(rf"^  {name} +{re.escape(line[:30])}", text, re.MULTILINE)

@@ -1,0 +1,261 @@
+"""What tables, trees and descriptions show of HyperJobs."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperjob.cli.kubectl.table import Layout, table
+from hyperjob.cli.views import describe, hyperjobs, top, tree
+from hyperjob.cli.views.lines import Node, Text, draw
+from hyperjob.cli.views.summary import read
+from tests.unit.cli.objects import GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
+
+AT = datetime.fromisoformat(NOW).astimezone(UTC)
+
+
+def plain(lines: list[Text]) -> list[str]:
+    return [line.plain for line in lines]
+
+
+def cells(obj: Object, **more: Any) -> list[str]:
+    return [str(cell) for cell in hyperjobs.row(read(obj), AT, **more)]
+
+
+RUNNING = hyperjob(
+    "Running",
+    sub_job(phase="Running", cluster="east", running=2),
+    sub_job(1, phase="Running", cluster="west", running=2),
+    jobsReady="2/2",
+    runningPods=4,
+    restarts=1,
+    message="all run",
+    reason="JobsRunning",
+)
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        (RUNNING, ["llm", "Running", "2/2", "4", "east,west", "1", "60m"]),
+        (hyperjob(), ["llm", "Pending", "0/0", "0", "-", "0", "60m"]),
+        (
+            hyperjob("Running", metadata={"deletionTimestamp": NOW}),
+            ["llm", "Terminating", "0/0", "0", "-", "0", "60m"],
+        ),
+    ],
+    ids=["runs", "has no status", "is being deleted"],
+)
+def test_a_row(obj: Object, expected: list[str]) -> None:
+    assert cells(obj) == expected
+
+
+def test_a_wide_row_adds_where_and_why() -> None:
+    assert cells(RUNNING, wide=True, namespaces=True)[0] == "ml"
+    assert cells(RUNNING, wide=True)[-3:] == ["default", "JobsRunning", "all run"]
+    for wide in (False, True):
+        for namespaces in (False, True):
+            header = hyperjobs.header(wide=wide, namespaces=namespaces)
+            assert len(header) == len(cells(RUNNING, wide=wide, namespaces=namespaces))
+
+
+def test_columns_stand_below_their_titles_and_nothing_is_cut() -> None:
+    assert plain(table(("NAME", "X"), [("a", "1"), ("longer-name", "22")])) == [
+        "NAME          X",
+        "a             1",
+        "longer-name   22",
+    ]
+
+
+def test_rows_that_come_later_stand_below_the_same_titles() -> None:
+    layout = Layout(("NAME", "X"))
+    layout.rows([("longer-name", "1")])
+    assert plain([layout.header(), *layout.rows([("a", "2")])]) == [
+        "NAME          X",
+        "a             2",
+    ]
+
+
+VCJOB: Object = {
+    "status": {
+        "running": 1,
+        "pending": 1,
+        "taskStatusCount": {"worker": {"phase": {"Running": 1, "Pending": 1}}},
+    }
+}
+
+
+def test_the_tree_shows_groups_sub_jobs_clusters_tasks_and_pods() -> None:
+    obj = hyperjob(
+        "Starting",
+        sub_job(phase="Pending", cluster="east", running=1, attempt=2, message="1 of 2 pods run"),
+        sub_job(1, phase="Unplaced", message="needs 8"),
+        message="1 of 2 needed sub-jobs run",
+        jobsReady="0/2",
+    )
+    pods = {"llm-trainer-0": [pod("llm-trainer-0-worker-0", message="no node")]}
+    assert plain(tree.lines(read(obj), {"llm-trainer-0": VCJOB}, pods)) == [
+        "llm  Starting  0/2 jobs, 0 pods run  1 of 2 needed sub-jobs run",
+        "└─ trainer  2 sub-jobs",
+        "   ├─ llm-trainer-0  Pending  8 nvidia.com/gpu  attempt 2  1 of 2 pods run",
+        "   │  └─ on east  1 running, 1 pending",
+        "   │     └─ worker  1 running, 1 pending",
+        "   │        └─ llm-trainer-0-worker-0  Pending  no node",
+        "   └─ llm-trainer-1  Unplaced  8 nvidia.com/gpu  needs 8",
+    ]
+
+
+def test_without_the_vcjob_pods_are_counted_from_the_status() -> None:
+    job = read(hyperjob("Running", sub_job(phase="Running", cluster="east", running=1))).jobs[0]
+    assert tree.pod_counts(job, None) == {"running": 1, "pending": 1}
+
+
+def test_the_tree_as_a_value_has_pods_only_where_they_were_read() -> None:
+    found = tree.value(read(RUNNING), {"llm-trainer-0": VCJOB}, {"llm-trainer-0": [pod("w")]})
+    first, second = found["replicatedJobs"][0]["jobs"]
+    assert first["tasks"] == {"worker": {"running": 1, "pending": 1}}
+    assert [each["name"] for each in first["podList"]] == ["w"]
+    assert "podList" not in second
+
+
+@given(st.recursive(st.just(()), lambda inner: st.lists(inner, max_size=3), max_leaves=20))
+def test_a_drawing_has_one_line_for_each_node(shape: Any) -> None:
+    def build(part: Any) -> Node:
+        return Node(Text("x"), [build(each) for each in part])
+
+    def count(part: Any) -> int:
+        return 1 + sum(count(each) for each in part)
+
+    lines = plain(draw(build(shape)))
+    assert len(lines) == count(shape)
+    assert all(line.endswith("x") for line in lines)
+
+
+def described(obj: Object, events: Any = ()) -> str:
+    return "\n".join(plain(describe.lines(obj, events, AT)))
+
+
+def test_a_description_has_all_that_one_looks_for() -> None:
+    obj = hyperjob(
+        "Degraded",
+        sub_job(phase="Failed", cluster="east", message="exit code 3", excludedClusters=["old"]),
+        spec={"minAvailable": 2, "failurePolicy": {"maxRestarts": 3, "rules": [{"action": "X"}]}},
+        metadata={"annotations": {"training.volcano.sh/restart": "t1"}},
+        conditions=[{"type": "Failed", "status": "True", "reason": "R", "message": "why"}],
+        requests={"restart": "t0"},
+    )
+    event = {"type": "Warning", "reason": "Refused", "message": "no", "lastTimestamp": NOW}
+    text = described(obj, [event])
+    for expected in (
+        "Name:                llm",
+        "Created:             2026-01-01T00:00:00Z (60m ago)",
+        "Failure policy:      at most 3 restarts; rules: X",
+        "Restart asked for:   t1 (not taken yet)",
+        "exit code 3 (kept away from old)",
+        "trainer   1          8 nvidia.com/gpu   any",
+        "Warning   Refused   0s",
+    ):
+        assert expected in text, text
+
+
+def test_a_description_says_what_could_not_be_read() -> None:
+    assert "Events:              not readable: you may not" in described(RUNNING, "you may not")
+    assert "Events:              <none>" in described(RUNNING)
+
+
+def test_events_are_in_the_order_of_time_whatever_says_it() -> None:
+    late = {"reason": "Late", "eventTime": "2026-01-01T00:59:00.5Z"}
+    series = {"reason": "Series", "series": {"lastObservedTime": "2026-01-01T00:58:00Z"}}
+    early = {"reason": "Early", "metadata": {"creationTimestamp": "2026-01-01T00:57:00Z"}}
+    text = described(RUNNING, [late, early, series])
+    assert text.index("Early") < text.index("Series") < text.index("Late")
+
+
+def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
+    waits = hyperjob("Queued", sub_job(phase="Queued", reason="WaitingForQueue"))
+    summaries = [read(RUNNING), read(waits)]
+    uses = top.clusters([cluster("west", used=12), cluster("east", ready=False)], summaries)
+    assert [(u.cluster, u.ready, u.allocatable, u.used, u.free, u.hyperjobs) for u in uses] == [
+        ("east", False, 32, 0, 32, 8),
+        ("west", True, 32, 12, 20, 8),
+    ]
+    assert top.waiting(summaries) == {GPU: 8}
+    text = plain(top.cluster_lines(uses, top.waiting(summaries)))
+    # what a lost cluster has is no help
+    assert text[-2].split() == ["all", "ready", GPU, "32", "12", "20", "8"]
+    assert text[-1] == "Waiting: 8 nvidia.com/gpu"
+
+
+def test_top_shows_a_cluster_that_reports_nothing() -> None:
+    (use,) = top.clusters([{"metadata": {"name": "new"}}], [])
+    assert (use.ready, use.allocatable, use.free) == (False, None, None)
+    assert plain(top.cluster_lines([use], {}))[1].split() == [
+        "new",
+        "False",
+        "-",
+        "?",
+        "?",
+        "?",
+        "0",
+    ]
+
+
+def test_top_counts_by_queue_what_is_placed_and_what_waits() -> None:
+    waits = hyperjob("Queued", sub_job(phase="Queued"), sub_job(1, phase="Unplaced"), queue="gold")
+    waits["metadata"]["name"] = "other"
+    found = [queue(), queue("gold", "Closed", capability={GPU: "64"}), queue("idle"), queue("root")]
+    uses = top.queues(found, [read(RUNNING), read(waits), read(hyperjob("Completed"))])
+    assert [(u.queue, u.state, u.capability, u.placed, u.waiting) for u in uses] == [
+        ("default", "Open", None, 16, 0),
+        ("gold", "Closed", 64, 0, 16),
+        ("idle", "Open", None, 0, 0),
+    ]
+    assert [(u.running_hyperjobs, u.waiting_hyperjobs) for u in uses] == [(1, 0), (0, 1), (0, 0)]
+
+
+def test_a_queue_that_nobody_made_is_told_so_unless_queues_cannot_be_seen() -> None:
+    waits = [read(hyperjob("Queued", sub_job(phase="Queued"), queue="gold"))]
+    assert top.queues([], waits)[0].state == "missing"
+    assert top.queues([], waits, readable=False)[0].state == "?"
+
+
+def test_what_nobody_has_looked_at_waits_as_the_template_says() -> None:
+    assert top.waiting([read(hyperjob())]) == {GPU: 8}
+    assert top.waiting([read(hyperjob(spec={"suspend": True}))]) == {}
+
+
+malformed = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "state",
+                    "phase",
+                    "jobs",
+                    "name",
+                    "replicatedJobs",
+                    "templateSpec",
+                    "tasks",
+                    "cluster",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(malformed, malformed)
+def test_no_object_is_too_strange_to_be_shown(spec: Any, status: Any) -> None:
+    obj = {"metadata": {"name": "x", "namespace": "y"}, "spec": spec, "status": status}
+    summary = read(obj)
+    cells(obj, wide=True)
+    tree.lines(summary, {}, {})
+    described(obj)
+    top.waiting([summary])

@@ -1,0 +1,347 @@
+"""Why a HyperJob is not running: one answer for every state it can be in."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from hyperjob.api.names import GATE, GATE_HELD, RESTART_REQUEST
+from hyperjob.cli.views.summary import read
+from hyperjob.cli.why import view
+from hyperjob.cli.why.evidence import Evidence, Explanation, Outcome
+from hyperjob.cli.why.explain import explain
+from hyperjob.kube.errors import Forbidden, make_status
+from tests.unit.cli.objects import (
+    NOW,
+    Object,
+    binding,
+    cluster,
+    hyperjob,
+    pod,
+    queue,
+    sub_job,
+)
+
+FORBIDDEN = Forbidden(make_status(403, "you may not"))
+FINE, WAITS, HELP = Outcome.FINE, Outcome.WAITS, Outcome.NEEDS_HELP
+
+
+def lease(renewed: str = NOW, holder: str = "controller-0") -> Object:
+    spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15}
+    return {"metadata": {"name": "hyperjob-controller"}, "spec": spec}
+
+
+def evidence(obj: Object, **more: Any) -> Evidence:
+    return Evidence(
+        now=datetime.fromisoformat(NOW).astimezone(UTC),
+        summary=read(obj),
+        **{
+            "lease": [lease()],
+            "lease_name": "karmada-system/hyperjob-controller",
+            "queues": [queue()],
+            "clusters": [cluster("east"), cluster("west")],
+            **more,
+        },
+    )
+
+
+def waiting(reason: str, message: str = "", *, phase: str = "Queued", **fields: Any) -> Object:
+    return sub_job(phase=phase, reason=reason, message=message, **fields)
+
+
+@dataclass(frozen=True)
+class Case:
+    obj: Object
+    outcome: Outcome
+    reason: str
+    message: str
+    next: str = ""
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+VCJOB = {"metadata": {"name": "llm-trainer-0"}}
+NO_ROOM = waiting("InsufficientCapacity", "needs 64 nvidia.com/gpu", phase="Unplaced")
+
+CASES = {
+    "no controller has ever looked, and none is there": Case(
+        hyperjob(), HELP, "NotObserved", "it has no status", "preflight", {"lease": []}
+    ),
+    "nobody has looked yet, while somebody leads": Case(
+        hyperjob(), WAITS, "NotObserved", "it has no status (created 60m ago)", "preflight"
+    ),
+    "the status is about an older spec": Case(
+        hyperjob("Running", generation=3),
+        WAITS,
+        "NotObserved",
+        "at generation 3; the status is about generation 1",
+    ),
+    "the controller stopped renewing its Lease": Case(
+        hyperjob("Running", generation=3),
+        HELP,
+        "NotObserved",
+        "no controller has looked",
+        more={"lease": [lease("2026-01-01T00:30:00Z")]},
+    ),
+    "a deletion that nobody finishes": Case(
+        hyperjob(
+            "Running",
+            metadata={
+                "deletionTimestamp": "2026-01-01T00:50:00Z",
+                "finalizers": ["training.volcano.sh/hyperjob-controller"],
+            },
+        ),
+        HELP,
+        "BeingDeleted",
+        "since 10m, held by finalizer training.volcano.sh/hyperjob-controller",
+        "tree",
+        {"lease": []},
+    ),
+    "somebody suspended it": Case(
+        hyperjob("Suspended", spec={"suspend": True}),
+        HELP,
+        "Suspended",
+        "spec.suspend is true",
+        "kubectl hyperjob resume llm -n ml",
+    ),
+    "the queue is closed": Case(
+        hyperjob("Queued", waiting("WaitingForQueue")),
+        HELP,
+        "QueueNotOpen",
+        "queue default is Closed; llm-trainer-0 cannot be admitted",
+        "kubectl get queues.scheduling.volcano.sh default",
+        {"queues": [queue(state="Closed")]},
+    ),
+    "there is no such queue": Case(
+        hyperjob("Queued", waiting("WaitingForQueue"), queue="gold"),
+        HELP,
+        "QueueNotOpen",
+        "queue gold does not exist",
+        "kubectl get queues",
+    ),
+    "the queue has others before it": Case(
+        hyperjob("Queued", waiting("WaitingForQueue", "has not admitted it")),
+        WAITS,
+        "WaitingForQueue",
+        "queue default: llm-trainer-0: has not admitted it",
+        "kubectl hyperjob top --by queue",
+    ),
+    "queues may not be read": Case(
+        hyperjob("Queued", waiting("WaitingForQueue", "has not admitted it")),
+        WAITS,
+        "WaitingForQueue",
+        "has not admitted it",
+        more={"queues": FORBIDDEN},
+    ),
+    "no cluster has room": Case(
+        hyperjob("Pending", NO_ROOM, reason="InsufficientCapacity"),
+        WAITS,
+        "InsufficientCapacity",
+        "needs 64 nvidia.com/gpu; free by the clusters' own account: east 0, west 32",
+        "kubectl hyperjob top",
+        {"clusters": [cluster("east", used=32), cluster("west")]},
+    ),
+    "no cluster has joined": Case(
+        hyperjob("Pending", NO_ROOM), HELP, "NoClusters", "no member cluster has joined",
+        "karmadactl join", {"clusters": []},
+    ),
+    "the gang is incomplete": Case(
+        hyperjob(
+            "Starting", waiting("WaitingForGang", phase="Placed", cluster="east"),
+            waiting("WaitingForQueue", "waits", index=1) | {"name": "llm-trainer-1"},
+        ),
+        WAITS, "WaitingForQueue", "llm-trainer-1: waits",
+    ),
+    "Karmada made no binding": Case(
+        hyperjob("Queued", waiting("Dispatching", phase="Placed")), WAITS, "NoBinding",
+        "Karmada has made no ResourceBinding", "describe jobs.batch.volcano.sh llm-trainer-0",
+        {"vcjobs": [VCJOB]},
+    ),
+    "the member refuses the job": Case(
+        hyperjob("Starting", waiting("ApplyFailed", phase="Placed", cluster="east")),
+        HELP, "ApplyFailed", "east refuses it: webhook denied", "get works -n karmada-es-east",
+        {
+            "vcjobs": [VCJOB],
+            "bindings": [
+                binding(
+                    "llm-trainer-0", cluster="east",
+                    aggregatedStatus=[{"clusterName": "east", "appliedMessage": "webhook denied"}],
+                )
+            ],
+        },
+    ),
+    "a held binding is not applied, and that is no failure": Case(
+        hyperjob("Starting", waiting("WaitingForGang", phase="Placed", cluster="east")),
+        WAITS, "WaitingForGang", "llm-trainer-0 is admitted and held", "tree llm -n ml -w",
+        {
+            "vcjobs": [VCJOB],
+            "bindings": [
+                binding(
+                    "llm-trainer-0", cluster="east", annotations={GATE: GATE_HELD},
+                    aggregatedStatus=[{"clusterName": "east", "appliedMessage": "suspended"}],
+                )
+            ],
+        },
+    ),
+    "Karmada finds no cluster": Case(
+        hyperjob("Starting", waiting("NoClusterFit", phase="Placed")), WAITS, "NoClusterFit",
+        "Karmada: none fits", "kubectl describe resourcebinding llm-trainer-0-job",
+        {
+            "bindings": [
+                binding(
+                    "llm-trainer-0",
+                    conditions=[
+                        {
+                            "type": "Scheduled", "status": "False",
+                            "reason": "NoClusterFit", "message": "none fits",
+                        }
+                    ],
+                )
+            ]
+        },
+    ),
+    "pods cannot be scheduled in the member": Case(
+        hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")),
+        WAITS, "PodsPending", "pod east/w-0 (and 1 more pods): Unschedulable: 0/4 nodes",
+        "tree llm -n ml --pods",
+        {
+            "pods": {
+                "llm-trainer-0": [
+                    pod(
+                        f"w-{index}",
+                        conditions=[
+                            {
+                                "type": "PodScheduled", "status": "False",
+                                "reason": "Unschedulable", "message": "0/4 nodes",
+                            }
+                        ],
+                    )
+                    for index in range(2)
+                ]
+            }
+        },
+    ),
+    "an image cannot be pulled": Case(
+        hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")),
+        HELP, "PodsPending", "ImagePullBackOff: no such image", "--pods",
+        {
+            "pods": {
+                "llm-trainer-0": [
+                    pod(
+                        "w-0",
+                        containerStatuses=[
+                            {
+                                "name": "main",
+                                "state": {
+                                    "waiting": {
+                                        "reason": "ImagePullBackOff", "message": "no such image"
+                                    }
+                                },
+                            }
+                        ],
+                    )
+                ]
+            }
+        },
+    ),
+    "a name is taken": Case(
+        hyperjob("Pending", waiting("NameConflict", "belongs to Deployment x", phase="Unplaced")),
+        HELP, "NameConflict", "llm-trainer-0: belongs to Deployment x", "describe",
+    ),
+    "the spec makes no sense": Case(
+        hyperjob("Pending", reason="InvalidSpec", message="9 GPUs are no whole number of pods"),
+        HELP, "InvalidSpec", "9 GPUs", "kubectl edit hj llm -n ml",
+    ),
+    "a sub-job failed": Case(
+        hyperjob("Failed", sub_job(phase="Failed", cluster="east", message="exit code 3")),
+        HELP, "JobsFailed", "llm-trainer-0 is Failed on east: exit code 3",
+        "kubectl hyperjob logs llm -n ml --job llm-trainer-0 --tail 50",
+    ),
+    "its cluster is lost while it runs": Case(
+        hyperjob("Running", sub_job(phase="Running", cluster="east")), HELP, "ClusterNotReady",
+        "cluster east is not Ready: cluster is not reachable", "kubectl describe cluster east",
+        {"clusters": [cluster("east", ready=False), cluster("west")]},
+    ),
+    "a restart that nobody took": Case(
+        hyperjob("Running", metadata={"annotations": {RESTART_REQUEST: "t1 llm-trainer-0"}}),
+        FINE, "RequestNotTaken", "a restart was asked for (t1) and is not taken yet",
+    ),
+    "a reason that no rule knows": Case(
+        hyperjob("Restarting", reason="Backoff", message="waits 30s before attempt 2"),
+        WAITS, "Backoff", "waits 30s before attempt 2", "describe",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_the_first_cause_is_the_answer(case: Case) -> None:
+    answer = explain(evidence(case.obj, **case.more))
+    first = answer.causes[0]
+    assert (first.reason, answer.outcome) == (case.reason, case.outcome)
+    assert case.message in first.message
+    assert case.next in first.next
+
+
+@pytest.mark.parametrize("phase", ["Running", "Completed"])
+def test_what_runs_or_has_completed_needs_no_answer(phase: str) -> None:
+    job = sub_job(phase=phase, cluster="east")
+    answer = explain(evidence(hyperjob(phase, job, message="2 of 2 run")))
+    assert (answer.outcome, answer.causes) == (FINE, [])
+    assert answer.headline == f"is {phase}: 2 of 2 run"
+
+
+def test_a_lost_cluster_that_it_does_not_use_is_no_reason_while_it_runs() -> None:
+    job = sub_job(phase="Running", cluster="east")
+    clusters = [cluster("east"), cluster("west", ready=False)]
+    assert explain(evidence(hyperjob("Running", job), clusters=clusters)).outcome is FINE
+
+
+def test_what_needs_a_person_stands_before_what_only_takes_time() -> None:
+    jobs = waiting("WaitingForQueue", "waits"), NO_ROOM | {"name": "llm-trainer-1"}
+    answer = explain(evidence(hyperjob("Pending", *jobs), clusters=[]))
+    assert [cause.needs_help for cause in answer.causes] == [True, False, False]
+
+
+def shown(answer: Explanation, events: list[Object]) -> list[str]:
+    now = datetime.fromisoformat(NOW).astimezone(UTC)
+    lines = view.lines(answer, events, now, lambda words: f"{words} --context c")
+    return [line.plain for line in lines]
+
+
+def test_it_is_said_with_warnings_what_could_not_be_seen_and_the_next_command() -> None:
+    event = {
+        "type": "Warning",
+        "reason": "Refused",
+        "message": "not today",
+        "lastTimestamp": "2026-01-01T00:59:00Z",
+    }
+    obj = hyperjob("Queued", waiting("WaitingForQueue", "waits"))
+    answer = explain(evidence(obj, bindings=FORBIDDEN))
+    assert shown(answer, [event, {"type": "Normal", "reason": "Created"}]) == [
+        "ml/llm is Queued",
+        "  WaitingForQueue  queue default: llm-trainer-0: waits",
+        "  event 60s ago  Refused: not today",
+        "  not visible to you  resourcebindings: you may not",
+        "Next:  kubectl hyperjob top --by queue --context c",
+    ]
+
+
+def test_as_a_value_it_says_the_same() -> None:
+    answer = explain(evidence(hyperjob("Suspended", spec={"suspend": True})))
+    assert view.value(answer, str) == {
+        "namespace": "ml",
+        "name": "llm",
+        "phase": "Suspended",
+        "message": "",
+        "outcome": "NeedsHelp",
+        "headline": "is Suspended",
+        "causes": [
+            {
+                "reason": "Suspended",
+                "message": "spec.suspend is true: its sub-jobs are taken off the clusters",
+                "next": "kubectl hyperjob resume llm -n ml",
+                "needsHelp": True,
+            }
+        ],
+        "notVisible": [],
+    }
