@@ -1,22 +1,17 @@
-"""What the webhook process can be told: flags, then environment, then defaults.
+"""What the webhook process can be told, by flags, environment or a file.
 
-Every flag has an environment variable, `HYPERJOB_` and the flag's name in capitals; `--help` shows
-both. Only reads; whether files and ports are usable is found out at start.
+Only reads; whether files and ports are usable is found out at start.
 """
 
-import argparse
 import math
-import os
 import ssl
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-import hyperjob
+from hyperjob.settings import Setting, flag_of, read_options
 from hyperjob.telemetry.endpoints import parse_address
-
-ENVIRONMENT_PREFIX: Final = "HYPERJOB_"
 
 TLS_VERSIONS: Final = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
@@ -56,18 +51,10 @@ class Options:
             raise ValueError(f"--secure-port must be between 0 and 65535, got {self.secure_port}")
         for name in ("max_requests_inflight", "max_connections"):
             if getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be at least 1")
+                raise ValueError(f"{flag_of(name)} must be at least 1")
         for name in ("shutdown_delay", "shutdown_grace_period", "tls_reload_interval"):
             if not 0 <= getattr(self, name) <= 3600:
-                raise ValueError(f"--{name.replace('_', '-')} must be between 0 and 3600 seconds")
-
-
-@dataclass(frozen=True, slots=True)
-class _Flag:
-    help: str
-    read: Callable[[str], object] = str
-    choices: tuple[str, ...] | None = None
-    metavar: str | None = None
+                raise ValueError(f"{flag_of(name)} must be between 0 and 3600 seconds")
 
 
 def _whole(text: str) -> int:
@@ -97,44 +84,51 @@ def _tls_version(text: str) -> ssl.TLSVersion:
     return TLS_VERSIONS[text]
 
 
-_FLAGS: Final[Mapping[str, _Flag]] = {
-    "bind_address": _Flag("address to serve reviews on", metavar="HOST"),
-    "secure_port": _Flag("port to serve reviews on; 0 takes a free one", _whole, metavar="PORT"),
-    "tls_cert_file": _Flag("PEM chain to serve, leaf first", Path, metavar="FILE"),
-    "tls_private_key_file": _Flag("PEM key of that certificate", Path, metavar="FILE"),
-    "tls_min_version": _Flag(
-        f"lowest TLS version: {', '.join(TLS_VERSIONS)}", _tls_version, metavar="VERSION"
+def _shown(version: ssl.TLSVersion) -> str:
+    return next(text for text, known in TLS_VERSIONS.items() if known is version)
+
+
+SETTINGS: Final[Mapping[str, Setting]] = {
+    "bind_address": Setting("address to serve reviews on", metavar="HOST"),
+    "secure_port": Setting("port to serve reviews on; 0 takes a free one", _whole, metavar="PORT"),
+    "tls_cert_file": Setting("PEM chain to serve, leaf first", Path, metavar="FILE"),
+    "tls_private_key_file": Setting("PEM key of that certificate", Path, metavar="FILE"),
+    "tls_min_version": Setting(
+        f"lowest TLS version: {', '.join(TLS_VERSIONS)}",
+        _tls_version,
+        metavar="VERSION",
+        show=_shown,
     ),
-    "tls_reload_interval": _Flag(
+    "tls_reload_interval": Setting(
         "how often to look for a changed pair", _seconds, metavar="SECONDS"
     ),
-    "health_probe_bind_address": _Flag(
+    "health_probe_bind_address": Setting(
         "where /healthz and /readyz are served, plain HTTP; 0 for nowhere",
         _address,
         metavar="HOST:PORT",
     ),
-    "metrics_bind_address": _Flag(
+    "metrics_bind_address": Setting(
         "where /metrics is served, plain HTTP; empty for where /healthz is, 0 for nowhere",
         _address,
         metavar="HOST:PORT",
     ),
-    "request_timeout": _Flag(
+    "request_timeout": Setting(
         "time limit of one review, to be below the configured timeoutSeconds",
         _seconds,
         metavar="SECONDS",
     ),
-    "max_requests_inflight": _Flag("reviews read and answered at a time", _whole, metavar="N"),
-    "max_connections": _Flag("open connections; further ones are closed", _whole, metavar="N"),
-    "shutdown_delay": _Flag(
+    "max_requests_inflight": Setting("reviews read and answered at a time", _whole, metavar="N"),
+    "max_connections": Setting("open connections; further ones are closed", _whole, metavar="N"),
+    "shutdown_delay": Setting(
         "how long to serve on after SIGTERM, unready, until nobody sends any more",
         _seconds,
         metavar="SECONDS",
     ),
-    "shutdown_grace_period": _Flag(
+    "shutdown_grace_period": Setting(
         "how long reviews in flight may take after that", _seconds, metavar="SECONDS"
     ),
-    "log_format": _Flag("form of the log", choices=("text", "json")),
-    "log_level": _Flag("least level to log", choices=("debug", "info", "warning", "error")),
+    "log_format": Setting("form of the log", choices=("text", "json")),
+    "log_level": Setting("least level to log", choices=("debug", "info", "warning", "error")),
 }
 
 
@@ -142,53 +136,11 @@ def parse(
     arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
 ) -> Options:
     """Read the options; usage errors end the process with code 2, as argparse does."""
-    environment = os.environ if environment is None else environment
-    defaults = {field.name: field.default for field in fields(Options)}
-    parser = argparse.ArgumentParser(
+    return read_options(
+        Options,
+        SETTINGS,
         prog="hyperjob-webhook",
         description="Admit HyperJobs and gate their ResourceBindings.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        allow_abbrev=False,
+        arguments=arguments,
+        environment=environment,
     )
-    parser.add_argument("--version", action="version", version=f"hyperjob {hyperjob.__version__}")
-    for name, flag in _FLAGS.items():
-        variable = ENVIRONMENT_PREFIX + name.upper()
-        given = environment.get(variable)
-        parser.add_argument(
-            f"--{name.replace('_', '-')}",
-            help=f"{flag.help} [{variable}]",
-            type=_reader(flag.read),
-            choices=flag.choices,
-            metavar=flag.metavar,
-            default=_shown(defaults[name]) if given is None else given,
-            required=defaults[name] is MISSING and given is None,
-        )
-    values = vars(parser.parse_args(arguments))
-    for name, flag in _FLAGS.items():
-        if flag.choices and values[name] not in flag.choices:  # argparse trusts its defaults
-            parser.error(f"--{name.replace('_', '-')}: {values[name]!r} is none of {flag.choices}")
-    try:
-        return Options(**values)
-    except ValueError as error:
-        parser.error(str(error))
-
-
-def _shown(default: object) -> str:
-    """Write a default as one would type it, so that --help is right and argparse reads it."""
-    if default is MISSING:
-        return argparse.SUPPRESS
-    if isinstance(default, ssl.TLSVersion):
-        return next(text for text, version in TLS_VERSIONS.items() if version is default)
-    return str(default)
-
-
-def _reader(read: Callable[[str], object]) -> Callable[[str], object]:
-    """Let argparse show the text of a ValueError, which it otherwise hides."""
-
-    def convert(text: str) -> object:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return convert

@@ -49,9 +49,9 @@ WRONG = {
     "a time limit too long": ([*FILES, "--request-timeout", "60"], {}, "--request-timeout must be"),
     "no connections": ([*FILES, "--max-connections", "0"], {}, "--max-connections must be"),
     "an old TLS": ([*FILES, "--tls-min-version", "VersionTLS11"], {}, "VersionTLS12, VersionTLS13"),
-    "a bad format": ([*FILES, "--log-format", "xml"], {}, "invalid choice: 'xml'"),
+    "a bad format": ([*FILES, "--log-format", "xml"], {}, "--log-format: 'xml' is none of"),
     "a bad format by environment": (FILES, {"HYPERJOB_LOG_FORMAT": "xml"}, "'xml' is none of"),
-    "a bad port by environment": (FILES, {"HYPERJOB_SECURE_PORT": "x"}, "--secure-port"),
+    "a bad port by environment": (FILES, {"HYPERJOB_SECURE_PORT": "x"}, "HYPERJOB_SECURE_PORT: "),
     "an abbreviated flag": ([*FILES, "--secure", "1"], {}, "unrecognized arguments"),
 }
 
