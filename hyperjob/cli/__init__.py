@@ -36,6 +36,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Run the platform": {
         "install": ("hyperjob.cli.install", "Put what HyperJob needs into the Karmada API server."),
         "preflight": ("hyperjob.cli.install", "Say what HyperJobs still need, and what mends it."),
+        "credentials": ("hyperjob.cli.credentials", "Keep the processes' tokens for Karmada."),
         "uninstall": ("hyperjob.cli.install", "Take out what `hyperjob install` put in."),
     },
     "Your shell": {

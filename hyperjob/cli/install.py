@@ -93,6 +93,12 @@ class _CannotLookError(click.ClickException):
     show_default=True,
     help="User of `hyperjob-certs inject`, in the same form.",
 )
+@click.option(
+    "--service-accounts",
+    is_flag=True,
+    help="Make both users service accounts in the namespace of the Lease; `hyperjob credentials"
+    " renew` gets their tokens.",
+)
 @_lease_namespace
 @click.option(
     "--skip",
@@ -119,6 +125,7 @@ def install(
     ca_file: Path | None,
     controller_user: str,
     certs_user: str,
+    service_accounts: bool,
     lease_namespace: str,
     skip: Sequence[str],
     force_conflicts: bool,
@@ -144,6 +151,7 @@ def install(
         controller_user=controller_user,
         certs_user=certs_user,
         lease_namespace=lease_namespace,
+        service_accounts=service_accounts,
         skip=skipped,
     )
     try:

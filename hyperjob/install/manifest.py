@@ -23,7 +23,8 @@ class Settings:
     """What an installation can be told.
 
     `url` or `service` says where the webhook is, unless the webhooks are skipped. An empty
-    `ca_bundle` (PEM) leaves `caBundle` as it is, for whoever else fills it in.
+    `ca_bundle` (PEM) leaves `caBundle` as it is, for whoever else fills it in. `service_accounts`
+    makes both users accounts in the namespace of the Lease, whatever their names here.
     """
 
     url: str | None = None
@@ -32,6 +33,7 @@ class Settings:
     controller_user: str = "hyperjob-controller"
     certs_user: str = "hyperjob-certs"
     lease_namespace: str = "karmada-system"
+    service_accounts: bool = False
     skip: frozenset[Part] = frozenset()
 
 
@@ -42,6 +44,7 @@ def manifest(settings: Settings) -> list[Item]:
         controller_user=settings.controller_user,
         certs_user=settings.certs_user,
         lease_namespace=settings.lease_namespace,
+        service_accounts=settings.service_accounts,
     )
     if Part.WEBHOOKS not in settings.skip:
         items += _webhooks(settings)

@@ -33,6 +33,7 @@ LEASE: Final = "hyperjob-controller"
 # Karmada copies each new namespace into every member unless this label is there.
 SKIP_PROPAGATION: Final = "namespace.karmada.io/skip-auto-propagation"
 
+SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 
@@ -41,12 +42,20 @@ _READ: Final = ("get", "list", "watch")
 _EDIT: Final = (*_READ, "create", "update", "patch", "delete")
 
 
-def rbac(*, controller_user: str, certs_user: str, lease_namespace: str) -> list[Item]:
+def rbac(
+    *, controller_user: str, certs_user: str, lease_namespace: str, service_accounts: bool = False
+) -> list[Item]:
     """Build roles and bindings for the two processes, and roles for people.
 
-    A user is a name, or `system:serviceaccount:NAMESPACE:NAME`. The namespace of the controller's
-    Lease is made where it is missing.
+    A user is a name, or `system:serviceaccount:NAMESPACE:NAME`; with `service_accounts` both are
+    accounts that are made in the namespace of the controller's Lease, and the second may renew the
+    tokens of both. That namespace is made where it is missing.
     """
+    accounts: list[Item] = []
+    if service_accounts:
+        controller_user = account_user(lease_namespace, CONTROLLER)
+        certs_user = account_user(lease_namespace, CERTS)
+        accounts = _accounts(lease_namespace, certs_user)
     return [
         _item(
             NAMESPACES,
@@ -54,6 +63,7 @@ def rbac(*, controller_user: str, certs_user: str, lease_namespace: str) -> list
             {"metadata": {"labels": {SKIP_PROPAGATION: "true"}}},
             only_where_missing=True,
         ),
+        *accounts,
         _item(CLUSTER_ROLES, CONTROLLER, {"rules": controller_rules()}),
         _item(
             ROLES, CONTROLLER, {"rules": lease_rules(lease_namespace)}, namespace=lease_namespace
@@ -105,6 +115,21 @@ def certs_rules() -> list[Object]:
     ]
 
 
+def token_rules() -> list[Object]:
+    """List what `hyperjob credentials renew` may do in the namespace of the accounts."""
+    return [
+        {
+            **_rule(SERVICE_ACCOUNTS, "create", subresource="token"),
+            "resourceNames": [CERTS, CONTROLLER],
+        }
+    ]
+
+
+def account_user(namespace: str, name: str) -> str:
+    """Name the user that a service account is."""
+    return f"{_SERVICE_ACCOUNT}{namespace}:{name}"
+
+
 def subject(user: str) -> Object:
     """Turn a user's name into the subject of a binding.
 
@@ -116,6 +141,16 @@ def subject(user: str) -> Object:
     if not namespace or not name:
         raise ValueError(f"{user!r} must be {_SERVICE_ACCOUNT}NAMESPACE:NAME")
     return {"kind": "ServiceAccount", "namespace": namespace, "name": name}
+
+
+def _accounts(namespace: str, certs_user: str) -> list[Item]:
+    binding = _binding(ROLES, CERTS, certs_user)
+    return [
+        _item(SERVICE_ACCOUNTS, CONTROLLER, {}, namespace=namespace),
+        _item(SERVICE_ACCOUNTS, CERTS, {}, namespace=namespace),
+        _item(ROLES, CERTS, {"rules": token_rules()}, namespace=namespace),
+        _item(ROLE_BINDINGS, CERTS, binding, namespace=namespace),
+    ]
 
 
 def _rule(resource: Resource, *verbs: str, subresource: str = "") -> Object:

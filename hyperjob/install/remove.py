@@ -23,7 +23,9 @@ _ANYWHERE: Final = "https://nowhere.invalid"
 def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
     """List what to delete, in order."""
     # Only names matter here, so any address of the webhook will do.
-    items = manifest(Settings(url=_ANYWHERE, lease_namespace=lease_namespace))
+    items = manifest(
+        Settings(url=_ANYWHERE, lease_namespace=lease_namespace, service_accounts=True)
+    )
     definitions = {Part.CRDS, Part.VOLCANO_CRDS}
     return [item for item in reversed(items) if delete_crds or item.part not in definitions]
 

@@ -1,0 +1,118 @@
+"""`hyperjob credentials renew | delete`: the processes' tokens for the Karmada API server."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from datetime import timedelta
+
+import click
+
+from hyperjob.install.credentials import Account, forget, renew
+from hyperjob.install.problems import InstallError
+from hyperjob.kube import config
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import ConfigError, KubeError
+
+_host = click.option(
+    "--host-kubeconfig",
+    metavar="FILE",
+    help="kubeconfig of the cluster that keeps the Secrets.  [default: $KUBECONFIG, the pod's own"
+    " account, ~/.kube/config]",
+)
+_namespace = click.option(
+    "--namespace", "-n", metavar="NAME", required=True, help="Namespace of the Secrets."
+)
+
+
+@click.group()
+def credentials() -> None:
+    """Keep the processes' tokens for the Karmada API server in Secrets of the host cluster."""
+
+
+@credentials.command("renew")
+@click.option(
+    "--karmada-kubeconfig",
+    metavar="FILE",
+    required=True,
+    help="kubeconfig of the Karmada API server; of several with : between them, those that exist.",
+)
+@_host
+@_namespace
+@click.option(
+    "--account",
+    "pairs",
+    metavar="ACCOUNT=SECRET",
+    multiple=True,
+    required=True,
+    help="A service account and the Secret for its credentials; may be given several times.",
+)
+@click.option(
+    "--lease-namespace",
+    metavar="NAME",
+    default="karmada-system",
+    show_default=True,
+    help="Namespace of the accounts, that of the controller's Lease.",
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0.01, max=365),
+    default=30.0,
+    show_default=True,
+    help="Life of a token; the API server may make it shorter.",
+)
+def renew_command(
+    karmada_kubeconfig: str,
+    host_kubeconfig: str | None,
+    namespace: str,
+    pairs: Sequence[str],
+    lease_namespace: str,
+    days: float,
+) -> None:
+    """Get fresh tokens and keep them.
+
+    Example: hyperjob credentials renew --karmada-kubeconfig karmada.config -n hyperjob
+    --account hyperjob-controller=hyperjob-controller-karmada
+    """
+    accounts = [_account(pair, namespace, lease_namespace) for pair in pairs]
+
+    async def run() -> None:
+        connection = await config.load(karmada_kubeconfig)
+        async with Kube.connect(kubeconfig=host_kubeconfig) as host:
+            ends = await renew(connection, host, accounts, lifetime=timedelta(days=days))
+        for account in accounts:
+            end = ends[account.name].isoformat()
+            click.echo(f"{account.name}: secret/{account.secret} is good until {end}")
+
+    _run(run())
+
+
+@credentials.command("delete")
+@_host
+@_namespace
+@click.argument("secrets", nargs=-1, required=True, metavar="SECRET…")
+def delete_command(host_kubeconfig: str | None, namespace: str, secrets: Sequence[str]) -> None:
+    """Delete Secrets that were made here or by `hyperjob-certs`.
+
+    Example: hyperjob credentials delete -n hyperjob hyperjob-controller-karmada
+    """
+
+    async def run() -> None:
+        async with Kube.connect(kubeconfig=host_kubeconfig) as host:
+            deleted = await forget(host, namespace=namespace, secrets=list(secrets))
+        for name in secrets:
+            click.echo(f"secret/{name} {'deleted' if name in deleted else 'is not there'}")
+
+    _run(run())
+
+
+def _account(pair: str, namespace: str, lease_namespace: str) -> Account:
+    name, equals, secret = pair.partition("=")
+    if not (name and equals and secret):
+        raise click.UsageError(f"--account {pair!r} must be ACCOUNT=SECRET")
+    return Account(name=name, namespace=lease_namespace, secret=secret, secret_namespace=namespace)
+
+
+def _run(work: Coroutine[None, None, None]) -> None:
+    try:
+        asyncio.run(work)
+    except (InstallError, KubeError, ConfigError) as error:
+        raise click.ClickException(str(error)) from None

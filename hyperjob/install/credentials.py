@@ -1,0 +1,144 @@
+"""Tokens for our service accounts in the Karmada API server, kept in Secrets of the host cluster.
+
+A Secret holds a kubeconfig and, beside it, the token that it reads: clients look at the file again
+as it changes, so a renewed token needs no restart. Nobody keeps a right here that outlives it.
+"""
+
+from base64 import b64encode
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ssl import CERT_NONE, DER_cert_to_PEM_cert
+from typing import Final
+
+import yaml
+
+from hyperjob.api.meta import Object
+from hyperjob.install.objects import FIELD_MANAGER, labelled
+from hyperjob.install.problems import InstallError
+from hyperjob.install.rbac import SERVICE_ACCOUNTS
+from hyperjob.kube.client import Kube
+from hyperjob.kube.config import Connection
+from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from hyperjob.kube.resources import SECRETS
+from hyperjob.kube.transport import HttpTransport
+
+KUBECONFIG: Final = "kubeconfig"
+TOKEN: Final = "token"  # noqa: S105 - the name of a key
+_ATTEMPTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A service account of the Karmada API server, and the Secret that its credentials are in."""
+
+    name: str
+    namespace: str
+    secret: str
+    secret_namespace: str
+
+
+async def renew(
+    connection: Connection, host: Kube, accounts: list[Account], *, lifetime: timedelta
+) -> dict[str, datetime]:
+    """Get fresh tokens and keep them; give by account when each ends.
+
+    Raises InstallError that names the account or Secret and the next step.
+    """
+    ends = {}
+    async with Kube(HttpTransport(connection, user_agent=FIELD_MANAGER)) as karmada:
+        for account in accounts:
+            token, end = await _token(karmada, account, lifetime)
+            await _keep(host, account, kubeconfig(connection, account.name), token)
+            ends[account.name] = end
+    return ends
+
+
+async def forget(host: Kube, *, namespace: str, secrets: list[str]) -> list[str]:
+    """Delete Secrets; give the names of those that were there."""
+    deleted = []
+    for name in secrets:
+        try:
+            await host.delete(SECRETS, name, namespace=namespace)
+        except NotFound:
+            continue
+        deleted.append(name)
+    return deleted
+
+
+def kubeconfig(connection: Connection, user: str) -> str:
+    """Write a kubeconfig for the same API server that reads its token from beside itself."""
+    cluster: Object = {"server": connection.server}
+    if connection.server_hostname:
+        cluster["tls-server-name"] = connection.server_hostname
+    if connection.tls is not None:
+        trusted = connection.tls.get_ca_certs(binary_form=True)
+        if connection.tls.verify_mode == CERT_NONE:
+            cluster["insecure-skip-tls-verify"] = True
+        elif trusted:
+            pem = "".join(DER_cert_to_PEM_cert(one) for one in trusted)
+            cluster["certificate-authority-data"] = b64encode(pem.encode()).decode("ascii")
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "karmada", "cluster": cluster}],
+        "users": [{"name": user, "user": {"tokenFile": TOKEN}}],
+        "contexts": [{"name": "karmada", "context": {"cluster": "karmada", "user": user}}],
+        "current-context": "karmada",
+    }
+    return str(yaml.safe_dump(document, sort_keys=False))
+
+
+async def _token(kube: Kube, account: Account, lifetime: timedelta) -> tuple[str, datetime]:
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": int(lifetime.total_seconds())},
+    }
+    path = SERVICE_ACCOUNTS.path(account.namespace, account.name, "token")
+    where = f"service account {account.namespace}/{account.name}"
+    try:
+        status = (await kube.raw("POST", path, body=body)).json()["status"]
+    except NotFound:
+        raise InstallError(
+            f"{where} is not there: run `hyperjob install --service-accounts` first"
+        ) from None
+    except KubeError as error:
+        raise InstallError(f"no token for {where}: {error.message}") from error
+    return str(status["token"]), datetime.fromisoformat(status["expirationTimestamp"])
+
+
+async def _keep(host: Kube, account: Account, config: str, token: str) -> None:
+    """Create the Secret, or replace what we keep in it."""
+    texts = {KUBECONFIG: config, TOKEN: token}
+    data = {key: b64encode(text.encode()).decode("ascii") for key, text in texts.items()}
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            await _write(host, account, data)
+        except (Conflict, AlreadyExists) as error:
+            if attempt == _ATTEMPTS:
+                raise _not_kept(account, error) from error
+        except KubeError as error:
+            raise _not_kept(account, error) from error
+        else:
+            return
+
+
+async def _write(host: Kube, account: Account, data: dict[str, str]) -> None:
+    try:
+        live = await host.get(SECRETS, account.secret, namespace=account.secret_namespace)
+    except NotFound:
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": account.secret, "namespace": account.secret_namespace},
+            "type": "Opaque",
+            "data": data,
+        }
+        await host.create(SECRETS, labelled(secret, component="credentials"))
+        return
+    await host.replace(SECRETS, {**live, "data": {**(live.get("data") or {}), **data}})
+
+
+def _not_kept(account: Account, error: KubeError) -> InstallError:
+    where = f"secret {account.secret_namespace}/{account.secret}"
+    return InstallError(f"{where} cannot be written: {error.message}")
