@@ -1,0 +1,171 @@
+{{- define "hyperjob.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels of one component: (dict "root" $ "component" "webhook"). */}}
+{{- define "hyperjob.selector" -}}
+app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{- define "hyperjob.labels" -}}
+{{ include "hyperjob.selector" . }}
+app.kubernetes.io/part-of: hyperjob
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "hyperjob.image" -}}
+{{- $image := .Values.image -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{- define "hyperjob.tlsSecret" -}}
+{{- default (printf "%s-webhook-tls" (include "hyperjob.fullname" .)) .Values.certificates.secretName -}}
+{{- end -}}
+
+{{- define "hyperjob.controllerSecret" -}}
+{{ include "hyperjob.fullname" . }}-controller-karmada
+{{- end -}}
+
+{{- define "hyperjob.certsSecret" -}}
+{{ include "hyperjob.fullname" . }}-certs-karmada
+{{- end -}}
+
+{{- define "hyperjob.webhookHost" -}}
+{{ include "hyperjob.fullname" . }}-webhook.{{ .Release.Namespace }}.svc
+{{- end -}}
+
+{{- define "hyperjob.webhookURL" -}}
+{{- default (printf "https://%s:%d" (include "hyperjob.webhookHost" .) (int .Values.webhook.service.port)) .Values.webhook.url -}}
+{{- end -}}
+
+{{/* Names of the serving certificate, a JSON list. */}}
+{{- define "hyperjob.names" -}}
+{{- $names := list (include "hyperjob.webhookHost" .) (printf "%s.cluster.local" (include "hyperjob.webhookHost" .)) -}}
+{{- with .Values.webhook.url -}}
+{{- $names = append $names ((urlParse .).hostname) -}}
+{{- end -}}
+{{- concat $names .Values.certificates.extraNames | uniq | toJson -}}
+{{- end -}}
+
+{{/* Secrets in which an administrator's kubeconfig may be: a JSON list of name and key. */}}
+{{- define "hyperjob.kubeconfigs" -}}
+{{- with .Values.karmada.kubeconfigSecret -}}
+{{- if .name -}}
+{{- list (dict "name" .name "key" .key) | toJson -}}
+{{- else -}}
+{{- list (dict "name" "karmada-kubeconfig" "key" "kubeconfig") (dict "name" "karmada-admin-config" "key" "karmada.config") (dict "name" "karmada-controller-manager-config" "key" "karmada.config") (dict "name" "karmada-webhook-config" "key" "karmada.config") | toJson -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The same as a kubeconfig path list: of several, those that exist are read. */}}
+{{- define "hyperjob.kubeconfigPath" -}}
+{{- $paths := list -}}
+{{- range include "hyperjob.kubeconfigs" . | fromJsonArray -}}
+{{- $paths = append $paths (printf "/etc/karmada/%s.%s" .name .key) -}}
+{{- end -}}
+{{- join ":" $paths -}}
+{{- end -}}
+
+{{- define "hyperjob.kubeconfigVolume" -}}
+- name: karmada
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- range include "hyperjob.kubeconfigs" . | fromJsonArray }}
+      - secret:
+          name: {{ .name }}
+          {{- if not $.Values.karmada.kubeconfigSecret.name }}
+          optional: true
+          {{- end }}
+          items:
+            - key: {{ .key }}
+              path: {{ .name }}.{{ .key }}
+      {{- end }}
+{{- end -}}
+
+{{- define "hyperjob.podSecurity" -}}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+enableServiceLinks: false
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "hyperjob.containerSecurity" -}}
+image: {{ include "hyperjob.image" . | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end -}}
+
+{{- define "hyperjob.tmpVolume" -}}
+- name: tmp
+  emptyDir:
+    medium: Memory
+    sizeLimit: 16Mi
+{{- end -}}
+
+{{/* Where pods go: (dict "root" $ "component" "webhook" "values" .Values.webhook). */}}
+{{- define "hyperjob.placement" -}}
+topologySpreadConstraints:
+  {{- if .values.topologySpreadConstraints }}
+  {{- toYaml .values.topologySpreadConstraints | nindent 2 }}
+  {{- else }}
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - maxSkew: 1
+    topologyKey: {{ . }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "hyperjob.selector" $ | nindent 8 }}
+  {{- end }}
+  {{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}

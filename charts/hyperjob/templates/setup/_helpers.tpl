@@ -1,0 +1,82 @@
+{{/* Annotations of a hook: (list "pre-install,pre-upgrade" -10). What succeeded is not kept. */}}
+{{- define "hyperjob.hook" -}}
+helm.sh/hook: {{ index . 0 }}
+helm.sh/hook-weight: {{ index . 1 | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}
+
+{{/* The Secrets that the Jobs write: a JSON list. */}}
+{{- define "hyperjob.ownSecrets" -}}
+{{- $secrets := list (include "hyperjob.controllerSecret" .) (include "hyperjob.certsSecret" .) -}}
+{{- if eq .Values.certificates.mode "selfSigned" -}}
+{{- $secrets = append $secrets (include "hyperjob.tlsSecret" .) -}}
+{{- end -}}
+{{- $secrets | toJson -}}
+{{- end -}}
+
+{{/* Whether there is a file of authorities for caBundle. */}}
+{{- define "hyperjob.hasAuthorities" -}}
+{{- if or (ne .Values.certificates.mode "secret") .Values.certificates.caKey -}}true{{- end -}}
+{{- end -}}
+
+{{/* Flags that say where certificates are kept and for which names. */}}
+{{- define "hyperjob.certificateArgs" -}}
+- --secret={{ .Release.Namespace }}/{{ include "hyperjob.tlsSecret" . }}
+- --days={{ .Values.certificates.days }}
+{{- range include "hyperjob.names" . | fromJsonArray }}
+- --name={{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Flags of `hyperjob install` that are the same in every step. */}}
+{{- define "hyperjob.installArgs" -}}
+- install
+- --service-accounts
+- --lease-namespace={{ .Values.karmada.leaseNamespace }}
+{{- range .Values.setup.skip }}
+- --skip={{ . }}
+{{- end }}
+{{- if .Values.setup.forceConflicts }}
+- --force-conflicts
+{{- end }}
+{{- end -}}
+
+{{- define "hyperjob.credentialArgs" -}}
+- credentials
+- renew
+- --namespace={{ .Release.Namespace }}
+- --account=hyperjob-controller={{ include "hyperjob.controllerSecret" . }}
+- --account=hyperjob-certs={{ include "hyperjob.certsSecret" . }}
+- --lease-namespace={{ .Values.karmada.leaseNamespace }}
+- --days={{ .Values.renewal.tokenDays }}
+{{- end -}}
+
+{{- define "hyperjob.jobContainer" -}}
+{{ include "hyperjob.containerSecurity" . }}
+resources:
+  {{- toYaml .Values.setup.resources | nindent 2 }}
+{{- end -}}
+
+{{/* Mounts of a container that speaks to the Karmada API server as an administrator. */}}
+{{- define "hyperjob.adminMounts" -}}
+- {name: karmada, mountPath: /etc/karmada, readOnly: true}
+- {name: tmp, mountPath: /tmp}
+{{- end -}}
+
+{{/* A volume of the authorities alone. */}}
+{{- define "hyperjob.authoritiesVolume" -}}
+- name: authorities
+  secret:
+    secretName: {{ include "hyperjob.tlsSecret" . }}
+    defaultMode: 0440
+    items:
+      - {key: {{ default "ca.crt" .Values.certificates.caKey }}, path: ca.crt}
+{{- end -}}
+
+{{/* The rest of a hook Job's pod. */}}
+{{- define "hyperjob.jobPod" -}}
+serviceAccountName: {{ include "hyperjob.fullname" . }}-setup
+automountServiceAccountToken: true
+restartPolicy: Never
+{{ include "hyperjob.podSecurity" . }}
+{{- end -}}
