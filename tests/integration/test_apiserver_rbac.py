@@ -26,7 +26,9 @@ HERE = 'in the namespace "default"'
 class Server:
     """An authorizing server and kubectl as an administrator or as ann."""
 
-    def __init__(self, api: ApiServer, directory: Path, heard: list[tuple[User, Action]]) -> None:
+    def __init__(
+        self, api: ApiServer, directory: Path, heard: list[tuple[User, Action, bool]]
+    ) -> None:
         self.api = api
         self.heard = heard
         self._directory = directory
@@ -57,8 +59,8 @@ class Server:
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    heard: list[tuple[User, Action]] = []
-    async with ApiServer(rbac=True, audit=lambda user, act: heard.append((user, act))) as api:
+    heard: list[tuple[User, Action, bool]] = []
+    async with ApiServer(rbac=True, audit=lambda *said: heard.append(said)) as api:
         yield Server(api, tmp_path, heard)
 
 
@@ -252,9 +254,14 @@ async def test_a_service_accounts_token_lives_as_long_as_the_account(server: Ser
             await robot.list(SECRETS, namespace="default")
 
 
-async def test_the_audit_hears_what_was_done_and_not_what_was_asked(server: Server) -> None:
+async def test_the_audit_hears_what_was_tried_and_not_what_was_asked(server: Server) -> None:
+    async def listed() -> list[tuple[str, bool]]:
+        return [(u.name, allowed) for u, act, allowed in server.heard if act.resource == "secrets"]
+
     await server.may("list", "secrets")
-    await server.kubectl(server.ann, "get", "secrets")
-    assert not [act for user, act in server.heard if act.resource == "secrets"]
+    assert await listed() == []
+    await server.kubectl(server.ann, "get", "secrets", "-n", "default")
     await server.kubectl(server.admin, "get", "secrets", "-n", "default")
-    assert Action("list", "", "secrets", namespace="default") in [act for _, act in server.heard]
+    assert await listed() == [("ann", False), ("kubernetes-admin", True)]
+    said = [act for _, act, _ in server.heard if act.resource == "secrets"]
+    assert set(said) == {Action("list", "", "secrets", namespace="default")}

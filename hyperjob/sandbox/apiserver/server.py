@@ -6,7 +6,7 @@ Several may run in one process. State lives as long as the object, also while it
 import asyncio
 import copy
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,7 +21,7 @@ from hyperjob.sandbox.apiserver.state.core import Core
 from hyperjob.sandbox.apiserver.state.housekeeping import Housekeeper
 from hyperjob.sandbox.apiserver.state.store import Store
 from hyperjob.sandbox.apiserver.transport.authn import ADMIN_GROUP, User
-from hyperjob.sandbox.apiserver.transport.authorization import Action
+from hyperjob.sandbox.apiserver.transport.authorization import Audit
 from hyperjob.sandbox.apiserver.transport.call import Connector
 from hyperjob.sandbox.apiserver.transport.frontend import Frontend
 from hyperjob.sandbox.apiserver.transport.pki import Authority, write_kubeconfig
@@ -36,8 +36,8 @@ class ApiServer:
     `crds` are served from the start; `tokens` maps bearer tokens to users; `history` is how many
     changes of each resource a watch can go back; `bookmark_seconds` is how often a quiet watch is
     told the newest resourceVersion. With `rbac`, Roles say who may do what, else every known user
-    may do everything; `audit` is told of every action that is allowed. `connectors` answer
-    subresources, by (group, resource, subresource), as an aggregated API server would.
+    may do everything; `audit` is told of every request, with whether it is allowed. `connectors`
+    answer subresources, by (group, resource, subresource), as an aggregated API server would.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ApiServer:
         history: int = 4096,
         bookmark_seconds: float = 60.0,
         rbac: bool = False,
-        audit: Callable[[User, Action], None] | None = None,
+        audit: Audit | None = None,
         connectors: Mapping[tuple[str, str, str], Connector] | None = None,
     ) -> None:
         self.name = name

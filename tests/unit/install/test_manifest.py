@@ -30,10 +30,26 @@ def test_definitions_come_first_and_webhooks_last() -> None:
 
 
 def test_everything_is_taken_away_in_the_reverse_order() -> None:
-    forward = [item.title for item in items()]
-    assert [item.title for item in targets(lease_namespace="karmada-system", delete_crds=True)] == (
-        forward[::-1]
-    )
+    forward = [item.title for item in items(service_accounts=True)]
+    away = [item.title for item in targets(lease_namespace="karmada-system", delete_crds=True)]
+    lease = away.pop(away.index("namespace/karmada-system") - 1)
+    assert lease == "lease.coordination.k8s.io/hyperjob-controller"
+    assert away == forward[::-1]
+
+
+def test_accounts_of_our_own_are_who_the_rights_are_for() -> None:
+    made = items(service_accounts=True, lease_namespace="leases", controller_user="ignored")
+    subjects = {
+        (item.name, subject["kind"], subject["namespace"], subject["name"])
+        for item in made
+        for subject in item.object.get("subjects", ())
+    }
+    assert subjects == {
+        (name, "ServiceAccount", "leases", name)
+        for name in ("hyperjob-controller", "hyperjob-certs")
+    }
+    (tokens,) = [item for item in made if item.object.get("rules") == rbac.token_rules()]
+    assert (tokens.name, tokens.namespace) == ("hyperjob-certs", "leases")
 
 
 def test_definitions_stay_unless_told_otherwise() -> None:

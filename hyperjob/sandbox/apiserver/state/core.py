@@ -5,7 +5,7 @@ It decides nothing; it is the one object that is passed around.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -17,6 +17,7 @@ from hyperjob.sandbox.apiserver.state.store import Collection, Key, Store, Store
 from hyperjob.sandbox.apiserver.transport.authn import User
 from hyperjob.sandbox.apiserver.transport.authorization import (
     Action,
+    Audit,
     Authorizer,
     KnownUsers,
     require,
@@ -39,7 +40,7 @@ class Core:
         self.store = Store(history_limit=history_limit)
         self.tokens = Tokens(self.store, tokens or {})
         self.authorizer: Authorizer = KnownUsers()
-        self.audit: Callable[[User, Action], None] | None = None
+        self.audit: Audit | None = None
         self.rbac: Rbac | None = None
         self.registry = Registry()
         self.metrics = Metrics()
@@ -56,10 +57,10 @@ class Core:
         self.authorizer = self.rbac
 
     def require(self, user: User, action: Action) -> None:
-        """Raise 403 for what a user may not do; tell the audit of what he does."""
-        require(self.authorizer, user, action)
+        """Raise 403 for what a user may not do; tell the audit of it either way."""
         if self.audit is not None:
-            self.audit(user, action)
+            self.audit(user, action, self.authorizer.allows(user, action))
+        require(self.authorizer, user, action)
 
     def collection(self, resource: ResourceInfo) -> Collection:
         """Give the collection that stores a resource's objects."""

@@ -213,6 +213,10 @@ class Store:
             self._collections[resource] = found
         return found
 
+    def resources(self) -> list[GroupResource]:
+        """List the resources that objects were stored of."""
+        return list(self._collections)
+
     def subscribe(self, listener: Listener) -> None:
         """Call `listener` after every change, in order; it must neither block nor raise."""
         self._listeners.append(listener)

@@ -4,7 +4,7 @@ The one place where requests are authorized: the dispatcher asks here before a h
 reviews ask the same authorizer. The one that reads Roles is in `rbac/`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +29,10 @@ class Action:
     namespace: str = ""
     name: str = ""
     path: str = ""
+
+
+Audit = Callable[[User, Action, bool], None]
+"""Hears who wants to do what, and whether he may."""
 
 
 class Authorizer(Protocol):

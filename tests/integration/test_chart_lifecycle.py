@@ -1,0 +1,283 @@
+"""The chart's whole life by real Helm, on API servers that let nobody do more than Roles say.
+
+Every process runs as its pod would: with the Secrets, the account and the arguments that the chart
+gives it. A right that is missing ends in a refusal, one that nobody used is found at the end.
+"""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from hyperjob.install.rbac import account_user
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import NotFound
+from hyperjob.kube.resources import (
+    HYPERJOBS,
+    MUTATING_WEBHOOKS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+    VCJOBS,
+    Resource,
+)
+from hyperjob.sandbox.apiserver.transport.authorization import Action
+from tests.support.charted import Audit, World, deployment, world
+from tests.support.controller import clusters, eventually
+from tests.support.helm import MAJORS, NAMESPACE, RELEASE, one, unpack
+from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(400)]
+
+Object = dict[str, Any]
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob")
+SETUP = account_user(NAMESPACE, f"{RELEASE}-setup")
+RENEWAL = account_user(NAMESPACE, f"{RELEASE}-renewal")
+CONTROLLER = account_user(NAMESPACE, "hyperjob-controller")
+CERTS = account_user(NAMESPACE, "hyperjob-certs")
+OWN_SECRETS = {
+    f"{RELEASE}-{name}" for name in ("webhook-tls", "controller-karmada", "certs-karmada")
+}
+
+
+@pytest.fixture(scope="session", params=MAJORS)
+def helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(request.param, tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture
+async def here(helm: Path, tmp_path: Path) -> AsyncIterator[World]:
+    async with world(helm, tmp_path) as found:
+        yield found
+
+
+def hyperjob(name: str) -> Object:
+    container = {"name": "main", "image": "train:1"}
+    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
+    group = {"name": "t", "replicas": 2, "templateSpec": {"tasks": [task]}}
+    return {
+        "apiVersion": HYPERJOBS.api_version,
+        "kind": HYPERJOBS.kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicatedJobs": [group]},
+    }
+
+
+async def running(stack: AsyncExitStack, here: World) -> None:
+    """Run a pod of each Deployment."""
+    port = urlsplit(here.values["webhook"]["url"]).port
+    flags = {
+        "webhook": ("--bind-address=127.0.0.1", f"--secure-port={port}", "--shutdown-delay=0"),
+        "controller": (),
+    }
+    for name, more in flags.items():
+        deployed = await here.host_kube.get(DEPLOYMENTS, f"{RELEASE}-{name}", namespace=NAMESPACE)
+        await stack.enter_async_context(deployment(here, deployed, *more))
+
+
+async def jobs_of(kube: Kube) -> int:
+    return len((await kube.list(VCJOBS, namespace="default")).items)
+
+
+async def train(here: World, name: str) -> None:
+    """Send a HyperJob through webhook and controller, and delete it with all its children."""
+    kube = here.karmada_kube
+    stored = await kube.create(HYPERJOBS, hyperjob(name))
+    assert stored["spec"]["replicatedJobs"][0]["templateSpec"]["schedulerName"], "not defaulted"
+
+    async def split() -> bool:
+        return await jobs_of(kube) == 2
+
+    async def gone() -> bool:
+        return await jobs_of(kube) == 0
+
+    await eventually(split, what="two jobs")
+    await kube.delete(HYPERJOBS, name, namespace="default")
+    await eventually(gone, what="no jobs")
+
+
+async def renewal(here: World) -> None:
+    """Run the renewal once."""
+    cronjob = await here.host_kube.get(CRONJOBS, f"{RELEASE}-renewal", namespace=NAMESPACE)
+    spec = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert await here.kubelet.pod("renewal", spec), here.kubelet.output
+
+
+async def spoil_bundles(kube: Kube) -> None:
+    """Let the API server trust nobody."""
+    for resource, name in (
+        (MUTATING_WEBHOOKS, MUTATING_NAME),
+        (VALIDATING_WEBHOOKS, VALIDATING_NAME),
+    ):
+        live = await kube.get(resource, name)
+        operations = [
+            {"op": "replace", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": "eA=="}
+            for index in range(len(live["webhooks"]))
+        ]
+        await kube.patch(resource, name, operations, kind=PatchType.JSON)
+
+
+async def lose_certificate(kube: Kube) -> None:
+    """Take the serving certificate away, so that one is due."""
+    lost = {"data": {"tls.crt": None}}
+    name = f"{RELEASE}-webhook-tls"
+    await kube.patch(SECRETS, name, lost, kind=PatchType.MERGE, namespace=NAMESPACE)
+
+
+async def tokens(here: World) -> dict[str, bytes]:
+    """Read the tokens that are kept in the host cluster."""
+    found = {}
+    for name in ("controller-karmada", "certs-karmada"):
+        secret = await here.host_kube.get(SECRETS, f"{RELEASE}-{name}", namespace=NAMESPACE)
+        found[name] = base64.b64decode(secret["data"]["token"])
+    return found
+
+
+def granted(rules: Iterable[Object]) -> set[tuple[str, str, str]]:
+    """List what rules give: verb, resource with subresource, and the name where one is told."""
+    return {
+        (verb, resource, name)
+        for rule in rules
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+    }
+
+
+def used(audit: Audit, user: str, given: set[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
+    """List which of those a user has used."""
+    return {
+        (action.verb, resource, name)
+        for action in audit.done[user]
+        for resource in (_plural(action),)
+        for name in ("", action.name)
+        if (action.verb, resource, name) in given
+    }
+
+
+def _plural(action: Action) -> str:
+    return f"{action.resource}/{action.subresource}" if action.subresource else action.resource
+
+
+async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
+    before = here.contents()
+    await here.release("install")
+    assert here.kubelet.order == ["hyperjob-prepare", "hyperjob-register"]
+    setup_rules = await hook_rules(here)
+
+    first = await tokens(here)
+    async with clusters(here.karmada_kube, one=100), AsyncExitStack() as stack:
+        await running(stack, here)
+        await train(here, "before")
+        await spoil_bundles(here.karmada_kube)
+        await lose_certificate(here.host_kube)
+        await renewal(here)
+        second = await tokens(here)
+        assert all(second[name] != token for name, token in first.items())
+        await train(here, "after-renewal")
+
+        names = {"extraNames": ["hooks.example"]}
+        await here.release("upgrade", certificates=names)
+        assert here.kubelet.order[2:] == ["hyperjob-prepare", "hyperjob-register"]
+        assert "hooks.example" in here.kubelet.output["hyperjob-register/certificates"]
+        await renewal(here)
+        await train(here, "after-upgrade")
+
+        await here.run_helm("test", RELEASE)
+        assert "ok        webhook-answers" in here.kubelet.output["hyperjob-preflight/preflight"]
+
+        renewal_rules = (
+            await here.host_kube.get(ROLES, f"{RELEASE}-renewal", namespace=NAMESPACE)
+        )["rules"]
+        certs_rules = [
+            *(await here.karmada_kube.get(CLUSTER_ROLES, "hyperjob-certs"))["rules"],
+            *(await here.karmada_kube.get(ROLES, "hyperjob-certs", namespace=NAMESPACE))["rules"],
+        ]
+
+        # While there are HyperJobs, nothing goes.
+        await here.release("upgrade", setup={"uninstall": {"deleteCRDs": True}})
+        await here.karmada_kube.create(HYPERJOBS, hyperjob("held"))
+        await here.run_helm("uninstall", RELEASE, check=False)
+        assert "1 HyperJob exists: default/held" in here.kubelet.output["hyperjob-remove/uninstall"]
+        await here.karmada_kube.get(MUTATING_WEBHOOKS, MUTATING_NAME)
+        await here.karmada_kube.delete(HYPERJOBS, "held", namespace="default")
+        await eventually(lambda: _none(here.karmada_kube), what="no jobs")
+        refusals = list(here.on_host.refused + here.on_karmada.refused)
+        await here.run_helm("uninstall", RELEASE)
+    assert here.contents() == before
+    assert refusals == []
+
+    for audit, user, rules in (
+        (here.on_host, SETUP, setup_rules),
+        (here.on_host, RENEWAL, renewal_rules),
+        (here.on_karmada, CERTS, certs_rules),
+    ):
+        given = granted(rules)
+        assert given, user
+        assert given - used(audit, user, given) == set(), user
+    assert here.on_karmada.done[CONTROLLER], "the controller used its own account"
+
+
+async def _none(kube: Kube) -> bool:
+    return await jobs_of(kube) == 0
+
+
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
+CLUSTER_ROLES = Resource(
+    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
+)
+
+
+async def hook_rules(here: World) -> list[Object]:
+    """Read the rules of the hooks' role, which itself is gone by now."""
+    with pytest.raises(NotFound):
+        await here.host_kube.get(ROLES, f"{RELEASE}-setup", namespace=NAMESPACE)
+    hooks = yaml.safe_load_all(await here.run_helm("get", "hooks", RELEASE))
+    return list(one([hook for hook in hooks if hook], "Role", "-setup")["rules"])
+
+
+async def test_definitions_and_hyperjobs_outlive_a_release_unless_told_otherwise(
+    here: World,
+) -> None:
+    before = here.contents()
+    await here.release("install")
+    await here.run_helm("uninstall", RELEASE)
+    left = {
+        server: {key[1:] for key in now - before[server]} for server, now in here.contents().items()
+    }
+    assert left["host"] == set()
+    assert {key[0] for key in left["karmada"]} == {"customresourcedefinitions"}
+    assert len(left["karmada"]) == 4
+
+
+async def test_without_a_kubeconfig_of_karmada_the_installation_says_so(here: World) -> None:
+    await here.host_kube.delete(SECRETS, "karmada-kubeconfig", namespace=NAMESPACE)
+    before = here.contents()
+    await here.release("install", check=False)
+    said = here.kubelet.output["hyperjob-prepare/install"]
+    assert "karmada-webhook-config.karmada.config: no such file" in said
+    assert here.contents()["karmada"] == before["karmada"]
+    secrets = {key for key in here.contents()["host"] - before["host"] if key[1] == "secrets"}
+    assert {key[3].startswith("sh.helm.release") for key in secrets} == {True}
+
+
+async def test_another_way_of_installing_karmada_is_found(here: World) -> None:
+    secret = await here.host_kube.get(SECRETS, "karmada-kubeconfig", namespace=NAMESPACE)
+    await here.host_kube.delete(SECRETS, "karmada-kubeconfig", namespace=NAMESPACE)
+    await here.host_kube.create(
+        SECRETS,
+        {
+            "metadata": {"name": "karmada-webhook-config", "namespace": NAMESPACE},
+            "data": {"karmada.config": secret["data"]["kubeconfig"]},
+        },
+    )
+    await here.release("install")
+    await asyncio.gather(
+        *(here.host_kube.get(SECRETS, n, namespace=NAMESPACE) for n in OWN_SECRETS)
+    )
