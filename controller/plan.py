@@ -69,11 +69,12 @@ def plan(observed: Observed) -> Plan:
     end = ending(observed, children, draft.waiting)
     if end is not None:
         return _end(observed, children, end)
-    asked = answer(hyperjob, children)
+    leaving = bool(draft.actions)  # they go first, so that the record is of all there is
+    asked = None if leaving else answer(hyperjob, children)
     if asked is not None:
         recorded = _recorded(observed, children, asked.restart)
         return replace(recorded, events=(*asked.events, *recorded.events))
-    verdict = None if hyperjob.suspend else judge(observed, children)
+    verdict = None if hyperjob.suspend or leaving else judge(observed, children)
     if isinstance(verdict, End):
         return _end(observed, children, verdict)
     if verdict is not None:
@@ -87,7 +88,7 @@ def plan(observed: Observed) -> Plan:
     # 7. What no member has seen yet moves where its place is gone; what the queue has admitted and
     # still fits is let through together; a gang that stays in parts gives back what it holds.
     draft.found = _look_again(observed, draft, placement)
-    mine = [child for _, child in children]
+    mine = [child for _, child in children if not child.is_leaving]
     if not hyperjob.suspend:
         able = ready(observed, mine, draft.found, minimum)
         draft.actions += openings(mine, minimum=minimum, admission=observed.admission, ready=able)
@@ -111,7 +112,9 @@ def plan(observed: Observed) -> Plan:
         actions=tuple(draft.actions),
         status=status,
         events=status_events(hyperjob.status, status),
-        requeue_after=_requeue(observed, draft, placement, mine, judgement),
+        requeue_after=_requeue(
+            observed, draft, placement, [child for _, child in children], judgement
+        ),
         waits_for_capacity=bool(placement.unplaced or split.waiting or draft.found.short),
     )
 

@@ -51,6 +51,11 @@ class Child:
         return policy is not None and mine and policy.attempt < recorded
 
     @property
+    def is_leaving(self) -> bool:
+        """Tell whether what there is of it is on its way out, or has to go."""
+        return self.is_outdated or (self.job is not None and self.job.deleting)
+
+    @property
     def report(self) -> Report | None:
         """Return the freshest report: the binding's comes one hop earlier than the vcjob's."""
         if not self.exists or self.job is None:

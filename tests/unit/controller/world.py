@@ -39,6 +39,8 @@ class World:
     policies: dict[str, Object] = field(default_factory=dict)
     bindings: dict[str, Object] = field(default_factory=dict)
     serial: int = 0
+    phases: list[str] = field(default_factory=list)  # of all HyperJobs, as they were written
+    lingering: bool = False  # whether what is deleted stays until `garbage_goes`
 
     def observe(self, name: str) -> Observed:
         raw = self.hyperjobs[name]
@@ -61,6 +63,7 @@ class World:
                     reason=item.reason,
                     free=free[item.name],
                     allocatable=item.allocatable,
+                    not_ready_since=item.not_ready_since,
                 )
                 for item in self.clusters.values()
             ),
@@ -72,6 +75,8 @@ class World:
     def free(self) -> dict[str, Resources]:
         entries = []
         for name, raw in self.jobs.items():
+            if "deletionTimestamp" in raw["metadata"]:
+                continue
             cluster = self._cluster_of(name)
             entry = reservation(
                 cluster=cluster,
@@ -98,13 +103,16 @@ class World:
         reports = bool(self.jobs[name].get("status"))
         return placed or pin if reports else pin or placed
 
-    def reconcile(self, name: str) -> Plan:
-        """Plan, carry out, write the status."""
+    def reconcile(self, name: str, *, dies_after: int | None = None) -> Plan:
+        """Plan, carry out, write the status; or die after so many actions."""
         decided = plan(self.observe(name))
-        for action in decided.actions:
+        for action in decided.actions[:dies_after]:
             self._apply(name, action)
+        if dies_after is not None:
+            return decided
         if decided.status is not None and name in self.hyperjobs:
             self.hyperjobs[name]["status"] = copy.deepcopy(decided.status)
+            self.phases.append(decided.status["state"]["phase"])
         return decided
 
     def settle(self) -> None:
@@ -113,10 +121,23 @@ class World:
             before = copy.deepcopy((self.hyperjobs, self.jobs, self.policies, self.bindings))
             for name in sorted(self.hyperjobs):
                 self.reconcile(name)
+            self.garbage_goes()
             self.karmada()
             if before == (self.hyperjobs, self.jobs, self.policies, self.bindings):
                 return
         raise AssertionError("it never comes to rest")
+
+    def garbage_goes(self) -> None:
+        """Let go of what is deleted, or owned by a HyperJob that is."""
+        owners = {raw["metadata"]["uid"] for raw in self.hyperjobs.values()}
+        for store in (self.jobs, self.policies):
+            for name, raw in list(store.items()):
+                references = raw["metadata"].get("ownerReferences") or [{}]
+                orphaned = references[0].get("uid", "").startswith("hj-uid") and (
+                    references[0]["uid"] not in owners
+                )
+                if "deletionTimestamp" in raw["metadata"] or orphaned:
+                    del store[name]
 
     def karmada(self) -> None:
         """Make the bindings that are missing, release them from the queue, place them."""
@@ -169,7 +190,10 @@ class World:
                     metadata = store[action.name]["metadata"]
                     assert metadata["uid"] == wanted
                     assert metadata["ownerReferences"][0]["uid"] == uid, "a stranger's"
-                    del store[action.name]
+                    if self.lingering:
+                        metadata["deletionTimestamp"] = "2026-01-02T03:04:00Z"
+                    else:
+                        del store[action.name]
             case DeleteHyperJob():
                 assert action.uid == uid
                 del self.hyperjobs[action.name]
