@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from controller.model.nodes import Nodes
+from controller.model.nodes import Nodes, PodGroup
 from controller.model.resources import Resources
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
@@ -274,6 +274,7 @@ class Cluster:
     zone: str = ""
     not_ready_since: datetime | None = None
     nodes: Nodes | None = None  # None: nothing is known of them
+    reserved_pods: tuple[PodGroup, ...] = ()  # that `nodes` may not count yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

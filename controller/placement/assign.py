@@ -5,7 +5,7 @@ Greedy, and good when there is room. It never looks back; `search` does when roo
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster
@@ -42,6 +42,16 @@ class Request:
         return self.group, self.preferred, self.required, self.excluded, _frozen(self.demand), pods
 
 
+class Cost(NamedTuple):
+    """What speaks against a cluster, most important first; `left` is what stays unused there."""
+
+    tier: int
+    siblings: int
+    distance: int
+    left: int
+    name: str
+
+
 @dataclass(slots=True)
 class Room:
     """Free resources while an assignment is being made; `put` and `take` change it."""
@@ -60,9 +70,11 @@ class Room:
         usable = {cluster.name: cluster for cluster in clusters if cluster.usable}
         free = {name: cluster.free for name, cluster in usable.items()}
         room = cls(usable, free, Slots(usable.values()))
-        for group, cluster in standing:
-            room.occupied[group, cluster] = room.occupied.get((group, cluster), 0) + 1
-            room.domains[cluster] = room.domains.get(cluster, 0) + 1
+        for cluster in usable.values():
+            room.slots.add(cluster.name, cluster.reserved_pods)
+        for group, where in standing:
+            room.occupied[group, where] = room.occupied.get((group, where), 0) + 1
+            room.domains[where] = room.domains.get(where, 0) + 1
         return room
 
     def copy(self) -> "Room":
@@ -125,10 +137,14 @@ class Room:
             del self.domains[cluster]
             self._near = None
 
-    def _cost(self, request: Request, name: str, measure: str) -> tuple[int, int, int, int, str]:
+    def cost(self, request: Request, name: str) -> Cost:
+        """Return what speaks against a cluster with room for a request."""
+        return self._cost(request, name, accelerator_of(request.demand) or "cpu")
+
+    def _cost(self, request: Request, name: str, measure: str) -> Cost:
         left = self.free[name].get(measure, 0) - request.demand.get(measure, 0)
         siblings = self.occupied.get((request.group, name), 0)
-        return request.tier(name), siblings, self._distance(name), left, name
+        return Cost(request.tier(name), siblings, self._distance(name), left, name)
 
     def _distance(self, name: str) -> int:
         """Tell how far a cluster is from those in use: 0 in one zone … 3 with another provider."""

@@ -60,13 +60,20 @@ def _lackings(
 
 
 def why_not(request: Request, cluster: Cluster | None, room: Room, max_domains: int | None) -> str:
-    """Say what keeps a sub-job from a cluster, given the room there and the domains in use."""
+    """Say why a sub-job is not on a cluster, given the room that is left beside all others."""
     if cluster is None:
         return "does not exist"
+    return obstacle(request, cluster, room, max_domains) or "has room only without the others"
+
+
+def obstacle(request: Request, cluster: Cluster, room: Room, max_domains: int | None) -> str:
+    """Say what keeps a sub-job from a cluster; empty when nothing does."""
     if not cluster.usable:
         return cluster.reason
     if cluster.name in request.excluded:
         return "is excluded"
+    if not request.allows(cluster.name):
+        return "is not in clusterNames (clusterPolicy Required)"
     available = room.free.get(cluster.name, cluster.free)
     if not fits(request.demand, available):
         return f"lacks {_lacks(request.demand, available, cluster)}"
@@ -76,7 +83,7 @@ def why_not(request: Request, cluster: Cluster | None, room: Room, max_domains: 
     used = room.domains
     if max_domains is not None and len(used) >= max_domains and cluster.name not in used:
         return f"has room but maxDomains {max_domains} is used up"
-    return "has room only without the others"
+    return ""
 
 
 def need(demand: Resources) -> str:
