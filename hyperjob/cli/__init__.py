@@ -29,6 +29,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "migrate": ("hyperjob.cli.verbs.requests", "Move sub-jobs to other clusters."),
     },
     "Write and try HyperJobs": {
+        "plan": ("hyperjob.cli.plan", "Say where HyperJobs would go, and why not elsewhere."),
         "lint": ("hyperjob.cli.lint", "Check HyperJob files offline, as admission would."),
         "demo": ("hyperjob.cli.demo", "Watch HyperJobs run across simulated clusters."),
         "sandbox": ("hyperjob.cli.sandbox", "Run the embedded control plane on its own."),

@@ -162,7 +162,7 @@ class ControlPlane:
             await self._join(cluster)
 
     async def _join(self, cluster: Cluster) -> None:
-        obj = _cluster(
+        obj = cluster_object(
             cluster,
             endpoint=self._endpoints[cluster.name],
             models=self._config.karmada.resource_models,
@@ -210,7 +210,8 @@ def queue_lookup(queues: Informer) -> reviews.QueueLookup:
     return look_up
 
 
-def _cluster(cluster: Cluster, *, endpoint: str, models: bool) -> Object:
+def cluster_object(cluster: Cluster, *, endpoint: str, models: bool) -> Object:
+    """Return a Cluster as it joins."""
     spec: Object = {"apiEndpoint": endpoint, "syncMode": "Push"}
     if cluster.provider:
         spec["provider"] = cluster.provider

@@ -108,11 +108,11 @@ class MemberCluster:
         for group in self._cluster.nodes:
             for number in range(group.count):
                 name = f"{self.name}-{group.name}-{number + 1}"
-                await kube.create(NODES, _node(name, group))
+                await kube.create(NODES, node_object(name, group))
                 await kube.patch(
                     NODES,
                     name,
-                    {"status": _node_status(group)},
+                    {"status": node_status(group)},
                     kind=PatchType.MERGE,
                     subresource="status",
                 )
@@ -123,7 +123,8 @@ class MemberCluster:
                 continue
 
 
-def _node(name: str, group: NodeGroup) -> Object:
+def node_object(name: str, group: NodeGroup) -> Object:
+    """Return a node of a group as it is created."""
     node: Object = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -136,7 +137,8 @@ def _node(name: str, group: NodeGroup) -> Object:
     return node
 
 
-def _node_status(group: NodeGroup) -> Object:
+def node_status(group: NodeGroup) -> Object:
+    """Return the status of a node that is well."""
     amounts = {
         name: str(Quantity.parse(amount)) for name, amount in sorted(group.allocatable.items())
     }

@@ -1,0 +1,154 @@
+"""`hyperjob plan`: what would become of the HyperJobs of a file, and why not elsewhere.
+
+Admission's rules and the controller's own decision, over what a live control plane or a clusters
+file says. Nothing is written anywhere.
+"""
+
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from controller.model.observed import QueueAdmission
+from controller.placement.capacity import Candidacy
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.exits import Code, FailureError, run
+from hyperjob.cli.lint.documents import Source, UnreadableError, read
+from hyperjob.cli.plan import view
+from hyperjob.cli.plan.judge import Judgement, Verdict, judge
+from hyperjob.cli.plan.sources import from_control_plane, from_file
+from hyperjob.cli.plan.world import World
+from hyperjob.sandbox.clusters import SandboxConfigError
+
+FITS, WAITS, REFUSED = 0, 1, 2
+_TABLE, _TREE = "table", "tree"
+
+
+@click.command()
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    help="File with HyperJobs; - is standard input. May be given more than once.",
+)
+@click.option(
+    "--clusters",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Plan for the clusters of this file, all idle, instead of a live control plane.",
+)
+@click.option(
+    "--queue-admission",
+    type=click.Choice([mode.value for mode in QueueAdmission]),
+    default=QueueAdmission.VOLCANO_GLOBAL.value,
+    show_default=True,
+    help="As the controller was told.",
+)
+@click.option(
+    "--cluster-status-lag",
+    type=click.FloatRange(0, 3600),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="As the controller was told.",
+)
+@click.option(
+    "--require-vcjob-api/--no-require-vcjob-api", default=True, help="As the controller was told."
+)
+@click.option(
+    "--require-resource-summary/--no-require-resource-summary",
+    default=True,
+    help="As the controller was told.",
+)
+@access()
+@out.output(_TABLE, _TREE, out.JSON, out.YAML)
+def plan(
+    files: Sequence[str],
+    clusters: Path | None,
+    queue_admission: str,
+    cluster_status_lag: float,
+    require_vcjob_api: bool,
+    require_resource_summary: bool,
+    access: Access,
+    form: str,
+) -> None:
+    """Say what would become of HyperJobs, and for every cluster why they are not on it.
+
+    Each is checked as admission would, then split and placed as the controller would; those that
+    come later find what those before them leave. Nothing is written.
+
+    Exit code 0: all would be made at once; 1: one would wait; 2: one would be refused, or cannot
+    be planned.
+
+    Example: kubectl hyperjob plan -f job.yaml
+    """
+    sources = [_read(name) for name in files]
+    admission = QueueAdmission(queue_admission)
+    try:
+        world = _world(
+            access,
+            clusters,
+            admission,
+            lag=timedelta(seconds=cluster_status_lag),
+            candidacy=Candidacy(
+                require_vcjob_api=require_vcjob_api,
+                require_resource_summary=require_resource_summary,
+            ),
+        )
+    except SandboxConfigError as error:
+        raise FailureError(str(error), code=Code.USAGE) from None
+    found: list[Judgement] = []
+    for source in sources:
+        judgements, world = judge(source, world)
+        found += judgements
+    if not found:
+        raise FailureError("there is no HyperJob in what was given", code=Code.USAGE)
+    _print(found, form)
+    sys.exit(_code(found))
+
+
+def _read(name: str) -> Source:
+    try:
+        return read(name)
+    except UnreadableError as error:
+        raise FailureError(f"{name}: {error}", code=Code.USAGE) from None
+
+
+def _world(
+    access: Access,
+    clusters: Path | None,
+    admission: QueueAdmission,
+    *,
+    lag: timedelta,
+    candidacy: Candidacy,
+) -> World:
+    if clusters is not None:
+        return from_file(clusters, namespace=access.namespace, admission=admission)
+    try:
+        return run(from_control_plane(access, admission=admission, lag=lag, candidacy=candidacy))
+    except FailureError as error:
+        vars(error)["exit_code"] = REFUSED  # 1 is for HyperJobs that wait
+        raise
+
+
+def _print(found: Sequence[Judgement], form: str) -> None:
+    if form in (out.JSON, out.YAML):
+        out.dump({"items": [view.value(each) for each in found]}, form)
+        return
+    for position, each in enumerate(found):
+        if position:
+            out.say([""])
+        out.say(view.as_tree(each) if form == _TREE else view.as_table(each))
+
+
+def _code(found: Sequence[Judgement]) -> int:
+    verdicts = {each.verdict for each in found}
+    if Verdict.REFUSED in verdicts:
+        return REFUSED
+    return WAITS if Verdict.WAITS in verdicts else FITS

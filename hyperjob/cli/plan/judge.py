@@ -1,0 +1,253 @@
+"""What would become of a HyperJob: refused, made at once, or waiting, and why it is not elsewhere.
+
+The webhook's rules and the controller's plan, called and not copied. Pure.
+"""
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from controller.expansion.auto import Split, resolve
+from controller.expansion.expand import SpecError, SubJob, expand, queue_of, sub_jobs
+from controller.expansion.members import members_of
+from controller.model.child import child_of
+from controller.model.observed import Cluster, Observed
+from controller.model.planned import CreateChild, Plan
+from controller.model.resources import accelerator_of
+from controller.model.wire import at, mapping, objects, string
+from controller.placement.alternatives import alternatives
+from controller.placement.assign import Request, Room
+from controller.plan import plan
+from hyperjob.api.meta import Object
+from hyperjob.cli.lint.check import check
+from hyperjob.cli.lint.documents import Document, Source
+from hyperjob.cli.plan.world import World
+from webhook.defaulting import default
+from webhook.validation.context import Cluster as KnownCluster
+from webhook.validation.context import Context
+from webhook.validation.context import Queue as KnownQueue
+from webhook.validation.create import inspect
+from webhook.validation.support import SUPPORTED
+from webhook.validation.update import inspect_update
+
+
+class Verdict(enum.StrEnum):
+    """What would come of it."""
+
+    FITS = "Fits"
+    WAITS = "Waits"
+    REFUSED = "Refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One sub-job: where it would stand, and for every other cluster why not there."""
+
+    name: str
+    group: str
+    cluster: str
+    accelerator: str
+    accelerators: int
+    pods: int
+    phase: str
+    message: str
+    elsewhere: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What would become of one HyperJob."""
+
+    namespace: str
+    name: str
+    line: int
+    verdict: Verdict
+    message: str = ""
+    errors: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    queues: Mapping[str, str] = field(default_factory=dict)
+    pieces: Sequence[Piece] = ()
+
+
+_NOT_NEEDED: Final = (
+    "has room, but the split takes as few clusters as hold it, near ones and close fits first"
+)
+
+
+def judge(source: Source, world: World) -> tuple[list[Judgement], World]:
+    """Judge the HyperJobs of a file in their order; return the world that they leave."""
+    found = []
+    checked = {document.line: document for document in check(source).documents}
+    for document in source.documents:
+        if document.line in checked:
+            head = [item.text for item in checked[document.line].errors if item.rule == "T4"]
+            judgement, world = _judge(document, head, world)
+            found.append(judgement)
+    return found, world
+
+
+def _judge(document: Document, head: Sequence[str], world: World) -> tuple[Judgement, World]:
+    content = default(document.content)
+    metadata = mapping(content.get("metadata"))
+    namespace = string(metadata.get("namespace")) or world.namespace
+    name = string(metadata.get("name"))
+    old = world.hyperjobs.get(f"{namespace}/{name}")
+    context = _context(world)
+    report = (
+        inspect(content, features=SUPPORTED, context=context, strict=True)
+        if old is None
+        else inspect_update(
+            {**old, "spec": content.get("spec")}, old, features=SUPPORTED, context=context
+        )
+    )
+    errors = list(dict.fromkeys([*head, *(str(item.error) for item in report.refusals)]))
+    judgement = Judgement(
+        namespace=namespace,
+        name=name,
+        line=document.line,
+        verdict=Verdict.REFUSED,
+        errors=errors,
+        warnings=list(dict.fromkeys(item.text for item in report.remarks)),
+    )
+    if errors:
+        return replace(judgement, message=f"would be refused with {_count(errors)}"), world
+    observed = world.observe(_stored(content, old, namespace, name))
+    return _planned(judgement, observed, world)
+
+
+def _planned(judgement: Judgement, observed: Observed, world: World) -> tuple[Judgement, World]:
+    decided = plan(observed)
+    state = mapping(at(decided.status, "state"))
+    try:
+        split = resolve(observed)
+        groups = expand(observed.hyperjob, split.shares)
+    except SpecError as error:
+        return replace(judgement, verdict=Verdict.WAITS, message=str(error)), world
+    indices = {group.replicated_job.name: members_of(observed, group).kept for group in groups}
+    wanted = list(sub_jobs(observed.hyperjob, groups, indices))
+    created = {item.name: item for item in decided.actions if isinstance(item, CreateChild)}
+    queues = {
+        queue: _queue_text(queue, world.queues)
+        for queue in dict.fromkeys(queue_of(item.size.template) for item in wanted)
+    }
+    waits = state.get("phase") == "Pending" or any(queues.values())
+    blocked = "; ".join(f"queue {queue} {text}" for queue, text in queues.items() if text)
+    pieces = _pieces(observed, decided, wanted, created, split)
+    taken = [
+        (created[item.name].cluster, item.size.demand, item.size.pod_groups)
+        for item in wanted
+        if item.name in created
+    ]
+    return (
+        replace(
+            judgement,
+            verdict=Verdict.WAITS if waits else Verdict.FITS,
+            message=blocked or (string(state.get("message")) if waits else _stands(pieces)),
+            queues=queues,
+            pieces=pieces,
+        ),
+        world.taking(taken),
+    )
+
+
+def _pieces(
+    observed: Observed,
+    decided: Plan,
+    wanted: Iterable[SubJob],
+    created: Mapping[str, CreateChild],
+    split: Split,
+) -> list[Piece]:
+    records = {string(item.get("name")): item for item in objects((decided.status or {})["jobs"])}
+    requests = {item.name: item.request() for item in wanted}
+    standing = []
+    for item in wanted:
+        child = child_of(observed, item.name)
+        if item.name not in created and child.cluster:
+            standing.append((item.group.name, child.cluster))
+    room = Room.of(observed.clusters, standing)
+    for name, action in created.items():
+        if action.cluster in room.free:
+            room.put(requests[name], action.cluster)
+    found = []
+    for item in wanted:
+        record = records.get(item.name, {})
+        cluster = string(record.get("cluster"))
+        demand = item.size.demand
+        accelerator = accelerator_of(demand) or ""
+        found.append(
+            Piece(
+                name=item.name,
+                group=item.group.name,
+                cluster=cluster,
+                accelerator=accelerator,
+                accelerators=item.size.accelerators or 0,
+                pods=item.size.pods,
+                phase=string(record.get("phase")),
+                message=(created[item.name].overflow if item.name in created else "")
+                or ("" if cluster else string(record.get("message"))),
+                elsewhere=_elsewhere(observed, requests[item.name], cluster, room, split),
+            )
+        )
+    return found
+
+
+def _elsewhere(
+    observed: Observed, request: Request, cluster: str, room: Room, split: Split
+) -> dict[str, str]:
+    beside = room.copy()
+    if request.name in beside.assigned:
+        beside.take(request)
+    limit = observed.hyperjob.max_domains
+    reasons = alternatives(request, cluster, observed.clusters, beside, max_domains=limit)
+    if request.name in split.pins:
+        for name, reason in reasons.items():
+            if name in split.pins.values():
+                reasons[name] = "holds another share of the split"
+            elif reason.startswith("has "):
+                reasons[name] = _NOT_NEEDED
+    return reasons
+
+
+def _stored(content: Object, old: Object | None, namespace: str, name: str) -> Object:
+    """Return the HyperJob as it would be stored."""
+    if old is not None:
+        return {**old, "spec": content.get("spec")}
+    metadata = {**mapping(content.get("metadata")), "namespace": namespace, "name": name}
+    return {**content, "metadata": {**metadata, "generation": 1}, "status": {}}
+
+
+def _context(world: World) -> Context:
+    return Context(
+        clusters={
+            item.name: KnownCluster(ready=item.usable or not _is_down(item))
+            for item in world.clusters
+        },
+        queues=None
+        if world.queues is None
+        else {name: KnownQueue(state=state or "Open") for name, state in world.queues.items()},
+    )
+
+
+def _is_down(cluster: Cluster) -> bool:
+    return cluster.reason.startswith("is not Ready")
+
+
+def _queue_text(queue: str, states: Mapping[str, str] | None) -> str:
+    """Say why a queue takes no job; empty when it does, or is not known."""
+    if states is None:
+        return ""
+    state = states.get(queue)
+    if state is None:
+        return "does not exist"
+    return "" if state == "Open" else f"is {state or 'not Open yet'}"
+
+
+def _stands(pieces: Sequence[Piece]) -> str:
+    clusters = ", ".join(sorted({piece.cluster for piece in pieces if piece.cluster}))
+    noun = "sub-job" if len(pieces) == 1 else "sub-jobs"
+    return f"{len(pieces)} {noun} on {clusters or 'no cluster'}"
+
+
+def _count(errors: Sequence[str]) -> str:
+    return "1 error" if len(errors) == 1 else f"{len(errors)} errors"

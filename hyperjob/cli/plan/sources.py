@@ -1,0 +1,108 @@
+"""Where the world of a plan comes from: a live control plane, read only, or a clusters file."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from controller.model.observed import QueueAdmission
+from controller.placement.capacity import Candidacy
+from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.cli.kubectl.access import Access
+from hyperjob.cli.kubectl.exits import words
+from hyperjob.cli.kubectl.output import remark
+from hyperjob.cli.kubectl.reading import attempt, items
+from hyperjob.cli.plan.world import World, world_of
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+)
+from hyperjob.sandbox.clusters import load
+from hyperjob.sandbox.snapshot import idle_clusters
+
+_BUILT_IN = ("default", "root")
+
+
+def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission) -> World:
+    """Read a clusters file, all of it idle; raises SandboxConfigError."""
+    config = load(path)
+    names = dict.fromkeys((*_BUILT_IN, *(queue.name for queue in config.queues)))
+    queues: list[Object] = [
+        {"metadata": {"name": name}, "status": {"state": "Open"}} for name in names
+    ]
+    return world_of(
+        clusters=idle_clusters(config),
+        queues=queues,
+        now=datetime.now(UTC),
+        admission=admission,
+        lag=timedelta(),
+        candidacy=Candidacy(),
+        namespace=namespace or "default",
+    )
+
+
+async def from_control_plane(
+    access: Access, *, admission: QueueAdmission, lag: timedelta, candidacy: Candidacy
+) -> World:
+    """Read what the controller reads; what one may not read is named and left out.
+
+    Raises KubeError when the clusters cannot be read, and ConfigError.
+    """
+    async with access.connect() as kube:
+        selected = {"label_selector": LABEL_HYPERJOB}
+        readings = dict(
+            zip(
+                _OTHERS,
+                await asyncio.gather(
+                    *(
+                        attempt(_all(kube, resource, **(selected if labelled else {})))
+                        for resource, labelled in _OTHERS.items()
+                    )
+                ),
+                strict=True,
+            )
+        )
+        clusters = await kube.list(CLUSTERS)
+        home = access.home(kube)
+    for resource, reading in readings.items():
+        if isinstance(reading, KubeError):
+            remark(f"{resource.group_resource} left out: {words(reading)}")
+    queues = readings[QUEUES]
+    return world_of(
+        clusters=clusters.items,
+        queues=None if isinstance(queues, KubeError) else queues,
+        now=datetime.now(UTC),
+        admission=admission,
+        lag=lag,
+        candidacy=candidacy,
+        namespace=home,
+        hyperjobs=items(readings[HYPERJOBS]),
+        jobs=items(readings[VCJOBS]),
+        policies=items(readings[PROPAGATION_POLICIES]),
+        bindings=items(readings[RESOURCE_BINDINGS]),
+    )
+
+
+_OTHERS = {
+    HYPERJOBS: False,
+    VCJOBS: True,
+    PROPAGATION_POLICIES: True,
+    RESOURCE_BINDINGS: False,
+    QUEUES: False,
+}
+"""What is read beside the clusters, and whether only what bears our label."""
+
+
+def _all(kube: Kube, resource: Resource, **choice: str) -> Callable[[], Awaitable[list[Object]]]:
+    async def ask() -> list[Object]:
+        return (await kube.list(resource, **choice)).items  # type: ignore[arg-type]  # names
+
+    return ask

@@ -1,0 +1,135 @@
+"""A judgement as a table, a tree, or a plain value. Decides nothing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.text import Text
+
+from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl.table import indented, table
+from hyperjob.cli.plan.judge import Judgement, Piece, Verdict
+from hyperjob.cli.views.lines import Node, draw
+from hyperjob.cli.views.styles import dim
+
+_STYLES: Mapping[Verdict, str] = {
+    Verdict.FITS: "bold green",
+    Verdict.WAITS: "yellow",
+    Verdict.REFUSED: "bold red",
+}
+_NONE = "<none>"
+
+
+def as_table(judgement: Judgement) -> list[Text]:
+    """Lay out a head line, the sub-jobs, and for each cluster that was passed over the reason."""
+    lines = [_head(judgement), *indented(_remarks(judgement))]
+    if not judgement.pieces:
+        return lines
+    rows = [
+        (
+            piece.name,
+            piece.cluster or _NONE,
+            _size(piece),
+            str(piece.pods),
+            "" if piece.message in judgement.message else piece.message,
+        )
+        for piece in judgement.pieces
+    ]
+    lines += indented(table(("SUB-JOB", "CLUSTER", "ACCELERATORS", "PODS", "MESSAGE"), rows))
+    passed = [
+        (cluster, ",".join(names), reason) for cluster, reason, names in _passed(judgement.pieces)
+    ]
+    if passed:
+        lines += indented(table(("NOT ON", "SUB-JOBS", "WHY"), passed))
+    return lines
+
+
+def as_tree(judgement: Judgement) -> list[Text]:
+    """Draw replicated jobs, sub-jobs, their clusters, and the clusters passed over."""
+    groups: dict[str, list[Piece]] = {}
+    for piece in judgement.pieces:
+        groups.setdefault(piece.group, []).append(piece)
+    children = [
+        Node(Text(name, style="bold"), [_branch(piece) for piece in pieces])
+        for name, pieces in groups.items()
+    ]
+    return draw(Node(_head(judgement), [*map(Node, _remarks(judgement)), *children]))
+
+
+def value(judgement: Judgement) -> Object:
+    """Give a judgement as a plain value."""
+    return {
+        "namespace": judgement.namespace,
+        "name": judgement.name,
+        "line": judgement.line,
+        "verdict": str(judgement.verdict),
+        "message": judgement.message,
+        "errors": list(judgement.errors),
+        "warnings": list(judgement.warnings),
+        "queues": [
+            {"name": name, "open": not text, "message": text}
+            for name, text in judgement.queues.items()
+        ],
+        "jobs": [
+            {
+                "name": piece.name,
+                "replicatedJob": piece.group,
+                "cluster": piece.cluster,
+                "accelerator": piece.accelerator,
+                "accelerators": piece.accelerators,
+                "pods": piece.pods,
+                "phase": piece.phase,
+                "message": piece.message,
+                "notOn": dict(piece.elsewhere),
+            }
+            for piece in judgement.pieces
+        ],
+    }
+
+
+def _head(judgement: Judgement) -> Text:
+    name = f"{judgement.namespace}/{judgement.name}"
+    verdict = Text(str(judgement.verdict), style=_STYLES[judgement.verdict])
+    return Text.assemble((name, "bold"), "  ", verdict, f"  {judgement.message}")
+
+
+def _remarks(judgement: Judgement) -> list[Text]:
+    lines = [Text(error, style="red") for error in judgement.errors]
+    lines += [Text(f"warning: {text}", style="yellow") for text in judgement.warnings]
+    lines += [Text(f"queue {name} {text or 'is Open'}") for name, text in judgement.queues.items()]
+    return lines
+
+
+def _branch(piece: Piece) -> Node:
+    head = Text.assemble(piece.name, dim(f"  {_size(piece)}  {piece.pods} pods"))
+    if piece.message:
+        head.append(f"  {piece.message}")
+    children = [Node(Text.assemble("on ", (piece.cluster, "bold")))] if piece.cluster else []
+    children += [
+        Node(dim(f"not on {cluster}: {reason}")) for cluster, reason in piece.elsewhere.items()
+    ]
+    return Node(head, children)
+
+
+def _size(piece: Piece) -> str:
+    return f"{piece.accelerators} {piece.accelerator}" if piece.accelerators else _NONE
+
+
+def _passed(pieces: Sequence[Piece]) -> Iterable[tuple[str, str, list[str]]]:
+    """Yield cluster, reason, and the sub-jobs that it is the reason for."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for piece in pieces:
+        for cluster, reason in piece.elsewhere.items():
+            found.setdefault((cluster, reason), []).append(piece.name)
+    for (cluster, reason), names in sorted(found.items()):
+        yield (
+            cluster,
+            reason,
+            names
+            if len(names) <= _SHOWN
+            else [
+                *names[:_SHOWN],
+                f"+{len(names) - _SHOWN}",
+            ],
+        )
+
+
+_SHOWN = 3

@@ -1,0 +1,261 @@
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from controller.model.observed import QueueAdmission
+from controller.placement.capacity import Candidacy
+from hyperjob.cli.lint.documents import read
+from hyperjob.cli.plan import plan
+from hyperjob.cli.plan.judge import Verdict, judge
+from hyperjob.cli.plan.world import world_of
+
+ROOT = Path(__file__).parents[3]
+CLUSTERS = ROOT / "examples/clusters.yaml"
+GPU = "nvidia.com/gpu"
+Object = dict[str, Any]
+
+
+def job(name: str = "llm", *, gpus: int = 64, split: Object | None = None, **group: Any) -> Object:
+    """One replicatedJob of pods with 8 GPUs."""
+    container = {"name": "main", "image": "i", "resources": {"limits": {GPU: 8}}}
+    made: Object = {
+        "name": "trainer",
+        "templateSpec": {
+            "queue": group.pop("queue", "default"),
+            "tasks": [
+                {
+                    "name": "worker",
+                    "replicas": gpus // 8,
+                    "template": {"spec": {"containers": [container]}},
+                }
+            ],
+        },
+        **group,
+    }
+    if split is not None:
+        made["splitPolicy"] = {"mode": "auto", "acceleratorType": GPU, **split}
+    return {
+        "apiVersion": "training.volcano.sh/v1alpha1",
+        "kind": "HyperJob",
+        "metadata": {"name": name, "namespace": "ml"},
+        "spec": {"replicatedJobs": [made]},
+    }
+
+
+def run(folder: Path, *jobs: Object, form: str = "json", clusters: Path = CLUSTERS) -> Result:
+    path = folder / "jobs.yaml"
+    path.write_text(yaml.safe_dump_all(jobs), encoding="utf-8")
+    return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), "-o", form])
+
+
+def judged(result: Result) -> list[Object]:
+    return json.loads(result.output)["items"]
+
+
+def placed(item: Object) -> dict[str, tuple[str, int]]:
+    return {each["name"]: (each["cluster"], each["accelerators"]) for each in item["jobs"]}
+
+
+def test_what_fits_is_told_with_every_cluster(tmp_path: Path):
+    result = run(tmp_path, job(gpus=128, replicas=2))
+    assert result.exit_code == 0
+    (item,) = judged(result)
+    assert (item["verdict"], item["message"]) == ("Fits", "2 sub-jobs on gpu-east, gpu-west")
+    assert placed(item) == {"llm-trainer-0": ("gpu-east", 128), "llm-trainer-1": ("gpu-west", 128)}
+    assert item["queues"] == [{"name": "default", "open": True, "message": ""}]
+    assert item["jobs"][0]["notOn"] == {
+        "cluster-ascend-910b-1": f"lacks 128 {GPU} (has none)",
+        "cluster-ascend-910b-2": f"lacks 128 {GPU} (has none)",
+        "cluster-ascend-910c-1": f"lacks 128 {GPU} (has none)",
+        "gpu-west": f"lacks 112 {GPU} (16 free)",
+    }
+
+
+def test_an_automatic_split_is_told_with_its_sizes(tmp_path: Path):
+    result = run(tmp_path, job(split={"accelerators": 200}))
+    assert result.exit_code == 0
+    (item,) = judged(result)
+    assert placed(item) == {"llm-trainer-0": ("gpu-west", 104), "llm-trainer-1": ("gpu-east", 96)}
+    assert item["jobs"][0]["notOn"]["gpu-east"] == "holds another share of the split"
+
+
+@pytest.mark.parametrize(
+    ("made", "cluster", "reason"),
+    [
+        ({}, "gpu-west", "has room, but fits less closely than gpu-east"),
+        ({"clusterNames": ["gpu-west"]}, "gpu-east", "has room, but is not in clusterNames"),
+        (
+            {"clusterNames": ["gpu-west", "gpu-east"]},
+            "gpu-east",
+            "has room, but comes after gpu-west in clusterNames",
+        ),
+        (
+            {"clusterNames": ["gpu-west"], "clusterPolicy": "Required"},
+            "gpu-east",
+            "is not in clusterNames (clusterPolicy Required)",
+        ),
+        (
+            {"split": {"accelerators": 64}},
+            "gpu-west",
+            (
+                "has room, but the split takes as few clusters as hold it, near ones and close fits"
+                " first"
+            ),
+        ),
+    ],
+)
+def test_the_reason_against_a_cluster_with_room(
+    tmp_path: Path, made: Object, cluster: str, reason: str
+):
+    (item,) = judged(run(tmp_path, job(**made)))
+    assert item["jobs"][0]["notOn"][cluster] == reason
+
+
+def test_those_that_come_later_find_what_is_left(tmp_path: Path):
+    result = run(tmp_path, job("one", gpus=128), job("two", gpus=144), job("three", gpus=8))
+    assert result.exit_code == 1
+    one, two, three = judged(result)
+    assert placed(one) == {"one-trainer-0": ("gpu-east", 128)}
+    assert placed(two) == {"two-trainer-0": ("gpu-west", 144)}
+    assert (three["verdict"], placed(three)) == ("Waits", {"three-trainer-0": ("", 8)})
+    assert f"gpu-east lacks 8 {GPU} (0 free)" in three["message"]
+    assert three["jobs"][0]["notOn"]["gpu-west"] == f"lacks 8 {GPU} (0 free)"
+
+
+def test_what_would_be_refused_takes_no_room(tmp_path: Path):
+    wrong = job("wrong", gpus=144)
+    wrong["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["minAvailable"] = 99
+    result = run(tmp_path, wrong, job("right", gpus=144))
+    assert result.exit_code == 2
+    refused, right = judged(result)
+    assert refused["verdict"] == "Refused"
+    assert refused["errors"][0].startswith(
+        "spec.replicatedJobs[0].templateSpec.tasks[0].minAvailable: Invalid value: 99"
+    )
+    assert refused["jobs"] == []
+    assert right["verdict"] == "Fits"
+
+
+def test_a_queue_that_does_not_exist_makes_it_wait(tmp_path: Path):
+    result = run(tmp_path, job(queue="research"))
+    assert result.exit_code == 1
+    (item,) = judged(result)
+    assert item["message"] == "queue research does not exist"
+    assert item["queues"] == [{"name": "research", "open": False, "message": "does not exist"}]
+
+
+def test_a_table_names_each_cluster_that_was_passed_over(tmp_path: Path):
+    result = run(tmp_path, job(), form="table")
+    assert result.output.splitlines()[:5] == [
+        "ml/llm  Fits  1 sub-job on gpu-east",
+        "  queue default is Open",
+        "  SUB-JOB         CLUSTER    ACCELERATORS        PODS   MESSAGE",
+        "  llm-trainer-0   gpu-east   64 nvidia.com/gpu   8",
+        "  NOT ON                  SUB-JOBS        WHY",
+    ]
+    assert "gpu-west                llm-trainer-0   has room, but fits less closely" in (
+        result.output
+    )
+
+
+def test_a_tree_hangs_the_clusters_below_the_sub_jobs(tmp_path: Path):
+    lines = run(tmp_path, job(), form="tree").output.splitlines()
+    assert lines[0] == "ml/llm  Fits  1 sub-job on gpu-east"
+    assert "   └─ llm-trainer-0  64 nvidia.com/gpu  8 pods" in lines
+    assert "      ├─ on gpu-east" in lines
+    assert lines[-1] == "      └─ not on gpu-west: has room, but fits less closely than gpu-east"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kind: ConfigMap\n", "there is no HyperJob"),
+        ("a: [\n", "jobs.yaml: line"),
+    ],
+)
+def test_a_file_that_cannot_be_planned_ends_with_2(tmp_path: Path, text: str, message: str):
+    path = tmp_path / "jobs.yaml"
+    path.write_text(text)
+    result = CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(CLUSTERS)])
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_a_clusters_file_with_a_wrong_field_ends_with_2(tmp_path: Path):
+    clusters = tmp_path / "clusters.yaml"
+    clusters.write_text("clusters: [{name: a, nods: []}]\n")
+    result = run(tmp_path, job(), clusters=clusters)
+    assert result.exit_code == 2
+    assert "clusters[0].nods" in result.output
+
+
+def test_a_control_plane_that_cannot_be_reached_ends_with_2(tmp_path: Path):
+    path = tmp_path / "jobs.yaml"
+    path.write_text(yaml.safe_dump(job()))
+    config = tmp_path / "kubeconfig"
+    config.write_text("")
+    result = CliRunner().invoke(plan, ["-f", str(path), "--kubeconfig", str(config)])
+    assert result.exit_code == 2
+
+
+def test_the_examples_are_planned():
+    for path in sorted((ROOT / "examples").glob("*.yaml")):
+        if path != CLUSTERS:
+            result = CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(CLUSTERS)])
+            assert result.exit_code == 0, result.output
+
+
+def live(*, existing: Object | None = None, **objects: Any):
+    cluster: Object = {
+        "metadata": {"name": "a"},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "apiEnablements": [
+                {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
+            ],
+            "resourceSummary": {"allocatable": {GPU: "64", "pods": "99"}},
+        },
+    }
+    return world_of(
+        clusters=[cluster],
+        queues=[{"metadata": {"name": "default"}, "status": {"state": "Open"}}],
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+        admission=QueueAdmission.NONE,
+        lag=timedelta(seconds=30),
+        candidacy=Candidacy(),
+        hyperjobs=[existing] if existing else [],
+        **objects,
+    )
+
+
+def test_what_was_placed_and_is_not_in_the_status_yet_is_taken_off(tmp_path: Path):
+    spec = job(gpus=32)["spec"]["replicatedJobs"][0]["templateSpec"]
+    labels = {"volcano.sh/hyperjob-name": "other", "volcano.sh/replicatedjob-name": "trainer"}
+    metadata = {"name": "other-trainer-0", "namespace": "ml", "uid": "u", "labels": labels}
+    pinned = {"placement": {"clusterAffinity": {"clusterNames": ["a"]}}}
+    world = live(
+        jobs=[{"metadata": metadata, "spec": spec}],
+        policies=[{"metadata": metadata, "spec": pinned}],
+    )
+    path = tmp_path / "jobs.yaml"
+    path.write_text(yaml.safe_dump(job(gpus=40)))
+    ((found,), _) = judge(read(str(path)), world)
+    assert found.verdict is Verdict.WAITS
+    assert f"a lacks 8 {GPU} (32 free)" in found.message
+
+
+def test_a_hyperjob_that_exists_is_judged_as_a_change_of_it(tmp_path: Path):
+    old = job(gpus=64)
+    old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
+    old["status"] = {"state": {"phase": "Running"}}
+    new = job(gpus=64, clusterNames=["a"])
+    path = tmp_path / "jobs.yaml"
+    path.write_text(yaml.safe_dump(new))
+    ((found,), _) = judge(read(str(path)), live(existing=old))
+    assert found.verdict is Verdict.REFUSED
+    assert "may not be changed while the HyperJob is Running" in found.errors[0]
