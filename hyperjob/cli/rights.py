@@ -11,6 +11,7 @@ from hyperjob.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     LEASES,
+    PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
     VCJOBS,
@@ -88,6 +89,13 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
     "resume": _CHANGED,
     "restart": _ASKED,
     "migrate": _ASKED,
+    "plan": (
+        _right(CLUSTERS, "list", when="without --clusters"),
+        *(
+            _right(resource, "list", when="in all namespaces", optional=True)
+            for resource in (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS, QUEUES)
+        ),
+    ),
 }
 """By command; those that are not here make no request, or are an administrator's."""
 
