@@ -16,6 +16,8 @@ from hyperjob.kube.client import PatchType
 from hyperjob.kube.resources import CLUSTER_ROLES, HYPERJOBS
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
 
+EXAMPLE = Path(__file__).parents[2] / "examples/llm-training.yaml"
+
 pytestmark = pytest.mark.scenario
 
 
@@ -151,6 +153,7 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(world: Cli
         "resume": (["resume", "llm", "--wait"],),
         "restart": (["restart", "llm"],),
         "migrate": (["migrate", "llm", "trainer-0"],),
+        "plan": (["plan", "-f", str(EXAMPLE)],),
     }
     assert set(commands) == set(RIGHTS)
     await world.set_status(HYPERJOBS, "llm", pending)
@@ -169,6 +172,17 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(world: Cli
         if name in ("get", "tree"):
             await _follow_for_a_moment(world, name)
         assert world.actions() == allowed(name), name
+
+
+async def test_a_plan_reads_the_control_plane_and_changes_nothing(
+    world: CliWorld, tmp_path: Path
+) -> None:
+    done = await world.run("plan", "-f", str(EXAMPLE), "-o", "json")
+    assert done.exit_code == 1, done.output
+    (item,) = json.loads(done.stdout)["items"]
+    assert item["verdict"] == "Waits"
+    assert "east" in item["jobs"][0]["notOn"]
+    assert {verb for _, _, verb in world.actions()} == {"list"}
 
 
 async def test_without_optional_rights_commands_say_what_they_do_not_see(world: CliWorld) -> None:

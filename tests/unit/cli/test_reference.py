@@ -45,7 +45,7 @@ def test_the_example_of_a_command_can_be_parsed_by_it(name: str) -> None:
 
 
 def test_every_command_that_asks_about_hyperjobs_names_its_rights() -> None:
-    shown = {*GROUPS["See what your HyperJobs do"], *GROUPS["Change what runs"]}
+    shown = {*GROUPS["See what your HyperJobs do"], *GROUPS["Change what runs"], "plan"}
     assert shown == set(RIGHTS)
 
 
