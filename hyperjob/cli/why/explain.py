@@ -22,7 +22,7 @@ _RUNNING: Final[Sequence[Rule]] = (
 )
 _ON_THE_WAY: Final[Sequence[Rule]] = (
     life.suspended,
-    waiting.refused,
+    waiting.invalid,
     life.failed,
     waiting.silent,
     waiting.karmada,
@@ -39,6 +39,9 @@ def explain(evidence: Evidence) -> Explanation:
     summary = evidence.summary
     rules = [*_ALWAYS, *_rules(summary.phase)]
     causes = _distinct(cause for rule in rules for cause in rule(evidence))
+    if not summary.has_ended:
+        known = {cause.reason for cause in causes}
+        causes += [cause for cause in waiting.told(evidence) if cause.reason not in known]
     if not causes and summary.phase not in (Phase.RUNNING, Phase.COMPLETED):
         causes = [_as_told(evidence)]
     # What needs a person is the answer, whatever else is also true.
@@ -56,7 +59,7 @@ def _rules(phase: str) -> Sequence[Rule]:
     match phase:
         case Phase.COMPLETED | Phase.FAILED:
             return _ENDED
-        case Phase.RUNNING | Phase.DEGRADED:
+        case Phase.RUNNING:
             return _RUNNING
         case _:
             return _ON_THE_WAY

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller.model.wire import at, integer, mapping, string, timestamp
+from controller.status.outlook import Reason
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.status import Phase
 from hyperjob.cli.kubectl.durations import age, human
@@ -72,7 +73,7 @@ def failed(evidence: Evidence) -> Iterator[Cause]:
     """Say which sub-jobs ended badly, and where their logs are."""
     summary = evidence.summary
     for job in summary.jobs:
-        if job.has_failed:
+        if job.has_failed and job.reason != Reason.ENDED:
             why = job.message or job.reason or "no message"
             yield Cause(
                 reason=job.reason or "JobsFailed",

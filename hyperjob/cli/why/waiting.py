@@ -3,13 +3,14 @@
 Each rule looks at the sub-jobs that do not run yet and says the same thing once for all alike.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from controller.model.observed import Binding
 from controller.model.parse import condition, parse_binding
 from controller.model.resources import parse_resources
 from controller.model.wire import at, mapping, string
+from controller.status.jobs import apply_failure
 from controller.status.outlook import Reason
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_HELD, binding_name
@@ -21,15 +22,27 @@ from hyperjob.cli.why.evidence import Cause, Evidence
 from hyperjob.kube.errors import KubeError
 
 _NAMES_SHOWN: Final = 3
-_PERSON: Final = frozenset(
-    {Reason.NAME_CONFLICT, Reason.REFUSED, Reason.INVALID_SPEC, Reason.SUSPENDED_BY_POLICY}
-)
+_SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"
+# What no other rule knows more about than the controller: the next command, and whose turn it is.
+_TOLD: Final[Mapping[str, tuple[str, bool]]] = {
+    Reason.NAME_CONFLICT: (_SEE, True),
+    Reason.REFUSED: (_SEE, True),
+    Reason.SUSPENDED_BY_POLICY: ("kubectl get propagationpolicies -n {namespace}", True),
+    Reason.REFUSED_BY_CLUSTER: (_SEE, True),
+    Reason.APPLY_FAILED: (_SEE, True),
+    Reason.QUEUE_NOT_OPEN: ("kubectl get queues.scheduling.volcano.sh", True),
+    Reason.QUEUE_LIMIT_REACHED: ("kubectl hyperjob top --by queue", False),
+    Reason.GANG_BACK_OFF: ("kubectl hyperjob top", False),
+    Reason.RESTARTING: (_SEE, False),
+    Reason.WAITING_FOR_DEPENDENCY: ("kubectl hyperjob tree {name} -n {namespace} -w", False),
+    Reason.CLUSTER_NOT_READY: ("kubectl get clusters", True),
+    Reason.CLUSTER_LOST: ("kubectl get clusters", True),
+}
 
 
-def refused(evidence: Evidence) -> Iterator[Cause]:
-    """Say what cannot work as it is written."""
+def invalid(evidence: Evidence) -> Iterator[Cause]:
+    """Say that it cannot be carried out as it is written."""
     summary = evidence.summary
-    see = f"kubectl hyperjob describe {summary.name} -n {summary.namespace}"
     if summary.reason == Reason.INVALID_SPEC:
         yield Cause(
             reason=summary.reason,
@@ -37,10 +50,20 @@ def refused(evidence: Evidence) -> Iterator[Cause]:
             next=f"kubectl edit hj {summary.name} -n {summary.namespace}",
             needs_help=True,
         )
+
+
+def told(evidence: Evidence) -> Iterator[Cause]:
+    """Repeat what the controller says of sub-jobs, the same of all alike once."""
+    summary = evidence.summary
     for reason, message, jobs in _alike(evidence.unstarted()):
-        if reason in _PERSON:
-            told = f"{_names(jobs)}: {message or reason}"
-            yield Cause(reason=reason, message=told, next=see, needs_help=True)
+        if reason in _TOLD:
+            command, needs_help = _TOLD[reason]
+            yield Cause(
+                reason=reason,
+                message=f"{_names(jobs)}: {message or reason}",
+                next=command.format(name=summary.name, namespace=summary.namespace),
+                needs_help=needs_help,
+            )
 
 
 def queued(evidence: Evidence) -> Iterator[Cause]:
@@ -131,9 +154,10 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
             continue
         binding = parse_binding(raw)
         if binding.apply_error and not _is_held(binding):
+            reason, text = apply_failure(binding.cluster, binding.apply_error)
             yield Cause(
-                reason=Reason.APPLY_FAILED,
-                message=f"{job.name}: {binding.cluster} refuses it: {binding.apply_error}",
+                reason=reason,
+                message=f"{job.name} on {binding.cluster}: {text}",
                 next=f"kubectl get works -n karmada-es-{binding.cluster} -o wide",
                 needs_help=True,
             )

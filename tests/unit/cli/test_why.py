@@ -159,13 +159,13 @@ CASES = {
     ),
     "the member refuses the job": Case(
         hyperjob("Starting", waiting("ApplyFailed", phase="Placed", cluster="east")),
-        HELP, "ApplyFailed", "east refuses it: webhook denied", "get works -n karmada-es-east",
+        HELP, "ApplyFailed", "llm-trainer-0 on east: timed out", "get works -n karmada-es-east",
         {
             "vcjobs": [VCJOB],
             "bindings": [
                 binding(
                     "llm-trainer-0", cluster="east",
-                    aggregatedStatus=[{"clusterName": "east", "appliedMessage": "webhook denied"}],
+                    aggregatedStatus=[{"clusterName": "east", "appliedMessage": "timed out"}],
                 )
             ],
         },
@@ -244,6 +244,22 @@ CASES = {
             }
         },
     ),
+    "its queue has no more to give, by our own admission": Case(
+        hyperjob("Queued", waiting("QueueLimitReached", "queue default has 8 of 8 in use")),
+        WAITS, "QueueLimitReached", "llm-trainer-0: queue default has 8 of 8", "top --by queue",
+    ),
+    "it waits for one that it depends on": Case(
+        hyperjob("Pending", waiting("WaitingForDependency", "waits for data", phase="Unplaced")),
+        WAITS, "WaitingForDependency", "llm-trainer-0: waits for data", "tree llm -n ml -w",
+    ),
+    "what was given back is asked for again later": Case(
+        hyperjob("Queued", waiting("GangBackOff", "asks again in 30s", phase="Unplaced")),
+        WAITS, "GangBackOff", "asks again in 30s", "kubectl hyperjob top",
+    ),
+    "bindings cannot be seen, and the controller says that the member refuses": Case(
+        hyperjob("Starting", waiting("RefusedByCluster", "quota", phase="Placed", cluster="east")),
+        HELP, "RefusedByCluster", "llm-trainer-0: quota", "describe", {"bindings": FORBIDDEN},
+    ),
     "a name is taken": Case(
         hyperjob("Pending", waiting("NameConflict", "belongs to Deployment x", phase="Unplaced")),
         HELP, "NameConflict", "llm-trainer-0: belongs to Deployment x", "describe",
@@ -288,6 +304,13 @@ def test_what_runs_or_has_completed_needs_no_answer(phase: str) -> None:
     answer = explain(evidence(hyperjob(phase, job, message="2 of 2 run")))
     assert (answer.outcome, answer.causes) == (FINE, [])
     assert answer.headline == f"is {phase}: 2 of 2 run"
+
+
+def test_sub_jobs_that_only_ended_with_the_hyperjob_are_not_its_failures() -> None:
+    failed = sub_job(phase="Failed", cluster="east", message="exit code 3")
+    ended = sub_job(1, phase="Terminated", cluster="west", reason="EndedWithHyperJob")
+    causes = explain(evidence(hyperjob("Failed", failed, ended))).causes
+    assert [cause.message for cause in causes] == ["llm-trainer-0 is Failed on east: exit code 3"]
 
 
 def test_a_lost_cluster_that_it_does_not_use_is_no_reason_while_it_runs() -> None:
