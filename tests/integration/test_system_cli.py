@@ -21,7 +21,10 @@ needs_proxy = pytest.mark.skipif(
 def hyperjob(name: str, *, pods: int = 2, gpus: int = 4, seconds: float = 600) -> Object:
     annotations = {"sandbox.hyperjob.volcano.sh/seconds": str(seconds)}
     container = {"name": "main", "image": "a", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
-    template = {"metadata": {"annotations": annotations}, "spec": {"containers": [container]}}
+    template = {
+        "metadata": {"annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
     task = {"name": "worker", "replicas": pods, "template": template}
     return {
         "apiVersion": "training.volcano.sh/v1alpha1",
