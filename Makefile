@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint bench fuzz docs crds lock wheel clean
+.PHONY: help demo test e2e lint bench fuzz docs crds values lock wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/'
@@ -62,6 +63,15 @@ lock: ## renew requirements/*.txt (versions and hashes, no index address)
 
 wheel: $(VENV)/.dev ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist
+
+sbom: $(VENV)/.dev ## list what the image holds as CycloneDX JSON, in dist/
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py requirements --output-reproducible --pyproject pyproject.toml --mc-type application \
+		--output-file dist/hyperjob.cdx.json requirements/runtime.txt
+
+image: ## build the image (docker or podman, as IMAGE_TOOL says)
+	$(IMAGE_TOOL) build --tag hyperjob:$$($(PYTHON) -c 'import hyperjob; print(hyperjob.__version__)') \
+		--build-arg REVISION=$$(git rev-parse HEAD) .
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

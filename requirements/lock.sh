@@ -11,6 +11,7 @@ compile() {
 }
 compile demo pyproject.toml --group demo
 compile dev pyproject.toml --group dev --constraints requirements/demo.txt
+compile build --group build --constraints requirements/demo.txt
 # What the image holds: the project's own dependencies, at the versions that are tested.
 compile runtime pyproject.toml --constraints requirements/demo.txt
 # Only files of these are used, so nothing that they depend on.

@@ -25,7 +25,10 @@ _namespace = click.option(
 
 @click.group()
 def credentials() -> None:
-    """Keep the processes' tokens for the Karmada API server in Secrets of the host cluster."""
+    """Keep the processes' tokens for the Karmada API server in Secrets of the host cluster.
+
+    Example: hyperjob credentials delete -n hyperjob hyperjob-controller-karmada
+    """
 
 
 @credentials.command("renew")

@@ -1,0 +1,179 @@
+"""The Dockerfile holds what pod security asks for, and its steps make a tree that works.
+
+No container engine is needed: the steps are replayed in a directory.
+"""
+
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import hyperjob
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ("hyperjob", "hyperjob-webhook", "hyperjob-controller", "hyperjob-certs")
+
+
+@dataclass(frozen=True)
+class Step:
+    word: str
+    rest: str
+
+    @property
+    def words(self) -> list[str]:
+        """Give the words of the exec form."""
+        found = json.loads(self.rest)
+        assert isinstance(found, list)
+        return [str(word) for word in found]
+
+
+def stages() -> list[list[Step]]:
+    """Read the Dockerfile: what comes before the first FROM, then each stage."""
+    text = re.sub(r"\\\n\s*", " ", (ROOT / "Dockerfile").read_text())
+    found: list[list[Step]] = [[]]
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        word, _, rest = line.partition(" ")
+        if word == "FROM":
+            found.append([])
+        found[-1].append(Step(word, rest.strip()))
+    return found
+
+
+def steps(word: str) -> list[Step]:
+    return [step for stage in stages() for step in stage if step.word == word]
+
+
+def sources() -> list[str]:
+    return [
+        source
+        for step in steps("COPY")
+        if not step.rest.startswith("--from")
+        for source in step.rest.split()[:-1]
+    ]
+
+
+def test_the_base_is_one_release_of_a_slim_python() -> None:
+    (argument,) = [step.rest for step in stages()[0] if step.word == "ARG"]
+    assert re.fullmatch(r"BASE=python:3\.\d+\.\d+-slim-[a-z]+", argument)
+    assert {step.rest.split()[0] for step in steps("FROM")} == {"${BASE}"}
+
+
+def test_it_runs_as_a_numbered_user_without_rights_and_without_a_shell() -> None:
+    final = stages()[-1]
+    (user,) = [step.rest for step in final if step.word == "USER"]
+    assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user), "kubelet proves only a number non-root"
+    assert [step.words for step in final if step.word == "ENTRYPOINT"] == [["hyperjob"]]
+    assert all(step.words for step in [*steps("RUN"), *steps("CMD")])
+    assert not [step for step in final if step.word in ("RUN", "ADD", "EXPOSE", "VOLUME")]
+
+
+def test_everything_that_is_installed_is_locked_with_hashes() -> None:
+    installs = [step.words for step in steps("RUN") if "install" in step.words]
+    for words in installs:
+        assert "--require-hashes" in words or "--no-index" in words, words
+        assert "--no-cache-dir" in words
+    for name in re.findall(r"requirements/\w+\.txt", str(installs)):
+        pinned = re.findall(
+            r"^[\w.-]+==\S+.*(?:\n +--hash.*)+", (ROOT / name).read_text(), re.MULTILINE
+        )
+        names = re.findall(r"^[\w.-]+==", (ROOT / name).read_text(), re.MULTILINE)
+        assert len(pinned) == len(names) > 1
+
+
+def test_it_says_what_it_is() -> None:
+    labels = " ".join(step.rest for step in steps("LABEL"))
+    for name in ("title", "description", "licenses", "version", "revision"):
+        assert f"org.opencontainers.image.{name}=" in labels
+    assert f"VERSION={hyperjob.__version__}" in [step.rest for step in steps("ARG")]
+
+
+@pytest.mark.parametrize("source", sources())
+def test_what_it_copies_is_there_and_is_sent(source: str) -> None:
+    assert (ROOT / source).exists()
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    sent = True
+    for rule in rules:
+        if fnmatch.fnmatch(source.split("/", maxsplit=1)[0], rule.lstrip("!")):
+            sent = rule.startswith("!")
+    assert sent
+
+
+def test_what_the_wheel_needs_is_copied() -> None:
+    hatch = (ROOT / "pyproject.toml").read_text().partition("[tool.hatch.build")[2]
+    needed = re.findall(r'"(\w+)"', hatch.partition("[tool.ruff]")[0].split("packages = ")[1])
+    folders = {name for name in needed if (ROOT / name).is_dir()}
+    assert folders
+    assert folders <= set(sources())
+
+
+@pytest.mark.scenario
+@pytest.mark.timeout(600)
+def test_its_steps_make_a_tree_that_works_and_writes_nothing(tmp_path: Path) -> None:
+    base, source, installed = tmp_path / "base", tmp_path / "src", tmp_path / "opt"
+    subprocess.run([sys.executable, "-m", "venv", base], check=True, timeout=120)
+    source.mkdir()
+    for name in sources():
+        target = source / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(ROOT / name)
+    places = {
+        "/opt/hyperjob": str(installed),
+        "/src": str(source),
+        "python": str(base / "bin/python"),
+    }
+    for step in steps("RUN"):
+        words = [places.get(word, word) for word in step.words]
+        words = [word.replace("/src/", f"{source}/") for word in words]
+        done = subprocess.run(words, cwd=source, capture_output=True, text=True, timeout=400)
+        assert done.returncode == 0, f"{words}\n{done.stderr}"
+    before = tree(installed)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    for command in COMMANDS:
+        done = subprocess.run(
+            [installed / "bin" / command, "--help"],
+            cwd="/",
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "usage" in done.stdout.lower()
+    assert tree(installed) == before
+    (listed,) = (path for path in installed.rglob("hyperjob-*.dist-info") if path.is_dir())
+    assert not any(path.name.startswith(("pip", "hatchling")) for path in listed.parent.iterdir())
+
+
+def tree(root: Path) -> set[tuple[str, float]]:
+    return {(str(path), path.lstat().st_mtime) for path in root.rglob("*")}
+
+
+@pytest.mark.scenario
+def test_the_list_of_what_it_holds_is_the_lock_and_the_same_every_time(tmp_path: Path) -> None:
+    lines = (ROOT / "Makefile").read_text().partition("\nsbom:")[2].splitlines()
+    text = " ".join(line.strip().rstrip("\\") for line in lines[2:4])
+    words = text.replace("$(BIN)", str(Path(sys.executable).parent)).split()
+    made = []
+    for number in range(2):
+        out = tmp_path / f"{number}.json"
+        given = [str(out) if word.startswith("dist/") else word for word in words]
+        done = subprocess.run(given, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        made.append(out.read_text())
+    assert made[0] == made[1]
+    found = {(one["name"], one["version"]) for one in json.loads(made[0])["components"]}
+    lock = (ROOT / "requirements/runtime.txt").read_text()
+    assert found == set(re.findall(r"^([\w.-]+)==([\w.]+)", lock, re.MULTILINE))
