@@ -11,6 +11,7 @@ from controller.expansion.delete import deletion
 from controller.lifecycle.requests import refuse_after_end
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Ownership
+from controller.model.parse import with_status
 from controller.model.planned import Action, DeleteHyperJob, Event, Plan
 from controller.model.wire import mapping, objects, timestamp
 from controller.status.conditions import is_finished
@@ -41,7 +42,7 @@ def after_end(observed: Observed) -> Plan:
 
 def needs_more(observed: Observed, status: dict[str, object]) -> bool:
     """Tell whether something remains to be done once a status that ends it is written."""
-    ended = replace(observed, hyperjob=replace(observed.hyperjob, status=status))
+    ended = replace(observed, hyperjob=with_status(observed.hyperjob, status))
     return is_finished(status) and after_end(ended) != Plan(status=derive_final(ended))
 
 

@@ -4,6 +4,7 @@ Never fails on a malformed object of somebody else; never keeps more of it than 
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from controller.model.observed import (
@@ -76,6 +77,13 @@ def parse_hyperjob(raw: Object) -> HyperJob:
             name: strings(arguments) for name, arguments in mapping(spec.get("plugins")).items()
         },
         gang=_gang(status.get("gang")),
+    )
+
+
+def with_status(hyperjob: HyperJob, status: Object) -> HyperJob:
+    """Return a HyperJob as it is once a status is written."""
+    return replace(
+        hyperjob, status=status, records={record.name: record for record in _records(status)}
     )
 
 
