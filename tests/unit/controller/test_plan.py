@@ -476,3 +476,13 @@ def test_a_spec_gone_wrong_does_not_make_a_running_hyperjob_pending() -> None:
     split = {"mode": "auto", "accelerators": 3, "acceleratorType": "no/such"}
     raw = hyperjob(group(splitPolicy=split), status={"state": {"phase": "Running"}})
     assert phase(plan(observed(raw, job(phase="Running")))) == ("Running", "InvalidSpec")
+
+
+@pytest.mark.parametrize("still", ["Running", "Completed"])
+def test_an_end_that_leaves_something_to_remove_is_followed_by_another_pass(still: str) -> None:
+    """Nobody sends an event for it: the status is our own write."""
+    stops = {"maxRestarts": 0, "rules": [{"action": "FailHyperJob"}]}
+    children = [job(phase="Failed"), policy(), job("hj-trainer-1", phase=still)]
+    decided = plan(observed(hyperjob(failurePolicy=stops), *children, clusters=(A, B)))
+    assert phase(decided)[0] == "Failed"
+    assert decided.requeue_after == (timedelta() if still == "Running" else None)
