@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from controller.caches import Caches
+from controller.exports import Exports
 from controller.model.planned import (
     Action,
     Adopt,
@@ -77,6 +78,7 @@ class Applier:
     def __init__(self, kube: Kube, caches: Caches, *, in_flight: int = 50) -> None:
         self._kube = kube
         self._caches = caches
+        self._exports = Exports(kube)
         self._slots = asyncio.Semaphore(in_flight)
 
     async def apply(self, namespace: str, actions: Sequence[Action]) -> Result:
@@ -116,6 +118,8 @@ class Applier:
     async def _do(self, namespace: str, action: Action) -> None:
         match action:
             case CreateChild():
+                if action.export is not None:
+                    await self._exports.create(action.export)
                 if action.policy is not None:
                     await self._create(PROPAGATION_POLICIES, action.policy)
                 if action.job is not None:
@@ -135,6 +139,8 @@ class Applier:
             case DeleteChild():
                 await self._delete(VCJOBS, namespace, action.name, action.job_uid)
                 await self._delete(PROPAGATION_POLICIES, namespace, action.name, action.policy_uid)
+                if action.export is not None:
+                    await self._exports.delete(action.export)
             case DeleteHyperJob():
                 await self._delete(HYPERJOBS, namespace, action.name, action.uid)
             case _:

@@ -36,6 +36,7 @@ from controller.model.observed import Observed, Policy, QueueAdmission
 from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
 from controller.model.wire import rfc3339
 from controller.placement.place import Placement, place
+from controller.plugins.hook import plug_in, withdrawing
 from controller.status.conditions import is_finished
 from controller.status.derive import derive, derive_refusal
 from controller.status.outlook import Outlook, Outlooks, Reason
@@ -48,6 +49,11 @@ AT_ONCE: Final = timedelta()
 
 def plan(observed: Observed) -> Plan:
     """Decide everything about one HyperJob."""
+    decided = _decide(observed)
+    return replace(decided, actions=withdrawing(observed.hyperjob, decided.actions))
+
+
+def _decide(observed: Observed) -> Plan:
     hyperjob = observed.hyperjob
     # 1. It is being deleted: ownerReferences take its objects along.
     if hyperjob.deleting:
@@ -85,13 +91,20 @@ def plan(observed: Observed) -> Plan:
     # 6. What is missing is placed, the gang whole or not at all.
     minimum = _minimum(observed, len(children) - len(draft.waiting.for_what), len(children))
     placement, needed = _place(observed, draft, minimum)
-    # 7. What no member has seen yet moves where its place is gone; what the queue has admitted and
-    # still fits is let through together; a gang that stays in parts gives back what it holds.
+    # 7. What no member has seen yet moves where its place is gone, and plugins tell the sub-jobs of
+    # each other; what the queue has admitted and still fits is let through together; a gang that
+    # stays in parts gives back what it holds.
     draft.found = _look_again(observed, draft, placement)
+    outdated = _plug_in(observed, children, draft, placement, minimum)
     mine = [child for _, child in children if not child.is_leaving]
     if not hyperjob.suspend:
         able = ready(observed, mine, draft.found, minimum)
-        draft.actions += openings(mine, minimum=minimum, admission=observed.admission, ready=able)
+        draft.actions += openings(
+            [child for child in mine if child.name not in outdated],
+            minimum=minimum,
+            admission=observed.admission,
+            ready=able,
+        )
     opening = frozenset(action.name for action in draft.actions if isinstance(action, OpenGate))
     judgement = go_on(observed, mine, opening=opening)
     for child in to_give_back(observed, mine, opening=opening):
@@ -354,6 +367,22 @@ def _look_again(observed: Observed, draft: _Draft, placement: Placement) -> Revi
             if child.policy is not None:
                 draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
     return found
+
+
+def _plug_in(
+    observed: Observed,
+    children: Sequence[Member],
+    draft: _Draft,
+    placement: Placement,
+    minimum: int,
+) -> frozenset[str]:
+    """Let the plugins act on the plan so far; return the sub-jobs that are made again for them."""
+    plugged = plug_in(
+        observed, children, draft.actions, assigned=placement.assigned, minimum=minimum
+    )
+    draft.actions = plugged.actions
+    draft.blocked.update(plugged.blocked)
+    return plugged.outdated
 
 
 def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) -> Repin:

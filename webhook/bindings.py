@@ -16,6 +16,7 @@ from hyperjob.api.names import (
     GATE_HELD,
     LABEL_BINDING,
     LABEL_BINDING_VALUE,
+    VCJOB_KIND,
 )
 from webhook.patch import JsonPatchOp, pointer
 
@@ -60,11 +61,13 @@ def stamp(binding: Object, *, operation: str) -> list[JsonPatchOp]:
 
 
 def _is_gated(binding: Object) -> bool:
+    """Tell whether a binding is of a gang's vcjob; nobody would release what goes with one."""
     affinities = _find(binding, ("spec", "placement", "clusterAffinities"))
     # An API server sends none without metadata, and a patch could not be applied to one.
     has_metadata = isinstance(binding.get("metadata"), dict)
     return (
         has_metadata
+        and _find(binding, ("spec", "resource", "kind")) == VCJOB_KIND
         and isinstance(affinities, list)
         and any(
             isinstance(affinity, dict) and affinity.get("affinityName") == AFFINITY_GATED

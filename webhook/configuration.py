@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.api.names import AFFINITY_GATED
+from hyperjob.api.names import AFFINITY_GATED, VCJOB_KIND
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 
 # Mutating webhooks run in the order of configuration names: ours must see a binding before
@@ -31,6 +31,8 @@ _HAS_OUR_NAME: Final = f'has(a.affinityName) && a.affinityName == "{AFFINITY_GAT
 _IS_GATED: Final = " && ".join(
     (
         "has(object.spec) && object.spec != null",
+        "has(object.spec.resource) && object.spec.resource != null",
+        f'has(object.spec.resource.kind) && object.spec.resource.kind == "{VCJOB_KIND}"',
         "has(object.spec.placement) && object.spec.placement != null",
         "has(object.spec.placement.clusterAffinities)",
         "object.spec.placement.clusterAffinities != null",

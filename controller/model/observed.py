@@ -218,6 +218,7 @@ class Job:
     priority_class: str
     queue: str
     report: Report | None
+    world: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,13 @@ from controller.model.wire import (
 )
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
-from hyperjob.api.names import GATE, LABEL_ATTEMPT, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
+from hyperjob.api.names import (
+    GATE,
+    LABEL_ATTEMPT,
+    LABEL_HYPERJOB,
+    LABEL_REPLICATED_JOB,
+    WORLD,
+)
 from hyperjob.api.v1alpha1 import DependencyStatus, FailurePolicyAction, SuccessOperator
 
 _MARKED_BY: Final = ("labels", "annotations")
@@ -117,6 +123,7 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
         priority_class=string(spec.get("priorityClassName")),
         queue=string(spec.get("queue")),
         report=parse_report(raw.get("status")),
+        world=string_map(metadata.get("annotations")).get(WORLD, ""),
     )
 
 

@@ -15,7 +15,8 @@ from hyperjob.api.meta import Object
 class CreateChild:
     """Create a sub-job: its policy first, then its vcjob; either may be there already (None).
 
-    `overflow` says why it does not stand where it would rather be.
+    `export` is the export of its Service, which goes before it; `overflow` says why it does not
+    stand where it would rather be.
     """
 
     name: str
@@ -24,6 +25,7 @@ class CreateChild:
     cluster: str
     demand: Resources
     overflow: str = ""
+    export: Object | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +69,16 @@ class OpenGate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteChild:
-    """Delete a sub-job's vcjob, then its policy; only objects with these UIDs."""
+    """Delete a sub-job's vcjob, then its policy; only objects with these UIDs.
+
+    `export` names the export of its Service, which goes too if it is the same HyperJob's.
+    """
 
     name: str
     job_uid: str | None
     policy_uid: str | None
     why: str = ""
+    export: Object | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

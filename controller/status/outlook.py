@@ -23,6 +23,7 @@ class Reason(enum.StrEnum):
     BEING_DELETED = "BeingDeleted"
     INVALID_SPEC = "InvalidSpec"
     GANG_BACK_OFF = "GangBackOff"
+    WAITING_FOR_HOST = "WaitingForHost"
     # waits for its queue, or stands and does not run
     SUSPENDED = "Suspended"
     RESTARTING = "Restarting"

@@ -15,6 +15,8 @@ VCJOB_API_VERSION: Final = "batch.volcano.sh/v1alpha1"
 VCJOB_KIND: Final = "Job"
 POLICY_API_VERSION: Final = "policy.karmada.io/v1alpha1"
 POLICY_KIND: Final = "PropagationPolicy"
+SERVICE_EXPORT_API_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
+SERVICE_EXPORT_KIND: Final = "ServiceExport"
 
 # The first two are the Go controller's, which is how its children are recognised and adopted.
 LABEL_HYPERJOB: Final = "volcano.sh/hyperjob-name"
@@ -32,6 +34,9 @@ LABEL_BINDING_VALUE: Final = "hyperjob"
 GATE: Final = f"{GROUP}/gate"
 GATE_HELD: Final = "held"
 GATE_OPEN: Final = "open"
+
+# On a vcjob: the generation of the world that it was made for, and a digest of what plugins wrote.
+WORLD: Final = f"{GROUP}/world"
 
 # What a person asks for once: "<token> [sub-job ...]". A token is acted on once and then recorded
 # in the status, so that neither a repeated look nor a restarted controller does it twice.

@@ -86,6 +86,7 @@ CLUSTER_PROPAGATION_POLICIES = Resource(
 )
 RESOURCE_BINDINGS = Resource("work.karmada.io", "v1alpha2", "resourcebindings", "ResourceBinding")
 WORKS = Resource("work.karmada.io", "v1alpha1", "works", "Work")
+SERVICE_EXPORTS = Resource("multicluster.x-k8s.io", "v1alpha1", "serviceexports", "ServiceExport")
 CLUSTERS = Resource("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", namespaced=False)
 RESOURCE_INTERPRETERS = Resource(
     "config.karmada.io",

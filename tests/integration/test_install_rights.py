@@ -18,6 +18,7 @@ from hyperjob.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
+    SERVICE_EXPORTS,
     VCJOBS,
 )
 from hyperjob.kube.transport import HttpTransport, Params, Response
@@ -215,6 +216,21 @@ async def live(kube: Kube, namespace: str, manager: Manager) -> None:
         VCJOBS, "brief-t-0", done, kind=PatchType.MERGE, namespace=namespace, subresource="status"
     )
     await eventually(until_are(kube, namespace, HYPERJOBS, "brief", set()), what="its deletion")
+
+    # A sub-job whose Service was exported by hand goes with one that was exported for it.
+    plugged = {"plugins": {"svc": []}}
+    exported = {"apiVersion": SERVICE_EXPORTS.api_version, "kind": SERVICE_EXPORTS.kind}
+    await kube.create(
+        SERVICE_EXPORTS, exported | {"metadata": {"name": "mesh-t-0", "namespace": namespace}}
+    )
+    await kube.create(HYPERJOBS, hyperjob(namespace, "mesh", **plugged))
+    await eventually(
+        until_are(kube, namespace, VCJOBS, "mesh-", {"mesh-t-0", "mesh-t-1"}), what="children"
+    )
+    await kube.patch(HYPERJOBS, "mesh", fewer, kind=PatchType.JSON, namespace=namespace)
+    await eventually(
+        until_are(kube, namespace, SERVICE_EXPORTS, "mesh-", {"mesh-t-0"}), what="one export"
+    )
 
     # Children of the Go controller, and strangers' objects under children's names.
     labels = {"volcano.sh/hyperjob-name": "old", "volcano.sh/replicatedjob-name": "t"}

@@ -4,27 +4,16 @@ Volcano logs a mistake in an argument where no user looks, and goes on without a
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from enum import Enum
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from hyperjob.api import formats
+from hyperjob.api.arguments import OFF, ON, Flags, Kind, read_arguments
+from hyperjob.api.plugins import PLACEHOLDERS, fill, placeholders_of
 from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, WARNING, rule
 from webhook.validation.suggest import did_you_mean
-
-
-class Kind(Enum):
-    """What the value of an argument is."""
-
-    TEXT = "text"
-    NUMBER = "number"
-    PORT = "port"
-    SWITCH = "switch"
-    TASK = "task"
-
-
-Flags = Mapping[str, Kind]
 
 _FREE: Final = (Kind.TEXT, Kind.TASK)
 """Kinds whose values may be any text, as far as the argument by itself goes."""
@@ -71,6 +60,13 @@ NOT_A_SWITCH = rule(
     "an argument of a plugin that is on or off has another value",
     "write --name=true or --name=false",
 )
+NOT_A_HOST = rule(
+    "L14",
+    INVALID,
+    "must be a host name; placeholders: {placeholders}{reason}",
+    "the pattern of host names has an unknown placeholder, or gives no DNS name",
+    "use a pattern such as {{pod}}.{{service}}.{{namespace}}.svc.cluster.local",
+)
 IGNORED = rule(
     "V14",
     WARNING,
@@ -79,9 +75,6 @@ IGNORED = rule(
     "use an empty list",
 )
 
-_SWITCHES: Final = frozenset(
-    {"1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"}
-)
 _NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|[0-9]{1,18})")
 
 
@@ -106,31 +99,22 @@ def validate_arguments(
     if given and not flags:
         report.warn(IGNORED, path, plugin=plugin)
         return found
-    index = -1
-    while (index := index + 1) < len(given):
-        text = given[index]
-        bare = text.lstrip("-")
-        name, equals, value = bare.partition("=")
-        if not 1 <= len(text) - len(bare) <= 2 or not name:
-            near = did_you_mean(f"--{name}", [f"--{flag}" for flag in flags])
-            report.add(NOT_A_FLAG, path.index(index), text, hint=near)
-            continue
-        kind = flags.get(name)
-        if kind is None:
-            near = did_you_mean(f"--{name}", [f"--{flag}" for flag in flags])
-            report.add(UNKNOWN, path.index(index), text, name=name, plugin=plugin, hint=near)
-            continue
-        if not equals and kind is Kind.SWITCH:
-            value = "true"
-        elif not equals:
-            if index + 1 == len(given):
-                report.add(NO_VALUE, path.index(index), text, name=name)
-                continue
-            index += 1
-            value = given[index]
-        argument = Argument(value, path, index)
-        if kind in _FREE or _validate_value(kind, argument, text, report):
-            found[name] = argument
+    for item in read_arguments(given, flags):
+        name, kind = item.name, flags.get(item.name)
+        if not name or kind is None:
+            wanted = name or item.text.lstrip("-").partition("=")[0]
+            near = did_you_mean(f"--{wanted}", [f"--{flag}" for flag in flags])
+            at = path.index(item.named_at)
+            if name:
+                report.add(UNKNOWN, at, item.text, name=name, plugin=plugin, hint=near)
+            else:
+                report.add(NOT_A_FLAG, at, item.text, hint=near)
+        elif item.value is None:
+            report.add(NO_VALUE, path.index(item.named_at), item.text, name=name)
+        else:
+            argument = Argument(item.value, path, item.value_at)
+            if kind in _FREE or _validate_value(kind, argument, item.text, report):
+                found[name] = argument
     return found
 
 
@@ -138,12 +122,24 @@ def _validate_value(kind: Kind, argument: Argument, text: str, report: Report) -
     """Check the value of one argument; returns whether it can be used."""
     value = argument.value
     match kind:
-        case Kind.SWITCH if value not in _SWITCHES:
+        case Kind.SWITCH if value not in ON | OFF:
             report.add(NOT_A_SWITCH, argument.path, text)
         case Kind.NUMBER | Kind.PORT if not _NUMBER.fullmatch(value):
             report.add(NOT_A_NUMBER, argument.path, text)
         case Kind.PORT if not 1 <= int(value, 0 if "x" in value.lower() else 10) <= 65535:
             report.add(NOT_A_PORT, argument.path, text)
+        case Kind.HOST if reason := _wrong_with_host(value):
+            words = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+            report.add(NOT_A_HOST, argument.path, text, placeholders=words, reason=reason)
         case _:
             return True
     return False
+
+
+def _wrong_with_host(pattern: str) -> str:
+    """Say what is wrong with a pattern of host names, or nothing."""
+    unknown = [name for name in placeholders_of(pattern) if name not in PLACEHOLDERS]
+    if unknown:
+        return f"; there is no {{{unknown[0]}}}{did_you_mean(unknown[0], PLACEHOLDERS)}"
+    messages = formats.dns1123_subdomain(fill(pattern, dict.fromkeys(PLACEHOLDERS, "x")))
+    return f"; {messages[0]}" if messages else ""

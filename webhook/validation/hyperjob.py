@@ -65,7 +65,13 @@ def validate_hyperjob(hyperjob: Object, report: Report) -> None:
     if spec.get("successPolicy"):
         validate_success_policy(spec["successPolicy"], names, path.child("successPolicy"), report)
     if spec.get("plugins"):
-        validate_hyperjob_plugins(spec["plugins"], jobs, path.child("plugins"), report)
+        validate_hyperjob_plugins(
+            spec["plugins"],
+            jobs,
+            path.child("plugins"),
+            report,
+            min_available=spec.get("minAvailable"),
+        )
 
 
 def _validate_metadata(metadata: Object, report: Report) -> None:

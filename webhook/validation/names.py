@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Self
 from hyperjob.api import formats
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
+from hyperjob.api.plugins import have_hosts
 from webhook.defaulting.job import SVC_USERS
 from webhook.validation.forms import check
 from webhook.validation.place import METADATA, SPEC, Path
@@ -103,7 +104,8 @@ def validate_names(hyperjob: Object, report: Report) -> None:
     for index, job in enumerate(jobs):
         if job.get("name"):
             _validate_composed(own, job, path.index(index), report)
-    _validate_service(own, jobs, report)
+    shared = have_hosts((hyperjob.get("spec") or {}).get("plugins") or {})
+    _validate_service(own, jobs, report, shared=shared)
     _validate_distinct(jobs, path, report)
 
 
@@ -145,11 +147,14 @@ def _validate_composed(own: OwnName, job: Object, path: Path, report: Report) ->
         report.add(POD_TOO_LONG, at, task, name=longest, length=len(longest), excess=excess)
 
 
-def _validate_service(own: OwnName, jobs: list[Object], report: Report) -> None:
-    """Check that the names of services are DNS labels, where there will be services."""
+def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, shared: bool) -> None:
+    """Check that the names of services are DNS labels, where there will be services.
+
+    `shared` tells that plugins of the HyperJob bring one to every sub-job.
+    """
     for job in jobs:
         plugins = (job.get("templateSpec") or {}).get("plugins") or {}
-        if "svc" not in plugins and SVC_USERS.isdisjoint(plugins):
+        if not shared and "svc" not in plugins and SVC_USERS.isdisjoint(plugins):
             continue
         name = child_name(own.value, job.get("name") or "", 0)
         if len(name) > MAX_NAME:

@@ -25,7 +25,7 @@ class Features:
     ttl_seconds_after_finished: bool = True
     split_static: bool = True
     split_auto: bool = True
-    plugins: bool = False
+    plugins: bool = True
     template_scale: bool = True
     """Whether an edit of task sizes reaches sub-jobs that exist."""
 

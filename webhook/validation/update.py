@@ -10,6 +10,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from hyperjob.api.plugins import knowing_world
 from webhook.defaulting import default
 from webhook.validation.changes import Steps, changes
 from webhook.validation.context import Context
@@ -80,6 +81,14 @@ NOT_SCALED = rule(
     " replicatedJob to change their number",
     "the size of tasks is changed, and this release would not act on it",
     "change the number of sub-jobs, or create a new HyperJob",
+)
+WORLD_FIXED = rule(
+    "X15",
+    FORBIDDEN,
+    "may not be changed while the HyperJob is {phase}: plugin {plugins} told its pods how many"
+    " there are; suspend it first",
+    "the number of pods is changed, which a plugin has written into every sub-job",
+    "set suspend, change the number in the phase Suspended, and resume; or create a new HyperJob",
 )
 GANG_STAYS = rule(
     "X15",
@@ -165,11 +174,16 @@ def _validate_changes(
     jobs_changed = _names(new) != _names(old)
     if jobs_changed:
         report.add(JOBS_CHANGED, SPEC.child("replicatedJobs"))
+    worldly = knowing_world(new.get("plugins") or {})
     for step in islice(_told(old, new), MAX_TOLD):
         if step[0] in FREE:
             continue
         if step[0] != "replicatedJobs":
             _refuse_field(step, phase, report)
+        elif worldly and _changes_world(step):
+            report.add(
+                WORLD_FIXED, _path(step), phase=phase or "Pending", plugins=", ".join(worldly)
+            )
         elif not jobs_changed:
             index = int(step[1])
             pair = (_jobs(old)[index], _jobs(new)[index])
@@ -226,6 +240,14 @@ def _judge_job(
             report.add(IMMUTABLE, _path(step))
         case _:
             report.add(FIXED, _path(step))
+
+
+def _changes_world(step: Steps) -> bool:
+    """Tell whether a change inside a replicatedJob is one of the number of pods."""
+    match step[2:]:
+        case ("replicas",) | ("templateSpec", "tasks", _, "replicas"):
+            return True
+    return False
 
 
 def _is_sized(job: Object) -> bool:

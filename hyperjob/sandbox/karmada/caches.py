@@ -18,6 +18,7 @@ from hyperjob.kube.resources import (
     QUEUES,
     RESOURCE_BINDINGS,
     RESOURCE_INTERPRETERS,
+    SERVICE_EXPORTS,
     VCJOBS,
     WORKS,
     Resource,
@@ -33,7 +34,7 @@ CLUSTER_RESOURCE_BINDINGS: Final = Resource(
     "ClusterResourceBinding",
     namespaced=False,
 )
-TEMPLATES: Final = (VCJOBS, QUEUES)
+TEMPLATES: Final = (VCJOBS, QUEUES, SERVICE_EXPORTS)
 """The kinds that policies propagate."""
 
 BY_POLICY: Final = "policy"

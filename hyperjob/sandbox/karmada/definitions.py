@@ -13,7 +13,12 @@ import yaml
 
 from hyperjob.api.meta import Object
 
-_MEMBER_GROUPS: Final = ("batch.volcano.sh", "bus.volcano.sh", "scheduling.volcano.sh")
+_MEMBER_GROUPS: Final = (
+    "batch.volcano.sh",
+    "bus.volcano.sh",
+    "multicluster.x-k8s.io",
+    "scheduling.volcano.sh",
+)
 
 
 def control_plane_definitions() -> list[Object]:
@@ -23,7 +28,7 @@ def control_plane_definitions() -> list[Object]:
 
 
 def member_definitions() -> list[Object]:
-    """Return the definitions of a member: Volcano's."""
+    """Return the definitions of a member: Volcano's, and that of exported Services."""
     return deepcopy([each for each in _definitions() if each["spec"]["group"] in _MEMBER_GROUPS])
 
 

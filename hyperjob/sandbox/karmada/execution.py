@@ -10,7 +10,15 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.errors import Conflict, KubeError, NotFound
 from hyperjob.kube.events import EventRecorder
-from hyperjob.kube.resources import NAMESPACES, QUEUES, VCJOBS, WORKS, Resource, key_of
+from hyperjob.kube.resources import (
+    NAMESPACES,
+    QUEUES,
+    SERVICE_EXPORTS,
+    VCJOBS,
+    WORKS,
+    Resource,
+    key_of,
+)
 from hyperjob.sandbox.karmada import names, works
 from hyperjob.sandbox.karmada.caches import Caches
 from hyperjob.sandbox.member.controller import (
@@ -22,7 +30,7 @@ from hyperjob.sandbox.member.controller import (
     wire_now,
 )
 
-_DISPATCHED = (VCJOBS, QUEUES, NAMESPACES)
+_DISPATCHED = (VCJOBS, QUEUES, SERVICE_EXPORTS, NAMESPACES)
 _GATHER_SECONDS = 0.2
 """Status changes of a member object that come this close together become one write."""
 

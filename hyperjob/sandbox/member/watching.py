@@ -1,4 +1,4 @@
-"""What the simulated Volcano watches in a member, and where each thing is found.
+"""What is watched in a member, by the simulated Volcano and Karmada, and where each thing is found.
 
 It must never write.
 """
@@ -16,6 +16,7 @@ from hyperjob.kube.resources import (
     PODS,
     PRIORITY_CLASSES,
     QUEUES,
+    SERVICE_EXPORTS,
     VCJOBS,
 )
 from hyperjob.sandbox.member.controller import Informers
@@ -41,6 +42,7 @@ class MemberCaches(Informers):
         self.namespaces = self.add(NAMESPACES)
         self.commands = self.add(COMMANDS)
         self.priority_classes = self.add(PRIORITY_CLASSES)
+        self.exports = self.add(SERVICE_EXPORTS)
 
 
 def job_key_of(pod: Object) -> str | None:

@@ -139,6 +139,10 @@ UNTOUCHED = {
         "UPDATE",
     ),
     "an ungated HyperJob": (binding(affinity="hyperjob"), "CREATE"),
+    "what goes with a vcjob into its cluster": (
+        binding() | {"spec": binding()["spec"] | {"resource": {"kind": "ServiceExport"}}},
+        "CREATE",
+    ),
     "another affinity name": (binding(affinity="hyperjob-gang-of-mine"), "CREATE"),
     "another affinity name, held": (binding(affinity="mine", gate="held"), "UPDATE"),
     "no placement": ({"metadata": {}, "spec": {}}, "CREATE"),
@@ -201,6 +205,9 @@ BINDINGS = st.fixed_dictionaries(
         ),
         "spec": st.fixed_dictionaries(
             {
+                "resource": st.fixed_dictionaries(
+                    {"kind": st.sampled_from(["Job", "ServiceExport"])}
+                ),
                 "placement": st.fixed_dictionaries(
                     {
                         "clusterAffinities": st.lists(
@@ -214,7 +221,7 @@ BINDINGS = st.fixed_dictionaries(
                             max_size=2,
                         )
                     }
-                )
+                ),
             },
             optional={"suspension": SUSPENSIONS},
         ),

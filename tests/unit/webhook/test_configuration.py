@@ -109,13 +109,16 @@ OTHER = {"affinityName": "mine"}
 NAMELESS = {"clusterNames": ["m"]}
 
 
-def placed(*affinities):
-    return {"metadata": {}, "spec": {"placement": {"clusterAffinities": list(affinities)}}}
+def placed(*affinities, kind="Job"):
+    placement = {"clusterAffinities": list(affinities)}
+    return {"metadata": {}, "spec": {"resource": {"kind": kind}, "placement": placement}}
 
 
 BINDINGS = {
     "ours": (placed(GATED), True),
     "ours among others": (placed(NAMELESS, OTHER, GATED), True),
+    "what goes with a vcjob": (placed(GATED, kind="ServiceExport"), False),
+    "no resource": ({"spec": {"placement": {"clusterAffinities": [GATED]}}}, False),
     "another name": (placed(OTHER), False),
     "no name": (placed(NAMELESS), False),
     "an ungated HyperJob": (placed({"affinityName": "hyperjob"}), False),

@@ -1,0 +1,74 @@
+"""Exports of sub-jobs' Services: made and removed by name, as there may be no such kind to watch.
+
+An export that somebody else made under a sub-job's name serves as well, and is never deleted.
+"""
+
+from controller.model.parse import controller_of
+from controller.model.wire import mapping, string
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import AlreadyExists, NotFound
+from hyperjob.kube.resources import SERVICE_EXPORTS
+
+
+class Exports:
+    """Writes ServiceExports."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+
+    async def create(self, export: Object) -> None:
+        """Make an export where there is none.
+
+        Raises AlreadyExists while one of a deleted HyperJob of this name is on its way out.
+        """
+        try:
+            await self._kube.create(SERVICE_EXPORTS, export)
+        except AlreadyExists:
+            found = await self._find(export)
+            if found is None or _passes(found, export):
+                raise
+        except NotFound as error:
+            text = (
+                f"{error.message} (is the kind {SERVICE_EXPORTS.kind} of {SERVICE_EXPORTS.group}"
+                " installed? plugin svc with --export=false does without)"
+            )
+            raise NotFound({**error.status, "message": text}, error.request) from error
+
+    async def delete(self, export: Object) -> None:
+        """Remove the export of a sub-job that goes, unless it is somebody else's."""
+        found = await self._find(export)
+        if found is None or _controller(found) != _controller(export):
+            return
+        metadata = found["metadata"]
+        try:
+            await self._kube.delete(
+                SERVICE_EXPORTS,
+                metadata["name"],
+                namespace=metadata["namespace"],
+                uid=metadata["uid"],
+                propagation="Background",
+            )
+        except NotFound:
+            return
+
+    async def _find(self, export: Object) -> Object | None:
+        metadata = export["metadata"]
+        try:
+            return await self._kube.get(
+                SERVICE_EXPORTS, metadata["name"], namespace=metadata["namespace"]
+            )
+        except NotFound:
+            return None
+
+
+def _passes(found: Object, export: Object) -> bool:
+    """Tell whether an export that is there will soon be gone: deleted, or its owner is."""
+    if mapping(found.get("metadata")).get("deletionTimestamp") is not None:
+        return True
+    holder = _controller(found)
+    return bool(holder) and holder != _controller(export)
+
+
+def _controller(export: Object) -> str:
+    return string(controller_of(mapping(export.get("metadata"))).get("uid"))

@@ -1,0 +1,42 @@
+"""The plugin env: where a pod stands in the HyperJob, for any framework.
+
+A pod's rank is HYPERJOB_RANK_OFFSET + HYPERJOB_TASK_INDEX: all pods of a task share one template,
+so only the index, which Volcano writes on each pod, differs between them.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from controller.plugins.plugin import Place
+from controller.plugins.template import from_field, variable
+from controller.plugins.world import Crew
+from hyperjob.api.meta import Object
+
+INDEX_FIELD: Final = "metadata.labels['volcano.sh/task-index']"
+
+
+class Env:
+    """Tells a pod its place."""
+
+    def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
+        """Return HyperJob, sub-job, attempt, cluster, and the place in the row of all pods."""
+        world, site = place.world, place.site
+        return (
+            variable("HYPERJOB_NAME", world.hyperjob),
+            variable("HYPERJOB_JOB_NAME", site.name),
+            variable("HYPERJOB_REPLICATED_JOB", site.group),
+            variable("HYPERJOB_JOB_INDEX", site.index),
+            variable("HYPERJOB_JOB_COUNT", len(world.sites)),
+            variable("HYPERJOB_ATTEMPT", site.attempt),
+            variable("HYPERJOB_CLUSTER", site.cluster),
+            *ranks(place, crew),
+        )
+
+
+def ranks(place: Place, crew: Crew) -> Sequence[Object]:
+    """Return what a pod's rank and the size of the world are computed from."""
+    return (
+        variable("HYPERJOB_WORLD_SIZE", place.world.size),
+        variable("HYPERJOB_RANK_OFFSET", crew.offset),
+        from_field("HYPERJOB_TASK_INDEX", INDEX_FIELD),
+    )

@@ -1,0 +1,102 @@
+"""What the plugins of a HyperJob write into one vcjob, and the object that goes along with it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from controller.expansion.objects import owner_reference
+from controller.model.observed import HyperJob
+from controller.plugins.env import Env
+from controller.plugins.hosts import hosts_of
+from controller.plugins.jax import Jax
+from controller.plugins.mpi import Mpi
+from controller.plugins.plugin import Place, Plugin
+from controller.plugins.pytorch import PyTorch
+from controller.plugins.template import with_service, with_variables
+from controller.plugins.world import Crew, Site, World
+from hyperjob.api.arguments import values_of
+from hyperjob.api.meta import Object
+from hyperjob.api.names import SERVICE_EXPORT_API_VERSION, SERVICE_EXPORT_KIND
+from hyperjob.api.plugins import PLUGINS, have_hosts
+
+ACTING: Final[Mapping[str, Plugin]] = {
+    "env": Env(),
+    "jax": Jax(),
+    "mpi": Mpi(),
+    "pytorch": PyTorch(),
+}
+"""Those that set variables; svc acts on names and Services alone."""
+
+LONGEST_VALUE: Final = 128 * 1024 - 256
+"""Linux starts no process with a variable of 128 KiB, its name included."""
+
+
+class TooLongError(ValueError):
+    """A plugin would have to write more than a variable can hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipped:
+    """A template with all that the plugins write, and a digest of what they wrote."""
+
+    template: Object
+    digest: str
+
+
+def equip(hyperjob: HyperJob, template: Object, site: Site, world: World) -> Equipped:
+    """Return a vcjob's template as its plugins want it.
+
+    Raises UnknownHostError while a host that it must name has no cluster, and TooLongError.
+    """
+    if have_hosts(hyperjob.plugins):
+        template = with_service(template)
+    written: list[Object] = []
+    crews = {crew.task: crew for crew in site.crews}
+
+    def variables(task: str, container: Object) -> Sequence[Object]:
+        found = list(_variables(hyperjob, world, site, crews[task], container))
+        written.extend(found)
+        return found
+
+    changed = with_variables(template, variables)
+    digest = sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+    return Equipped(template=changed, digest=digest[:16])
+
+
+def export_of(hyperjob: HyperJob, name: str) -> Object | None:
+    """Return the export of a sub-job's Service, without labels; None where none is wanted."""
+    if not have_hosts(hyperjob.plugins) or not hosts_of(hyperjob.plugins).export:
+        return None
+    return {
+        "apiVersion": SERVICE_EXPORT_API_VERSION,
+        "kind": SERVICE_EXPORT_KIND,
+        "metadata": {
+            "name": name,
+            "namespace": hyperjob.namespace,
+            "ownerReferences": [owner_reference(hyperjob)],
+        },
+    }
+
+
+def _variables(
+    hyperjob: HyperJob, world: World, site: Site, crew: Crew, container: Object
+) -> Iterator[Object]:
+    """Yield what the plugins set in one container, each variable once."""
+    hosts = hosts_of(hyperjob.plugins)
+    seen: set[str] = set()
+    for name, plugin in ACTING.items():
+        if name not in hyperjob.plugins:
+            continue
+        arguments = values_of(hyperjob.plugins[name], PLUGINS[name].flags)
+        place = Place(world=world, site=site, hosts=hosts, arguments=arguments)
+        for variable in plugin.variables(place, crew, container):
+            if len(variable.get("value", "")) > LONGEST_VALUE:
+                raise TooLongError(
+                    f"plugin {name}: {variable['name']} would be longer than {LONGEST_VALUE} bytes;"
+                    " make fewer pods, or a shorter --name-pattern of plugin svc"
+                )
+            if variable["name"] not in seen:
+                seen.add(variable["name"])
+                yield variable

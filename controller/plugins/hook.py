@@ -1,0 +1,176 @@
+"""Plugins in a plan: what is about to be created is equipped, what was made for another world goes.
+
+What plugins write into a vcjob can never be changed there. Each vcjob bears a mark of it, and one
+that was not sent yet is made again when its plugins would write something else today; one that was
+sent is left alone. Nothing happens to a HyperJob without plugins.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from controller.expansion.expand import SubJob
+from controller.expansion.objects import labels_of
+from controller.model.child import Child
+from controller.model.observed import HyperJob, Observed, Ownership
+from controller.model.planned import Action, CreateChild, DeleteChild, Repin
+from controller.plugins.equip import TooLongError, equip, export_of
+from controller.plugins.hosts import UnknownHostError
+from controller.plugins.world import World, world_of
+from controller.status.outlook import Reason
+from hyperjob.api.batch import JobPhase
+from hyperjob.api.meta import Object
+from hyperjob.api.names import WORLD
+
+WHY: Final = "made again for the clusters that the others run in now"
+
+Children = Sequence[tuple[SubJob, Child]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugged:
+    """The actions as plugins want them, sub-jobs that must wait, and those to be made again."""
+
+    actions: list[Action]
+    blocked: Mapping[str, tuple[Reason, str]]
+    outdated: frozenset[str]
+
+
+def plug_in(
+    observed: Observed,
+    children: Children,
+    actions: Sequence[Action],
+    *,
+    assigned: Mapping[str, str],
+    minimum: int,
+) -> Plugged:
+    """Let the plugins act on what is planned for the sub-jobs, given in the order of the spec."""
+    hyperjob = observed.hyperjob
+    if not hyperjob.plugins:
+        return Plugged(actions=list(actions), blocked={}, outdated=frozenset())
+    moved = {action.name: action.cluster for action in actions if isinstance(action, Repin)}
+    world = world_of(
+        hyperjob,
+        [sub_job for sub_job, _ in children],
+        attempts={child.name: child.attempt for _, child in children},
+        clusters={
+            child.name: assigned.get(child.name) or moved.get(child.name) or _pin(child)
+            for _, child in children
+        },
+        generation=_generation(children),
+        minimum=minimum,
+    )
+    wanted = {sub_job.name: sub_job for sub_job, _ in children}
+    blocked: dict[str, tuple[Reason, str]] = {}
+    planned: list[Action] = []
+    for action in actions:
+        if isinstance(action, CreateChild):
+            try:
+                planned.append(_equipped(hyperjob, wanted[action.name], action, world))
+            except UnknownHostError as error:
+                blocked[action.name] = Reason.WAITING_FOR_HOST, str(error)
+            except TooLongError as error:
+                blocked[action.name] = Reason.INVALID_SPEC, str(error)
+        else:
+            planned.append(action)
+    leaving = {action.name for action in planned if isinstance(action, DeleteChild)}
+    again = [
+        child
+        for sub_job, child in children
+        if child.name not in leaving and _is_outdated(hyperjob, sub_job, child, world)
+    ]
+    planned += _deletions(again)
+    return Plugged(
+        actions=planned, blocked=blocked, outdated=frozenset(child.name for child in again)
+    )
+
+
+def withdrawing(hyperjob: HyperJob, actions: Sequence[Action]) -> tuple[Action, ...]:
+    """Let the export of a Service go with its sub-job, where not the vcjob alone is deleted."""
+    if not hyperjob.plugins:
+        return tuple(actions)
+    return tuple(
+        replace(action, export=export_of(hyperjob, action.name))
+        if isinstance(action, DeleteChild) and action.policy_uid
+        else action
+        for action in actions
+    )
+
+
+def generation_of(mark: str) -> int | None:
+    """Return the generation of the world that a vcjob's mark tells; None for any other text."""
+    number, dot, _ = mark.partition(".")
+    return int(number) if dot and number.isascii() and number.isdigit() else None
+
+
+def _generation(children: Children) -> int:
+    """Return the generation of the world that stands, or of a new one.
+
+    A new one is made when none of the present attempts stands, as after a restart of all; the
+    highest attempt has then grown, so that its generation was never there before.
+    """
+    standing = (
+        generation_of(child.job.world)
+        for _, child in children
+        if child.exists and child.job is not None
+    )
+    found = [generation for generation in standing if generation is not None]
+    return max(found) if found else max((child.attempt for _, child in children), default=0)
+
+
+def _pin(child: Child) -> str:
+    """Return where a sub-job is meant to run: Karmada follows the pin a moment later."""
+    if child.policy is not None and len(child.policy.clusters) == 1:
+        return child.policy.clusters[0]
+    return child.cluster
+
+
+def _equipped(
+    hyperjob: HyperJob, sub_job: SubJob, action: CreateChild, world: World
+) -> CreateChild:
+    job, policy = action.job, action.policy
+    export = export_of(hyperjob, action.name)
+    if job is not None:
+        equipped = equip(hyperjob, job["spec"], world.by_name[action.name], world)
+        metadata: Object = job["metadata"]
+        marks = {
+            **(metadata.get("annotations") or {}),
+            WORLD: f"{world.generation}.{equipped.digest}",
+        }
+        job = {**job, "metadata": {**metadata, "annotations": marks}, "spec": equipped.template}
+    if export is not None and policy is not None:
+        selector = {
+            "apiVersion": export["apiVersion"],
+            "kind": export["kind"],
+            "namespace": hyperjob.namespace,
+            "name": action.name,
+        }
+        selectors = [*policy["spec"]["resourceSelectors"], selector]
+        policy = {**policy, "spec": {**policy["spec"], "resourceSelectors": selectors}}
+    if export is not None:
+        labels = labels_of(hyperjob, sub_job.group.name, sub_job.index)
+        export = {**export, "metadata": {**export["metadata"], "labels": labels}}
+    return replace(action, job=job, policy=policy, export=export)
+
+
+def _is_outdated(hyperjob: HyperJob, sub_job: SubJob, child: Child, world: World) -> bool:
+    """Tell whether a vcjob that no cluster has yet speaks of a world that is no more."""
+    job = child.job
+    if job is None or not child.exists or job.ownership is not Ownership.OURS:
+        return False
+    if generation_of(job.world) is None or child.phase is not JobPhase.UNKNOWN:
+        return False
+    if child.binding is not None and child.binding.applied:
+        return False
+    try:
+        now = equip(hyperjob, sub_job.size.template, world.by_name[child.name], world)
+    except (UnknownHostError, TooLongError):
+        return False  # nothing better can be made of it yet
+    return job.world != f"{world.generation}.{now.digest}"
+
+
+def _deletions(children: Sequence[Child]) -> Iterator[DeleteChild]:
+    """Delete vcjobs and keep their policies: they are made again where they stand."""
+    for child in children:
+        assert child.job is not None
+        yield DeleteChild(name=child.name, job_uid=child.job.uid, policy_uid=None, why=WHY)

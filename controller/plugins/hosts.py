@@ -1,0 +1,55 @@
+"""Host names of pods, as a pod of the same sub-job and as one in another cluster looks them up."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.plugins.world import Crew, Site, World
+from hyperjob.api.arguments import OFF, values_of
+from hyperjob.api.plugins import NAME_PATTERN, PLUGINS, fill, placeholders_of
+
+
+class UnknownHostError(ValueError):
+    """A host cannot be named yet: its sub-job has no cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts:
+    """How pods are named, and whether Services are exported."""
+
+    pattern: str
+    export: bool
+
+    def name(self, world: World, seen_from: Site, site: Site, crew: Crew, index: int) -> str:
+        """Return the name of a pod; raises UnknownHostError.
+
+        Within a sub-job Volcano's own headless Service answers, without the way through the
+        clusters' common DNS.
+        """
+        pod = f"{site.name}-{crew.task}-{index}"
+        if site.name == seen_from.name:
+            return f"{pod}.{site.name}"
+        if not site.cluster and self.names_clusters:
+            raise UnknownHostError(f"waits for the cluster of {site.name}, whose pods it looks up")
+        return fill(
+            self.pattern,
+            {
+                "pod": pod,
+                "service": site.name,
+                "namespace": world.namespace,
+                "cluster": site.cluster,
+            },
+        )
+
+    @property
+    def names_clusters(self) -> bool:
+        """Tell whether a name changes with the cluster that a pod runs in."""
+        return "cluster" in placeholders_of(self.pattern)
+
+
+def hosts_of(plugins: Mapping[str, tuple[str, ...]]) -> Hosts:
+    """Read how pods are named from the arguments of the plugin svc."""
+    given = values_of(plugins.get("svc", ()), PLUGINS["svc"].flags)
+    return Hosts(
+        pattern=given.get("name-pattern") or NAME_PATTERN,
+        export=given.get("export", "true") not in OFF,
+    )

@@ -1,0 +1,48 @@
+"""The plugin jax: one coordinator and one row of processes over all sub-jobs.
+
+The coordinator is process 0, as JAX wants it. JAX_PROCESS_ID is set only where it can be set in
+every pod: a variable cannot be the sum of two, so with several pods in a task that does not begin
+at 0 the program adds HYPERJOB_RANK_OFFSET and HYPERJOB_TASK_INDEX itself.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from controller.plugins.env import INDEX_FIELD, ranks
+from controller.plugins.plugin import Place
+from controller.plugins.template import from_field, variable
+from controller.plugins.world import Crew, World
+from hyperjob.api.meta import Object
+
+PORT: Final = 8476
+
+
+class Jax:
+    """Points every process to the coordinator."""
+
+    def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
+        """Return what jax.distributed.initialize is given; raises UnknownHostError."""
+        first = place.world.first()
+        if first is None:
+            return ()
+        host = place.host(*first)
+        return (
+            variable("JAX_COORDINATOR_ADDRESS", f"{host}:{place.number('port', PORT)}"),
+            variable("JAX_NUM_PROCESSES", place.world.size),
+            *_process_id(place.world, crew),
+            *ranks(place, crew),
+        )
+
+
+def _process_id(world: World, crew: Crew) -> Sequence[Object]:
+    if not _every_pod_can_be_told(world):
+        return ()
+    if crew.offset == 0:
+        return (from_field("JAX_PROCESS_ID", INDEX_FIELD),)
+    return (variable("JAX_PROCESS_ID", crew.offset),)
+
+
+@lru_cache(maxsize=16)
+def _every_pod_can_be_told(world: World) -> bool:
+    return all(crew.pods <= 1 or crew.offset == 0 for site in world.sites for crew in site.crews)

@@ -1,0 +1,36 @@
+"""The plugin mpi: the launcher is told the hosts of all sub-jobs.
+
+Volcano's plugin of that name tells it those of its own vcjob. Keys for SSH are the user's: those
+that Volcano makes differ from one vcjob to the next.
+"""
+
+from collections.abc import Sequence
+
+from controller.plugins.plugin import Place
+from controller.plugins.template import variable
+from controller.plugins.world import Crew
+from hyperjob.api.meta import Object
+from hyperjob.api.plugins import MPI_MASTER, MPI_WORKER
+
+
+class Mpi:
+    """Gives the launcher its list of hosts."""
+
+    def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
+        """Return MPI_HOST for the one task that launches; raises UnknownHostError."""
+        launcher = place.world.first(place.arguments.get("master") or MPI_MASTER)
+        if launcher != (place.site, crew):
+            return ()
+        worker = place.arguments.get("worker") or MPI_WORKER
+        hosts = [
+            place.host(site, other, index)
+            for site in place.world.sites
+            for other in site.crews
+            if other.task == worker
+            for index in range(other.pods)
+        ]
+        found = [variable("MPI_HOST", ",".join(hosts))]
+        if "port" in place.arguments:
+            port = place.number("port", 22)
+            found.append(variable("OMPI_MCA_plm_rsh_args", f"-p {port}"))
+        return found

@@ -1,0 +1,75 @@
+"""Changes of a vcjob's template: variables for its containers, plugins of Volcano.
+
+Never changes what the user wrote: a variable or an argument that is there stays.
+"""
+
+from collections.abc import Callable, Sequence
+
+from controller.model.wire import mapping, objects, string, strings
+from controller.plugins.world import task_name
+from hyperjob.api.arguments import Flags, Kind, values_of
+from hyperjob.api.meta import Object
+
+_SVC_FLAGS: Flags = {
+    "publish-not-ready-addresses": Kind.SWITCH,
+    "disable-network-policy": Kind.SWITCH,
+    "inject-hosts-env": Kind.SWITCH,
+}
+
+
+def variable(name: str, value: object) -> Object:
+    """Return a variable with a fixed value."""
+    return {"name": name, "value": str(value)}
+
+
+def from_field(name: str, path: str) -> Object:
+    """Return a variable that each pod reads from itself."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def with_variables(template: Object, of: Callable[[str, Object], Sequence[Object]]) -> Object:
+    """Return the template with variables before those of each container.
+
+    `of` gives them for the name of a task and one of its containers. Ahead of the user's, they can
+    be used in them as $(NAME).
+    """
+    tasks = [
+        _task(task, task_name(task, index), of)
+        for index, task in enumerate(objects(template.get("tasks")))
+    ]
+    return {**template, "tasks": tasks}
+
+
+def with_service(template: Object) -> Object:
+    """Return the template with Volcano's plugin svc, open to the pods of other sub-jobs.
+
+    Left alone it admits pods of the same vcjob only, by a NetworkPolicy, and names no pod before
+    it is ready.
+    """
+    plugins = mapping(template.get("plugins"))
+    arguments = strings(plugins.get("svc"))
+    given = values_of(arguments, _SVC_FLAGS)
+    added = [
+        f"--{name}=true"
+        for name in ("publish-not-ready-addresses", "disable-network-policy")
+        if name not in given
+    ]
+    return {**template, "plugins": {**plugins, "svc": [*arguments, *added]}}
+
+
+def _task(task: Object, name: str, of: Callable[[str, Object], Sequence[Object]]) -> Object:
+    template = mapping(task.get("template"))
+    spec = mapping(template.get("spec"))
+    changed = {
+        field: [_container(container, of(name, container)) for container in objects(spec[field])]
+        for field in ("initContainers", "containers")
+        if field in spec
+    }
+    return {**task, "template": {**template, "spec": {**spec, **changed}}}
+
+
+def _container(container: Object, variables: Sequence[Object]) -> Object:
+    own = objects(container.get("env"))
+    taken = {string(each.get("name")) for each in own}
+    added = [each for each in variables if each["name"] not in taken]
+    return {**container, "env": [*added, *own]} if added else container

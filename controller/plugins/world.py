@@ -1,0 +1,115 @@
+"""The world of a HyperJob: every pod of every sub-job, numbered in one row.
+
+The same sub-jobs always give the same numbers: sub-jobs in the order of the spec, tasks in the
+order of the template, pods by their index in the task.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.expansion.expand import SubJob
+from controller.model.observed import HyperJob
+from controller.model.wire import count, objects, string
+from hyperjob.api.meta import Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """The pods of one task of one sub-job; `offset` is the rank of the first."""
+
+    task: str
+    pods: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One sub-job in the world; its cluster is empty while it has none."""
+
+    name: str
+    group: str
+    index: int
+    attempt: int
+    cluster: str
+    crews: tuple[Crew, ...]
+
+    @property
+    def pods(self) -> int:
+        """Count the pods."""
+        return sum(crew.pods for crew in self.crews)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class World:
+    """All sub-jobs of a HyperJob, in order and by name; `size` counts their pods.
+
+    `generation` grows with each restart of all of them; one that restarts alone joins the world
+    that the others are in. `minimum` is how many sub-jobs are enough to start.
+    """
+
+    hyperjob: str
+    uid: str
+    namespace: str
+    generation: int
+    minimum: int
+    size: int
+    sites: tuple[Site, ...]
+    by_name: Mapping[str, Site]
+
+    def first(self, task: str = "") -> tuple[Site, Crew] | None:
+        """Return the first task that has pods, of that name where one is given."""
+        wanted = (
+            (site, crew)
+            for site in self.sites
+            for crew in site.crews
+            if crew.pods > 0 and task in ("", crew.task)
+        )
+        return next(wanted, None)
+
+
+def world_of(
+    hyperjob: HyperJob,
+    sub_jobs: Sequence[SubJob],
+    *,
+    attempts: Mapping[str, int],
+    clusters: Mapping[str, str],
+    generation: int,
+    minimum: int,
+) -> World:
+    """Build the world of all sub-jobs, given in the order of the spec."""
+    sites: list[Site] = []
+    offset = 0
+    for index, sub_job in enumerate(sub_jobs):
+        crews = tuple(_crews(sub_job.size.template, offset))
+        site = Site(
+            name=sub_job.name,
+            group=sub_job.group.name,
+            index=index,
+            attempt=attempts.get(sub_job.name, 0),
+            cluster=clusters.get(sub_job.name, ""),
+            crews=crews,
+        )
+        sites.append(site)
+        offset += site.pods
+    return World(
+        hyperjob=hyperjob.name,
+        uid=hyperjob.uid,
+        namespace=hyperjob.namespace,
+        generation=generation,
+        minimum=minimum,
+        size=offset,
+        sites=tuple(sites),
+        by_name={site.name: site for site in sites},
+    )
+
+
+def task_name(task: Object, index: int) -> str:
+    """Return the name that Volcano gives a task."""
+    return string(task.get("name")) or f"default{index}"
+
+
+def _crews(template: Object, offset: int) -> Iterator[Crew]:
+    for index, task in enumerate(objects(template.get("tasks"))):
+        pods = count(task.get("replicas"))
+        yield Crew(task=task_name(task, index), pods=pods, offset=offset)
+        offset += pods
