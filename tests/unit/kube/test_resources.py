@@ -15,6 +15,7 @@ PATHS = {
     "CLUSTER_PROPAGATION_POLICIES": "/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies/x",
     "RESOURCE_BINDINGS": "/apis/work.karmada.io/v1alpha2/namespaces/n/resourcebindings/x",
     "WORKS": "/apis/work.karmada.io/v1alpha1/namespaces/n/works/x",
+    "SERVICE_EXPORTS": "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/n/serviceexports/x",
     "CLUSTERS": "/apis/cluster.karmada.io/v1alpha1/clusters/x",
     "RESOURCE_INTERPRETERS": (
         "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations/x"

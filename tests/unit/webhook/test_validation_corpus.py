@@ -48,6 +48,7 @@ STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\['([^']+)'\]")
 FEATURES: dict[str, Features] = {
     "all": ALL,
     "release": SUPPORTED,
+    "none": Features(**dict.fromkeys(Features.__dataclass_fields__, False)),
     "no-scale": replace(ALL, template_scale=False),
 }
 
