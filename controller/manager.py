@@ -11,11 +11,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from controller.accelerators import accelerator_samples
 from controller.apply import Applier
 from controller.caches import Caches
 from controller.handlers import Handlers
 from controller.ledger import Ledger
 from controller.loop import CONTROLLER, run_workers
+from controller.measures import Meter
 from controller.observe import Observer
 from controller.options import Options
 from controller.reconciler import Reconciler
@@ -30,6 +32,7 @@ from hyperjob.kube.workqueue import WorkQueue
 from hyperjob.telemetry.endpoints import serve
 from hyperjob.telemetry.health import Checks
 from hyperjob.telemetry.metrics import Metrics
+from hyperjob.telemetry.training import TrainingMetrics, show_accelerators
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +81,8 @@ class Manager:
             freed=handlers.freed,
         )
         refusals = Refusals()
+        meter = Meter(TrainingMetrics(self.metrics.families))
+        self.caches.hyperjobs.add_handler(meter.seen)
         observer = Observer(
             self.caches,
             ledger,
@@ -97,7 +102,14 @@ class Manager:
             ledger,
             refusals,
             self._recorder,
+            meter,
             waits=handlers.waits,
+        )
+        show_accelerators(
+            self.metrics.families,
+            accelerator_samples(
+                lambda: observer.clusters(now=now()), lambda: ledger.reserved(now=now())
+            ),
         )
         handlers.connect(ledger)
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from controller.caches import Caches
 from controller.ledger import Ledger
-from controller.model.observed import Binding, Observed, QueueAdmission
+from controller.model.observed import Binding, Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.wire import at, string
 from controller.placement.capacity import Candidacy, Summary, candidates, summarise
@@ -62,11 +62,7 @@ class Observer:
             jobs={job.name: job for job in jobs},
             policies={policy.name: policy for policy in policies},
             bindings=self._bindings(hyperjob.namespace, [job.name for job in jobs]),
-            clusters=candidates(
-                self._summaries.values(),
-                self._ledger.reserved(now=now),
-                self._ledger.settling(now=now),
-            ),
+            clusters=self.clusters(now=now),
             refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
             admission=self._admission,
             now=now,
@@ -75,6 +71,14 @@ class Observer:
             cluster_lost_timeout=self._cluster_lost_timeout,
             gang_timeout=self._gang_timeout,
             contended=self._contended(key),
+        )
+
+    def clusters(self, *, now: datetime) -> tuple[Cluster, ...]:
+        """Give the member clusters with what is free on them."""
+        return candidates(
+            self._summaries.values(),
+            self._ledger.reserved(now=now),
+            self._ledger.settling(now=now),
         )
 
     def _bindings(self, namespace: str, jobs: list[str]) -> dict[str, Binding]:

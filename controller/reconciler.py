@@ -11,6 +11,7 @@ from typing import Protocol
 from controller.apply import Applier, Failure, Result
 from controller.caches import Caches
 from controller.ledger import Ledger
+from controller.measures import Meter
 from controller.model.observed import Observed
 from controller.model.planned import Event, Plan
 from controller.observe import Observer
@@ -48,6 +49,7 @@ class Reconciler:
         ledger: Ledger,
         refusals: Refusals,
         recorder: Recorder,
+        meter: Meter,
         *,
         waits: Callable[[str, bool], None],
     ) -> None:
@@ -59,6 +61,7 @@ class Reconciler:
         self._ledger = ledger
         self._refusals = refusals
         self._recorder = recorder
+        self._meter = meter
         self._waits = waits
 
     async def reconcile(self, key: str) -> timedelta | None:
@@ -68,6 +71,7 @@ class Reconciler:
             self._forget(key)
             return None
         decided = plan(observed)
+        self._meter.passed(decided)
         result = await self._carry_out(observed, decided)
         if result.failures or result.stale:
             self._note(key, observed, result)
@@ -86,8 +90,11 @@ class Reconciler:
     async def _carry_out(self, observed: Observed, decided: Plan) -> Result:
         if not decided.actions:
             return Result((), (), stale=False)
+        hyperjob = observed.hyperjob
         with self._ledger.assumed(decided.actions):
-            return await self._applier.apply(observed.hyperjob.namespace, decided.actions)
+            result = await self._applier.apply(hyperjob.namespace, decided.actions)
+        self._meter.carried_out(hyperjob, result.done, now=observed.now)
+        return result
 
     async def _write_status(self, key: str, observed: Observed, decided: Plan) -> bool:
         """Write what has changed; return False if the HyperJob is not as it was observed."""
@@ -114,6 +121,7 @@ class Reconciler:
             except Conflict:
                 return False
             self._caches.note(HYPERJOBS, answer)
+            self._meter.written(observed.hyperjob, decided.status, now=observed.now)
         self._tell(key, decided.events)
         return True
 
@@ -123,6 +131,7 @@ class Reconciler:
         for failure in result.failures:
             _log(key, failure)
             if failure.is_refusal:
+                self._meter.refused(failure.error.reason or type(failure.error).__name__)
                 self._refusals.note(
                     key,
                     failure.name,

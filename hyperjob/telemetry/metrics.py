@@ -16,7 +16,6 @@ from typing import Protocol
 from prometheus_client import (
     CollectorRegistry,
     Counter,
-    Gauge,
     GCCollector,
     Histogram,
     ProcessCollector,
@@ -24,6 +23,7 @@ from prometheus_client import (
 )
 
 import hyperjob
+from hyperjob.telemetry.families import Families
 
 _RECONCILE_BUCKETS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8),
@@ -75,119 +75,113 @@ class Metrics:
         # Go exposes no creation times, and they would double the number of series.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # theirs has no types
         self.registry = registry or CollectorRegistry()
+        self.families = Families(self.registry)
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
         self._controller_metrics()
         self._webhook_metrics()
         self._queue_metrics()
         self._client_metrics()
-        build = self._gauge(
+        build = self.families.gauge(
             "hyperjob_build_info", "Version of HyperJob and Python", "version", "python"
         )
         build.labels(hyperjob.__version__, platform.python_version()).set(1)
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(name, text, labels, registry=self.registry)
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(name, text, labels, registry=self.registry)
-
-    def _histogram(
-        self, name: str, text: str, *labels: str, buckets: tuple[float, ...]
-    ) -> Histogram:
-        return Histogram(name, text, labels, buckets=buckets, registry=self.registry)
-
     def _controller_metrics(self) -> None:
         one = "controller_runtime_"
-        self._reconciles = self._counter(
+        self._reconciles = self.families.counter(
             f"{one}reconcile_total", "Reconciliations by result", "controller", "result"
         )
-        self._reconcile_errors = self._counter(
+        self._reconcile_errors = self.families.counter(
             f"{one}reconcile_errors_total", "Reconciliations that failed", "controller"
         )
-        self._terminal_errors = self._counter(
+        self._terminal_errors = self.families.counter(
             f"{one}terminal_reconcile_errors_total",
             "Reconciliations that failed and are not tried again",
             "controller",
         )
-        self._reconcile_time = self._histogram(
+        self._reconcile_time = self.families.histogram(
             f"{one}reconcile_time_seconds",
             "Length of a reconciliation",
             "controller",
             buckets=_RECONCILE_BUCKETS,
         )
-        self._active_workers = self._gauge(
+        self._active_workers = self.families.gauge(
             f"{one}active_workers", "Workers in a reconciliation", "controller"
         )
-        self._max_workers = self._gauge(
+        self._max_workers = self.families.gauge(
             f"{one}max_concurrent_reconciles", "Most reconciliations at once", "controller"
         )
 
     def _webhook_metrics(self) -> None:
         one = "controller_runtime_webhook_"
-        self._webhook_requests = self._counter(
+        self._webhook_requests = self.families.counter(
             f"{one}requests_total", "Admission requests by HTTP status", "webhook", "code"
         )
-        self._webhook_latency = self._histogram(
+        self._webhook_latency = self.families.histogram(
             f"{one}latency_seconds",
             "Latency of admission requests",
             "webhook",
             buckets=_WEBHOOK_BUCKETS,
         )
         self._webhooks: dict[str, _WebhookSeries] = {}
-        self._webhook_in_flight = self._gauge(
+        self._webhook_in_flight = self.families.gauge(
             f"{one}requests_in_flight", "Admission requests being served", "webhook"
         )
-        self._certificate_reads = self._counter(
+        self._certificate_reads = self.families.counter(
             "certwatcher_read_certificate_total", "Certificate reads"
         )
-        self._certificate_errors = self._counter(
+        self._certificate_errors = self.families.counter(
             "certwatcher_read_certificate_errors_total", "Certificate reads that failed"
         )
 
     def _queue_metrics(self) -> None:
         labels = ("name", "controller")
-        self._queue_depth = self._gauge("workqueue_depth", "Items that wait", *labels)
-        self._queue_adds = self._counter("workqueue_adds_total", "Items added", *labels)
-        self._queue_retries = self._counter("workqueue_retries_total", "Items put off", *labels)
-        self._queue_wait = self._histogram(
+        self._queue_depth = self.families.gauge("workqueue_depth", "Items that wait", *labels)
+        self._queue_adds = self.families.counter("workqueue_adds_total", "Items added", *labels)
+        self._queue_retries = self.families.counter(
+            "workqueue_retries_total", "Items put off", *labels
+        )
+        self._queue_wait = self.families.histogram(
             "workqueue_queue_duration_seconds",
             "How long items wait",
             *labels,
             buckets=_QUEUE_BUCKETS,
         )
-        self._queue_work = self._histogram(
+        self._queue_work = self.families.histogram(
             "workqueue_work_duration_seconds",
             "How long items are in work",
             *labels,
             buckets=_QUEUE_BUCKETS,
         )
-        self._queue_unfinished = self._gauge(
+        self._queue_unfinished = self.families.gauge(
             "workqueue_unfinished_work_seconds", "Time of all items now in work", *labels
         )
-        self._queue_longest = self._gauge(
+        self._queue_longest = self.families.gauge(
             "workqueue_longest_running_processor_seconds",
             "Time of the item that is longest in work",
             *labels,
         )
 
     def _client_metrics(self) -> None:
-        self._requests = self._counter(
+        self._requests = self.families.counter(
             "rest_client_requests_total", "API calls by status", "code", "method", "host"
         )
-        self._leader = self._gauge("leader_election_master_status", "1 while leading", "name")
-        self._lists = self._counter(
+        self._leader = self.families.gauge(
+            "leader_election_master_status", "1 while leading", "name"
+        )
+        self._lists = self.families.counter(
             "hyperjob_informer_lists_total", "Full lists by informers", "resource"
         )
-        self._watches = self._counter(
+        self._watches = self.families.counter(
             "hyperjob_informer_watches_total", "Watches that ended", "resource"
         )
-        self._short_watches = self._counter(
+        self._short_watches = self.families.counter(
             "hyperjob_informer_short_watches_total",
             "Watches that ended at once and brought nothing",
             "resource",
         )
-        self._events_dropped = self._counter(
+        self._events_dropped = self.families.counter(
             "hyperjob_events_dropped_total", "Kubernetes Events that were not recorded", "reason"
         )
 

@@ -1,0 +1,39 @@
+"""Devices of the member clusters as gauges: read from memory whenever somebody asks for them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from controller.model.observed import Cluster
+from controller.model.resources import Resources, is_extended
+from hyperjob.api.quantity import NANO
+from hyperjob.telemetry.families import Samples
+
+Sample: TypeAlias = tuple[tuple[str, ...], float]
+
+
+def accelerator_samples(
+    clusters: Callable[[], Iterable[Cluster]], reserved: Callable[[], Mapping[str, Resources]]
+) -> dict[str, Samples]:
+    """Return what gives the amounts by cluster and type, for each gauge there is."""
+
+    def allocatable() -> Iterator[Sample]:
+        for cluster in clusters():
+            yield from _devices(cluster.name, cluster.allocatable)
+
+    def free() -> Iterator[Sample]:
+        for cluster in clusters():
+            yield from _devices(cluster.name, cluster.free)
+
+    def held() -> Iterator[Sample]:
+        sums = reserved()
+        for cluster in clusters():
+            known = {name: sums.get(cluster.name, {}).get(name, 0) for name in cluster.allocatable}
+            yield from _devices(cluster.name, known)
+
+    return {"allocatable": allocatable, "free": free, "reserved": held}
+
+
+def _devices(cluster: str, amounts: Resources) -> Iterator[Sample]:
+    for name, amount in sorted(amounts.items()):
+        if is_extended(name):
+            yield (cluster, name), amount / NANO

@@ -1,0 +1,168 @@
+"""What passes tell the metrics: each change once, and nothing at rest."""
+
+from typing import Any
+
+import pytest
+
+from controller.accelerators import accelerator_samples
+from controller.measures import Change, Meter, change_of, opened_after, placed
+from controller.model.planned import CreateChild, OpenGate, Plan
+from controller.plan import plan
+from hyperjob.kube.client import EventType
+from hyperjob.telemetry.metrics import Metrics
+from hyperjob.telemetry.training import TrainingMetrics, show_accelerators
+from tests.unit.controller.builders import GPU, NOW, cluster, hyperjob, observed
+
+Object = dict[str, Any]
+GATE = OpenGate(
+    name="hj-trainer-0",
+    binding="hj-trainer-0-job",
+    policy_suspended=True,
+    release_scheduling=False,
+)
+
+
+def entry(index: int, phase: str, attempt: int = 0, since: str = "") -> Object:
+    return {
+        "name": f"hj-trainer-{index}",
+        "replicatedJob": "trainer",
+        "index": index,
+        "phase": phase,
+        "attempt": attempt,
+        "lastTransitionTime": since or "2026-01-02T03:04:00Z",
+    }
+
+
+def state(phase: str, **fields: Any) -> Object:
+    return {"state": {"phase": phase}, **fields}
+
+
+CHANGES: dict[str, tuple[Object, Object, Change]] = {
+    "nothing changed": (state("Running", startTime="x"), state("Running", startTime="x"), Change()),
+    "waits for its queue": (state("Pending"), state("Queued"), Change()),
+    "admitted, 245 s after its creation": (
+        state("Queued"),
+        state("Starting", startTime="2026-01-02T03:04:05Z"),
+        Change(queue_wait=245.0),
+    ),
+    "resumed: it had been admitted before": (
+        state("Suspended", startTime="2026-01-02T03:01:00Z"),
+        state("Starting", startTime="2026-01-02T03:01:00Z"),
+        Change(),
+    ),
+    "failed before it ever started": (
+        state("Pending"),
+        state("Failed", startTime="2026-01-02T03:04:05Z"),
+        Change(finished="Failed"),
+    ),
+    "completed": (
+        state("Running", startTime="x"),
+        state("Completed", startTime="x"),
+        Change(finished="Completed"),
+    ),
+    "completed before": (state("Completed"), state("Completed"), Change()),
+    "restarted whole": (
+        state("Running", startTime="x", restarts=1, jobs=[entry(0, "Failed"), entry(1, "Running")]),
+        state(
+            "Restarting",
+            startTime="x",
+            restarts=2,
+            jobs=[entry(0, "Unplaced", 1), entry(1, "Unplaced", 1)],
+        ),
+        Change(restarts=1, attempts=2),
+    ),
+    "one of it made again on request": (
+        state("Running", startTime="x", restarts=1, jobs=[entry(0, "Failed", 3)]),
+        state("Restarting", startTime="x", restarts=1, jobs=[entry(0, "Unplaced", 4)]),
+        Change(attempts=1),
+    ),
+    "gave back, 35 s after its first was admitted": (
+        state(
+            "Queued",
+            gang={"attempts": 1},
+            jobs=[
+                entry(0, "Placed", since="2026-01-02T03:03:30Z"),
+                entry(1, "Placed", since="2026-01-02T03:03:50Z"),
+                entry(2, "Queued", since="2026-01-02T03:00:00Z"),
+            ],
+        ),
+        state("Pending", gang={"attempts": 2}),
+        Change(given_back_after=35.0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), CHANGES.values(), ids=CHANGES.keys())
+def test_a_written_status_is_measured_by_what_is_new_in_it(
+    old: Object, new: Object, expected: Change
+) -> None:
+    assert change_of(observed(hyperjob(status=old)).hyperjob, new, now=NOW) == expected
+
+
+def test_the_wait_of_a_gang_counts_from_its_first_admitted_sub_job() -> None:
+    jobs = [entry(0, "Placed", since="2026-01-02T03:03:00Z"), entry(1, "Queued")]
+    mine = observed(hyperjob(status=state("Queued", jobs=jobs))).hyperjob
+    assert opened_after(mine, [], now=NOW) is None
+    assert opened_after(mine, [GATE], now=NOW) == 65.0
+    assert opened_after(observed(hyperjob()).hyperjob, [GATE], now=NOW) == 0.0
+
+
+def test_a_pass_tells_whether_it_found_places() -> None:
+    room, none = (cluster("a", 100),), (cluster("a", 0),)
+    assert placed(plan(observed(hyperjob(), clusters=room))) is True
+    assert placed(plan(observed(hyperjob(), clusters=none))) is False
+    assert placed(Plan()) is None
+    again = CreateChild(name="x", policy={}, job=None, cluster="a", demand={})
+    assert placed(Plan(actions=(again,))) is None, "its policy was lost; its place was not"
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+def value(metrics: Metrics, name: str, /, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, labels)
+
+
+def test_phases_are_followed_through_a_life(metrics: Metrics) -> None:
+    meter = Meter(TrainingMetrics(metrics.families))
+    first, running = hyperjob(), hyperjob(status=state("Running", jobs=[entry(0, "Running")]))
+    meter.seen(EventType.ADDED, None, first)
+    assert value(metrics, "hyperjob_hyperjobs", phase="Pending") == 1
+    meter.seen(EventType.MODIFIED, first, running)
+    assert value(metrics, "hyperjob_hyperjobs", phase="Pending") == 0
+    assert value(metrics, "hyperjob_hyperjobs", phase="Running") == 1
+    assert value(metrics, "hyperjob_jobs", phase="Running") == 1
+    meter.seen(EventType.DELETED, running, None)
+    assert value(metrics, "hyperjob_hyperjobs", phase="Running") == 0
+    assert value(metrics, "hyperjob_jobs", phase="Running") == 0
+
+
+def test_what_was_written_and_done_arrives_in_the_series(metrics: Metrics) -> None:
+    meter = Meter(TrainingMetrics(metrics.families))
+    for old, new, _ in CHANGES.values():
+        meter.written(observed(hyperjob(status=old)).hyperjob, new, now=NOW)
+    meter.carried_out(observed(hyperjob()).hyperjob, [GATE], now=NOW)
+    meter.passed(plan(observed(hyperjob(), clusters=(cluster("a", 0),))))
+    meter.refused("Invalid")
+    assert value(metrics, "hyperjob_queue_wait_seconds_sum") == 245
+    assert value(metrics, "hyperjob_gang_wait_seconds_count", outcome="gave_back") == 1
+    assert value(metrics, "hyperjob_gang_wait_seconds_count", outcome="opened") == 1
+    assert value(metrics, "hyperjob_restarts_total") == 1
+    assert value(metrics, "hyperjob_job_attempts_total") == 3
+    assert value(metrics, "hyperjob_finished_total", phase="Failed") == 1
+    assert value(metrics, "hyperjob_finished_total", phase="Completed") == 1
+    assert value(metrics, "hyperjob_placement_attempts_total", result="no_room") == 1
+    assert value(metrics, "hyperjob_placement_attempts_total", result="placed") == 0
+    assert value(metrics, "hyperjob_refusals_total", reason="Invalid") == 1
+
+
+def test_accelerators_are_shown_by_cluster_and_type(metrics: Metrics) -> None:
+    members = (cluster("a", 4, total=16), cluster("b", 0))
+    reserved = {"a": {GPU: 8 * 10**9, "cpu": 10**9}}
+    show_accelerators(metrics.families, accelerator_samples(lambda: members, lambda: reserved))
+    for kind, expected in (("allocatable", 16), ("free", 4), ("reserved", 8)):
+        assert value(metrics, f"hyperjob_accelerators_{kind}", cluster="a", type=GPU) == expected
+    assert value(metrics, "hyperjob_accelerators_reserved", cluster="b", type=GPU) == 0
+    assert value(metrics, "hyperjob_accelerators_free", cluster="a", type="cpu") is None
