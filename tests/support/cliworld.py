@@ -127,7 +127,7 @@ async def open_world(stack: AsyncExitStack, directory: Path) -> CliWorld:
     heard: list[tuple[User, Action]] = []
     watched = asyncio.Event()
 
-    def note(user: User, action: Action) -> None:
+    def note(user: User, action: Action, _allowed: bool) -> None:
         heard.append((user, action))
         if (user.name, action.verb) == (USER, "watch"):
             watched.set()
