@@ -1,9 +1,15 @@
 """Which cluster a sub-job goes to."""
 
+import asyncio
+import json
+import sys
+
 import pytest
+import yaml
 
 from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import clusters_of, phase_of
+from e2e.support.world import document
 from hyperjob.kube.resources import CLUSTER_PROPAGATION_POLICIES, HYPERJOBS, VCJOBS
 
 
@@ -88,6 +94,97 @@ async def test_a_static_split_shares_out_exactly_what_was_asked_for(scenario):
     assert [child["spec"]["minAvailable"] for _, child in sorted(children.items())] == [3, 2]
     assert [job["accelerators"] for job in ended["status"]["jobs"]] == [3, 2]
     assert ended["status"]["state"]["phase"] == "Completed"
+
+
+def auto(world, name, pods, **fields):
+    """Make a group that is split automatically into pods of a whole node's accelerators."""
+    split = {
+        "mode": "auto",
+        "accelerators": pods * world.per_pod,
+        "acceleratorType": world.accelerator,
+    }
+    return group(world, name, pods=2, accelerators=world.per_pod, split=split, **fields)
+
+
+def shares(obj):
+    """Accelerators by cluster."""
+    return {each["cluster"]: each["accelerators"] for each in obj["status"]["jobs"]}
+
+
+async def test_a_job_is_split_over_what_is_free_on_two_clusters(scenario):
+    world = scenario.world
+    await scenario.until_free()
+    pods = world.sizes[world.largest] + max(1, min(world.sizes[name] for name in world.pair) // 2)
+    async with scenario.sightings() as sightings:
+        await scenario.apply(hyperjob("wide", auto(world, "part", pods)))
+        ended = await scenario.until_phase("wide", "Completed", "Failed")
+    assert ended["status"]["state"]["phase"] == "Completed"
+    assert len(shares(ended)) == 2
+    assert set(shares(ended)) <= set(world.sizes)
+    assert sum(shares(ended).values()) == pods * world.per_pod
+    children = await scenario.children("wide")
+    sizes = [child["spec"]["tasks"][0]["replicas"] for child in children.values()]
+    assert sum(sizes) == pods
+    assert [child["spec"]["minAvailable"] for child in children.values()] == sizes
+    assert {each.member for each in sightings.seen} == set(shares(ended))
+
+
+async def test_one_domain_waits_although_two_clusters_could_hold_the_split(scenario):
+    world = scenario.world
+    await scenario.until_free()
+    pods = world.sizes[world.largest] + 1
+    await scenario.apply(hyperjob("narrow", auto(world, "part", pods), maxDomains=1))
+    waiting = await scenario.until_phase("narrow", "Pending")
+    state = waiting["status"]["state"]
+    assert state["reason"] == "InsufficientCapacity"
+    assert "maxDomains 1 is used up" in state["message"]
+    assert f"needs {pods * world.per_pod} {world.accelerator}" in state["message"]
+    assert await scenario.children("narrow") == {}
+
+
+async def test_a_split_fills_the_cluster_it_prefers_and_says_that_it_overflows(scenario):
+    world = scenario.world
+    await scenario.until_free()
+    preferred = world.pair[1]
+    pods = world.sizes[world.largest] + 1
+    await scenario.apply(hyperjob("spill", auto(world, "part", pods, first_on=[preferred])))
+    running = await scenario.until_phase("spill", "Running", "Completed", "Failed")
+    assert shares(running)[preferred] == world.sizes[preferred] * world.per_pod
+    assert sum(shares(running).values()) == pods * world.per_pod
+    events = await scenario.kubectl("get", "events", "--field-selector=reason=Overflowed")
+    assert f"{preferred} has room for {shares(running)[preferred]}" in events
+    await scenario.until_phase("spill", "Completed")
+
+
+async def test_a_plan_tells_beforehand_where_a_job_will_stand(scenario, tmp_path):
+    world = scenario.world
+    await scenario.until_free()
+    wanted = hyperjob("told", auto(world, "part", world.sizes[world.largest] + 1))
+    path = tmp_path / "told.yaml"
+    path.write_text(yaml.safe_dump(wanted))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "hyperjob", "plan", "-f", str(path), "-o", "json"),
+        *("--kubeconfig", str(world.kubeconfig), "-n", scenario.namespace),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0
+    (item,) = json.loads(said)["items"]
+    await scenario.apply(wanted)
+    running = await scenario.until_phase("told", "Running", "Completed", "Failed")
+    assert {job["name"]: job["cluster"] for job in item["jobs"]} == clusters_of(running)
+    assert {job["cluster"]: job["accelerators"] for job in item["jobs"]} == shares(running)
+    await scenario.until_phase("told", "Completed")
+
+
+async def test_the_example_of_a_split_runs_to_its_end(scenario):
+    if not scenario.world.settings.embedded:
+        pytest.skip("the example names the clusters of the demo")
+    await scenario.until_free()
+    await scenario.apply(document("auto-split"))
+    ended = await scenario.until_phase("auto-split", "Completed", "Failed")
+    assert ended["status"]["state"]["phase"] == "Completed"
+    assert shares(ended) == {"gpu-west": 144, "gpu-east": 56}
 
 
 async def test_a_job_that_fits_nowhere_waits_and_says_what_is_missing(scenario):
