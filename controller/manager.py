@@ -14,6 +14,7 @@ from typing import Final
 from controller.accelerators import accelerator_samples
 from controller.apply import Applier
 from controller.caches import Caches
+from controller.debug import debug_routes
 from controller.handlers import Handlers
 from controller.ledger import Ledger
 from controller.loop import CONTROLLER, run_workers
@@ -94,6 +95,7 @@ class Manager:
             contended=handlers.contended,
             now=now,
         )
+        self.debug_routes = debug_routes(observer, ledger, self.queue, now=now)
         self._reconciler = Reconciler(
             kube,
             self.caches,
@@ -214,6 +216,8 @@ async def run(options: Options) -> None:
             registry=metrics.registry,
             health_address=options.health_probe_bind_address,
             metrics_address=options.metrics_bind_address,
+            debug=manager.debug_routes,
+            debug_address=options.debug_bind_address,
         ) as addresses:
             log.info(
                 "Controller started",
@@ -222,6 +226,7 @@ async def run(options: Options) -> None:
                     "queueAdmission": str(options.queue_admission),
                     "health": addresses.health,
                     "metrics": addresses.metrics,
+                    "debug": addresses.debug,
                 },
             )
             await manager.run()

@@ -34,6 +34,7 @@ class Options:
     leader_elect_name: str = "hyperjob-controller"
     metrics_bind_address: str = ":8080"
     health_probe_bind_address: str = ":8081"
+    debug_bind_address: str = "0"
     log_format: Literal["text", "json"] = "json"
     log_level: str = "info"
 
@@ -47,7 +48,7 @@ class Options:
             raise ValueError("--cluster-lost-timeout must be between 0 and 86400 seconds")
         if not 1 <= self.gang_timeout <= 86400:
             raise ValueError("--gang-timeout must be between 1 and 86400 seconds")
-        for name in ("metrics_bind_address", "health_probe_bind_address"):
+        for name in ("metrics_bind_address", "health_probe_bind_address", "debug_bind_address"):
             parse_address(getattr(self, name))
 
     @property
@@ -109,6 +110,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "metrics_bind_address": Setting("where /metrics is; 0 for nowhere", metavar="HOST:PORT"),
     "health_probe_bind_address": Setting(
         "where /healthz and /readyz are; 0 for nowhere", metavar="HOST:PORT"
+    ),
+    "debug_bind_address": Setting(
+        "where /debug/hyperjobs/NAMESPACE/NAME tells how a HyperJob is judged, to anybody who can"
+        " reach it, best 127.0.0.1:6060; 0 for nowhere",
+        metavar="HOST:PORT",
     ),
     "log_format": Setting("form of the log", choices=("text", "json")),
     "log_level": Setting("least level to log", choices=("debug", "info", "warning", "error")),

@@ -104,6 +104,13 @@ class WorkQueue(Generic[K]):
         """Count how often an item was added rate-limited since it was forgotten last."""
         return self._limiter.failures(item)
 
+    def due_in(self, item: K) -> float | None:
+        """Tell in how many seconds an item comes by itself; 0 if it waits, None if it does not."""
+        if item in self._dirty:
+            return 0.0
+        due = self._due.get(item)
+        return None if due is None else max(0.0, due - self._clock.now())
+
     async def get(self) -> K:
         """Wait for an item and take it into work; `done` it afterwards. Raises ShutDown."""
         while not self._queue:

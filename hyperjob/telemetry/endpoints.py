@@ -1,13 +1,14 @@
 """The plain-HTTP side door of a process: /healthz, /livez, /readyz and /metrics.
 
-It answers GET only and shows nothing of any object.
+It answers GET only and shows nothing of any object, except at an address of its own for debugging.
 """
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -26,6 +27,7 @@ class Addresses:
 
     health: str | None
     metrics: str | None
+    debug: str | None = None
 
 
 def parse_address(address: str) -> tuple[str | None, int] | None:
@@ -50,20 +52,23 @@ async def serve(
     registry: CollectorRegistry,
     health_address: str,
     metrics_address: str,
+    debug: Mapping[str, Handler] = MappingProxyType({}),
+    debug_address: str = "0",
 ) -> AsyncIterator[Addresses]:
-    """Listen while inside; one address for both is one listener. OSError when it is taken."""
+    """Listen while inside; equal addresses are one listener. OSError when one is taken.
+
+    `debug` has the handlers of further paths, which tell of objects.
+    """
+    routes: dict[str, dict[str, Handler]] = {}
+    routes.setdefault(health_address, {}).update(health_routes(healthz, readyz))
+    routes.setdefault(metrics_address, {}).update(metrics_routes(registry))
+    routes.setdefault(debug_address, {}).update(debug)
     async with AsyncExitStack() as stack:
-        if health_address == metrics_address:
-            both = _app(health_routes(healthz, readyz) | metrics_routes(registry))
-            where = await stack.enter_async_context(_listen(both, health_address))
-            yield Addresses(where, where)
-            return
-        health = _app(health_routes(healthz, readyz))
-        metrics = _app(metrics_routes(registry))
-        yield Addresses(
-            await stack.enter_async_context(_listen(health, health_address)),
-            await stack.enter_async_context(_listen(metrics, metrics_address)),
-        )
+        found = {
+            address: await stack.enter_async_context(_listen(_app(handlers), address))
+            for address, handlers in routes.items()
+        }
+        yield Addresses(found[health_address], found[metrics_address], found[debug_address])
 
 
 def health_routes(healthz: Checks, readyz: Checks) -> dict[str, Handler]:

@@ -4,6 +4,7 @@ import gzip
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from hyperjob.telemetry.endpoints import parse_address, serve
 from hyperjob.telemetry.health import Checks
@@ -141,6 +142,28 @@ async def test_two_addresses_are_two_listeners(healthz, readyz, metrics):
             (addresses.metrics, "/healthz", 404),
         ):
             async with session.get(f"http://{address}{path}") as response:
+                assert response.status == status
+
+
+async def test_the_debug_pages_are_off_unless_they_get_an_address(healthz, readyz, metrics):
+    async def page(request):
+        return web.Response(text=f"about {request.match_info['name']}")
+
+    options = {
+        "healthz": healthz,
+        "readyz": readyz,
+        "registry": metrics.registry,
+        "metrics_address": "0",
+        "debug": {"/debug/{name}": page},
+    }
+    async with (
+        serve(health_address="127.0.0.1:0", debug_address="localhost:0", **options) as apart,
+        serve(health_address="127.0.0.1:0", **options) as without,
+        aiohttp.ClientSession() as session,
+    ):
+        assert without.debug is None
+        for address, status in ((apart.debug, 200), (apart.health, 404), (without.health, 404)):
+            async with session.get(f"http://{address}/debug/x") as response:
                 assert response.status == status
 
 

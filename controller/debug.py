@@ -1,0 +1,41 @@
+"""The debug page of a HyperJob: what the controller sees of it, and what it would do now.
+
+Off unless asked for. Reads memory only, so asking costs no API call and changes nothing.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import orjson
+from aiohttp import web
+
+from controller.explain import QueueState, explain
+from controller.ledger import Ledger
+from controller.observe import Observer
+from controller.plan import plan
+from hyperjob.kube.workqueue import WorkQueue
+from hyperjob.telemetry.endpoints import Handler
+
+
+def debug_routes(
+    observer: Observer, ledger: Ledger, queue: WorkQueue[str], *, now: Callable[[], datetime]
+) -> dict[str, Handler]:
+    """Return the handlers by path."""
+
+    async def show(request: web.Request) -> web.StreamResponse:
+        key = f"{request.match_info['namespace']}/{request.match_info['name']}"
+        observed = observer.observe(key)
+        if observed is None:
+            raise web.HTTPNotFound(text=f"no HyperJob {key} is known to this controller\n")
+        document = explain(
+            observed,
+            plan(observed),
+            queue=QueueState(failures=queue.failures(key), due_in=queue.due_in(key)),
+            reserved=ledger.reserved(now=now()),
+        )
+        return web.Response(
+            body=orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
+            content_type="application/json",
+        )
+
+    return {"/debug/hyperjobs/{namespace}/{name}": show}

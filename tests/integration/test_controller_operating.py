@@ -1,0 +1,105 @@
+"""What an operator reads of a running controller: its metrics and the page about one HyperJob."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import HYPERJOBS
+from hyperjob.telemetry.endpoints import serve
+from hyperjob.telemetry.health import Checks
+from tests.support.controller import (
+    clusters,
+    eventually,
+    running_controller,
+    set_cluster,
+    settled,
+)
+from tests.support.controlplane import ControlPlane
+
+Object = dict[str, Any]
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture
+async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
+    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
+        yield client
+
+
+def hyperjob(namespace: str) -> Object:
+    container = {"name": "main", "image": "i", "resources": {"limits": {GPU: "4"}}}
+    tasks = [{"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}]
+    group = {"name": "trainer", "replicas": 2, "templateSpec": {"tasks": tasks}}
+    return {
+        "apiVersion": HYPERJOBS.api_version,
+        "kind": HYPERJOBS.kind,
+        "metadata": {"name": "hj", "namespace": namespace},
+        "spec": {"replicatedJobs": [group]},
+    }
+
+
+async def test_metrics_and_the_debug_page_follow_a_hyperjob_that_waits_and_starts(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        clusters(kube, small=3),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+        serve(
+            healthz=Checks("healthz"),
+            readyz=Checks("readyz"),
+            registry=manager.metrics.registry,
+            health_address="0",
+            metrics_address="0",
+            debug=manager.debug_routes,
+            debug_address="127.0.0.1:0",
+        ) as addresses,
+        aiohttp.ClientSession(f"http://{addresses.debug}") as session,
+    ):
+
+        def value(name: str, **labels: str) -> float | None:
+            return manager.metrics.registry.get_sample_value(name, labels)
+
+        async def in_phase(phase: str) -> bool:
+            return value("hyperjob_hyperjobs", phase=phase) == 1
+
+        async def none_left() -> bool:
+            return value("hyperjob_hyperjobs", phase="Starting") == 0
+
+        await kube.create(HYPERJOBS, hyperjob(namespace))
+        await eventually(lambda: in_phase("Pending"), what="a HyperJob that waits, in the metrics")
+        await settled(manager, kube, namespace)
+        assert (value("hyperjob_placement_attempts_total", result="no_room") or 0) >= 1
+        assert value("hyperjob_placement_attempts_total", result="placed") == 0
+        assert value("hyperjob_queue_wait_seconds_count") == 0
+        assert value("hyperjob_accelerators_free", cluster="small", type=GPU) == 3
+
+        async with session.get(f"/debug/hyperjobs/{namespace}/hj") as response:
+            told = await response.json()
+        assert told["hyperjob"]["state"]["reason"] == "InsufficientCapacity"
+        assert told["plan"]["waitsForCapacity"] is True
+        assert (told["clusters"][0]["name"], told["clusters"][0]["usable"]) == ("small", True)
+        async with session.get(f"/debug/hyperjobs/{namespace}/other") as response:
+            assert response.status == 404
+
+        await set_cluster(kube, "small", 16)
+        await eventually(lambda: in_phase("Starting"), what="a HyperJob that starts")
+        await settled(manager, kube, namespace)
+        assert value("hyperjob_hyperjobs", phase="Pending") == 0
+        assert value("hyperjob_placement_attempts_total", result="placed") == 1
+        assert value("hyperjob_queue_wait_seconds_count") == 1
+        assert value("hyperjob_accelerators_reserved", cluster="small", type=GPU) == 8
+        assert value("hyperjob_accelerators_free", cluster="small", type=GPU) == 8
+        assert value("hyperjob_jobs", phase="Placed") == 2
+
+        async with session.get(f"/debug/hyperjobs/{namespace}/hj") as response:
+            told = await response.json()
+        assert told["plan"]["actions"] == []
+        assert told["plan"]["status"] == {}
+        assert told["clusters"][0]["reserved"][0] == f"8 {GPU}"
+        assert [job["cluster"] for job in told["jobs"]] == ["small", "small"]
+
+        await kube.delete(HYPERJOBS, "hj", namespace=namespace)
+        await eventually(none_left, what="no HyperJob in the metrics")
