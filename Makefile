@@ -2,14 +2,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+TORCH_VENV ?= .venv-torch
 WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint bench fuzz docs crds values lock wheel sbom image clean
+.PHONY: help demo test test-torch e2e lint bench fuzz docs crds values lock wheel sbom image clean
 
 help: ## show this list
-	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/'
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
 
 # One stamp per lock file: what is installed is exactly what the lock pins, and nothing is done twice.
 $(VENV)/.demo: requirements/demo.txt pyproject.toml
@@ -29,6 +30,16 @@ demo: $(VENV)/.demo ## watch HyperJobs run across clusters (ARGS="--keep" etc.)
 
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
+$(TORCH_VENV)/.torch: requirements/torch.txt requirements/dev.txt requirements/demo.txt pyproject.toml
+	@test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/torch.txt
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test-torch: $(TORCH_VENV)/.torch ## run torchrun over two sub-jobs, in an environment of its own with torch in it
+	$(TORCH_VENV)/bin/python -m pytest tests/torch $(ARGS)
 
 e2e: $(VENV)/.dev ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
 	$(BIN)/python -m pytest e2e $(ARGS)
@@ -74,4 +85,4 @@ image: ## build the image (docker or podman, as IMAGE_TOOL says)
 		--build-arg REVISION=$$(git rev-parse HEAD) .
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(TORCH_VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
