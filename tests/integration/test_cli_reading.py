@@ -199,3 +199,33 @@ async def test_kubectl_completes_commands_flags_and_names(
     *found, directive = [line for line in done.stdout.splitlines() if line]
     assert directive == ":4", done.stdout + done.stderr
     assert [line.split("\t")[0] for line in found] == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["get"], ["tree", "llm"], ["why", "llm"], ["describe", "llm"], ["top"], ["logs", "llm"]],
+    ids=lambda words: words[0],
+)
+async def test_colours_are_for_terminals_alone(world: CliWorld, words: list[str]) -> None:
+    on_terminal = await world.on_terminal(*words)
+    assert "\x1b[" in on_terminal
+    without = await world.on_terminal(*words, NO_COLOR="1", COLUMNS="300")
+    for colour in ("\x1b[31", "\x1b[32", "\x1b[33", "\x1b[36", "\x1b[1;3"):
+        assert colour not in without
+    piped = await world.run(*words)
+    assert "\x1b" not in piped.stdout
+
+
+async def test_a_server_that_does_not_answer_is_named_in_one_line(
+    world: CliWorld, tmp_path: Path
+) -> None:
+    config = tmp_path / "nowhere"
+    text = world.kubeconfig.read_text()
+    config.write_text(text.replace(world.server.url, "https://127.0.0.1:1"))
+    done = await world.run("get", "--kubeconfig", str(config), "--request-timeout=2s")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Unable to connect to the server: ")
+    assert len(done.stderr.splitlines()) == 1
+    missing = await world.run("get", "--kubeconfig", str(tmp_path / "none"))
+    assert (missing.exit_code, missing.stderr.count("\n")) == (1, 1)
+    assert missing.stderr.startswith("error: kubeconfig ")

@@ -1,7 +1,11 @@
 """A control plane with one member, whose objects stand still: what commands print is then known."""
 
 import asyncio
+import contextlib
+import os
+import pty
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -76,6 +80,35 @@ class CliWorld:
                 "KUBECONFIG": str(self.kubeconfig),
             },
         )
+
+    async def on_terminal(self, *words: str, **environment: str) -> str:
+        """Run a command whose output is a terminal; give what it shows, escapes included."""
+
+        def show() -> str:
+            ours, theirs = pty.openpty()
+            process = subprocess.Popen(
+                [sys.executable, "-m", "hyperjob", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=theirs,
+                env={
+                    "PATH": "/usr/bin:/bin",
+                    "HOME": str(self.kubeconfig.parent),
+                    "KUBECONFIG": str(self.kubeconfig),
+                    "TERM": "xterm-256color",
+                    **environment,
+                },
+            )
+            os.close(theirs)
+            shown = b""
+            with contextlib.suppress(OSError):  # the end of a terminal is an error
+                while chunk := os.read(ours, 65536):
+                    shown += chunk
+            os.close(ours)
+            assert process.wait(60) == 0, shown
+            return shown.decode()
+
+        return await asyncio.to_thread(show)
 
     def actions(self) -> set[tuple[str, str, str]]:
         """List (group, resource, verb) of what ann did."""
