@@ -38,6 +38,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "install": ("hyperjob.cli.install", "Put what HyperJob needs into the Karmada API server."),
         "preflight": ("hyperjob.cli.install", "Say what HyperJobs still need, and what mends it."),
         "credentials": ("hyperjob.cli.credentials", "Keep the processes' tokens for Karmada."),
+        "debug": ("hyperjob.cli.verbs.debug", "Print how the controller judges a HyperJob."),
         "uninstall": ("hyperjob.cli.install", "Take out what `hyperjob install` put in."),
     },
     "Your shell": {

@@ -1,0 +1,80 @@
+"""`hyperjob debug`: what the controller itself sees of a HyperJob, and what it would do now.
+
+Read from the controller's debug address, which is off unless the controller was told of one.
+"""
+
+from urllib.parse import quote
+
+import aiohttp
+import click
+import orjson
+
+from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.exits import FailureError, run
+from hyperjob.cli.kubectl.names import name_argument
+from hyperjob.kube import config
+
+_SECONDS = 10.0
+_REACH = (
+    "start the controller with --debug-bind-address 127.0.0.1:6060 and lead its port here: kubectl"
+    " -n hyperjob port-forward deploy/hyperjob-controller 6060"
+)
+
+
+@click.command()
+@name_argument()
+@access()
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    default="127.0.0.1:6060",
+    show_default=True,
+    help="Debug address of the controller that leads.",
+)
+@out.output(out.JSON, out.YAML)
+def debug(name: str, access: Access, address: str, form: str) -> None:
+    """Print how the controller judges a HyperJob: what it sees, would do, and waits for.
+
+    Makes no request to the API server; the controller answers from its memory. Its address has to
+    be reachable from here, by `kubectl port-forward` for one.
+
+    Example: kubectl hyperjob debug llm-training --address 127.0.0.1:6060 -o json
+    """
+
+    async def ask() -> Object:
+        namespace = access.namespace or await _home(access)
+        url = f"http://{address}/debug/hyperjobs/{quote(namespace)}/{quote(name)}"
+        seconds = _SECONDS if access.request_timeout is None else access.request_timeout
+        return await _read(url, seconds=seconds)
+
+    out.dump(run(ask()), form or out.YAML)
+
+
+async def _home(access: Access) -> str:
+    """Give the namespace of the kubeconfig's context."""
+    found = await config.load(access.kubeconfig, context=access.context)
+    return found.namespace
+
+
+async def _read(url: str, *, seconds: float) -> Object:
+    """Ask the controller; FailureError that says how to reach it."""
+    limit = aiohttp.ClientTimeout(total=seconds or None)
+    try:
+        async with aiohttp.ClientSession(timeout=limit) as session, session.get(url) as answer:
+            body = await answer.read()
+            code = answer.status
+    except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
+        why = str(error) or f"no answer within {seconds:g}s"
+        raise FailureError(f"no controller answers at {url}: {why}; {_REACH}") from None
+    text = body.decode(errors="replace").strip()
+    if code != 200:
+        raise FailureError(f"{url} answers {code}: {text[:500]}; is it the controller that leads?")
+    try:
+        decoded = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        decoded = None
+    if not isinstance(decoded, dict):
+        raise FailureError(f"{url} is no debug address of a HyperJob controller; {_REACH}")
+    return decoded
