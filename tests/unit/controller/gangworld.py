@@ -1,0 +1,357 @@
+"""Karmada, Volcano Global, members and a controller that may die, in one thread and in any order.
+
+Every step is a method: tests choose the order. What the controller reads of bindings is as old as
+the last delivery; what it is woken by is what the real one is woken by, and nothing else.
+"""
+
+import copy
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import jsonpatch
+
+from controller.expansion.expand import demand_of
+from controller.gang.gate import is_through
+from controller.model.child import child_of
+from controller.model.observed import Observed, QueueAdmission
+from controller.model.parse import parse_binding, parse_hyperjob
+from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
+from controller.model.resources import Resources
+from controller.plan import plan
+from hyperjob.api.names import GATE, GATE_OPEN, binding_name
+from hyperjob.api.quantity import NANO
+from tests.unit.controller.builders import GPU, Object, binding, cluster, vcjob_status
+from tests.unit.controller.world import World
+from webhook.bindings import stamp
+
+LIMIT = timedelta(minutes=5)
+RUNS = timedelta(minutes=2)
+ENDED = ("Completed", "Failed")
+
+
+@dataclass
+class GangWorld(World):
+    """`sizes` in accelerators by cluster, `quotas` by queue; `foreign` is what others use."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    quotas: dict[str, int] = field(default_factory=dict)
+    foreign: Counter[str] = field(default_factory=Counter)
+    lost: set[str] = field(default_factory=set)
+    seen: dict[str, Object] = field(default_factory=dict)
+    due: dict[str, None] = field(default_factory=dict)
+    timers: dict[str, datetime] = field(default_factory=dict)
+    waiting: dict[str, None] = field(default_factory=dict)
+    ends: dict[str, datetime] = field(default_factory=dict)
+    order: dict[str, int] = field(default_factory=dict)
+    given_back: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, sizes: list[int], quotas: list[int]) -> "GangWorld":
+        """Make an empty world."""
+        world = cls(
+            clusters={},
+            admission=QueueAdmission.VOLCANO_GLOBAL,
+            sizes={f"c{i}": size for i, size in enumerate(sizes)},
+            quotas={f"q{i}": quota for i, quota in enumerate(quotas)},
+        )
+        world.clusters_change()
+        return world
+
+    # what the controller sees and does
+
+    def observe(self, name: str) -> Observed:
+        """Look with the controller's eyes."""
+        found = super().observe(name)
+        bindings = [parse_binding(self.seen[key]) for key in self._keys(name) if key in self.seen]
+        return replace(
+            found,
+            bindings={item.name: item for item in bindings},
+            gang_timeout=LIMIT,
+            contended=any(other != name for other in self.waiting),
+        )
+
+    def submit(self, raw: Object) -> None:
+        """Create a HyperJob."""
+        self.hyperjobs[raw["metadata"]["name"]] = raw
+        self.due[raw["metadata"]["name"]] = None
+
+    def work(self, name: str, *, dies_after: int | None = None) -> Plan:
+        """Make a pass; a controller that dies carries out some actions and writes no status."""
+        self.due.pop(name, None)
+        observed = self.observe(name)
+        decided = plan(observed)
+        assert decided == plan(observed), "equal inputs give equal outputs"
+        self._check(observed, decided)
+        before = self.free()
+        for action in decided.actions[:dies_after]:
+            self._apply(name, action)
+            self.due[name] = None
+        if dies_after is not None:
+            self.restart()
+            return decided
+        self._check_room(before, decided)
+        if decided.status is not None:
+            old = parse_hyperjob(self.hyperjobs[name]).gang
+            self.hyperjobs[name]["status"] = copy.deepcopy(decided.status)
+            new = parse_hyperjob(self.hyperjobs[name]).gang
+            if new is not None and new.attempts > (old.attempts if old is not None else 0):
+                self.given_back[name] += 1
+        self.timers.pop(name, None)
+        if decided.requeue_after is not None:
+            self.timers[name] = self.now + max(decided.requeue_after, timedelta(milliseconds=1))
+        if decided.waits_for_capacity:
+            self.waiting.setdefault(name)
+        else:
+            self.waiting.pop(name, None)
+        self._wake(before)
+        return decided
+
+    def restart(self) -> None:
+        """Start the controller anew: it remembers nothing and looks at all."""
+        self.timers.clear()
+        self.waiting.clear()
+        for name in self.hyperjobs:
+            self.due[name] = None
+
+    def deliver(self, name: str) -> None:
+        """Let the controller see how the bindings of a HyperJob are now."""
+        for key in self._keys(name):
+            now = self.bindings.get(key)
+            if now != self.seen.get(key):
+                self.due[name] = None
+            if now is None:
+                self.seen.pop(key, None)
+            else:
+                self.seen[key] = copy.deepcopy(now)
+
+    # what others do
+
+    def bind(self) -> None:
+        """Let Karmada's detector make bindings, and bring policies into those that are there."""
+        for name, raw in self.jobs.items():
+            where = self.policies.get(name)
+            if where is None:
+                continue
+            key, uid = binding_name(name), raw["metadata"]["uid"]
+            known = self.bindings.get(key)
+            created = known is None or known["metadata"]["ownerReferences"][0]["uid"] != uid
+            if known is None or created:
+                known = binding(name)
+                known["metadata"]["ownerReferences"][0]["uid"] = uid
+                self.order[key] = len(self.order)
+            held = where["spec"].get("suspension", {}).get("dispatching")
+            suspension = known["spec"].setdefault("suspension", {})
+            suspension |= {"dispatching": True} if held else {}
+            if not held:
+                suspension.pop("dispatching", None)
+            known["spec"]["placement"] = where["spec"]["placement"]
+            self._admit(key, known, "CREATE" if created else "UPDATE")
+        for key in [key for key in self.bindings if key.removesuffix("-job") not in self.jobs]:
+            del self.bindings[key]
+
+    def release(self, *, at_most: int = 99, in_turn: bool = False) -> None:
+        """Let Volcano Global release by age and quota; in turn it halves what competes."""
+        used: Counter[str] = Counter()
+        suspended = []
+        for key in sorted(self.bindings, key=lambda key: self._turn(key, in_turn=in_turn)):
+            job = self.jobs.get(key.removesuffix("-job"))
+            if job is None:
+                continue
+            if self.bindings[key]["spec"]["suspension"].get("scheduling"):
+                suspended.append((key, job))
+            elif _phase(job) not in ENDED:
+                used[job["spec"]["queue"]] += _gpus(demand_of(job["spec"]))
+        for key, job in suspended:
+            queue, gpus = job["spec"]["queue"], _gpus(demand_of(job["spec"]))
+            if at_most > 0 and used[queue] + gpus <= self.quotas[queue]:
+                used[queue] += gpus
+                at_most -= 1
+                self.bindings[key]["spec"]["suspension"] = {"scheduling": False}
+                self._admit(key, self.bindings[key], "UPDATE")
+
+    def release_again(self, key: str) -> None:
+        """Let a release that was sent before arrive a second time."""
+        if not self.bindings[key]["spec"]["suspension"].get("scheduling"):
+            self.bindings[key]["spec"]["suspension"] = {"scheduling": False}
+            self._admit(key, self.bindings[key], "UPDATE")
+
+    def schedule(self) -> None:
+        """Let Karmada's scheduler read the pins."""
+        for known in self.bindings.values():
+            if known["spec"]["suspension"].get("scheduling"):
+                continue
+            pin = known["spec"]["placement"]["clusterAffinities"][0]["clusterNames"][0]
+            status = known.setdefault("status", {})
+            if pin in self.lost:
+                known["spec"].pop("clusters", None)
+                condition = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit"}
+                status["conditions"] = [condition]
+            else:
+                known["spec"]["clusters"] = [{"name": pin}]
+                status["conditions"] = [{"type": "Scheduled", "status": "True"}]
+
+    def dispatch(self) -> None:
+        """Let members take what is not suspended, and start what they have the room for."""
+        for name, raw in self.jobs.items():
+            known = self.bindings.get(binding_name(name))
+            if known is None or not known["spec"].get("clusters"):
+                continue
+            if known["metadata"]["ownerReferences"][0]["uid"] != raw["metadata"]["uid"]:
+                continue
+            where, uid = known["spec"]["clusters"][0]["name"], raw["metadata"]["uid"]
+            if where in self.lost or known["spec"]["suspension"].get("dispatching"):
+                continue
+            if not raw.get("status"):
+                raw["status"] = vcjob_status("Pending")
+                self._touch(name)
+            if _phase(raw) == "Pending" and self._starts(raw, where):
+                raw["status"] = vcjob_status("Running")
+                self.ends[uid] = self.now + RUNS
+                self._touch(name)
+
+    def finish_jobs(self) -> None:
+        """End what has run its time."""
+        before = self.free()
+        for name, raw in self.jobs.items():
+            if _phase(raw) != "Running":
+                continue
+            if self.now >= self.ends[raw["metadata"]["uid"]]:
+                raw["status"] = vcjob_status("Completed")
+                self._touch(name)
+        self._wake(before)
+
+    def clusters_change(self) -> None:
+        """Make the clusters what sizes, loss and foreign use say."""
+        before = self.free() if self.clusters else {}
+        for name, size in self.sizes.items():
+            reason = "is not Ready" if name in self.lost else ""
+            self.clusters[name] = cluster(
+                name, size - self.foreign[name], total=size, unusable=reason
+            )
+        self._wake(before, anyway=True)
+
+    def delete_ended(self) -> None:
+        """Let users take away what has ended."""
+        for name in [name for name in self.hyperjobs if self.phase(name) in ENDED]:
+            del self.hyperjobs[name]
+            for store in (self.jobs, self.policies):
+                for child in [each for each in store if each.startswith(f"{name}-")]:
+                    del store[child]
+            for memory in (self.due, self.timers, self.waiting):
+                memory.pop(name, None)
+
+    # looking
+
+    def phase(self, name: str) -> str:
+        """Give the phase of a HyperJob."""
+        state = self.hyperjobs[name]["status"].get("state", {})
+        return str(state.get("phase", ""))
+
+    def _keys(self, name: str) -> Iterator[str]:
+        known = {*self.bindings, *self.seen}
+        return (key for key in sorted(known) if key.startswith(f"{name}-"))
+
+    def _turn(self, key: str, *, in_turn: bool) -> tuple[int, int]:
+        position = list(self._keys(key.rsplit("-", 3)[0])).index(key)
+        return (position if in_turn else 0), self.order[key]
+
+    def _starts(self, raw: Object, where: str) -> bool:
+        used = self.foreign[where]
+        for name, other in self.jobs.items():
+            if _phase(other) == "Running" and self._cluster_of(name) == where:
+                used += _gpus(demand_of(other["spec"]))
+        return used + _gpus(demand_of(raw["spec"])) <= self.sizes[where]
+
+    def _touch(self, child: str) -> None:
+        self.due[child.rsplit("-", 2)[0]] = None
+
+    def _wake(self, before: dict[str, Resources], *, anyway: bool = False) -> None:
+        now = self.free()
+        if anyway or any(now[name][GPU] > free[GPU] for name, free in before.items()):
+            self.due.update(self.waiting)
+
+    def _admit(self, key: str, obj: Object, operation: str) -> None:
+        if operation == "CREATE":
+            obj = jsonpatch.apply_patch(obj, list(stamp(obj, operation="CREATE")))
+            obj["spec"]["suspension"] = {"scheduling": True}  # Volcano Global's webhook
+        obj = jsonpatch.apply_patch(obj, list(stamp(obj, operation=operation)))
+        self.bindings[key] = obj
+
+    def _check(self, observed: Observed, decided: Plan) -> None:
+        """Assert that a gang is opened whole and where there is room."""
+        opened = {action.name for action in decided.actions if isinstance(action, OpenGate)}
+        deleted = {action.name for action in decided.actions if isinstance(action, DeleteChild)}
+        assert not opened & deleted
+        if not opened:
+            return
+        children = [child_of(observed, name) for name in observed.jobs]
+        through = {child.name for child in children if is_through(child)}
+        hyperjob = observed.hyperjob
+        total = sum(group.replicas for group in hyperjob.replicated_jobs)
+        least = min(hyperjob.min_available or total, total)
+        assert len(opened | through) >= least, "a gang in parts"
+        if not 0 < len(through) < least:
+            free = {item.name: item.free for item in observed.clusters if item.usable}
+            for child in children:
+                if child.name in opened:
+                    assert child.cluster in free
+            for name, room in free.items():
+                own = [c.name for c in children if c.name in opened and c.cluster == name]
+                held = sum(_gpus(demand_of(self.jobs[each]["spec"])) for each in own)
+                others = [
+                    child.name
+                    for child in children
+                    if child.cluster == name and child.name not in opened | through
+                ]
+                mine = sum(_gpus(demand_of(self.jobs[each]["spec"])) for each in others)
+                assert not own or room.get(GPU, 0) // NANO + held + mine >= held, "no room"
+
+    def _check_room(self, before: dict[str, Resources], decided: Plan) -> None:
+        """Assert that what was created or moved fits in what was free."""
+        now = self.free()
+        for action in decided.actions:
+            if isinstance(action, CreateChild | Repin):
+                assert now[action.cluster][GPU] >= min(0, before[action.cluster][GPU])
+
+    def _apply(self, hyperjob: str, action: Action) -> None:
+        match action:
+            case Repin():
+                self.policies[action.name]["spec"]["placement"] = action.placement
+            case OpenGate():
+                spec = self.policies[action.name]["spec"]
+                spec.get("suspension", {}).pop("dispatching", None)
+                target = self.bindings[action.binding]
+                target["metadata"]["annotations"][GATE] = GATE_OPEN
+                target["spec"]["suspension"].pop("dispatching", None)
+                self.seen[action.binding] = copy.deepcopy(target)
+            case CreateChild() if action.job is None:
+                assert action.policy is not None
+                self.policies[action.name] = self._stored(action.policy)
+            case _:
+                super()._apply(hyperjob, action)
+
+
+def _phase(job: Object) -> str:
+    return str((job.get("status") or {}).get("state", {}).get("phase", ""))
+
+
+def _gpus(demand: Resources) -> int:
+    return demand.get(GPU, 0) // NANO
+
+
+def feasible(raw: Object, sizes: list[int], quotas: list[int]) -> bool:
+    """Tell whether a HyperJob would run if it were alone."""
+    world = GangWorld.of(sizes, quotas)
+    world.submit(copy.deepcopy(raw))
+    made = plan(world.observe(raw["metadata"]["name"])).actions
+    wanted = sum(group["replicas"] for group in raw["spec"]["replicatedJobs"])
+    if len(made) != wanted:
+        return False
+    used: Counter[str] = Counter()
+    for action in made:
+        assert isinstance(action, CreateChild)
+        assert action.job is not None
+        used[action.job["spec"]["queue"]] += _gpus(action.demand)
+    return all(used[name] <= quota for name, quota in world.quotas.items())

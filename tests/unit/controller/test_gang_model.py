@@ -1,0 +1,233 @@
+"""Gangs in any history: never in parts, never beyond what is free, and all of them end.
+
+HYPERJOB_MODEL_EXAMPLES is the number of histories, 150 unless set.
+"""
+
+import os
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from tests.unit.controller.builders import Object, group, hyperjob, task, template
+from tests.unit.controller.gangworld import GangWorld, feasible
+
+EXAMPLES = int(os.environ.get("HYPERJOB_MODEL_EXAMPLES", "150"))
+MOST = 5
+PATIENCE = timedelta(days=2)
+ROUNDS = 4000
+
+group_shapes = st.tuples(
+    st.integers(1, 3), st.integers(1, 8), st.sampled_from(["q0", "q1"]), st.booleans()
+)
+shapes = st.tuples(
+    st.lists(group_shapes, min_size=1, max_size=2),
+    st.one_of(st.none(), st.integers(1, 4)),
+    st.one_of(st.none(), st.integers(1, 2)),
+)
+
+
+def made(number: int, shape: Any) -> Object:
+    """Build a HyperJob: groups of (replicas, accelerators, queue, prefers c1)."""
+    groups, least, domains = shape
+    raw = hyperjob(
+        *(
+            group(
+                f"g{index}",
+                replicas=replicas,
+                templateSpec=template(task(replicas=gpus), queue=queue),
+                **({"clusterNames": ["c1"]} if prefers else {}),
+            )
+            for index, (replicas, gpus, queue, prefers) in enumerate(groups)
+        ),
+        name=f"hj{number}",
+    )
+    raw["metadata"]["uid"] = f"hj-uid-{number}"
+    if least is not None:
+        raw["spec"]["minAvailable"] = least
+    if domains is not None:
+        raw["spec"]["maxDomains"] = domains
+    return raw
+
+
+def demand(raw: Object, queue: str) -> int:
+    """Count the accelerators that a HyperJob wants of a queue."""
+    return sum(
+        each["replicas"] * each["templateSpec"]["tasks"][0]["replicas"]
+        for each in raw["spec"]["replicatedJobs"]
+        if each["templateSpec"]["queue"] == queue
+    )
+
+
+def run_out(world: GangWorld) -> None:
+    """Heal everything, then let each part do its work; fail unless all ends by itself."""
+    world.foreign.clear()
+    world.lost.clear()
+    world.clusters_change()
+    began = world.now
+    for _ in range(ROUNDS):
+        world.bind()
+        world.schedule()
+        world.dispatch()
+        for name in list(world.hyperjobs):
+            world.deliver(name)
+        for name in [name for name, at in world.timers.items() if at <= world.now]:
+            del world.timers[name]
+            world.due[name] = None
+        for name in list(world.due):
+            world.work(name)
+        world.delete_ended()
+        if not world.hyperjobs:
+            return
+        if world.due:
+            continue
+        world.bind()
+        world.release(in_turn=True)
+        world.schedule()
+        if any(world.bindings[key] != world.seen.get(key) for key in world.bindings):
+            continue
+        moments = [*world.timers.values(), *(at for at in world.ends.values() if at > world.now)]
+        assert moments, f"nothing will ever wake {told(world)}"
+        world.now = max(world.now, min(moments))
+        world.finish_jobs()
+        assert world.now - began < PATIENCE, f"no end: {told(world)}"
+    raise AssertionError(f"no end after {ROUNDS} rounds: {told(world)}")
+
+
+def told(world: GangWorld) -> dict[str, Any]:
+    return {name: raw["status"].get("state") for name, raw in world.hyperjobs.items()}
+
+
+class Histories(RuleBasedStateMachine):
+    """Submissions, losses, restarts and late or repeated messages in any order."""
+
+    @initialize(
+        sizes=st.lists(st.integers(8, 24), min_size=1, max_size=3),
+        spare=st.tuples(st.sampled_from([0, 0, 4, 12]), st.sampled_from([0, 0, 4, 12])),
+        first=st.lists(shapes, min_size=2, max_size=3),
+    )
+    def begin(self, sizes: list[int], spare: tuple[int, int], first: list[Any]) -> None:
+        """Quotas hold the largest of the first HyperJobs and a little more: they compete."""
+        wishes = [made(number, shape) for number, shape in enumerate(first)]
+        wishes = [raw for raw in wishes if feasible(raw, sizes, [999, 999])]
+        self.quotas = [
+            extra + max((demand(raw, queue) for raw in wishes), default=8)
+            for queue, extra in zip(("q0", "q1"), spare, strict=True)
+        ]
+        self.world = GangWorld.of(sizes, self.quotas)
+        self.sizes, self.number = sizes, len(first)
+        for raw in wishes:
+            self.world.submit(raw)
+
+    def pick(self, data: st.DataObject, names: Any) -> str | None:
+        return data.draw(st.sampled_from(sorted(names))) if names else None
+
+    @precondition(lambda self: self.number < MOST)
+    @rule(shape=shapes)
+    def a_user_submits(self, shape: Any) -> None:
+        raw = made(self.number, shape)
+        if feasible(raw, self.sizes, self.quotas):
+            self.world.submit(raw)
+            self.number += 1
+
+    @rule(data=st.data())
+    def a_pass(self, data: st.DataObject) -> None:
+        name = self.pick(data, self.world.hyperjobs)
+        if name is not None:
+            self.world.work(name)
+
+    @rule(data=st.data(), actions=st.integers(0, 4))
+    def the_controller_dies_in_a_pass(self, data: st.DataObject, actions: int) -> None:
+        name = self.pick(data, self.world.hyperjobs)
+        if name is not None:
+            self.world.work(name, dies_after=actions)
+
+    @rule()
+    def all_passes_that_are_due(self) -> None:
+        for name in list(self.world.due):
+            self.world.work(name)
+
+    @rule(data=st.data())
+    def a_message_arrives(self, data: st.DataObject) -> None:
+        name = self.pick(data, self.world.hyperjobs)
+        if name is not None:
+            self.world.deliver(name)
+
+    @rule(at_most=st.integers(0, 6), in_turn=st.booleans(), dispatches=st.booleans())
+    def karmada_and_the_queue_work(self, at_most: int, in_turn: bool, dispatches: bool) -> None:
+        self.world.bind()
+        self.world.release(at_most=at_most, in_turn=in_turn)
+        self.world.schedule()
+        if dispatches:
+            self.world.dispatch()
+
+    @rule()
+    def all_messages_arrive(self) -> None:
+        for name in self.world.hyperjobs:
+            self.world.deliver(name)
+
+    @rule(data=st.data())
+    def a_release_arrives_twice(self, data: st.DataObject) -> None:
+        key = self.pick(data, self.world.bindings)
+        if key is not None:
+            self.world.release_again(key)
+
+    @rule(data=st.data(), gpus=st.integers(0, 32))
+    def others_take_room(self, data: st.DataObject, gpus: int) -> None:
+        name = self.pick(data, self.world.sizes)
+        if name is not None:
+            self.world.foreign[name] = min(gpus, self.world.sizes[name])
+            self.world.clusters_change()
+
+    @rule(data=st.data())
+    def a_cluster_is_lost_or_comes_back(self, data: st.DataObject) -> None:
+        name = self.pick(data, self.world.sizes)
+        if name is not None:
+            self.world.lost ^= {name}
+            self.world.clusters_change()
+
+    @rule(minutes=st.sampled_from([0.1, 1, 2.5, 6]))
+    def time_goes_by(self, minutes: float) -> None:
+        self.world.now += timedelta(minutes=minutes)
+        self.world.finish_jobs()
+
+    @rule()
+    def users_take_away_what_has_ended(self) -> None:
+        self.world.delete_ended()
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            run_out(self.world)
+
+
+Histories.TestCase.settings = settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestHistories = Histories.TestCase
+
+
+def test_two_that_are_let_in_by_halves_both_end() -> None:
+    """Each gets one half, neither the other; one gives back first, and the other goes."""
+    world = GangWorld.of([32, 32], [32, 32])
+    for number in range(2):
+        world.submit(made(number, ([(2, 16, "q0", False)], None, None)))
+    run_out(world)
+    assert sum(world.given_back.values()) >= 1
+
+
+def test_a_gang_that_can_never_be_whole_does_not_hold_up_others_for_ever() -> None:
+    """The first needs more than its queue has; the second needs what the first half holds."""
+    world = GangWorld.of([32], [24, 48])
+    world.submit(made(0, ([(2, 16, "q0", False)], None, None)))
+    world.submit(made(1, ([(1, 16, "q0", False)], None, None)))
+    with pytest.raises(AssertionError, match="no end"):
+        run_out(world)
+    assert list(world.hyperjobs) == ["hj0"], "the second has ended and is gone"
+    hours = PATIENCE / timedelta(hours=1)
+    assert world.given_back["hj0"] <= hours * 2 + 10, "it asks ever less often"
