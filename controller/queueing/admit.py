@@ -1,0 +1,121 @@
+"""One HyperJob against the rules: its queues open, within every limit, and room for its gang now.
+
+Changes nothing but the space that it takes when all rules are kept.
+"""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller.model.resources import Resources, total
+from controller.queueing.account import Account, Limit
+from controller.queueing.room import Space
+from controller.queueing.shapes import Site
+from controller.queueing.units import Part
+
+
+class Kind(enum.Enum):
+    """Which rule stands in the way."""
+
+    NOT_OPEN = enum.auto()
+    LIMIT = enum.auto()
+    GUARANTEE = enum.auto()
+    CAPACITY = enum.auto()
+    BEHIND = enum.auto()
+    RESTING = enum.auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Why a HyperJob cannot be admitted now."""
+
+    kind: Kind
+    text: str = ""
+    limit: Limit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Sub-jobs that are admitted, with the cluster that has room for each."""
+
+    clusters: dict[str, str] = field(default_factory=dict)
+
+
+# Whoever has the same needs gets the same answer, whatever its queue.
+CAPACITY: Final = Block(kind=Kind.CAPACITY)
+
+
+def closed(queues: Sequence[str], account: Account) -> Block | None:
+    """Return the block of the first queue that takes no jobs."""
+    for queue in dict.fromkeys(queues):
+        if text := account.tree.problem(queue):
+            return Block(kind=Kind.NOT_OPEN, text=text)
+    return None
+
+
+def try_to_admit(
+    waiting: Sequence[Part], site: Site, account: Account, space: Space
+) -> Grant | Block:
+    """Admit at least as many sub-jobs as must start together; take their space."""
+    allowed, block = _within_limits(waiting, account, space)
+    least = max(1, site.needed)
+    if len(allowed) < least:
+        return block or Block(kind=Kind.CAPACITY)
+    found = space.assign([part.request for part in allowed], site.standing, site.max_domains)
+    if len(found) < least:
+        return CAPACITY if len(allowed) == len(waiting) else block or Block(kind=Kind.CAPACITY)
+    demands = {part.name: part.request.demand for part in allowed}
+    for name, cluster in found.items():
+        space.take(cluster, demands[name])
+    return Grant(dict(found))
+
+
+def gang_of(waiting: Sequence[Part], site: Site) -> Sequence[Part]:
+    """Return the sub-jobs that a head of queue waits for: as many as must start together."""
+    return waiting[: site.needed]
+
+
+def may_ever(gang: Sequence[Part], account: Account) -> bool:
+    """Tell whether no capability forbids a gang even while its queues use nothing."""
+    sums: dict[str, list[Resources]] = {}
+    for part in gang:
+        for name in account.tree.path(part.queue):
+            sums.setdefault(name, []).append(part.request.demand)
+    for name, demands in sums.items():
+        capability = account.tree.queues[name].capability
+        if any(capability.get(each, amount) < amount for each, amount in total(demands).items()):
+            return False
+    return True
+
+
+def _within_limits(
+    waiting: Sequence[Part], account: Account, space: Space
+) -> tuple[list[Part], Block | None]:
+    """Pick the sub-jobs that limits allow, in order; give the first block of the others."""
+    allowed: list[Part] = []
+    block: Block | None = None
+    asked: dict[str, int] = {}
+    for part in waiting:
+        demand = part.request.demand
+        limit = account.limit(part.queue, demand)
+        if limit is not None:
+            block = block or Block(kind=Kind.LIMIT, limit=limit)
+            continue
+        account.add(part.queue, demand)
+        trial = total((asked, demand))
+        kept = account.kept_for_others(demand)
+        short = next(
+            (name for name, least in kept.items() if trial[name] + least > space.sum.get(name, 0)),
+            None,
+        )
+        if short is not None:
+            account.add(part.queue, demand, -1)
+            if trial[short] <= space.sum.get(short, 0):
+                block = block or Block(kind=Kind.GUARANTEE, text=short)
+            continue
+        asked = trial
+        allowed.append(part)
+    for part in allowed:
+        account.add(part.queue, part.request.demand, -1)
+    return allowed, block

@@ -1,0 +1,318 @@
+"""The book of all HyperJobs: who holds a share, who waits, what the last round said of them.
+
+A memory of what objects say and of grants not yet seen in them; built anew after a restart. It
+asks no clock and makes no call: times are given to it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller.model.observed import Cluster
+from controller.model.resources import Resources, total
+from controller.queueing.account import Account
+from controller.queueing.admit import Block, Kind
+from controller.queueing.lines import Lines
+from controller.queueing.occupancy import Occupancy
+from controller.queueing.queues import Queue, Tree
+from controller.queueing.room import Space
+from controller.queueing.shapes import Shape, Shapes, Site
+from controller.queueing.units import OrderInQueue, Part, Unit
+
+_FIRST_REST: Final = timedelta(seconds=5)
+_LONGEST_REST: Final = timedelta(minutes=5)
+_RESTING: Final = Block(kind=Kind.RESTING)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a HyperJob waits for, and where."""
+
+    parts: tuple[Part, ...]
+    shape: Shape
+    queue: str
+    order: OrderInQueue
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is known of one HyperJob.
+
+    `granted` are ours, not yet seen in its objects; `spots` the clusters promised to what is not
+    made yet; `told` the gist of what its status said last.
+    """
+
+    unit: Unit
+    granted: set[str] = field(default_factory=set)
+    spots: dict[str, str] = field(default_factory=dict)
+    holding: dict[str, tuple[Part, str]] = field(default_factory=dict)
+    waiting: Waiting | None = None
+    rests_until: datetime | None = None
+    rests: int = 0
+    told: object = None
+
+    @property
+    def missing(self) -> list[Part]:
+        """Return the sub-jobs that hold a share and are not made."""
+        return [part for name, (part, _) in self.holding.items() if name not in self.unit.made]
+
+
+class Book:
+    """All HyperJobs in all queues."""
+
+    def __init__(self, *, lag: timedelta) -> None:
+        """`lag` is the longest time until a cluster's status shows that pods are gone."""
+        self.known = False
+        self.entries: dict[str, Entry] = {}
+        self.lines = Lines()
+        self.account = Account(Tree((), {}))
+        self.space = Space((), {})
+        self.open = Space((), {})
+        self.heads: dict[str, str] = {}
+        self.missing: dict[str, None] = {}
+        self.blocks: dict[tuple[str, Shape], Block] = {}
+        self.could: dict[Site, bool] = {}
+        self._shapes = Shapes()
+        self._queues: tuple[Queue, ...] = ()
+        self._resting: dict[str, None] = {}
+        self._occupancy = Occupancy(lag=lag)
+        self._total: Resources = {}
+        self._eventual: Mapping[str, Resources] = {}
+
+    def set_queues(self, queues: Iterable[Queue]) -> None:
+        """Learn all queues anew; before the first time nobody is admitted."""
+        self._queues = tuple(queues)
+        self.known = True
+        self._open_account()
+
+    def put(self, key: str, unit: Unit | None, *, now: datetime) -> bool:
+        """Learn what a HyperJob says now; None: it has ended. Return whether that matters."""
+        entry = self.entries.get(key)
+        if unit is None:
+            if entry is None:
+                return False
+            self._change(key, entry, Unit(key=key, minimum=0, parts=()), now)
+            del self.entries[key]
+            return True
+        if entry is None:
+            entry = self.entries[key] = Entry(Unit(key=key, minimum=0, parts=()))
+        elif entry.unit == unit:
+            return False
+        elif entry.unit.parts != unit.parts:
+            entry.rests_until, entry.rests = None, 0
+        self._change(key, entry, unit, now)
+        return True
+
+    def grant(self, key: str, clusters: Mapping[str, str], *, now: datetime) -> None:
+        """Give sub-jobs a share and promise them their clusters."""
+        entry = self.entries[key]
+        entry.granted |= clusters.keys()
+        entry.spots |= clusters
+        self._change(key, entry, entry.unit, now)
+
+    def returned(self, key: str, *, now: datetime) -> timedelta | None:
+        """Take back grants that came to nothing; return how long the HyperJob rests then."""
+        entry = self.entries.get(key)
+        if entry is None:
+            return None
+        if not entry.granted:
+            entry.rests = 0
+            return None
+        entry.granted.clear()
+        rest = min(_LONGEST_REST, _FIRST_REST * (1 << min(entry.rests, 16)))
+        entry.rests += 1
+        entry.rests_until = now + rest
+        self._change(key, entry, entry.unit, now)
+        return rest
+
+    def begin(
+        self,
+        clusters: Sequence[Cluster],
+        *,
+        shown: Mapping[str, Resources] | None = None,
+        now: datetime,
+    ) -> None:
+        """Begin a round with what is free now, less what is promised.
+
+        `shown` is what each cluster's status alone says is free, without our reservations.
+        """
+        for key in list(self._resting):
+            entry = self.entries[key]
+            if entry.rests_until is not None and entry.rests_until <= now:
+                entry.rests_until = None
+                self._change(key, entry, entry.unit, now)
+        usable = [cluster for cluster in clusters if cluster.usable]
+        capacity = total(cluster.allocatable for cluster in usable)
+        if capacity != self._total:
+            self._total = capacity
+            self._open_account()
+        eventual = self._occupancy.eventual(usable, shown or {}, now=now)
+        if eventual != self._eventual:
+            self._eventual = eventual
+            self.could.clear()
+        self.account.forget_claims()
+        self.heads.clear()
+        self.space = Space(clusters, eventual)
+        self._keep_promises()
+        self.open = self.space.copy()
+
+    def admitted(self, key: str) -> frozenset[str]:
+        """Return the sub-jobs of a HyperJob that may be made."""
+        entry = self.entries.get(key)
+        return frozenset(entry.holding) if entry is not None else frozenset()
+
+    def block_of(self, entry: Entry) -> Block | None:
+        """Return what the last round said of those that wait; None when nobody has looked yet."""
+        if entry.rests_until is not None:
+            return _RESTING
+        waiting = entry.waiting
+        return self.blocks.get((waiting.queue, waiting.shape)) if waiting is not None else None
+
+    def promised(self, *, but: str) -> dict[str, Resources]:
+        """Return what is promised on each cluster to other HyperJobs and not made yet."""
+        sums: dict[str, list[Resources]] = {}
+        for key in self.missing:
+            entry = self.entries[key]
+            for part in entry.missing if key != but else ():
+                if cluster := entry.spots.get(part.name):
+                    sums.setdefault(cluster, []).append(part.request.demand)
+        return {cluster: total(demands) for cluster, demands in sums.items()}
+
+    def next_change(self, *, now: datetime) -> timedelta | None:
+        """Tell when time alone may admit somebody."""
+        if not self.lines:
+            return None
+        resting = (self.entries[key].rests_until for key in self._resting)
+        times = [self._occupancy.next_change(), *resting]
+        return min((max(each - now, timedelta()) for each in times if each), default=None)
+
+    def untold(self) -> Iterator[str]:
+        """Name those whose message says something else than when it was told last."""
+        changed = sorted(self.lines.changed)
+        self.lines.changed.clear()
+        for queue in changed:
+            for place, order in enumerate(self.lines.line(queue), start=1):
+                entry = self.entries[order[2]]
+                if entry.told != self.gist(entry, place):
+                    yield order[2]
+
+    def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int]:
+        """Return what of a message must not go stale: the kind of block and the rough place.
+
+        Far from the head of a line a place is told roughly, so that one step forward of a line of
+        thousands changes few messages.
+        """
+        block = self.block_of(entry)
+        return block.kind if block is not None else None, roughly(place)
+
+    def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:
+        """Bring holdings, occupancy and line up to date with a unit and the grants."""
+        entry.unit = unit
+        entry.granted &= {part.name for part in unit.parts}
+        entry.granted -= unit.held | unit.ended
+        holds = (unit.held | entry.granted) - unit.ended
+        entry.spots = {
+            name: spot
+            for name, spot in entry.spots.items()
+            if name in holds and name not in unit.made
+        }
+        before = entry.holding
+        entry.holding = {
+            part.name: (part, _cluster_of(entry, part.name))
+            for part in unit.parts
+            if part.name in holds
+        }
+        if entry.holding != before:
+            self._rebook(before, entry.holding, now)
+        if any(name not in unit.made for name in entry.holding):
+            self.missing[key] = None
+        else:
+            self.missing.pop(key, None)
+        self._line_up(key, entry)
+
+    def _rebook(
+        self,
+        before: Mapping[str, tuple[Part, str]],
+        after: Mapping[str, tuple[Part, str]],
+        now: datetime,
+    ) -> None:
+        for name, (part, cluster) in before.items():
+            self.account.add(part.queue, part.request.demand, -1)
+            self._occupancy.drop(cluster, part.request.demand)
+            if name not in after:
+                self._occupancy.fade(cluster, part.request.demand, now=now)
+        for part, cluster in after.values():
+            self.account.add(part.queue, part.request.demand)
+            self._occupancy.hold(cluster, part.request.demand)
+
+    def _line_up(self, key: str, entry: Entry) -> None:
+        unit, was = entry.unit, entry.waiting
+        if was is not None:
+            self.lines.leave(was.queue, was.shape, was.order)
+            entry.waiting = None
+        parts = tuple(
+            part
+            for part in unit.parts
+            if part.name not in entry.holding and part.name not in unit.ended
+        )
+        if not parts:
+            entry.rests_until = None
+        else:
+            needed = max(0, unit.minimum - len(entry.holding) - len(unit.ended))
+            shape = self._shapes.of(unit, parts, needed=needed)
+            entry.waiting = Waiting(parts, shape, parts[0].queue, unit.order)
+            resting = entry.rests_until is not None
+            self.lines.join(parts[0].queue, shape, unit.order, resting=resting)
+        if entry.rests_until is not None:
+            self._resting[key] = None
+        else:
+            self._resting.pop(key, None)
+
+    def _open_account(self) -> None:
+        """Count anew: queues or the total have changed."""
+        self.account = Account(Tree(self._queues, self._total))
+        for entry in self.entries.values():
+            for part, _ in entry.holding.values():
+                self.account.add(part.queue, part.request.demand)
+        self.lines.changed.update(self.lines.queues())
+
+    def _keep_promises(self) -> None:
+        """Take the room of what holds a share and is not made; find it room where it has none."""
+        for key in sorted(self.missing, key=lambda key: self.entries[key].unit.order):
+            entry = self.entries[key]
+            homeless = []
+            for part in entry.missing:
+                spot = entry.spots.get(part.name)
+                if spot in self.space.free:
+                    self.space.take(spot, part.request.demand)
+                else:
+                    entry.spots.pop(part.name, None)
+                    homeless.append(part.request)
+            if not homeless:
+                continue
+            unit = entry.unit
+            standing = [
+                (part.request.group, cluster) for part, cluster in entry.holding.values() if cluster
+            ]
+            found = self.space.assign(homeless, standing, unit.max_domains)
+            for request in homeless:
+                if request.name in found:
+                    entry.spots[request.name] = found[request.name]
+                    self.space.take(found[request.name], request.demand)
+            left = [request for request in homeless if request.name not in found]
+            self.space.keep(left, most=len(left), max_domains=unit.max_domains)
+
+
+def roughly(place: int) -> int:
+    """Round a place to its first digit, or its first two from 100 on, never to 0."""
+    if place <= 10:
+        return place
+    step = 10 if place < 100 else 10 ** (len(str(place)) - 2)
+    return place // step * step
+
+
+def _cluster_of(entry: Entry, name: str) -> str:
+    """Return where a sub-job is, or is to be; the last known place while nothing is known."""
+    known = entry.unit.clusters.get(name) or entry.spots.get(name)
+    return known or (entry.holding[name][1] if name in entry.holding else "")

@@ -1,0 +1,71 @@
+"""Who waits in which line, in order, and in groups of those that the same rules stop.
+
+Keeps order only; why somebody waits is not known here.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+
+from controller.queueing.shapes import Shape
+from controller.queueing.units import OrderInQueue
+
+Groups = dict[Shape, list[OrderInQueue]]
+
+
+class Lines:
+    """One line per queue."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[OrderInQueue]] = {}
+        self._groups: dict[str, Groups] = {}
+        self.changed: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def queues(self) -> list[str]:
+        """List the queues that somebody waits in, whoever rests left out."""
+        return sorted(self._groups)
+
+    def line(self, queue: str) -> Sequence[OrderInQueue]:
+        """Return everybody in a line, in order."""
+        return self._lines.get(queue, ())
+
+    def place(self, queue: str, order: OrderInQueue) -> int:
+        """Return a place in a line, from 1."""
+        return bisect_left(self.line(queue), order) + 1
+
+    def firsts(self, queue: str) -> list[OrderInQueue]:
+        """Return the first of every group in a line, in order."""
+        return sorted(orders[0] for orders in self._groups.get(queue, {}).values())
+
+    def first(self, queue: str, shape: Shape) -> OrderInQueue | None:
+        """Return the first of one group."""
+        orders = self._groups.get(queue, {}).get(shape)
+        return orders[0] if orders else None
+
+    def join(self, queue: str, shape: Shape, order: OrderInQueue, *, resting: bool) -> None:
+        """Wait; one that rests has a place in the line and is not looked at."""
+        insort(self._lines.setdefault(queue, []), order)
+        if not resting:
+            insort(self._groups.setdefault(queue, {}).setdefault(shape, []), order)
+        self.changed.add(queue)
+
+    def leave(self, queue: str, shape: Shape, order: OrderInQueue) -> None:
+        """Wait no longer."""
+        self.changed.add(queue)
+        if _remove(self._lines[queue], order) and not self._lines[queue]:
+            del self._lines[queue]
+        groups = self._groups.get(queue, {})
+        if shape in groups and _remove(groups[shape], order) and not groups[shape]:
+            del groups[shape]
+            if not groups:
+                del self._groups[queue]
+
+
+def _remove(orders: list[OrderInQueue], order: OrderInQueue) -> bool:
+    index = bisect_left(orders, order)
+    found = index < len(orders) and orders[index] == order
+    if found:
+        del orders[index]
+    return found

@@ -1,0 +1,60 @@
+"""What HyperJobs hold on each cluster, and so what will be free there once all of them have ended.
+
+What has just ended counts on until the cluster's status must show it; otherwise it would pass for
+somebody else's, which never ends.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from controller.model.observed import Cluster
+from controller.model.resources import Resources, scale, subtract, total
+
+
+class Occupancy:
+    """Demands by cluster."""
+
+    def __init__(self, *, lag: timedelta) -> None:
+        """`lag` is the longest time until a cluster's status shows that pods are gone."""
+        self._lag = lag
+        self._held: dict[str, dict[str, int]] = {}
+        self._fading: deque[tuple[datetime, str, Resources]] = deque()
+
+    def hold(self, cluster: str, demand: Resources) -> None:
+        """Begin to hold; without a cluster nothing is known."""
+        if cluster:
+            self._held[cluster] = total((self._held.get(cluster, {}), demand))
+
+    def drop(self, cluster: str, demand: Resources) -> None:
+        """Hold no longer, or elsewhere."""
+        if cluster:
+            self._held[cluster] = subtract(self._held.get(cluster, {}), demand)
+
+    def fade(self, cluster: str, demand: Resources, *, now: datetime) -> None:
+        """Note that what was held has ended."""
+        if cluster:
+            self._fading.append((now + self._lag, cluster, scale(demand, 1)))
+
+    def next_change(self) -> datetime | None:
+        """Tell when the next ended one is forgotten."""
+        return self._fading[0][0] if self._fading else None
+
+    def eventual(
+        self, clusters: Iterable[Cluster], shown: Mapping[str, Resources], *, now: datetime
+    ) -> dict[str, Resources]:
+        """Return what will be free per cluster: all but what others take."""
+        while self._fading and self._fading[0][0] <= now:
+            self._fading.popleft()
+        ours: dict[str, list[Resources]] = {name: [held] for name, held in self._held.items()}
+        for _, name, demand in self._fading:
+            ours.setdefault(name, []).append(demand)
+        found: dict[str, Resources] = {}
+        for cluster in clusters:
+            most, free = cluster.allocatable, shown.get(cluster.name, cluster.free)
+            held = total(ours.get(cluster.name, ()))
+            found[cluster.name] = {
+                each: min(amount, free.get(each, 0) + held.get(each, 0))
+                for each, amount in most.items()
+            }
+        return found

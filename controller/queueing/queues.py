@@ -1,0 +1,150 @@
+"""Volcano's Queues as a tree, and what each of them is entitled to.
+
+Reads Queue objects only. A queue that cannot take jobs stays in the tree, for what it holds counts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller.model.resources import Resources, parse_resources
+from controller.model.wire import at, count, string
+from hyperjob.api.meta import Object
+
+ROOT: Final = "root"
+_OPEN: Final = frozenset({"", "Open"})  # nobody has closed a queue without a state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """One Queue object; resources that `capability` does not name are not limited."""
+
+    name: str
+    parent: str = ROOT
+    weight: int = 1
+    priority: int = 0
+    fifo: bool = False
+    state: str = ""
+    capability: Resources = field(default_factory=dict)
+    guarantee: Resources = field(default_factory=dict)
+    deserved: Resources = field(default_factory=dict)
+
+
+def parse_queue(raw: Object) -> Queue:
+    """Read a Queue; what the schema would have refused reads as absent."""
+    name = string(at(raw, "metadata", "name"))
+    return Queue(
+        name=name,
+        parent="" if name == ROOT else string(at(raw, "spec", "parent")) or ROOT,
+        weight=count(at(raw, "spec", "weight")) or 1,
+        priority=count(at(raw, "spec", "priority")),
+        fifo=at(raw, "spec", "dequeueStrategy") == "fifo",
+        state=string(at(raw, "status", "state")),
+        capability=parse_resources(at(raw, "spec", "capability")),
+        guarantee=parse_resources(at(raw, "spec", "guarantee", "resource")),
+        deserved=parse_resources(at(raw, "spec", "deserved")),
+    )
+
+
+class Tree:
+    """All queues below `root`, which need not exist as an object."""
+
+    def __init__(self, queues: Iterable[Queue], total: Resources) -> None:
+        """Share `total`, what all usable clusters have, among the queues."""
+        self.queues: dict[str, Queue] = {queue.name: queue for queue in queues}
+        self.queues.setdefault(ROOT, Queue(name=ROOT, parent=""))
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._troubles: dict[str, str] = {}
+        self.children: dict[str, list[str]] = {name: [] for name in self.queues}
+        for name in sorted(self.queues):
+            self._paths[name] = self._path(name)
+        for name, path in self._paths.items():
+            if len(path) > 1:
+                self.children[path[-2]].append(name)
+        self.guaranteed = any(queue.guarantee for queue in self.queues.values())
+        self.entitled: dict[str, dict[str, int]] = {ROOT: dict(total)}
+        self._share_out(ROOT)
+
+    def path(self, name: str) -> tuple[str, ...]:
+        """Return the queues from root to `name`; of one that does not exist, root alone."""
+        return self._paths.get(name, (ROOT,))
+
+    def problem(self, name: str) -> str:
+        """Say why a queue takes no jobs; empty when it does."""
+        if name not in self.queues:
+            return f"queue {name} does not exist; create it or name another in templateSpec.queue"
+        if name == ROOT:
+            return "queue root takes no jobs itself; name one of its children"
+        if name in self._troubles:
+            return self._troubles[name]
+        for each in reversed(self._paths[name]):
+            state = self.queues[each].state
+            if state not in _OPEN:
+                above = "" if each == name else f", a parent of queue {name},"
+                return f"queue {each}{above} is {state}"
+        if self.children[name]:
+            return (
+                f"queue {name} has child queues; jobs go to one of {_listed(self.children[name])}"
+            )
+        return ""
+
+    def _path(self, name: str) -> tuple[str, ...]:
+        path = [name]
+        while path[-1] != ROOT:
+            parent = self.queues[path[-1]].parent
+            if parent not in self.queues:
+                self._troubles[name] = f"queue {parent}, a parent of queue {name}, does not exist"
+                return (ROOT, name)
+            if parent in path:
+                self._troubles[name] = f"the parents of queue {name} form a circle"
+                return (ROOT, name)
+            path.append(parent)
+        return tuple(reversed(path))
+
+    def _share_out(self, parent: str) -> None:
+        children = [self.queues[name] for name in self.children[parent]]
+        for child in children:
+            self.entitled[child.name] = {}
+        for name, amount in self.entitled[parent].items():
+            for each, part in _divided(children, name, amount).items():
+                self.entitled[each][name] = part
+        for child in children:
+            self._share_out(child.name)
+
+
+def _divided(queues: Sequence[Queue], name: str, amount: int) -> Mapping[str, int]:
+    """Divide an amount of one resource: what is deserved first, the rest by weight.
+
+    None gets more than its capability, nor less than its guarantee.
+    """
+    fixed = {
+        queue.name: _bounded(queue, name, queue.deserved[name])
+        for queue in queues
+        if name in queue.deserved
+    }
+    left = max(0, amount - sum(fixed.values()))
+    open_ = [queue for queue in queues if queue.name not in fixed]
+    while open_:
+        weights = sum(queue.weight for queue in open_)
+        parts = {queue.name: left * queue.weight // weights for queue in open_}
+        bound = {
+            queue.name: limited
+            for queue in open_
+            if (limited := _bounded(queue, name, parts[queue.name])) != parts[queue.name]
+        }
+        if not bound:
+            return fixed | parts
+        fixed |= bound
+        left = max(0, left - sum(bound.values()))
+        open_ = [queue for queue in open_ if queue.name not in bound]
+    return fixed
+
+
+def _bounded(queue: Queue, name: str, amount: int) -> int:
+    least = max(amount, queue.guarantee.get(name, 0))
+    return min(least, queue.capability.get(name, least))
+
+
+def _listed(names: Sequence[str], shown: int = 3) -> str:
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more

@@ -1,0 +1,98 @@
+"""Free capacity during one round: what is taken, what is kept for heads of queues.
+
+Never gives out more than is free. What is kept for a head is all that it could use anywhere, so
+nothing that passes it can delay it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from controller.model.observed import Cluster
+from controller.model.resources import Resources, fits, scale, subtract, total
+from controller.placement.assign import Request, Room
+from controller.placement.search import assign
+
+Standing = Sequence[tuple[str, str]]
+
+
+class Space:
+    """The usable clusters: `free` now, and what is `eventual`ly free when all HyperJobs ended."""
+
+    def __init__(self, clusters: Iterable[Cluster], eventual: Mapping[str, Resources]) -> None:
+        self.clusters = tuple(clusters)
+        self.free: dict[str, Resources] = {
+            cluster.name: cluster.free for cluster in self.clusters if cluster.usable
+        }
+        self._eventual = eventual
+        self.sum: dict[str, int] = {}  # of what is free, wherever that is
+        for free in self.free.values():
+            self._count({}, free)
+
+    def copy(self) -> "Space":
+        """Return an independent copy."""
+        made = Space((), self._eventual)
+        made.clusters, made.free, made.sum = self.clusters, dict(self.free), dict(self.sum)
+        return made
+
+    def allows(self, floor: Iterable[tuple[str, int]]) -> bool:
+        """Tell at a glance whether there can be room: enough is free, wherever it is."""
+        return all(amount <= self.sum.get(name, 0) for name, amount in floor)
+
+    def assign(
+        self, requests: Sequence[Request], standing: Standing, max_domains: int | None
+    ) -> Mapping[str, str]:
+        """Return clusters for as many requests as there is room for."""
+        room = Room.of(self.clusters, standing)
+        room.free = dict(self.free)
+        return assign(requests, room, max_domains=max_domains).assigned
+
+    def could(
+        self, requests: Sequence[Request], standing: Standing, max_domains: int | None
+    ) -> int:
+        """Count the requests that there will be room for when all HyperJobs have ended."""
+        room = Room.of(self.clusters, standing)
+        room.free = {name: self._eventual.get(name, {}) for name in room.free}
+        return len(assign(requests, room, max_domains=max_domains).assigned)
+
+    def take(self, cluster: str, demand: Resources) -> None:
+        """Take a demand; more than is free leaves less than nothing."""
+        if cluster in self.free:
+            before = self.free[cluster]
+            self.free[cluster] = subtract(before, demand)
+            self._count(before, self.free[cluster])
+
+    def keep(self, requests: Sequence[Request], *, most: int, max_domains: int | None) -> None:
+        """Keep for a head all that it could use, on every cluster that it could stand on."""
+        counts = Counter(request.kind for request in requests)
+        kinds = list({request.kind: request for request in requests}.values())
+        everything = total(request.demand for request in requests)
+        for name, free in self.free.items():
+            eventual = self._eventual.get(name, {})
+            if max_domains == 1 and not fits(everything, eventual):
+                continue
+            used = total(
+                scale(kind.demand, min(counts[kind.kind], most, _holds(eventual, kind.demand)))
+                for kind in kinds
+                if kind.allows(name)
+            )
+            if not any(used.values()):
+                continue
+            left = {
+                each: max(0, amount - used.get(each, 0)) if amount > 0 else amount
+                for each, amount in free.items()
+            }
+            self.free[name] = left
+            self._count(free, left)
+
+    def _count(self, before: Resources, after: Resources) -> None:
+        for name, amount in after.items():
+            change = max(0, amount) - max(0, before.get(name, 0))
+            if change:
+                self.sum[name] = self.sum.get(name, 0) + change
+
+
+def _holds(free: Resources, demand: Resources) -> int:
+    return min(
+        (max(0, free.get(name, 0)) // amount for name, amount in demand.items() if amount > 0),
+        default=1,
+    )

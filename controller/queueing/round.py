@@ -1,0 +1,131 @@
+"""One round: everybody that the rules allow is admitted, in order.
+
+Queues take turns by priority and by how much of their share they use; in a line, priority and age
+count. The first of a line that has no room, and will have some, keeps what it could use: those
+behind it pass only where they cannot delay it.
+"""
+
+import heapq
+from datetime import datetime
+from typing import Final
+
+from controller.queueing.admit import (
+    CAPACITY,
+    Block,
+    Grant,
+    Kind,
+    closed,
+    gang_of,
+    may_ever,
+    try_to_admit,
+)
+from controller.queueing.book import Book, Waiting
+from controller.queueing.shapes import Shape, Site
+from controller.queueing.units import OrderInQueue
+
+_BEHIND: Final = Block(kind=Kind.BEHIND)
+
+
+def play(book: Book, *, now: datetime) -> list[str]:
+    """Play a round that has begun; return the HyperJobs that were granted something."""
+    return _Round(book, now).play() if book.known else []
+
+
+class _Round:
+    """What one round remembers: what fails once fails to its end, for room only shrinks."""
+
+    def __init__(self, book: Book, now: datetime) -> None:
+        self._book = book
+        self._now = now
+        self._blocks: dict[tuple[str, Shape], Block] = {}
+        self._closed: dict[tuple[str, ...], Block | None] = {}
+        self._failed: set[Site] = set()
+        self._led: set[str] = set()
+        self._granted: dict[str, None] = {}
+
+    def play(self) -> list[str]:
+        book = self._book
+        ahead = {queue: book.lines.firsts(queue) for queue in book.lines.queues()}
+        while ahead:
+            queue = min(ahead, key=book.account.key)
+            if not self._advance(queue, ahead[queue]):
+                del ahead[queue]
+        for (queue, shape), block in self._blocks.items():
+            before = book.blocks.get((queue, shape))
+            if before is None or before.kind is not block.kind:
+                book.lines.changed.add(queue)
+        book.blocks = self._blocks
+        return list(self._granted)
+
+    def _advance(self, queue: str, firsts: list[OrderInQueue]) -> bool:
+        """Go along a line until somebody is admitted; tell whether anybody may be left."""
+        while firsts:
+            order = heapq.heappop(firsts)
+            key = order[2]
+            waiting = self._book.entries[key].waiting
+            if waiting is None or waiting.order != order or (queue, waiting.shape) in self._blocks:
+                continue
+            verdict = self._judge(waiting)
+            if isinstance(verdict, Grant):
+                self._grant(queue, key, waiting.shape, verdict, firsts)
+                return True
+            self._blocks[queue, waiting.shape] = verdict
+            self._lead(queue, key, waiting, verdict)
+            if self._is_fifo(queue):
+                for behind in firsts:
+                    later = self._book.entries[behind[2]].waiting
+                    if later is not None:
+                        self._blocks.setdefault((queue, later.shape), _BEHIND)
+                return False
+        return False
+
+    def _judge(self, waiting: Waiting) -> Grant | Block:
+        shape, space = waiting.shape, self._book.space
+        if shape.queues not in self._closed:
+            self._closed[shape.queues] = closed(shape.queues, self._book.account)
+        block = self._closed[shape.queues]
+        if block is not None:
+            return block
+        if shape.site in self._failed or not space.allows(shape.site.floor):
+            return CAPACITY
+        verdict = try_to_admit(waiting.parts, shape.site, self._book.account, space)
+        if verdict is CAPACITY:
+            self._failed.add(shape.site)
+        return verdict
+
+    def _grant(
+        self, queue: str, key: str, shape: Shape, grant: Grant, firsts: list[OrderInQueue]
+    ) -> None:
+        self._book.grant(key, grant.clusters, now=self._now)
+        self._granted[key] = None
+        rest = self._book.entries[key].waiting
+        for each in (shape, rest.shape if rest is not None and rest.queue == queue else None):
+            order = self._book.lines.first(queue, each) if each is not None else None
+            if order is not None:
+                heapq.heappush(firsts, order)
+
+    def _lead(self, queue: str, key: str, waiting: Waiting, block: Block) -> None:
+        """Let the first of a line that will have room, or a share, some day keep its place."""
+        site, account, space = waiting.shape.site, self._book.account, self._book.space
+        if queue in self._led or not site.needed or block.kind is Kind.NOT_OPEN:
+            return
+        gang = gang_of(waiting.parts, site)
+        if not may_ever(gang, account):
+            return
+        if block.kind is not Kind.LIMIT:
+            requests = [part.request for part in waiting.parts]
+            could = self._book.could.get(site)
+            if could is None:
+                found = space.could(requests, site.standing, site.max_domains)
+                could = self._book.could[site] = found >= site.needed
+            if not could:
+                return
+            space.keep(requests, most=site.needed, max_domains=site.max_domains)
+            self._book.heads[queue] = key
+        self._led.add(queue)
+        for part in gang:
+            account.claim(part.queue, part.request.demand)
+
+    def _is_fifo(self, queue: str) -> bool:
+        known = self._book.account.tree.queues.get(queue)
+        return known is not None and known.fifo

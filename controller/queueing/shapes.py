@@ -1,0 +1,78 @@
+"""What waiting HyperJobs have in common: the same rules stop all those of one shape.
+
+Shapes are compared by identity, for thousands are looked up in every round; a registry makes equal
+ones the same object, and forgets those that nobody has.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from controller.model.resources import Resources, total
+from controller.queueing.units import Part, Unit
+
+Kinds = tuple[tuple[object, ...], ...]
+Standing = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class Site:
+    """What clusters must have; `floor` is the least that can be admitted at once."""
+
+    needed: int
+    max_domains: int | None
+    standing: Standing
+    kinds: Kinds
+    floor: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class Shape:
+    """What clusters must have, and which queues must allow it."""
+
+    site: Site
+    queues: tuple[str, ...]
+
+
+class Shapes:
+    """All shapes in use."""
+
+    def __init__(self) -> None:
+        self._sites: WeakValueDictionary[tuple[object, ...], Site] = WeakValueDictionary()
+        self._shapes: WeakValueDictionary[tuple[object, ...], Shape] = WeakValueDictionary()
+
+    def of(self, unit: Unit, waiting: Sequence[Part], *, needed: int) -> Shape:
+        """Return the shape of a unit of which some parts wait."""
+        names = {part.name for part in waiting}
+        standing = tuple(
+            sorted(
+                (part.request.group, unit.clusters[part.name])
+                for part in unit.parts
+                if part.name not in names and unit.clusters.get(part.name)
+            )
+        )
+        kinds = tuple(part.request.kind for part in waiting)
+        key = needed, unit.max_domains, standing, kinds
+        site = self._sites.get(key)
+        if site is None:
+            site = self._sites[key] = Site(
+                needed=needed,
+                max_domains=unit.max_domains,
+                standing=standing,
+                kinds=kinds,
+                floor=tuple(sorted(_floor(waiting, max(1, needed)).items())),
+            )
+        queues = tuple(part.queue for part in waiting)
+        shape = self._shapes.get((site, queues))
+        if shape is None:
+            shape = self._shapes[site, queues] = Shape(site=site, queues=queues)
+        return shape
+
+
+def _floor(waiting: Sequence[Part], number: int) -> Resources:
+    """Bound from below what any `number` of the parts demand together."""
+    demands = [part.request.demand for part in waiting]
+    if number >= len(demands):
+        return total(demands)
+    names = {name for demand in demands for name in demand}
+    return {name: sum(sorted(demand.get(name, 0) for demand in demands)[:number]) for name in names}

@@ -1,0 +1,49 @@
+"""A HyperJob as queue admission sees it: its sub-jobs, who holds a share, who waits.
+
+Keeps no template: ten thousand of them wait at a time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from controller.placement.assign import Request
+
+OrderInQueue: TypeAlias = tuple[int, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One sub-job."""
+
+    queue: str
+    request: Request
+
+    @property
+    def name(self) -> str:
+        """Return the sub-job's name."""
+        return self.request.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One HyperJob that has not ended; `made` are sub-jobs that exist, `clusters` where they are.
+
+    `held` are those that hold a share of their queue, made or about to be made again.
+    """
+
+    key: str
+    created: str = ""
+    priority: int = 0
+    minimum: int
+    max_domains: int | None = None
+    parts: tuple[Part, ...]
+    held: frozenset[str] = frozenset()
+    made: frozenset[str] = frozenset()
+    ended: frozenset[str] = frozenset()
+    clusters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def order(self) -> OrderInQueue:
+        """Return its place among those of its queue: priority, then age."""
+        return -self.priority, self.created, self.key

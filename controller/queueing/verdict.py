@@ -1,0 +1,133 @@
+"""What a HyperJob is told: its place in line, its queue's share, and what is missing where.
+
+Words only; the round has decided.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from controller.model.observed import Cluster, Verdict
+from controller.model.resources import accelerator_of, amount_text
+from controller.model.wire import rfc3339
+from controller.placement.place import place
+from controller.queueing.account import Limit
+from controller.queueing.admit import Block, Kind
+from controller.queueing.book import Book, Entry, Waiting, roughly
+from controller.queueing.room import Space
+from controller.status.outlook import Reason
+
+_NAMES_SHOWN: Final = 3
+_UNKNOWN: Final = (
+    "queues are not known yet: is Volcano's Queue definition installed in the Karmada API server?"
+)
+_REASONS: Final = {
+    Kind.NOT_OPEN: Reason.QUEUE_NOT_OPEN,
+    Kind.LIMIT: Reason.QUEUE_LIMIT_REACHED,
+    Kind.GUARANTEE: Reason.QUEUE_LIMIT_REACHED,
+    Kind.CAPACITY: Reason.INSUFFICIENT_CAPACITY,
+    Kind.BEHIND: Reason.WAITING_FOR_QUEUE,
+    Kind.RESTING: Reason.WAITING_FOR_QUEUE,
+}
+
+
+def verdict_of(book: Book, key: str) -> Verdict:
+    """Say who of a HyperJob may be made and why the others wait; remember the gist as told."""
+    entry = book.entries.get(key)
+    if entry is None or entry.waiting is None:
+        return Verdict(admitted=book.admitted(key))
+    waiting = entry.waiting
+    place_ = book.lines.place(waiting.queue, waiting.order)
+    entry.told = book.gist(entry, place_)
+    block = book.block_of(entry)
+    reason = _REASONS[block.kind] if block is not None else Reason.WAITING_FOR_QUEUE
+    text = f"{_place(book, waiting, place_)}: {_why(book, entry, waiting, block)}"
+    return Verdict(admitted=book.admitted(key), reason=reason, message=text)
+
+
+def _place(book: Book, waiting: Waiting, number: int) -> str:
+    queue, length = waiting.queue, len(book.lines.line(waiting.queue))
+    rough = roughly(number)
+    where = "first" if number == 1 else f"number {rough}" if rough == number else f"about {rough}"
+    return f"{where} of {length} in queue {queue}{_share(book, waiting)}"
+
+
+def _share(book: Book, waiting: Waiting) -> str:
+    measure = accelerator_of(waiting.parts[0].request.demand) or "cpu"
+    entitled = book.account.tree.entitled.get(waiting.queue)
+    if entitled is None:
+        return ""
+    used = book.account.used(waiting.queue).get(measure, 0)
+    mine = _amount(measure, used)
+    return f" (uses {mine} of its share of {amount_text(measure, entitled.get(measure, 0))})"
+
+
+def _why(book: Book, entry: Entry, waiting: Waiting, block: Block | None) -> str:
+    if not book.known:
+        return _UNKNOWN
+    if block is None:
+        return "is about to be looked at"
+    match block.kind:
+        case Kind.NOT_OPEN:
+            return block.text
+        case Kind.LIMIT:
+            return _limit(block.limit)
+        case Kind.GUARANTEE:
+            return f"the {block.text} that is free is guaranteed to other queues"
+        case Kind.CAPACITY:
+            return _shortage(book, waiting)
+        case Kind.BEHIND:
+            first = book.lines.line(waiting.queue)[0][2]
+            return f"waits behind {first}, for the queue's dequeueStrategy is fifo"
+        case Kind.RESTING:
+            until = rfc3339(entry.rests_until) if entry.rests_until is not None else "once"
+            return f"was admitted and could not be made; it is its turn again from {until}"
+
+
+def _limit(limit: Limit | None) -> str:
+    if limit is None:
+        return "its queue's capability is used up"
+    most = amount_text(limit.resource, limit.capability)
+    missing = amount_text(limit.resource, limit.missing)
+    if not limit.ever:
+        return f"asks for more than queue {limit.queue} may ever use, its capability of {most}"
+    used = _amount(limit.resource, limit.used)
+    return f"queue {limit.queue} uses {used} of its capability of {most}, {missing} are missing"
+
+
+def _shortage(book: Book, waiting: Waiting) -> str:
+    site = waiting.shape.site
+    needed = max(1, site.needed)
+    requests = [part.request for part in waiting.parts]
+    others = {queue: key for queue, key in book.heads.items() if key != waiting.order[2]}
+    if others and len(book.open.assign(requests, site.standing, site.max_domains)) >= needed:
+        return f"there is room, but it is kept for {_heads(others)}"
+    clusters = [_with_free(book.open, each.name, each) for each in book.open.clusters]
+    found = place(
+        requests,
+        clusters,
+        standing=site.standing,
+        max_domains=site.max_domains,
+        minimum=needed,
+    )
+    short = {name: text for name, text in found.unplaced.items() if not text.startswith("has room")}
+    texts = [f"{name} {text}" for name, text in list(short.items())[:_NAMES_SHOWN]]
+    if len(short) > len(texts):
+        texts.append(f"and {len(short) - len(texts)} more")
+    told = "; ".join(texts) or "there is room, and it is its turn next"
+    if needed > 1 and texts:
+        return f"{needed} sub-jobs must start together, there is room for {found.room_for}: {told}"
+    return told
+
+
+def _heads(others: dict[str, str]) -> str:
+    texts = [f"{key}, first in queue {queue}" for queue, key in sorted(others.items())]
+    hidden = len(texts) - _NAMES_SHOWN
+    return "; ".join(texts[:_NAMES_SHOWN]) + (f" and {hidden} more" if hidden > 0 else "")
+
+
+def _with_free(space: Space, name: str, cluster: Cluster) -> Cluster:
+    return replace(cluster, free=space.free[name]) if name in space.free else cluster
+
+
+def _amount(name: str, amount: int) -> str:
+    return amount_text(name, amount).split(" ", maxsplit=1)[0]

@@ -1,0 +1,146 @@
+"""Clusters, queues and HyperJobs of given lengths, run against the book as time passes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from controller.model.observed import Cluster
+from controller.model.resources import Resources, parse_resources, subtract, total
+from controller.queueing.book import Book
+from controller.queueing.queues import Queue, parse_queue
+from controller.queueing.round import play
+from controller.queueing.units import Part, Unit
+from controller.queueing.verdict import verdict_of
+from tests.unit.controller.builders import GPU, NOW, Object, cluster, request
+
+LAG = timedelta(seconds=30)
+
+
+def queue(name: str, *, gpus: int | None = None, state: str = "Open", **spec: object) -> Queue:
+    """Read a Queue document; `gpus` is its capability."""
+    if gpus is not None:
+        spec["capability"] = {GPU: str(gpus)}
+    for field_ in ("guarantee", "deserved"):
+        if field_ in spec:
+            amount = {GPU: str(spec[field_])}
+            spec[field_] = {"resource": amount} if field_ == "guarantee" else amount
+    document: Object = {"metadata": {"name": name}, "spec": spec, "status": {"state": state}}
+    return parse_queue(document)
+
+
+def unit(
+    name: str,
+    *gpus: int,
+    queue: str = "default",
+    queues: tuple[str, ...] = (),
+    priority: int = 0,
+    age: int = 0,
+    minimum: int | None = None,
+    max_domains: int | None = None,
+    only_on: tuple[str, ...] = (),
+) -> Unit:
+    """Make a HyperJob with a sub-job for each number of GPUs; the smaller `age`, the older."""
+    parts = tuple(
+        Part(
+            queue=queues[index] if queues else queue,
+            request=request(f"{name}-{index}", number, preferred=only_on, required=bool(only_on)),
+        )
+        for index, number in enumerate(gpus)
+    )
+    return Unit(
+        key=f"ns/{name}",
+        created=f"2026-01-01T00:{age // 60:02}:{age % 60:02}Z",
+        priority=priority,
+        minimum=len(parts) if minimum is None else minimum,
+        max_domains=max_domains,
+        parts=parts,
+    )
+
+
+@dataclass
+class QueueWorld:
+    """Everything granted runs at once, where it was promised, for as long as `lengths` says."""
+
+    gpus: dict[str, int]
+    lengths: dict[str, int] = field(default_factory=dict)
+    now: datetime = NOW
+    book: Book = field(default_factory=lambda: Book(lag=LAG))
+    units: dict[str, Unit] = field(default_factory=dict)
+    ends: dict[str, datetime] = field(default_factory=dict)
+    started: dict[str, datetime] = field(default_factory=dict)
+    foreign: dict[str, int] = field(default_factory=dict)
+
+    def set_queues(self, *queues: Queue) -> None:
+        self.book.set_queues(queues)
+
+    def submit(self, *units: Unit) -> None:
+        for each in units:
+            self.units[each.key] = each
+            self.book.put(each.key, each, now=self.now)
+
+    def clusters(self) -> list[Cluster]:
+        held: dict[str, list[Resources]] = {}
+        for each in self.units.values():
+            for part in each.parts:
+                if part.name in each.made:
+                    held.setdefault(each.clusters[part.name], []).append(part.request.demand)
+        found = []
+        for name, gpus in self.gpus.items():
+            made = cluster(name, gpus)
+            others = parse_resources({GPU: str(self.foreign.get(name, 0))})
+            free = subtract(made.free, total((others, *held.get(name, ()))))
+            found.append(replace(made, free=free, allocatable=made.free))
+        return found
+
+    def decide(self) -> list[str]:
+        """Play a round and run what it granted."""
+        self.book.begin(self.clusters(), now=self.now)
+        granted = play(self.book, now=self.now)
+        for key in granted:
+            self.make(key)
+        return granted
+
+    def make(self, key: str) -> None:
+        """Make all of a HyperJob that may be made."""
+        spots = self.book.entries[key].spots
+        known = self.units[key]
+        names = self.book.admitted(key)
+        self.units[key] = replace(
+            known,
+            held=names,
+            made=names,
+            clusters={**known.clusters, **{name: spots[name] for name in names if name in spots}},
+        )
+        self.book.put(key, self.units[key], now=self.now)
+        self.started.setdefault(key, self.now)
+        self.ends.setdefault(key, self.now + timedelta(seconds=self.lengths.get(key[3:], 3600)))
+
+    def end(self, key: str) -> None:
+        del self.units[key]
+        self.ends.pop(key, None)
+        self.book.put(key, None, now=self.now)
+
+    def advance(self) -> list[str]:
+        """Go on to the next end of a HyperJob; return who has ended then."""
+        self.now = min(self.ends.values())
+        ended = [key for key, end in self.ends.items() if end <= self.now]
+        for key in ended:
+            self.end(key)
+        return ended
+
+    def used(self, name: str) -> int:
+        return self.book.account.used(name).get(GPU, 0) // 10**9
+
+    def running(self) -> set[str]:
+        return {key[3:] for key, each in self.units.items() if each.made}
+
+    def message(self, name: str) -> str:
+        return verdict_of(self.book, f"ns/{name}").message
+
+
+def world(units: Iterable[Unit] = (), *queues: Queue, **gpus: int) -> QueueWorld:
+    """Make a world with clusters of so many GPUs; without queues there is `default`."""
+    made = QueueWorld(gpus or {"a": 32})
+    made.set_queues(*(queues or (queue("default"),)))
+    made.submit(*units)
+    return made

@@ -1,0 +1,342 @@
+"""Every rule of our own queue admission, one world each."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller.queueing.queues import Queue
+from controller.queueing.round import play
+from controller.queueing.units import Unit
+from tests.unit.controller.queueworld import QueueWorld, queue, unit, world
+
+RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
+    "all that fits is admitted": (
+        world([unit("one", 8, 8), unit("two", 16)]),
+        {"one", "two"},
+        {},
+    ),
+    "a gang is admitted whole or not at all": (
+        world([unit("gang", 16, 16, 16)]),
+        set(),
+        {"gang": "first of 1 in queue default (uses 0 of its share of 32 nvidia.com/gpu): 3"},
+    ),
+    "what is missing is told": (
+        world([unit("big", 24)], a=16, b=8),
+        set(),
+        {"big": "big-0 needs 24 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (16 free); b lacks 16"},
+    ),
+    "minAvailable is enough; the rest comes later": (
+        world([unit("elastic", 16, 16, 16, minimum=2)]),
+        {"elastic"},
+        {"elastic": "elastic-2 needs 16 nvidia.com/gpu: a lacks 16 nvidia.com/gpu (0 free)"},
+    ),
+    "capability bounds a queue": (
+        world([unit("one", 8), unit("two", 8, age=1)], queue("default", gpus=12)),
+        {"one"},
+        {"two": "queue default uses 8 of its capability of 12 nvidia.com/gpu, 4"},
+    ),
+    "what asks for more than the capability waits for ever, and says so": (
+        world([unit("big", 16), unit("small", 8, age=1)], queue("default", gpus=12)),
+        {"small"},
+        {"big": "asks for more than queue default may ever use, its capability of 12"},
+    ),
+    "a parent's capability bounds its children together": (
+        world(
+            [unit("one", 8, queue="x"), unit("two", 8, queue="y")],
+            queue("up", gpus=12),
+            queue("x", parent="up"),
+            queue("y", parent="up"),
+        ),
+        {"one"},
+        {"two": "queue up uses 8 of its capability of 12"},
+    ),
+    "one that cannot be made for its capability keeps the place of its queue": (
+        world(
+            [unit("on", 8, age=0), unit("head", 16, age=1), unit("small", 4, age=2)],
+            queue("default", gpus=16),
+        ),
+        {"on"},
+        {"small": "capability"},
+    ),
+    "what is guaranteed to a queue is not lent": (
+        world(
+            [unit("one", 16, queue="x"), unit("two", 16, queue="x", age=1)],
+            queue("x"),
+            queue("y", guarantee=8),
+        ),
+        {"one"},
+        {"two": "the nvidia.com/gpu that is free is guaranteed to other queues"},
+    ),
+    "a queue may use its own guarantee": (
+        world([unit("mine", 32, queue="y")], queue("x"), queue("y", guarantee=32)),
+        {"mine"},
+        {},
+    ),
+    "an idle queue's share is lent": (
+        world([unit("one", 32, queue="x")], queue("x"), queue("y", weight=99)),
+        {"one"},
+        {},
+    ),
+    "the queue of higher priority comes first": (
+        world(
+            [unit("low", 32, queue="x"), unit("high", 32, queue="y", age=9)],
+            queue("x"),
+            queue("y", priority=5),
+        ),
+        {"high"},
+        {"low": "first of 1 in queue x"},
+    ),
+    "in a queue the higher PriorityClass comes first": (
+        world([unit("old", 32), unit("urgent", 32, priority=1000, age=9)]),
+        {"urgent"},
+        {"old": "first of 1"},
+    ),
+    "in a queue the older comes first": (
+        world([unit("new", 32, age=9), unit("old", 32, age=1)]),
+        {"old"},
+        {},
+    ),
+    "a closed queue admits nobody": (
+        world([unit("one", 8)], queue("default", state="Closed")),
+        set(),
+        {"one": "queue default is Closed"},
+    ),
+    "a closing queue admits nobody": (
+        world([unit("one", 8)], queue("default", state="Closing")),
+        set(),
+        {"one": "queue default is Closing"},
+    ),
+    "a queue that nobody has given a state is open": (
+        world([unit("one", 8)], queue("default", state="")),
+        {"one"},
+        {},
+    ),
+    "a closed parent closes its children": (
+        world([unit("one", 8, queue="x")], queue("up", state="Closed"), queue("x", parent="up")),
+        set(),
+        {"one": "queue up, a parent of queue x, is Closed"},
+    ),
+    "an absent queue is named": (
+        world([unit("one", 8, queue="nowhere")]),
+        set(),
+        {"one": "queue nowhere does not exist; create it or name another"},
+    ),
+    "an absent parent is named": (
+        world([unit("one", 8, queue="x")], queue("x", parent="nowhere")),
+        set(),
+        {"one": "queue nowhere, a parent of queue x, does not exist"},
+    ),
+    "parents in a circle are named": (
+        world([unit("one", 8, queue="x")], queue("x", parent="y"), queue("y", parent="x")),
+        set(),
+        {"one": "the parents of queue x form a circle"},
+    ),
+    "jobs go to leaves": (
+        world([unit("one", 8, queue="up")], queue("up"), queue("x", parent="up")),
+        set(),
+        {"one": "queue up has child queues; jobs go to one of x"},
+    ),
+    "all queues of a HyperJob must be open": (
+        world([unit("one", 8, 8, queues=("x", "y"))], queue("x"), queue("y", state="Closed")),
+        set(),
+        {"one": "queue y is Closed"},
+    ),
+    "a HyperJob in two queues counts in both": (
+        world(
+            [unit("one", 8, 16, queues=("x", "y")), unit("two", 8, queue="y", age=1)],
+            queue("x"),
+            queue("y", gpus=20),
+        ),
+        {"one"},
+        {"two": "queue y uses 16 of its capability of 20"},
+    ),
+    "a big one at the head keeps what it could use": (
+        world([unit("on", 16), unit("head", 24, age=1), unit("small", 8, age=2)]),
+        {"on"},
+        {"small": "there is room, but it is kept for ns/head, first in queue default"},
+    ),
+    "a small one passes where the head cannot stand": (
+        world(
+            [
+                unit("on", 16, only_on=("a",)),
+                unit("head", 32, age=1),
+                unit("small", 8, age=2),
+            ],
+            a=32,
+            b=8,
+        ),
+        {"on", "small"},
+        {},
+    ),
+    "a small one passes beside what the head needs": (
+        world([unit("on", 16), unit("head", 24, 24, age=1), unit("small", 8, age=2)], a=32, b=32),
+        {"on", "small"},
+        {},
+    ),
+    "one that never fits keeps nothing": (
+        world([unit("on", 16), unit("never", 64, age=1), unit("small", 16, age=2)]),
+        {"on", "small"},
+        {"never": "never-0 needs 64 nvidia.com/gpu"},
+    ),
+    "a fifo queue lets nobody pass": (
+        world(
+            [unit("never", 64), unit("small", 8, age=1)], queue("default", dequeueStrategy="fifo")
+        ),
+        set(),
+        {"small": "waits behind ns/never, for the queue's dequeueStrategy is fifo"},
+    ),
+    "the head of one queue holds back another queue too": (
+        world(
+            [
+                unit("on", 16, queue="x"),
+                unit("head", 32, queue="y", age=1),
+                unit("more", 8, queue="x", age=2),
+            ],
+            queue("x"),
+            queue("y"),
+        ),
+        {"on"},
+        {"more": "kept for ns/head, first in queue y"},
+    ),
+    "maxDomains is kept": (
+        world([unit("together", 24, 24, max_domains=1)], a=32, b=32),
+        set(),
+        {"together": "2 sub-jobs must start together, there is room for 1"},
+    ),
+    "one that must stand together keeps only clusters that are large enough": (
+        world(
+            [
+                unit("on", 16, only_on=("a",)),
+                unit("head", 16, 16, max_domains=1, age=1),
+                unit("small", 16, age=2),
+            ],
+            a=32,
+            b=24,
+        ),
+        {"on", "small"},
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule(rule: str) -> None:
+    made, running, messages = RULES[rule]
+    made.decide()
+    assert made.running() == running
+    assert made.decide() == [], "one round admits all it can"
+    for name, text in messages.items():
+        assert text in made.message(name), made.message(name)
+
+
+def test_nobody_is_admitted_before_queues_are_known() -> None:
+    made = QueueWorld({"a": 32})
+    made.submit(unit("one", 8))
+    assert made.decide() == []
+    assert "queues are not known yet" in made.message("one")
+
+
+def test_what_has_ended_gives_its_share_back_at_once() -> None:
+    made = world([unit("one", 8), unit("two", 8, age=1)], queue("default", gpus=8))
+    made.decide()
+    assert made.running() == {"one"}
+    made.end("ns/one")
+    made.decide()
+    assert made.running() == {"two"}
+
+
+def test_an_ended_sub_job_gives_its_share_back_before_the_others() -> None:
+    made = world([unit("one", 8, 8), unit("two", 8, age=1)], queue("default", gpus=16))
+    made.decide()
+    known = made.units["ns/one"]
+    left = frozenset({"one-1"})
+    made.submit(replace(known, held=left, made=left, ended=frozenset({"one-0"})))
+    made.decide()
+    assert made.running() == {"one", "two"}
+
+
+def test_a_share_is_kept_while_a_sub_job_is_made_again() -> None:
+    made = world([unit("one", 32), unit("two", 32, age=1)])
+    made.decide()
+    made.submit(replace(made.units["ns/one"], made=frozenset()))
+    assert made.decide() == []
+    assert "two-0 needs 32 nvidia.com/gpu" in made.message("two")
+    assert made.book.promised(but="ns/two")["a"]
+    assert not made.book.promised(but="ns/one")
+
+
+def test_grants_survive_until_they_are_seen_and_are_not_given_twice() -> None:
+    made = world([unit("one", 32), unit("two", 32, age=1)])
+    made.book.begin(made.clusters(), now=made.now)
+    assert play(made.book, now=made.now) == ["ns/one"]
+    made.book.begin(made.clusters(), now=made.now)
+    assert play(made.book, now=made.now) == []
+
+
+def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> None:
+    made = world([unit("one", 32), unit("two", 32, age=1)])
+    made.book.begin(made.clusters(), now=made.now)
+    play(made.book, now=made.now)
+    rest = made.book.returned("ns/one", now=made.now)
+    assert rest is not None
+    assert made.decide() == ["ns/two"], "others do not wait for it"
+    made.end("ns/two")
+    assert made.decide() == []
+    assert "was admitted and could not be made" in made.message("one")
+    assert made.book.next_change(now=made.now) == rest
+    made.now += rest
+    assert made.decide() == ["ns/one"]
+    assert made.book.returned("ns/one", now=made.now) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "told"), [(1, "first"), (7, "number 7"), (48, "about 40"), (234, "about 230")]
+)
+def test_far_from_the_head_a_place_is_told_roughly(place: int, told: str) -> None:
+    names = [f"job{index}" for index in range(place)]
+    made = world([unit(name, 64, age=index) for index, name in enumerate(names)])
+    made.decide()
+    assert made.message(names[-1]).startswith(f"{told} of {place} in queue default")
+
+
+def test_a_step_of_a_long_line_changes_few_messages() -> None:
+    units = [unit(f"job{index}", 32, age=index) for index in range(500)]
+    made = world(units)
+    made.decide()
+    first = list(made.book.untold())
+    assert len(first) == 499
+    for each in units[1:]:
+        made.message(each.key[3:])
+    made.end("ns/job0")
+    made.decide()
+    assert len(list(made.book.untold())) < 70
+    assert list(made.book.untold()) == []
+
+
+def test_queues_share_by_weight_deserved_capability_and_guarantee() -> None:
+    table: list[tuple[list[Queue], dict[str, int]]] = [
+        ([queue("x", weight=1), queue("y", weight=3)], {"x": 8, "y": 24}),
+        ([queue("x", gpus=4), queue("y", weight=3)], {"x": 4, "y": 28}),
+        ([queue("x", deserved=20), queue("y"), queue("z", weight=2)], {"x": 20, "y": 4, "z": 8}),
+        ([queue("x", guarantee=24), queue("y")], {"x": 24, "y": 8}),
+        (
+            [queue("up", weight=3), queue("x", parent="up"), queue("y", parent="up"), queue("z")],
+            {"up": 24, "x": 12, "y": 12, "z": 8},
+        ),
+    ]
+    for queues, shares in table:
+        made = world([], *queues)
+        made.decide()
+        entitled = made.book.account.tree.entitled
+        gpus = {name: entitled[name]["nvidia.com/gpu"] // 10**9 for name in shares}
+        assert gpus == shares
+
+
+def test_units_of_a_vanished_queue_still_count() -> None:
+    made = world([unit("one", 32, queue="x")], queue("x"), queue("y"))
+    made.decide()
+    made.set_queues(queue("y"))
+    late: Unit = unit("late", 8, queue="y")
+    made.submit(late)
+    assert made.decide() == []
+    assert made.used("root") == 32
