@@ -23,6 +23,7 @@ from hyperjob.kube.instruments import SILENT, InformerMetrics
 from hyperjob.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
+    PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
@@ -74,8 +75,15 @@ class Caches:
     """All informers of the controller."""
 
     def __init__(
-        self, kube: Kube, *, namespace: str | None = None, metrics: InformerMetrics = SILENT
+        self,
+        kube: Kube,
+        *,
+        namespace: str | None = None,
+        priorities: bool = False,
+        metrics: InformerMetrics = SILENT,
     ) -> None:
+        """PriorityClasses are only followed for `priorities`: our own queue admission."""
+
         def informer(resource: Resource, **options: object) -> Informer:
             scope = namespace if resource.namespaced else None
             return Informer(kube, resource, namespace=scope, metrics=metrics, **options)  # type: ignore[arg-type]  # passed through
@@ -89,6 +97,8 @@ class Caches:
         self.bindings = informer(RESOURCE_BINDINGS, transform=slim_binding)
         self.clusters = informer(CLUSTERS)
         self.queues = informer(QUEUES)
+        self.priority_classes = informer(PRIORITY_CLASSES)
+        self._optional = (self.queues, self.priority_classes) if priorities else (self.queues,)
         self._written = {
             HYPERJOBS: MutationCache(self.hyperjobs),
             VCJOBS: MutationCache(self.jobs, index=BY_HYPERJOB, indexer=hyperjob_keys),
@@ -105,8 +115,8 @@ class Caches:
 
     @property
     def all(self) -> tuple[Informer, ...]:
-        """Give every informer; queues only serve messages, so they are not waited for."""
-        return *self.required, self.queues
+        """Give every informer; HyperJobs can tell what is wrong without the optional ones."""
+        return *self.required, *self._optional
 
     def note(self, resource: Resource, obj: Object) -> None:
         """Remember what the server answered to a write of ours."""

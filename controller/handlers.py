@@ -63,6 +63,11 @@ class Handlers:
         self._now = now
         self._waiting: dict[str, None] = {}
         self._ledger: Ledger | None = None
+        self._also: Callable[[], None] | None = None
+
+    def tell_too(self, wake: Callable[[], None]) -> None:
+        """Have somebody else told as well whenever capacity may have become free."""
+        self._also = wake
 
     def connect(self, ledger: Ledger) -> None:
         """Start to listen; what the caches hold already is told at once."""
@@ -86,6 +91,8 @@ class Handlers:
 
     def freed(self) -> None:
         """Look again at every HyperJob that waits for capacity, the longest waiting first."""
+        if self._also is not None:
+            self._also()
         for key in self._waiting:
             self._queue.add_after(key, SETTLE_SECONDS)
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from controller.accelerators import accelerator_samples
+from controller.admission import Admission
 from controller.apply import Applier
 from controller.caches import Caches
 from controller.debug import debug_routes
@@ -19,8 +20,10 @@ from controller.handlers import Handlers
 from controller.ledger import Ledger
 from controller.loop import CONTROLLER, run_workers
 from controller.measures import Meter
+from controller.model.observed import QueueAdmission
 from controller.observe import Observer
 from controller.options import Options
+from controller.queueing.book import Book
 from controller.reconciler import Reconciler
 from controller.refusals import Refusals
 from hyperjob.kube.client import Kube
@@ -63,7 +66,10 @@ class Manager:
         self.metrics = metrics or Metrics()
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
         self.working = asyncio.Event()
-        self.caches = Caches(kube, namespace=options.namespace, metrics=self.metrics)
+        builtin = options.queue_admission is QueueAdmission.BUILTIN
+        self.caches = Caches(
+            kube, namespace=options.namespace, priorities=builtin, metrics=self.metrics
+        )
         self.queue: WorkQueue[str] = WorkQueue(
             CONTROLLER,
             limiter=DefaultLimiter(cap=_LONGEST_BACKOFF, qps=_RETRIES_PER_SECOND),
@@ -84,7 +90,11 @@ class Manager:
         refusals = Refusals()
         meter = Meter(TrainingMetrics(self.metrics.families))
         self.caches.hyperjobs.add_handler(meter.seen)
-        observer = Observer(
+        self._own: Admission | None = None
+        if builtin:
+            self._own = Admission(self.caches, self.queue, Book(lag=options.lag), now=now)
+            handlers.tell_too(self._own.wake)
+        self._observer = observer = Observer(
             self.caches,
             ledger,
             refusals,
@@ -94,6 +104,7 @@ class Manager:
             gang_timeout=timedelta(seconds=options.gang_timeout),
             contended=handlers.contended,
             now=now,
+            own=self._own,
         )
         self.debug_routes = debug_routes(observer, ledger, self.queue, now=now)
         self._reconciler = Reconciler(
@@ -106,6 +117,7 @@ class Manager:
             self._recorder,
             meter,
             waits=handlers.waits,
+            own=self._own,
         )
         show_accelerators(
             self.metrics.families,
@@ -134,12 +146,17 @@ class Manager:
         await self._wait_for_caches()
         self.working.set()
         try:
-            await run_workers(
-                self.queue,
-                self._reconciler.reconcile,
-                workers=self.options.workers,
-                metrics=self.metrics,
-            )
+            async with asyncio.TaskGroup() as group:
+                own = self._own.run(self._observer) if self._own is not None else None
+                rounds = group.create_task(own) if own is not None else None
+                await run_workers(
+                    self.queue,
+                    self._reconciler.reconcile,
+                    workers=self.options.workers,
+                    metrics=self.metrics,
+                )
+                if rounds is not None:
+                    rounds.cancel()
         finally:
             self.working.clear()
 

@@ -3,13 +3,16 @@
 Reads memory only and never awaits, so nothing changes while it looks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from controller.admission import Admission
 from controller.caches import Caches
 from controller.ledger import Ledger
 from controller.model.observed import Binding, Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from controller.model.resources import Resources, total
 from controller.model.wire import at, string
 from controller.placement.capacity import Candidacy, Summary, candidates, summarise
 from controller.refusals import Refusals
@@ -34,7 +37,10 @@ class Observer:
         gang_timeout: timedelta,
         contended: Callable[[str], bool],
         now: Callable[[], datetime],
+        own: Admission | None = None,
     ) -> None:
+        """`own` is our own queue admission, in the mode that has it."""
+        self._own = own
         self._caches = caches
         self._ledger = ledger
         self._refusals = refusals
@@ -57,12 +63,12 @@ class Observer:
         jobs = [parse_job(job, owner=hyperjob) for job in self._caches.jobs_of(key)]
         policies = [parse_policy(item, owner=hyperjob) for item in self._caches.policies_of(key)]
         wait = self._ledger.next_change(now=now)
-        return Observed(
+        observed = Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
             policies={policy.name: policy for policy in policies},
             bindings=self._bindings(hyperjob.namespace, [job.name for job in jobs]),
-            clusters=self.clusters(now=now),
+            clusters=self.clusters(now=now, but=key),
             refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
             admission=self._admission,
             now=now,
@@ -72,14 +78,28 @@ class Observer:
             gang_timeout=self._gang_timeout,
             contended=self._contended(key),
         )
+        if self._own is None:
+            return observed
+        return replace(observed, verdict=self._own.judge(observed))
 
-    def clusters(self, *, now: datetime) -> tuple[Cluster, ...]:
-        """Give the member clusters with what is free on them."""
-        return candidates(
-            self._summaries.values(),
-            self._ledger.reserved(now=now),
-            self._ledger.settling(now=now),
-        )
+    def clusters(self, *, now: datetime, but: str | None = None) -> tuple[Cluster, ...]:
+        """Give the member clusters with what is free on them.
+
+        With `but`, what was promised to HyperJobs other than this one is not free either.
+        """
+        reserved: Mapping[str, Resources] = self._ledger.reserved(now=now)
+        promised = self._own.promised(but) if self._own is not None and but is not None else {}
+        if promised:
+            reserved = {
+                name: total((reserved.get(name, {}), promised.get(name, {})))
+                for name in {*reserved, *promised}
+            }
+        return candidates(self._summaries.values(), reserved, self._ledger.settling(now=now))
+
+    def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
+        """Give the clusters with what is free after reservations, and what their status shows."""
+        shown = {each.name: each.free for each in self._summaries.values()}
+        return self.clusters(now=self._now()), shown
 
     def _bindings(self, namespace: str, jobs: list[str]) -> dict[str, Binding]:
         found = (self._caches.binding_of(f"{namespace}/{name}") for name in jobs)

@@ -79,9 +79,10 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "context": Setting("context of that kubeconfig", metavar="NAME"),
     "namespace": Setting("only this namespace; without it all", metavar="NAME"),
     "queue_admission": Setting(
-        "who admits sub-jobs: Volcano Global's dispatcher, or nobody",
+        "who admits sub-jobs: Volcano Global's dispatcher, this controller by Volcano's Queues, or"
+        " nobody",
         QueueAdmission,
-        choices=(QueueAdmission.VOLCANO_GLOBAL, QueueAdmission.NONE),
+        choices=tuple(QueueAdmission),
     ),
     "workers": Setting("HyperJobs worked on at a time", int, metavar="N"),
     "in_flight": Setting("API writes on their way at a time", int, metavar="N"),

@@ -61,6 +61,9 @@ def _decide(observed: Observed) -> Plan:
     # 2. It has ended: nothing of it is made, changed or run again.
     if is_finished(hyperjob.status):
         return after_end(observed)
+    # Its turn to be judged by its queue comes in a moment; until then there is nothing to tell.
+    if observed.verdict is not None and observed.verdict.undecided:
+        return Plan()
     # 3. Its spec cannot be carried out: say so, touch nothing.
     try:
         split = resolve(observed)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Protocol
 
+from controller.admission import Admission
 from controller.apply import Applier, Failure, Result
 from controller.caches import Caches
 from controller.ledger import Ledger
@@ -52,6 +53,7 @@ class Reconciler:
         meter: Meter,
         *,
         waits: Callable[[str, bool], None],
+        own: Admission | None = None,
     ) -> None:
         """Tell `waits`, after each pass, whether a HyperJob waits for capacity."""
         self._kube = kube
@@ -63,6 +65,7 @@ class Reconciler:
         self._recorder = recorder
         self._meter = meter
         self._waits = waits
+        self._own = own
 
     async def reconcile(self, key: str) -> timedelta | None:
         """Make one pass; return when to look again. Raises KubeError when it must be retried."""
@@ -85,6 +88,8 @@ class Reconciler:
         retry = next((item.error for item in result.failures if not item.is_refusal), None)
         if retry is not None:
             raise retry
+        if self._own is not None and not result.stale:
+            self._own.passed(observed, lambda: self._observer.observe(key))
         return timedelta() if result.stale or not written else decided.requeue_after
 
     async def _carry_out(self, observed: Observed, decided: Plan) -> Result:
@@ -154,6 +159,8 @@ class Reconciler:
     def _forget(self, key: str) -> None:
         self._refusals.forget(key)
         self._waits(key, False)
+        if self._own is not None:
+            self._own.forget(key)
 
 
 def _log(key: str, failure: Failure) -> None:

@@ -289,8 +289,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What our own queue admission says of a HyperJob: who may be made, and why the others wait."""
+    """What our own queue admission says of a HyperJob: who may be made, and why the others wait.
 
+    `undecided`: it has nothing yet and nobody has looked at it; that takes a moment.
+    """
+
+    undecided: bool = False
     admitted: frozenset[str] = frozenset()
     reason: str = ""
     message: str = ""

@@ -32,7 +32,7 @@ class Account:
         self.tree = tree
         self._used: dict[str, dict[str, int]] = {name: {} for name in tree.queues}
         self._claimed: dict[str, dict[str, int]] = {}
-        self._shares: dict[str, float] = dict.fromkeys(tree.queues, 0.0)
+        self._spoken_for: dict[str, int] = {}
 
     def used(self, queue: str) -> Resources:
         """Return what a queue and its children use."""
@@ -42,7 +42,6 @@ class Account:
         """Count a demand in a queue and all above it, or take it off."""
         for name in self.tree.path(queue):
             _add(self._used[name], demand, sign)
-            self._shares[name] = self._share(name)
 
     def claim(self, queue: str, demand: Resources) -> None:
         """Keep room under the capabilities for a head of queue, for the rest of the round."""
@@ -52,6 +51,7 @@ class Account:
     def forget_claims(self) -> None:
         """Begin a new round."""
         self._claimed.clear()
+        self._spoken_for.clear()
 
     def limit(self, queue: str, demand: Resources) -> Limit | None:
         """Return the first capability, from the leaf up, that a demand would exceed."""
@@ -80,31 +80,52 @@ class Account:
         """Return what guarantees keep free that their queues do not use now."""
         if not self.tree.guaranteed:
             return {}
-        return {name: self._unused(ROOT, name) for name in resources}
+        spoken = self._spoken_for
+        return {name: self._unused(ROOT, name) + spoken.get(name, 0) for name in resources}
 
-    def key(self, queue: str) -> OrderKey:
-        """Return what orders a queue among others, level by level: priority, share, name."""
+    def speak_for(self, demand: Resources, free: Resources) -> None:
+        """Keep what is free beside all guarantees for a head that they keep waiting."""
+        for name, amount in demand.items():
+            beside = max(0, free.get(name, 0) - self._unused(ROOT, name))
+            self._spoken_for[name] = max(self._spoken_for.get(name, 0), min(amount, beside))
+
+    def key(self, queue: str, demand: Resources) -> OrderKey:
+        """Return what orders a queue among others, level by level: priority, share, name.
+
+        The share is what it would be with half of the next demand: counted without it, queues of
+        small weight would get too much on average, counted with all of it too little.
+        """
         return tuple(
-            (-self.tree.queues[name].priority, self._shares[name], name)
+            (-self.tree.queues[name].priority, self._share(name, demand), name)
             for name in self.tree.path(queue)[1:]
         )
+
+    def is_guaranteed(self, queue: str, demand: Resources) -> bool:
+        """Tell whether a demand is within what is guaranteed to a queue, or one above, and free."""
+        if not self.tree.guaranteed:
+            return False
+        for name in self.tree.path(queue)[1:]:
+            guarantee, used = self.tree.queues[name].guarantee, self._used[name]
+            asked = [each for each in demand if each in guarantee]
+            if asked and all(used.get(r, 0) + demand[r] <= guarantee[r] for r in asked):
+                return True
+        return False
 
     def _unused(self, queue: str, resource: str) -> int:
         own = self.tree.queues[queue].guarantee.get(resource, 0)
         inner = sum(self._unused(child, resource) for child in self.tree.children[queue])
         return max(own - self._used[queue].get(resource, 0), inner, 0)
 
-    def _share(self, queue: str) -> float:
+    def _share(self, queue: str, demand: Resources) -> float:
         """Return the largest part that a queue uses of what it is entitled to, of any resource."""
-        entitled = self.tree.entitled.get(queue, {})
-        return max(
-            (
-                amount / entitled[name] if entitled.get(name, 0) > 0 else math.inf
-                for name, amount in self._used[queue].items()
-                if amount > 0
-            ),
-            default=0.0,
-        )
+        entitled, used = self.tree.entitled.get(queue, {}), self._used[queue]
+        largest = 0.0
+        for name in used if not demand else {*used, *demand}:
+            amount = used.get(name, 0) + demand.get(name, 0) / 2
+            if amount > 0:
+                most = entitled.get(name, 0)
+                largest = max(largest, amount / most if most > 0 else math.inf)
+        return largest
 
 
 def _add(sums: dict[str, int], demand: Resources, sign: int) -> None:

@@ -1,6 +1,6 @@
 """One HyperJob against the rules: its queues open, within every limit, and room for its gang now.
 
-Changes nothing but the space that it takes when all rules are kept.
+Changes nothing.
 """
 
 import enum
@@ -57,7 +57,7 @@ def closed(queues: Sequence[str], account: Account) -> Block | None:
 def try_to_admit(
     waiting: Sequence[Part], site: Site, account: Account, space: Space
 ) -> Grant | Block:
-    """Admit at least as many sub-jobs as must start together; take their space."""
+    """Return clusters for at least as many sub-jobs as must start together, or why not."""
     allowed, block = _within_limits(waiting, account, space)
     least = max(1, site.needed)
     if len(allowed) < least:
@@ -65,9 +65,6 @@ def try_to_admit(
     found = space.assign([part.request for part in allowed], site.standing, site.max_domains)
     if len(found) < least:
         return CAPACITY if len(allowed) == len(waiting) else block or Block(kind=Kind.CAPACITY)
-    demands = {part.name: part.request.demand for part in allowed}
-    for name, cluster in found.items():
-        space.take(cluster, demands[name])
     return Grant(dict(found))
 
 
@@ -87,6 +84,24 @@ def may_ever(gang: Sequence[Part], account: Account) -> bool:
         if any(capability.get(each, amount) < amount for each, amount in total(demands).items()):
             return False
     return True
+
+
+def is_guaranteed(waiting: Sequence[Part], account: Account) -> bool:
+    """Tell whether all of it is within what is guaranteed to its queue."""
+    queues = {part.queue for part in waiting}
+    demand = total(part.request.demand for part in waiting)
+    return len(queues) == 1 and account.is_guaranteed(queues.pop(), demand)
+
+
+def leaves_guarantees(gang: Sequence[Part], account: Account, most: Resources) -> bool:
+    """Tell whether there is room for a gang beside all guarantees when nothing else runs."""
+    for part in gang:
+        account.add(part.queue, part.request.demand)
+    demand = total(part.request.demand for part in gang)
+    kept = account.kept_for_others(demand)
+    for part in gang:
+        account.add(part.queue, part.request.demand, -1)
+    return all(demand[name] + amount <= most.get(name, 0) for name, amount in kept.items())
 
 
 def _within_limits(

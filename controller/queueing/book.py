@@ -111,15 +111,15 @@ class Book:
         entry.spots |= clusters
         self._change(key, entry, entry.unit, now)
 
-    def returned(self, key: str, *, now: datetime) -> timedelta | None:
+    def returned(self, key: str, names: frozenset[str], *, now: datetime) -> timedelta | None:
         """Take back grants that came to nothing; return how long the HyperJob rests then."""
         entry = self.entries.get(key)
         if entry is None:
             return None
-        if not entry.granted:
+        if not entry.granted & names:
             entry.rests = 0
             return None
-        entry.granted.clear()
+        entry.granted -= names
         rest = min(_LONGEST_REST, _FIRST_REST * (1 << min(entry.rests, 16)))
         entry.rests += 1
         entry.rests_until = now + rest

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from controller.model.observed import Cluster
-from controller.model.resources import Resources, scale, subtract, total
+from controller.model.resources import Resources, subtract, total
 
 
 class Occupancy:
@@ -33,8 +33,9 @@ class Occupancy:
 
     def fade(self, cluster: str, demand: Resources, *, now: datetime) -> None:
         """Note that what was held has ended."""
+        self._forget(now)
         if cluster:
-            self._fading.append((now + self._lag, cluster, scale(demand, 1)))
+            self._fading.append((now + self._lag, cluster, demand))
 
     def next_change(self) -> datetime | None:
         """Tell when the next ended one is forgotten."""
@@ -44,8 +45,7 @@ class Occupancy:
         self, clusters: Iterable[Cluster], shown: Mapping[str, Resources], *, now: datetime
     ) -> dict[str, Resources]:
         """Return what will be free per cluster: all but what others take."""
-        while self._fading and self._fading[0][0] <= now:
-            self._fading.popleft()
+        self._forget(now)
         ours: dict[str, list[Resources]] = {name: [held] for name, held in self._held.items()}
         for _, name, demand in self._fading:
             ours.setdefault(name, []).append(demand)
@@ -58,3 +58,7 @@ class Occupancy:
                 for each, amount in most.items()
             }
         return found
+
+    def _forget(self, now: datetime) -> None:
+        while self._fading and self._fading[0][0] <= now:
+            self._fading.popleft()

@@ -6,6 +6,7 @@ nothing that passes it can delay it.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, fits, scale, subtract, total
@@ -24,6 +25,7 @@ class Space:
             cluster.name: cluster.free for cluster in self.clusters if cluster.usable
         }
         self._eventual = eventual
+        self.most: Resources = total(eventual.values())
         self.sum: dict[str, int] = {}  # of what is free, wherever that is
         for free in self.free.values():
             self._count({}, free)
@@ -34,9 +36,9 @@ class Space:
         made.clusters, made.free, made.sum = self.clusters, dict(self.free), dict(self.sum)
         return made
 
-    def allows(self, floor: Iterable[tuple[str, int]]) -> bool:
+    def allows(self, floor: Resources) -> bool:
         """Tell at a glance whether there can be room: enough is free, wherever it is."""
-        return all(amount <= self.sum.get(name, 0) for name, amount in floor)
+        return all(amount <= self.sum.get(name, 0) for name, amount in floor.items())
 
     def assign(
         self, requests: Sequence[Request], standing: Standing, max_domains: int | None
@@ -50,7 +52,8 @@ class Space:
         self, requests: Sequence[Request], standing: Standing, max_domains: int | None
     ) -> int:
         """Count the requests that there will be room for when all HyperJobs have ended."""
-        room = Room.of(self.clusters, standing)
+        # What single nodes hold now tells nothing of what they will hold then.
+        room = Room.of((replace(each, nodes=None) for each in self.clusters), standing)
         room.free = {name: self._eventual.get(name, {}) for name in room.free}
         return len(assign(requests, room, max_domains=max_domains).assigned)
 

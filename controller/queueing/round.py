@@ -9,6 +9,7 @@ import heapq
 from datetime import datetime
 from typing import Final
 
+from controller.model.resources import Resources, total
 from controller.queueing.admit import (
     CAPACITY,
     Block,
@@ -16,6 +17,8 @@ from controller.queueing.admit import (
     Kind,
     closed,
     gang_of,
+    is_guaranteed,
+    leaves_guarantees,
     may_ever,
     try_to_admit,
 )
@@ -47,7 +50,7 @@ class _Round:
         book = self._book
         ahead = {queue: book.lines.firsts(queue) for queue in book.lines.queues()}
         while ahead:
-            queue = min(ahead, key=book.account.key)
+            queue = min(ahead, key=lambda each: book.account.key(each, self._next(ahead[each])))
             if not self._advance(queue, ahead[queue]):
                 del ahead[queue]
         for (queue, shape), block in self._blocks.items():
@@ -56,6 +59,11 @@ class _Round:
                 book.lines.changed.add(queue)
         book.blocks = self._blocks
         return list(self._granted)
+
+    def _next(self, firsts: list[OrderInQueue]) -> Resources:
+        """Return what the first of a line asks for."""
+        waiting = self._book.entries[firsts[0][2]].waiting if firsts else None
+        return waiting.shape.site.floor if waiting is not None else {}
 
     def _advance(self, queue: str, firsts: list[OrderInQueue]) -> bool:
         """Go along a line until somebody is admitted; tell whether anybody may be left."""
@@ -71,7 +79,7 @@ class _Round:
                 return True
             self._blocks[queue, waiting.shape] = verdict
             self._lead(queue, key, waiting, verdict)
-            if self._is_fifo(queue):
+            if verdict.kind is not Kind.NOT_OPEN and self._is_fifo(queue):
                 for behind in firsts:
                     later = self._book.entries[behind[2]].waiting
                     if later is not None:
@@ -86,6 +94,9 @@ class _Round:
         block = self._closed[shape.queues]
         if block is not None:
             return block
+        if is_guaranteed(waiting.parts, self._book.account):
+            # Not even a head of another queue keeps it from what it is guaranteed.
+            return try_to_admit(waiting.parts, shape.site, self._book.account, self._book.open)
         if shape.site in self._failed or not space.allows(shape.site.floor):
             return CAPACITY
         verdict = try_to_admit(waiting.parts, shape.site, self._book.account, space)
@@ -96,6 +107,11 @@ class _Round:
     def _grant(
         self, queue: str, key: str, shape: Shape, grant: Grant, firsts: list[OrderInQueue]
     ) -> None:
+        waiting = self._book.entries[key].waiting
+        for part in waiting.parts if waiting is not None else ():
+            if cluster := grant.clusters.get(part.name):
+                self._book.space.take(cluster, part.request.demand)
+                self._book.open.take(cluster, part.request.demand)
         self._book.grant(key, grant.clusters, now=self._now)
         self._granted[key] = None
         rest = self._book.entries[key].waiting
@@ -118,10 +134,13 @@ class _Round:
             if could is None:
                 found = space.could(requests, site.standing, site.max_domains)
                 could = self._book.could[site] = found >= site.needed
-            if not could:
+            if not could or not leaves_guarantees(gang, account, space.most):
                 return
-            space.keep(requests, most=site.needed, max_domains=site.max_domains)
-            self._book.heads[queue] = key
+            if block.kind is Kind.GUARANTEE:
+                account.speak_for(total(part.request.demand for part in gang), space.sum)
+            else:
+                space.keep(requests, most=site.needed, max_domains=site.max_domains)
+                self._book.heads[queue] = key
         self._led.add(queue)
         for part in gang:
             account.claim(part.queue, part.request.demand)

@@ -23,7 +23,7 @@ class Site:
     max_domains: int | None
     standing: Standing
     kinds: Kinds
-    floor: tuple[tuple[str, int], ...]
+    floor: Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -60,7 +60,7 @@ class Shapes:
                 max_domains=unit.max_domains,
                 standing=standing,
                 kinds=kinds,
-                floor=tuple(sorted(_floor(waiting, max(1, needed)).items())),
+                floor=_floor(waiting, max(1, needed)),
             )
         queues = tuple(part.queue for part in waiting)
         shape = self._shapes.get((site, queues))

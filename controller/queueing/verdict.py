@@ -30,8 +30,11 @@ _REASONS: Final = {
 }
 
 
-def verdict_of(book: Book, key: str) -> Verdict:
-    """Say who of a HyperJob may be made and why the others wait; remember the gist as told."""
+def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
+    """Say who of a HyperJob may be made and why the others wait; remember the gist as told.
+
+    `patient`: that queues are not known yet is not worth telling.
+    """
     entry = book.entries.get(key)
     if entry is None or entry.waiting is None:
         return Verdict(admitted=book.admitted(key))
@@ -39,6 +42,9 @@ def verdict_of(book: Book, key: str) -> Verdict:
     place_ = book.lines.place(waiting.queue, waiting.order)
     entry.told = book.gist(entry, place_)
     block = book.block_of(entry)
+    if block is None and (book.known or patient) and not entry.holding:
+        entry.told = None
+        return Verdict(undecided=True)
     reason = _REASONS[block.kind] if block is not None else Reason.WAITING_FOR_QUEUE
     text = f"{_place(book, waiting, place_)}: {_why(book, entry, waiting, block)}"
     return Verdict(admitted=book.admitted(key), reason=reason, message=text)

@@ -17,6 +17,7 @@ from hyperjob.kube.resources import (
     LEASES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
+    PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
@@ -96,6 +97,7 @@ def controller_rules() -> list[Object]:
         _rule(SERVICE_EXPORTS, "get", "create", "delete"),
         _rule(CLUSTERS, "list", "watch"),
         _rule(QUEUES, "list", "watch"),
+        _rule(PRIORITY_CLASSES, "list", "watch"),
         _rule(EVENTS, "create", "patch"),
     ]
 

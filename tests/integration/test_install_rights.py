@@ -16,6 +16,7 @@ from hyperjob.kube import config
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.resources import (
     HYPERJOBS,
+    PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     RESOURCE_BINDINGS,
     SERVICE_EXPORTS,
@@ -106,12 +107,16 @@ async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
 
 @asynccontextmanager
 async def recorded_controller(
-    control_plane: ControlPlane, namespace: str, uses: set[Use]
+    control_plane: ControlPlane,
+    namespace: str,
+    uses: set[Use],
+    *,
+    admission: QueueAdmission = QueueAdmission.VOLCANO_GLOBAL,
 ) -> AsyncIterator[Manager]:
     """Run the controller as it runs in earnest, its Lease in the test's namespace."""
     options = Options(
         namespace=namespace,
-        queue_admission=QueueAdmission.VOLCANO_GLOBAL,
+        queue_admission=admission,
         leader_elect_namespace=namespace,
     )
     connection = await config.load(control_plane.kubeconfig)
@@ -251,6 +256,7 @@ async def live(kube: Kube, namespace: str, manager: Manager) -> None:
     await settled(manager, kube, namespace)
 
 
+_CLASSES = (PRIORITY_CLASSES.group, PRIORITY_CLASSES.plural)
 _KIND = {"apiVersion": VCJOBS.api_version, "kind": "Job"}
 
 
@@ -267,6 +273,16 @@ async def test_the_controller_uses_its_rights_and_no_other(
         recorded_controller(control_plane, namespace, uses) as manager,
     ):
         await live(kube, namespace, manager)
+    async with recorded_controller(
+        control_plane, namespace, uses, admission=QueueAdmission.BUILTIN
+    ) as manager:
+        async with asyncio.timeout(TIME_LIMIT):
+            await manager.caches.priority_classes.synced.wait()
+
+        async def watches() -> bool:
+            return any(use.right == ("watch", *_CLASSES) for use in uses)
+
+        await eventually(watches, what="a watch of PriorityClasses")
 
     everywhere, at_home = controller_rules(), lease_rules(namespace)
     for rule in at_home:

@@ -24,8 +24,8 @@ def test_flags_win_over_the_environment() -> None:
 @pytest.mark.parametrize(
     ("arguments", "environment", "text"),
     [
-        (["--queue-admission", "builtin"], {}, "builtin"),
-        ([], {"HYPERJOB_QUEUE_ADMISSION": "builtin"}, "builtin"),
+        (["--queue-admission", "later"], {}, "later"),
+        ([], {"HYPERJOB_QUEUE_ADMISSION": "later"}, "later"),
         ([], {"HYPERJOB_LOG_FORMAT": "xml"}, "'xml' is none of text, json"),
         ([], {"HYPERJOB_LEADER_ELECT": "maybe"}, "neither true nor false"),
         (["--workers", "0"], {}, "--workers must be between 1 and 1000"),

@@ -144,7 +144,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
     "a HyperJob in two queues counts in both": (
         world(
             [unit("one", 8, 16, queues=("x", "y")), unit("two", 8, queue="y", age=1)],
-            queue("x"),
+            queue("x", weight=9),
             queue("y", gpus=20),
         ),
         {"one"},
@@ -277,7 +277,7 @@ def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> 
     made = world([unit("one", 32), unit("two", 32, age=1)])
     made.book.begin(made.clusters(), now=made.now)
     play(made.book, now=made.now)
-    rest = made.book.returned("ns/one", now=made.now)
+    rest = made.book.returned("ns/one", frozenset({"one-0"}), now=made.now)
     assert rest is not None
     assert made.decide() == ["ns/two"], "others do not wait for it"
     made.end("ns/two")
@@ -286,7 +286,7 @@ def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> 
     assert made.book.next_change(now=made.now) == rest
     made.now += rest
     assert made.decide() == ["ns/one"]
-    assert made.book.returned("ns/one", now=made.now) is None
+    assert made.book.returned("ns/one", frozenset({"one-0"}), now=made.now) is None
 
 
 @pytest.mark.parametrize(

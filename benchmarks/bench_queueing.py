@@ -1,0 +1,179 @@
+"""What one change costs while thousands of HyperJobs wait in many queues.
+
+usage: python benchmarks/bench_queueing.py [--waiting 10000] [--queues 50] [--clusters 100]
+
+Next to it, in the same run: a plain scheduler that sorts everybody anew and tries each in turn
+against one free sum, without gangs, limits, heads or clusters.
+"""
+
+import argparse
+import gc
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from controller.model.observed import Cluster
+from controller.model.resources import Resources, fits, parse_resources, subtract, total
+from controller.placement.assign import Request
+from controller.queueing.book import Book
+from controller.queueing.queues import parse_queue
+from controller.queueing.round import play
+from controller.queueing.units import Part, Unit
+
+GPU = "nvidia.com/gpu"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PODS_PER_JOB = (1, 1, 2, 4)
+
+
+class Scene:
+    """Clusters that are full, and lines that never end."""
+
+    def __init__(self, *, waiting: int, queues: int, clusters: int, sizes: int) -> None:
+        self.chance = random.Random(3)
+        self.sizes = [8 * (1 + number) for number in range(sizes)]
+        self.names = [f"queue-{number:02}" for number in range(queues)]
+        self.book = Book(lag=timedelta(seconds=30))
+        self.book.set_queues(
+            parse_queue({"metadata": {"name": name}, "spec": {"weight": 1 + number % 5}})
+            for number, name in enumerate(self.names)
+        )
+        self.free: dict[str, Resources] = {
+            f"cluster-{number:03}": _resources(256) for number in range(clusters)
+        }
+        self.whole = dict(self.free)
+        self.units: dict[str, Unit] = {}
+        self.now = NOW
+        self.number = 0
+        while len(self.units) < waiting + clusters * 8:
+            self.submit()
+        self.round()
+
+    def submit(self) -> Unit:
+        """Submit one more HyperJob to some queue."""
+        self.number += 1
+        name, queue = f"job-{self.number}", self.chance.choice(self.names)
+        size = self.chance.choice(self.sizes)
+        parts = tuple(
+            Part(queue=queue, request=Request(name=f"{name}-{i}", group="t", demand=_of(size)))
+            for i in range(self.chance.choice(PODS_PER_JOB))
+        )
+        unit = Unit(
+            key=f"ns/{name}",
+            created=f"2026-01-01T{self.number:08}",
+            priority=self.chance.choice((0, 0, 0, 100)),
+            minimum=len(parts),
+            parts=parts,
+        )
+        self.units[unit.key] = unit
+        self.book.put(unit.key, unit, now=self.now)
+        return unit
+
+    def clusters(self) -> list[Cluster]:
+        """Give the clusters as they are."""
+        return [
+            Cluster(name=name, usable=True, reason="", free=free, allocatable=self.whole[name])
+            for name, free in self.free.items()
+        ]
+
+    def round(self) -> int:
+        """Play a round, and make what it granted."""
+        self.book.begin(self.clusters(), now=self.now)
+        granted = play(self.book, now=self.now)
+        for key in granted:
+            entry = self.book.entries[key]
+            spots, names = dict(entry.spots), self.book.admitted(key)
+            unit = self.units[key]
+            for part in unit.parts:
+                if part.name in spots:
+                    cluster = spots[part.name]
+                    self.free[cluster] = subtract(self.free[cluster], part.request.demand)
+            self.units[key] = replace(unit, held=names, made=names, clusters=spots)
+            self.book.put(key, self.units[key], now=self.now)
+        return len(granted)
+
+    def end_one(self) -> None:
+        """Let one that runs end."""
+        running = [unit for unit in self.units.values() if unit.made]
+        unit = self.chance.choice(running)
+        for part in unit.parts:
+            cluster = unit.clusters[part.name]
+            self.free[cluster] = total((self.free[cluster], part.request.demand))
+        del self.units[unit.key]
+        self.now += timedelta(seconds=31)
+        self.book.put(unit.key, None, now=self.now)
+
+    def plain(self) -> int:
+        """Sort everybody and try each in turn, as a plain scheduler does at each change."""
+        free = total(self.free.values())
+        used: dict[str, int] = dict.fromkeys(self.names, 0)
+        waiting: list[Unit] = []
+        for unit in self.units.values():
+            if unit.made:
+                used[unit.parts[0].queue] += sum(part.request.demand[GPU] for part in unit.parts)
+            else:
+                waiting.append(unit)
+        waiting.sort(key=lambda unit: (used[unit.parts[0].queue], unit.order))
+        found = 0
+        for unit in waiting:
+            demand = total(part.request.demand for part in unit.parts)
+            if fits(demand, free):
+                free = subtract(free, demand)
+                found += 1
+        return found
+
+
+def measured(
+    changes: int, prepare: Callable[[], object], work: Callable[[], object]
+) -> list[float]:
+    """Return the CPU seconds of each change, ascending."""
+    times = []
+    for _ in range(changes):
+        prepare()
+        started = time.process_time()
+        work()
+        times.append(time.process_time() - started)
+    return sorted(times)
+
+
+def main() -> None:
+    """Read arguments, measure, print a line for each case."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--waiting", type=int, default=10_000)
+    parser.add_argument("--queues", type=int, default=50)
+    parser.add_argument("--clusters", type=int, default=100)
+    parser.add_argument("--changes", type=int, default=60)
+    options = parser.parse_args()
+    for sizes in (5, 50):
+        scene = Scene(
+            waiting=options.waiting, queues=options.queues, clusters=options.clusters, sizes=sizes
+        )
+        gc.collect()
+        gc.freeze()
+        lines = sum(len(scene.book.lines.line(name)) for name in scene.names)
+        plain = measured(3, lambda: None, scene.plain)[0]
+        print(
+            f"{lines} wait in {options.queues} queues, {sizes} sizes; plain: {plain * 1000:.1f} ms"
+        )
+        for name, prepare in (("one ends", scene.end_one), ("one comes", scene.submit)):
+            times = measured(options.changes, prepare, scene.round)
+            median, worst = times[len(times) // 2], times[-1]
+            told = measured(1, lambda: None, lambda: list(scene.book.untold()))[0]  # noqa: B023
+            print(
+                f"  {name}: median {median * 1000:5.1f} ms, worst {worst * 1000:5.1f} ms,"
+                f" {plain / median:4.1f} times as fast as plain; who is to be told"
+                f" {told * 1000:.1f} ms"
+            )
+
+
+def _of(gpus: int) -> Resources:
+    return parse_resources({GPU: str(gpus), "cpu": str(gpus * 8), "pods": str(gpus)})
+
+
+def _resources(gpus: int) -> Resources:
+    return parse_resources({GPU: str(gpus), "cpu": str(gpus * 10), "pods": str(gpus * 40)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Our own queue admission at work: listens, plays a round when something changed, wakes passes.
+
+Decides nothing itself, and writes nothing: whoever is admitted is made, and recorded, by its pass.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, Protocol
+
+from controller.caches import Caches
+from controller.model.observed import Cluster, Observed, Verdict
+from controller.model.resources import Resources
+from controller.model.wire import at, integer, string
+from controller.queueing.book import Book
+from controller.queueing.queues import parse_queue
+from controller.queueing.read import unit_of
+from controller.queueing.round import play
+from controller.queueing.verdict import verdict_of
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import EventType
+from hyperjob.kube.resources import key_of
+from hyperjob.kube.workqueue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+SETTLE_SECONDS: Final = 0.05
+_TOLD_PER_SECOND: Final = 50.0
+_SWEEP: Final = 50
+_PATIENCE: Final = 10.0
+
+
+class Capacity(Protocol):
+    """What is known of the clusters."""
+
+    def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
+        """Give the clusters with what is free after reservations, and what their status shows."""
+        ...
+
+    def observe(self, key: str) -> Observed | None:
+        """Look at one HyperJob; the book learns of it."""
+        ...
+
+
+class Admission:
+    """Keeps the book; its rounds run only while `run` does, which is while this process leads."""
+
+    def __init__(
+        self, caches: Caches, queue: WorkQueue[str], book: Book, *, now: Callable[[], datetime]
+    ) -> None:
+        self._caches = caches
+        self._queue = queue
+        self._book = book
+        self._now = now
+        self._changed = asyncio.Event()
+        self._patient = True
+        self._classes: dict[str, Object] = {}
+        self._next_told = 0.0
+        self._telling: set[str] = set()
+        caches.queues.add_handler(self._queue_changed)
+        caches.priority_classes.add_handler(self._priority_changed)
+
+    def judge(self, observed: Observed) -> Verdict:
+        """Learn what a HyperJob says now, and say what is known about its admission."""
+        hyperjob = observed.hyperjob
+        key = f"{hyperjob.namespace}/{hyperjob.name}"
+        self._telling.discard(key)
+        if self._book.put(key, unit_of(observed, priority=self._priority), now=observed.now):
+            self.wake()
+        return verdict_of(self._book, key, patient=self._patient)
+
+    def forget(self, key: str) -> None:
+        """Learn that a HyperJob is gone."""
+        self._telling.discard(key)
+        if self._book.put(key, None, now=self._now()):
+            self.wake()
+
+    def promised(self, key: str) -> Mapping[str, Resources]:
+        """Give what is kept on each cluster for HyperJobs other than this one."""
+        return self._book.promised(but=key)
+
+    def passed(self, observed: Observed, look: Callable[[], Observed | None]) -> None:
+        """Take back, after a pass, what was granted before it and was not made by it."""
+        verdict = observed.verdict
+        hyperjob = observed.hyperjob
+        key = f"{hyperjob.namespace}/{hyperjob.name}"
+        entry = self._book.entries.get(key)
+        if verdict is None or entry is None or not entry.granted & verdict.admitted:
+            return
+        if look() is None:
+            return
+        rest = self._book.returned(key, verdict.admitted, now=self._now())
+        if rest is not None:
+            self._queue.add_after(key, rest.total_seconds())
+            self.wake()
+
+    def wake(self) -> None:
+        """Play a round soon."""
+        self._changed.set()
+
+    async def run(self, capacity: Capacity) -> None:
+        """Play rounds when something changed, until cancelled."""
+        await self._learn(capacity)
+        self.wake()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._when_known())
+            await self._rounds(capacity)
+
+    async def _when_known(self) -> None:
+        """Play a round once queues are known, even if there are none; say if that takes long."""
+        synced = self._caches.queues.synced
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await synced.wait()
+        self._patient = False
+        if not synced.is_set():
+            log.warning("Waiting for Volcano's Queues, without which nobody is admitted")
+            for key in self._book.entries:
+                self._queue.add(key)
+            await synced.wait()
+        self.wake()
+
+    async def _rounds(self, capacity: Capacity) -> None:
+        while True:
+            wait = self._book.next_change(now=self._now())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if wait is None else wait.total_seconds()):
+                    await self._changed.wait()
+            await asyncio.sleep(SETTLE_SECONDS)
+            self._changed.clear()
+            self._round(capacity)
+
+    async def _learn(self, capacity: Capacity) -> None:
+        """Fill the book before the first round: whoever holds a share must be counted."""
+        for number, obj in enumerate(self._caches.hyperjobs.items()):
+            capacity.observe(key_of(obj))
+            if number % _SWEEP == _SWEEP - 1:
+                await asyncio.sleep(0)
+
+    def _round(self, capacity: Capacity) -> None:
+        book, now = self._book, self._now()
+        if not book.known and self._caches.queues.synced.is_set():
+            self._learn_queues()
+        if not book.lines and not book.missing:
+            return
+        clusters, shown = capacity.capacity()
+        book.begin(clusters, shown=shown, now=now)
+        for key in play(book, now=now):
+            self._queue.add(key)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Have stale messages written anew, a bounded number a second."""
+        clock = asyncio.get_running_loop().time()
+        for key in self._book.untold():
+            if self._book.entries[key].told is None:
+                self._queue.add(key)
+            elif key not in self._telling:
+                self._telling.add(key)
+                self._next_told = max(self._next_told, clock) + 1 / _TOLD_PER_SECOND
+                self._queue.add_after(key, self._next_told - clock)
+
+    def _queue_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        paths = (("spec",), ("status", "state"))
+        if kind is EventType.MODIFIED and all(at(old, *p) == at(new, *p) for p in paths):
+            return
+        if self._book.known:
+            self._learn_queues()
+        self.wake()
+
+    def _learn_queues(self) -> None:
+        self._book.set_queues(parse_queue(raw) for raw in self._caches.queues.items())
+
+    def _priority_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        if kind is EventType.MODIFIED and at(old, "value") == at(new, "value"):
+            return
+        if new is None:
+            self._classes.pop(string(at(old, "metadata", "name")), None)
+        else:
+            self._classes[string(at(new, "metadata", "name"))] = new
+        for key in self._book.entries:
+            self._queue.add(key)
+
+    def _priority(self, name: str) -> int:
+        """Return the value of a PriorityClass; of none, that of the default class, or 0."""
+        if not name:
+            defaults = (
+                each for each in self._classes.values() if each.get("globalDefault") is True
+            )
+            return max((integer(each.get("value")) or 0 for each in defaults), default=0)
+        return integer(at(self._classes.get(name), "value")) or 0

@@ -1,0 +1,130 @@
+"""From what is observed of a HyperJob to what queue admission needs to know of it.
+
+Whoever holds a share is told by objects and records alone, so a restarted controller knows it too.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from controller.expansion.expand import Group, SpecError, SubJob, expand, queue_of, sub_jobs
+from controller.expansion.members import members_of
+from controller.expansion.parts import is_auto, part_of
+from controller.lifecycle.dependencies import waiting
+from controller.model.child import Child, child_of
+from controller.model.nodes import PodGroup
+from controller.model.observed import HyperJob, Observed
+from controller.model.resources import scale
+from controller.model.wire import string
+from controller.placement.assign import Request
+from controller.placement.share import Wish
+from controller.queueing.units import Part, Unit
+from controller.status.conditions import is_finished
+from hyperjob.api.names import child_name
+
+_PIECES: Final = 128  # an automatic split is judged in no more pieces than this
+
+
+def unit_of(observed: Observed, *, priority: Callable[[str], int]) -> Unit | None:
+    """Return a HyperJob as a unit; None when it holds nothing and waits for nothing.
+
+    Sub-jobs that wait for others to be ready or complete are left out until their time has come.
+    """
+    hyperjob = observed.hyperjob
+    if hyperjob.deleting or hyperjob.suspend or is_finished(hyperjob.status):
+        return None
+    try:
+        wishes, shares = _automatic(observed)
+        groups = expand(hyperjob, shares)
+    except SpecError:
+        return None
+    members = list(_members(observed, groups, open_=frozenset(wishes)))
+    later = waiting(observed, members).for_what
+    parts = [
+        Part(queue=queue_of(sub_job.size.template), request=_request(sub_job, child))
+        for sub_job, child in members
+        if child.name not in later
+    ]
+    for group, wish in wishes.items():
+        taken = {child.name for sub_job, child in members if sub_job.group.name == group}
+        queue = next(queue_of(g.template) for g in hyperjob.replicated_jobs if g.name == group)
+        parts += [Part(queue=queue, request=piece) for piece in _pieces(hyperjob, wish, taken)]
+    children = [child for _, child in members]
+    made = {child.name: child for child in children if child.exists and not child.is_terminal}
+    recorded = {
+        child.name
+        for child in children
+        if child.record is not None and child.record.admitted and not child.is_terminal
+    }
+    wanted = hyperjob.min_available
+    return Unit(
+        key=f"{hyperjob.namespace}/{hyperjob.name}",
+        created=hyperjob.created,
+        priority=max(
+            (
+                priority(string(g.template.get("priorityClassName")))
+                for g in hyperjob.replicated_jobs
+            ),
+            default=0,
+        ),
+        minimum=len(parts) if wanted is None or wishes else max(1, min(wanted, len(parts))),
+        max_domains=hyperjob.max_domains,
+        parts=tuple(parts),
+        held=frozenset(recorded | made.keys()),
+        made=frozenset(made),
+        ended=frozenset(child.name for child in children if child.is_terminal),
+        clusters={child.name: child.cluster for child in children if child.cluster},
+    )
+
+
+def _automatic(observed: Observed) -> tuple[dict[str, Wish], dict[str, list[int]]]:
+    """Return what is still to be split, and the sizes of what is split already."""
+    wishes: dict[str, Wish] = {}
+    shares: dict[str, list[int]] = {}
+    for group in observed.hyperjob.replicated_jobs:
+        if not is_auto(group):
+            continue
+        part = part_of(observed, group)
+        if part.decided:
+            shares[group.name] = [pods for _, pods in sorted(part.decided.items())]
+        if part.wish is not None:
+            wishes[group.name] = part.wish
+    return wishes, shares
+
+
+def _members(
+    observed: Observed, groups: tuple[Group, ...], *, open_: frozenset[str]
+) -> Iterator[tuple[SubJob, Child]]:
+    """Name the sub-jobs as a plan does; of a split that is still open, only those decided."""
+    indices: dict[str, tuple[int, ...]] = {}
+    for group in groups:
+        name = group.replicated_job.name
+        if name in open_:
+            decided = part_of(observed, group.replicated_job).decided
+            indices[name] = tuple(sorted(decided))
+        else:
+            indices[name] = tuple(members_of(observed, group).kept)
+    for sub_job in sub_jobs(observed.hyperjob, groups, indices):
+        yield sub_job, child_of(observed, sub_job.name)
+
+
+def _request(sub_job: SubJob, child: Child) -> Request:
+    record = child.record
+    return sub_job.request(frozenset(record.excluded_clusters if record is not None else ()))
+
+
+def _pieces(hyperjob: HyperJob, wish: Wish, taken: set[str]) -> Iterator[Request]:
+    """Cut an open split into pieces that can stand anywhere: its sub-jobs are sized later."""
+    pods = max(1, -(-(wish.accelerators - wish.fixed) // max(1, wish.per_pod)))
+    number = min(pods, _PIECES)
+    index = 0
+    for position in range(number):
+        while (name := child_name(hyperjob.name, wish.group, index)) in taken:
+            index += 1
+        index += 1
+        share = pods // number + (position < pods % number)
+        piece = wish.request(share, name)
+        if position:
+            pods_ = PodGroup(wish.pod, share)
+            piece = replace(piece, demand=scale(wish.pod, share), pods=(pods_,))
+        yield piece

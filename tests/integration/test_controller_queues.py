@@ -1,0 +1,267 @@
+"""Our own queue admission over HTTP: who is made, who waits and why, and after a restart."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from controller.model.observed import QueueAdmission
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.resources import (
+    CONFIG_MAPS,
+    HYPERJOBS,
+    PRIORITY_CLASSES,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    VCJOBS,
+)
+from tests.support.controller import clusters, eventually, running_controller, set_cluster, settled
+from tests.support.controlplane import ControlPlane
+
+Object = dict[str, Any]
+GPU = "nvidia.com/gpu"
+BUILTIN = QueueAdmission.BUILTIN
+
+
+@pytest.fixture
+async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
+    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def queue(kube: Kube, name: str, **spec: Any) -> AsyncIterator[None]:
+    document = {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    await kube.create(QUEUES, document)
+    try:
+        yield
+    finally:
+        await kube.delete(QUEUES, name)
+
+
+def hyperjob(
+    namespace: str, name: str, *, gpus: int = 4, queue: str = "", priority: str = "", **spec: Any
+) -> Object:
+    """Make a HyperJob of two sub-jobs."""
+    resources = {"limits": {GPU: "1"}}
+    container = {"name": "main", "image": "i", "resources": resources}
+    template: Object = {
+        "queue": queue or namespace,
+        "tasks": [
+            {"name": "w", "replicas": gpus, "template": {"spec": {"containers": [container]}}}
+        ],
+    }
+    if priority:
+        template["priorityClassName"] = priority
+    group = {"name": "t", "replicas": 2, "templateSpec": template}
+    return {
+        "apiVersion": HYPERJOBS.api_version,
+        "kind": HYPERJOBS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicatedJobs": [group], **spec},
+    }
+
+
+async def state_with(kube: Kube, namespace: str, name: str, text: str) -> Object:
+    """Wait until the message of a HyperJob holds a text."""
+    last: list[object] = [None]
+
+    async def look() -> Object | None:
+        status = (await kube.get(HYPERJOBS, name, namespace=namespace)).get("status", {})
+        last[0] = state = status.get("state", {})
+        return status if text in str(state.get("message")) else None
+
+    try:
+        found: Object = await eventually(look, what=f"{name}: {text}")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; last seen: {last[0]}") from None
+    return found
+
+
+async def jobs(kube: Kube, namespace: str) -> set[str]:
+    return {
+        each["metadata"]["name"] for each in (await kube.list(VCJOBS, namespace=namespace)).items
+    }
+
+
+async def until_jobs(kube: Kube, namespace: str, *hyperjobs: str) -> None:
+    wanted = {f"{name}-t-{index}" for name in hyperjobs for index in range(2)}
+
+    async def look() -> bool:
+        return await jobs(kube, namespace) == wanted
+
+    await eventually(look, what=f"children of {hyperjobs} and no others")
+
+
+async def report(kube: Kube, namespace: str, name: str, phase: str) -> None:
+    state = {"phase": phase, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    for index in range(2):
+        await kube.patch(
+            VCJOBS,
+            f"{name}-t-{index}",
+            {"status": {"state": state}},
+            kind=PatchType.MERGE,
+            namespace=namespace,
+            subresource="status",
+        )
+
+
+async def test_one_is_made_at_a_time_and_a_restart_admits_nobody_twice(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with clusters(kube, one=12), queue(kube, namespace):
+        async with running_controller(
+            control_plane.kubeconfig, namespace, admission=BUILTIN, cluster_status_lag=0
+        ) as manager:
+            await kube.create(HYPERJOBS, hyperjob(namespace, "first"))
+            await until_jobs(kube, namespace, "first")
+            await kube.create(HYPERJOBS, hyperjob(namespace, "second"))
+            waiting = await state_with(kube, namespace, "second", "lacks")
+            assert waiting["state"]["phase"] == "Queued"
+            assert waiting["state"]["reason"] == "InsufficientCapacity"
+            text = waiting["state"]["message"]
+            assert text.startswith(f"first of 1 in queue {namespace} (uses 8 of its share of ")
+            assert "2 sub-jobs must start together, there is room for 1" in text
+            assert [job["phase"] for job in waiting["jobs"]] == ["Queued", "Queued"]
+            for policy in (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items:
+                assert policy["spec"]["suspension"] == {"dispatching": True}
+            admitted = (await kube.get(HYPERJOBS, "first", namespace=namespace))["status"]
+            assert [job["admitted"] for job in admitted["jobs"]] == [True, True]
+            await settled(manager, kube, namespace)
+        before = await versions(kube, namespace)
+        async with running_controller(
+            control_plane.kubeconfig, namespace, admission=BUILTIN, cluster_status_lag=0
+        ) as manager:
+            await settled(manager, kube, namespace)
+            assert await versions(kube, namespace) == before, "nothing changed, nothing is written"
+            await report(kube, namespace, "first", "Completed")
+            await until_jobs(kube, namespace, "first", "second")
+
+
+async def versions(kube: Kube, namespace: str) -> dict[str, str]:
+    return {
+        f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"]
+        for kind in (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES)
+        for each in (await kube.list(kind, namespace=namespace)).items
+    }
+
+
+async def test_queues_are_waited_for_opened_and_limited(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        clusters(kube, one=100),
+        running_controller(control_plane.kubeconfig, namespace, admission=BUILTIN),
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace, "hj"))
+        waiting = await state_with(kube, namespace, "hj", "does not exist; create it")
+        assert waiting["state"]["reason"] == "QueueNotOpen"
+        async with queue(kube, namespace, capability={GPU: "7"}):
+            waiting = await state_with(kube, namespace, "hj", "its capability of 7 nvidia.com/gpu")
+            assert waiting["state"]["reason"] == "QueueLimitReached"
+            closed = {"status": {"state": "Closed"}}
+            await kube.patch(QUEUES, namespace, closed, kind=PatchType.MERGE, subresource="status")
+            await state_with(kube, namespace, "hj", f"queue {namespace} is Closed")
+            opened = {"status": {"state": "Open"}}
+            await kube.patch(QUEUES, namespace, opened, kind=PatchType.MERGE, subresource="status")
+            wide = {"spec": {"capability": {GPU: "8"}}}
+            await kube.patch(QUEUES, namespace, wide, kind=PatchType.MERGE)
+            await until_jobs(kube, namespace, "hj")
+
+
+async def test_capacity_that_comes_wakes_the_first_in_line(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    urgent = {
+        "apiVersion": PRIORITY_CLASSES.api_version,
+        "kind": PRIORITY_CLASSES.kind,
+        "metadata": {"name": f"urgent-{namespace}"},
+        "value": 1000,
+    }
+    await kube.create(PRIORITY_CLASSES, urgent)
+    try:
+        async with (
+            clusters(kube, one=4),
+            queue(kube, namespace),
+            running_controller(control_plane.kubeconfig, namespace, admission=BUILTIN) as manager,
+        ):
+            await kube.create(HYPERJOBS, hyperjob(namespace, "early"))
+            await state_with(kube, namespace, "early", "first of 1")
+            await kube.create(
+                HYPERJOBS, hyperjob(namespace, "late", priority=f"urgent-{namespace}")
+            )
+            await state_with(kube, namespace, "late", "first of 2")
+            await state_with(kube, namespace, "early", "number 2 of 2")
+            await settled(manager, kube, namespace)
+            await set_cluster(kube, "one", 8)
+            await until_jobs(kube, namespace, "late")
+            await kube.delete(HYPERJOBS, "early", namespace=namespace)
+    finally:
+        await kube.delete(PRIORITY_CLASSES, f"urgent-{namespace}")
+
+
+async def test_a_name_in_the_way_gives_the_share_to_others(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    config: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "someone"}}
+    config["metadata"]["namespace"] = namespace
+    someone = await kube.create(CONFIG_MAPS, config)
+    foreign = {
+        "apiVersion": VCJOBS.api_version,
+        "kind": VCJOBS.kind,
+        "metadata": {
+            "name": "blocked-t-0",
+            "namespace": namespace,
+            "labels": {"volcano.sh/hyperjob-name": "blocked"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "name": "someone",
+                    "uid": someone["metadata"]["uid"],
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {"tasks": [{"name": "w", "replicas": 1, "template": {"spec": {"containers": []}}}]},
+    }
+    await kube.create(VCJOBS, foreign)
+    async with (
+        clusters(kube, one=8),
+        queue(kube, namespace),
+        running_controller(control_plane.kubeconfig, namespace, admission=BUILTIN),
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace, "blocked"))
+        await state_with(kube, namespace, "blocked", "blocked-t-0")
+        await kube.create(HYPERJOBS, hyperjob(namespace, "other"))
+
+        async def look() -> bool:
+            return {"other-t-0", "other-t-1"} <= await jobs(kube, namespace)
+
+        await eventually(look, what="the other's sub-jobs")
+        assert "blocked-t-1" not in await jobs(kube, namespace)
+
+
+async def test_suspending_gives_the_share_back(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        clusters(kube, one=8),
+        queue(kube, namespace),
+        running_controller(
+            control_plane.kubeconfig, namespace, admission=BUILTIN, cluster_status_lag=0
+        ),
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace, "first"))
+        await until_jobs(kube, namespace, "first")
+        await kube.create(HYPERJOBS, hyperjob(namespace, "second"))
+        await state_with(kube, namespace, "second", "lacks")
+        suspend = {"spec": {"suspend": True}}
+        await kube.patch(HYPERJOBS, "first", suspend, kind=PatchType.MERGE, namespace=namespace)
+        await until_jobs(kube, namespace, "second")
