@@ -8,6 +8,7 @@ IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-torch e2e lint bench fuzz docs crds values lock wheel sbom image clean
+.PHONY: help demo test e2e lint bench fuzz docs crds lock wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -64,6 +65,7 @@ docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
 	$(BIN)/python -m webhook.messages docs/messages.md
 	$(BIN)/python -m hyperjob.api.reference docs/reference/api.md
 	$(BIN)/python -m hyperjob.cli.reference docs/reference/cli.md
+	$(BIN)/python -m charts.reference docs/reference/values.md
 	$(BIN)/python docs/images/sequence.py docs/images/*.seq
 
 crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api

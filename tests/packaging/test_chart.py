@@ -1,0 +1,364 @@
+"""The chart as Helm of both majors renders it: valid and restricted, whatever the values."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import kubernetes_validate
+import pytest
+import yaml
+from prometheus_client import generate_latest
+
+import hyperjob
+from certs.__main__ import _parser as certs_parser
+from charts import reference
+from controller.options import parse as parse_controller
+from hyperjob.cli import main as cli
+from hyperjob.telemetry.metrics import Metrics
+from tests.support.helm import CHART, MAJORS, NAMESPACE, one, run, template, unpack
+from webhook.options import parse as parse_webhook
+
+Object = dict[str, Any]
+KUBERNETES = "1.37"
+OTHERS = ("cert-manager.io/", "monitoring.coreos.com/")
+ALL_METRICS = {
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "prometheusRule": {"enabled": True},
+    "dashboard": {"enabled": True},
+}
+PLACE = {
+    "nodeSelector": {"pool": "system"},
+    "tolerations": [{"operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "podAnnotations": {"a": "b"},
+    "podLabels": {"team": "ml"},
+    "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+    "topologySpreadConstraints": [
+        {
+            "maxSkew": 2,
+            "topologyKey": "rack",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"a": "b"}},
+        }
+    ],
+}
+VALUES: dict[str, Object] = {
+    "as it comes": {},
+    "by cert-manager": {"certificates": {"mode": "certManager"}},
+    "by an issuer of the house": {
+        "certificates": {
+            "mode": "certManager",
+            "certManager": {"issuerRef": {"name": "house", "kind": "ClusterIssuer"}},
+            "extraNames": ["hooks.example"],
+        },
+        "webhook": {"url": "https://10.0.0.7:9443"},
+    },
+    "with a certificate of one's own": {"certificates": {"mode": "secret", "secretName": "mine"}},
+    "with one that everybody trusts": {
+        "certificates": {"mode": "secret", "secretName": "mine", "caKey": ""}
+    },
+    "everything of Prometheus": {"metrics": ALL_METRICS},
+    "one pod each": {"webhook": {"replicas": 1}, "controller": {"replicas": 1}},
+    "by hand": {"setup": {"enabled": False}},
+    "without webhooks": {"setup": {"skip": ["webhooks", "volcano-crds"], "forceConflicts": True}},
+    "with everything taken away": {"setup": {"uninstall": {"deleteCRDs": True, "force": True}}},
+    "without network policies": {"networkPolicy": {"enabled": False}},
+    "with narrow network policies": {
+        "networkPolicy": {
+            "webhookFrom": [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
+            "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+            "egress": [{"ports": [{"port": 5443}]}],
+        }
+    },
+    "placed": {"webhook": PLACE, "controller": {**PLACE, "extraArgs": ["--in-flight=10"]}},
+    "from a registry": {
+        "image": {
+            "repository": "registry.example/hyperjob",
+            "digest": "sha256:" + "a" * 64,
+            "pullSecrets": ["pull"],
+            "pullPolicy": "Always",
+        },
+        "fullnameOverride": "hj",
+        "commonLabels": {"owner": "platform"},
+    },
+    "another Karmada": {
+        "karmada": {
+            "kubeconfigSecret": {"name": "admin", "key": "config"},
+            "leaseNamespace": "leases",
+        },
+        "controller": {"queueAdmission": "volcano-global"},
+    },
+}
+REFUSED = {
+    "a key that is not known": ({"webhok": {}}, "webhok"),
+    "a number of pods that is a word": ({"webhook": {"replicas": "two"}}, "replicas"),
+    "a URL without TLS": ({"webhook": {"url": "http://x"}}, "url"),
+    "a mode that is not known": ({"certificates": {"mode": "acme"}}, "mode"),
+    "a Secret of one's own without its name": ({"certificates": {"mode": "secret"}}, "secretName"),
+    "a part that is not known": ({"setup": {"skip": ["everything"]}}, "skip"),
+    "a digest that is none": ({"image": {"digest": "latest"}}, "digest"),
+    "a flag that is none": ({"controller": {"extraArgs": ["verbose"]}}, "extraArgs"),
+}
+
+
+@pytest.fixture(scope="module", params=MAJORS)
+def helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(request.param, tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="module")
+def helms(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return [unpack(major, tmp_path_factory.mktemp("helms")) for major in MAJORS]
+
+
+@pytest.fixture(scope="module", params=VALUES, ids=str)
+def rendered(request: pytest.FixtureRequest, helms: list[Path]) -> list[Object]:
+    """Give what both render, which is the same."""
+    old, new = (template(helm, VALUES[request.param]) for helm in helms)
+    assert old == new
+    return new
+
+
+def pods(objects: list[Object]) -> Iterator[tuple[str, Object, Object]]:
+    """Give name, labels and spec of every pod."""
+    for each in objects:
+        spec, labels = each.get("spec", {}), each["metadata"].get("labels", {})
+        match each["kind"]:
+            case "Pod":
+                found = {"spec": spec, "metadata": {"labels": labels}}
+            case "Deployment" | "Job":
+                found = spec["template"]
+            case "CronJob":
+                found = spec["jobTemplate"]["spec"]["template"]
+            case _:
+                continue
+        yield each["metadata"]["name"], found["metadata"]["labels"], found["spec"]
+
+
+def containers(spec: Object) -> list[Object]:
+    return [*spec.get("initContainers", ()), *spec["containers"]]
+
+
+def test_helm_finds_nothing_to_say(helm: Path) -> None:
+    done = run(helm, "lint", "--strict", CHART)
+    assert "[WARNING]" not in done.stdout + done.stderr
+
+
+def test_every_object_is_one_that_kubernetes_takes(rendered: list[Object]) -> None:
+    for each in rendered:
+        if not each["apiVersion"].startswith(OTHERS):
+            kubernetes_validate.validate(each, KUBERNETES, strict=True)
+        assert each["metadata"].get("namespace") == NAMESPACE, each["metadata"]["name"]
+        assert each["metadata"]["labels"]["app.kubernetes.io/part-of"] == "hyperjob"
+    keys = [(each["kind"], each["metadata"]["name"]) for each in rendered]
+    assert len(keys) == len(set(keys))
+
+
+def test_no_right_reaches_beyond_the_namespace_and_its_own_secrets(rendered: list[Object]) -> None:
+    assert not [each for each in rendered if each["kind"].startswith("Cluster")]
+    secrets = {"-webhook-tls", "-controller-karmada", "-certs-karmada"}
+    for role in (each for each in rendered if each["kind"] == "Role"):
+        for rule in role["rules"]:
+            assert (rule["apiGroups"], rule["resources"]) == ([""], ["secrets"])
+            if rule["verbs"] != ["create"]:
+                names = rule["resourceNames"]
+                assert all(name.endswith(tuple(secrets)) for name in names)
+                assert set(rule["verbs"]) <= {"get", "update", "delete"}
+
+
+def test_every_pod_is_restricted(rendered: list[Object]) -> None:
+    for _name, _labels, spec in pods(rendered):
+        security = spec["securityContext"]
+        assert security["runAsNonRoot"]
+        assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert spec["enableServiceLinks"] is False  # a Service's variables look like our flags'
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+        assert {kind for volume in spec["volumes"] for kind in volume if kind != "name"} <= {
+            *("secret", "projected", "emptyDir"),
+        }
+        for container in containers(spec):
+            own = container["securityContext"]
+            assert own["allowPrivilegeEscalation"] is False
+            assert own["readOnlyRootFilesystem"] is True
+            assert own["capabilities"] == {"drop": ["ALL"]}
+            assert container["resources"]["requests"]
+            assert "memory" in container["resources"]["limits"]
+
+
+def test_every_pod_finds_what_it_names(rendered: list[Object]) -> None:
+    accounts = {e["metadata"]["name"] for e in rendered if e["kind"] == "ServiceAccount"}
+    for name, _labels, spec in pods(rendered):
+        assert spec["serviceAccountName"] in accounts, name
+        volumes = {volume["name"] for volume in spec["volumes"]}
+        mounted = {
+            mount["name"]
+            for container in containers(spec)
+            for mount in container.get("volumeMounts", ())
+        }
+        assert mounted == volumes, name
+
+
+def test_only_pods_that_write_secrets_have_a_token(rendered: list[Object]) -> None:
+    may = {
+        binding["subjects"][0]["name"] for binding in rendered if binding["kind"] == "RoleBinding"
+    }
+    for name, _labels, spec in pods(rendered):
+        assert spec["automountServiceAccountToken"] is (spec["serviceAccountName"] in may), name
+
+
+def test_no_serving_pod_sees_a_key_that_signs_or_an_administrator(rendered: list[Object]) -> None:
+    for deployment in (each for each in rendered if each["kind"] == "Deployment"):
+        volumes = deployment["spec"]["template"]["spec"]["volumes"]
+        assert not [volume for volume in volumes if "projected" in volume]
+        for volume in (volume["secret"] for volume in volumes if "secret" in volume):
+            if not volume["secretName"].endswith("-controller-karmada"):
+                assert {item["key"] for item in volume["items"]} == {"tls.crt", "tls.key"}
+
+
+def test_the_commands_understand_their_flags(rendered: list[Object], tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").touch()
+    for _name, _labels, spec in pods(rendered):
+        for container in containers(spec):
+            (program,) = container["command"]
+            words = [
+                word.replace("/etc/hyperjob/authorities", str(tmp_path))
+                for word in container["args"]
+            ]
+            match program:
+                case "hyperjob-webhook":
+                    parse_webhook(words, {})
+                case "hyperjob-controller":
+                    parse_controller(words, {})
+                case "hyperjob-certs":
+                    certs_parser().parse_args(words)
+                case _:
+                    understand(cli, words)
+
+
+def understand(command: click.Command, words: list[str]) -> None:
+    while isinstance(command, click.Group):
+        name, *words = words
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, name
+        command = found
+    command.make_context("hyperjob", words)
+
+
+def test_services_budgets_and_policies_select_their_pods(rendered: list[Object]) -> None:
+    labels = [found for _name, found, _spec in pods(rendered)]
+
+    def selects(selector: Object) -> bool:
+        return any(selector.items() <= found.items() for found in labels)
+
+    for each in rendered:
+        spec = each.get("spec", {})
+        if each["kind"] == "Service":
+            assert selects(spec["selector"])
+        elif each["kind"] in ("PodDisruptionBudget", "Deployment"):
+            assert selects(spec["selector"]["matchLabels"])
+        elif each["kind"] == "NetworkPolicy" and each["metadata"]["name"].endswith(
+            ("webhook", "controller")
+        ):
+            assert selects(spec["podSelector"]["matchLabels"])
+        elif each["kind"] == "ServiceMonitor":
+            services = [e["metadata"]["labels"] for e in rendered if e["kind"] == "Service"]
+            wanted = spec["selector"]["matchLabels"].items()
+            assert sum(wanted <= found.items() for found in services) == 1
+
+
+def test_hooks_come_in_the_right_order(helms: list[Path]) -> None:
+    objects = template(helms[-1])
+    hooks = {
+        each["metadata"]["name"]: (
+            notes["helm.sh/hook"],
+            int(notes["helm.sh/hook-weight"]),
+        )
+        for each in objects
+        if each["kind"] == "Job" and (notes := each["metadata"]["annotations"])
+    }
+    assert hooks == {
+        "hyperjob-prepare": ("pre-install,pre-upgrade", -10),
+        "hyperjob-register": ("post-install,post-upgrade", -10),
+        "hyperjob-remove": ("pre-delete", -10),
+    }
+    rights = [e for e in objects if e["kind"] == "Role" and "annotations" in e["metadata"]]
+    assert [int(e["metadata"]["annotations"]["helm.sh/hook-weight"]) for e in rights] == [-20]
+    order = [
+        c["name"] for c in containers(one(objects, "Job", "-prepare")["spec"]["template"]["spec"])
+    ]
+    assert order == ["install", "certificates", "credentials"]
+
+
+def test_a_certificate_of_the_house_covers_the_address_that_is_called(helms: list[Path]) -> None:
+    objects = template(helms[-1], VALUES["by an issuer of the house"])
+    certificate = one(objects, "Certificate")["spec"]
+    assert certificate["ipAddresses"] == ["10.0.0.7"]
+    assert "hooks.example" in certificate["dnsNames"]
+    assert certificate["issuerRef"]["kind"] == "ClusterIssuer"
+
+
+def test_one_pod_alone_has_no_budget_that_would_hold_a_node(helms: list[Path]) -> None:
+    objects = template(helms[-1], VALUES["one pod each"])
+    assert not [each for each in objects if each["kind"] == "PodDisruptionBudget"]
+
+
+def test_a_rolling_upgrade_takes_no_pod_before_another_is_ready(helms: list[Path]) -> None:
+    for suffix in ("-webhook", "-controller"):
+        deployment = one(template(helms[-1]), "Deployment", suffix)["spec"]
+        assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+        spec = deployment["template"]["spec"]
+        assert spec["terminationGracePeriodSeconds"] >= 30
+        assert spec["containers"][0]["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_values_that_make_no_sense_are_refused(helm: Path, case: str) -> None:
+    values, named = REFUSED[case]
+    file = helm.parent / "refused.yaml"
+    file.write_text(yaml.safe_dump(values))
+    done = run(helm, "template", "x", CHART, f"--values={file}", check=False)
+    assert done.returncode != 0
+    assert named in done.stderr
+    assert "schema" in done.stderr
+
+
+def test_the_chart_is_of_this_release() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == chart["version"] == hyperjob.__version__
+
+
+def test_the_page_of_values_is_current() -> None:
+    page = CHART.parents[1] / "docs/reference/values.md"
+    made = reference.page((CHART / "values.yaml").read_text())
+    assert page.read_text() == made, "run: python -m charts.reference docs/reference/values.md"
+
+
+def test_every_value_is_described_and_known_to_the_schema() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    for value in reference.values((CHART / "values.yaml").read_text()):
+        assert value.text, value.path
+        node = schema
+        for part in value.path.split("."):
+            node = node["properties"][part]
+
+
+def test_alerts_and_dashboard_ask_for_metrics_that_there_are() -> None:
+    known = generate_latest(Metrics().registry).decode()
+    root = CHART.parents[1]
+    sources = "".join(
+        path.read_text()
+        for room in ("hyperjob", "controller")
+        for path in (root / room).rglob("*.py")
+    )
+    prefixes = ("controller_runtime", "workqueue", "rest_client", "leader_election", "certwatcher")
+    pattern = rf"\b(?:{'|'.join((*prefixes, 'hyperjob'))})_\w+"
+    for name in ("alerts.yaml", "dashboard.json"):
+        asked = set(re.findall(pattern, (CHART / "files" / name).read_text()))
+        assert asked
+        for metric in asked:
+            plain = re.sub(r"_(?:bucket|count|sum)$", "", metric)
+            # Metrics of one part are made where it starts, not with the registry.
+            assert f" {plain} " in known or f'"{plain}"' in sources, metric
