@@ -7,8 +7,7 @@ WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch e2e lint bench fuzz docs crds values lock wheel sbom image clean
-.PHONY: help demo test e2e lint bench fuzz docs crds lock wheel sbom image clean
+.PHONY: help demo test test-torch e2e lint bench fuzz docs crds lock wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
