@@ -11,6 +11,7 @@ DOCUMENTS = {
     "a job too big for one cluster": "llm-training",
     "groups on different hardware": "ascend-heterogeneous-training",
     "the pytorch plugin": "torchrun-gang",
+    "one torchrun over two clusters": "torchrun-across-clusters",
     "the mpi plugin": "mpi-gang",
 }
 
