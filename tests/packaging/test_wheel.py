@@ -75,6 +75,14 @@ def test_its_commands_run_in_an_environment_without_the_checkout(
         )
         assert done.returncode == 0, done.stderr
         assert "usage" in done.stdout.lower()
+    completed = subprocess.run(
+        [venv / "bin" / "kubectl_complete-hyperjob", "mig"],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert completed.stdout.startswith("migrate\t"), completed.stderr
     where = subprocess.run(
         [venv / "bin/python", "-c", "import hyperjob, webhook; print(hyperjob.__file__)"],
         cwd=tmp_path,

@@ -22,6 +22,7 @@ class Code(enum.IntEnum):
     USAGE = 2
     NOT_YET = 3
     NEVER = 4
+    INTERRUPTED = 130
 
 
 MEANINGS = {
@@ -30,6 +31,7 @@ MEANINGS = {
     Code.USAGE: "the command line is wrong",
     Code.NOT_YET: "not yet: time is up, or the HyperJob waits for what may come by itself",
     Code.NEVER: "never by itself: the HyperJob has ended otherwise, or somebody must act",
+    Code.INTERRUPTED: "Ctrl-C",
 }
 
 
@@ -82,6 +84,8 @@ def run(work: Coroutine[None, None, _T]) -> _T:
         raise _ending(_first(group)) from None
     except (KubeError, ConfigError) as error:
         raise _ending(error) from None
+    except KeyboardInterrupt:
+        raise SystemExit(Code.INTERRUPTED) from None
 
 
 def _ending(error: Exception) -> Exception:

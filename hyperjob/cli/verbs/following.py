@@ -1,7 +1,6 @@
 """Wait until something holds of a HyperJob, and show on a terminal what it waits for."""
 
 import asyncio
-import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 
@@ -23,13 +22,23 @@ Holds = Callable[[Object | None], bool]
 
 
 async def until(
-    kube: Kube, namespace: str, name: str, holds: Holds, *, what: str, seconds: float
+    kube: Kube,
+    namespace: str,
+    name: str,
+    holds: Holds,
+    *,
+    what: str,
+    seconds: float,
+    alone: bool = True,
 ) -> Object | None:
-    """Wait until it holds and give the HyperJob; FailureError when time is up or it never will."""
+    """Wait until it holds and give the HyperJob; FailureError when time is up or it never will.
+
+    Progress is shown only while it is waited for this one `alone`.
+    """
     last: Object | None = None
     try:
         async with asyncio.timeout(seconds or None):
-            with _progress() as progress:
+            with _progress(shown=alone) as progress:
                 stream = _states(kube, namespace, name)
                 async with aclosing(stream) as states:
                     async for last in states:
@@ -84,10 +93,10 @@ def _told(hyperjob: Object | None) -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
+def _progress(*, shown: bool) -> Iterator[Callable[[str], None]]:
     """Show one changing line on a terminal, and nothing elsewhere."""
     console: Console = out.console(stderr=True)
-    if not (console.is_terminal and sys.stderr.isatty()):
+    if not (shown and console.is_terminal):
         yield lambda _text: None
         return
     with Status("", console=console) as status:

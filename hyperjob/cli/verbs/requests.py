@@ -151,9 +151,11 @@ async def _ask(
         found, meant = await _annotate(kube, namespace, name, request, token, dry_run=dry_run)
         if dry_run or wait is False:
             return found, "asked for"
-        found = await _taken(kube, namespace, name, request, token) or found
+        alone = len(names) == 1
+        found = await _taken(kube, namespace, name, request, token, alone=alone) or found
         if wait:
-            found = await _again(kube, namespace, name, request, meant, seconds=timeout) or found
+            again = _again(kube, namespace, name, request, meant, seconds=timeout, alone=alone)
+            found = await again or found
         return found, request.word
 
     await each(access, names, change, form=form, dry_run=dry_run)
@@ -203,7 +205,7 @@ async def _annotate(
 
 
 async def _taken(
-    kube: Kube, namespace: str, name: str, request: Request, token: str
+    kube: Kube, namespace: str, name: str, request: Request, token: str, *, alone: bool
 ) -> Object | None:
     """Wait until the controller has recorded the token."""
 
@@ -218,6 +220,7 @@ async def _taken(
             holds,
             what="has taken the request",
             seconds=_TAKEN_SECONDS,
+            alone=alone,
         )
     except FailureError as error:
         if error.exit_code != Code.NOT_YET:
@@ -237,6 +240,7 @@ async def _again(
     meant: Sequence[SubJob],
     *,
     seconds: float,
+    alone: bool,
 ) -> Object | None:
     """Wait until all sub-jobs meant run, made again since."""
     before = {job.name: job.attempt for job in meant}
@@ -254,4 +258,4 @@ async def _again(
         )
 
     what = f"has {request.word} sub-jobs running"
-    return await until(kube, namespace, name, holds, what=what, seconds=seconds)
+    return await until(kube, namespace, name, holds, what=what, seconds=seconds, alone=alone)

@@ -83,14 +83,16 @@ def _set(
             body: Object = {"spec": {"suspend": suspend}}
             found = await patch(kube, namespace, name, body, dry_run=dry_run)
         if wait and not dry_run:
-            found = await _settled(kube, namespace, name, suspend=suspend, seconds=timeout) or found
+            alone = len(names) == 1
+            settled = _settled(kube, namespace, name, suspend=suspend, seconds=timeout, alone=alone)
+            found = await settled or found
         return found, word
 
     run(each(access, names, change, form=form, dry_run=dry_run))
 
 
 async def _settled(
-    kube: Kube, namespace: str, name: str, *, suspend: bool, seconds: float
+    kube: Kube, namespace: str, name: str, *, suspend: bool, seconds: float, alone: bool
 ) -> Object | None:
     wanted = (Phase.SUSPENDED,) if suspend else (Phase.RUNNING, Phase.COMPLETED)
 
@@ -103,4 +105,4 @@ async def _settled(
         return summary.phase in wanted
 
     what = "is Suspended" if suspend else "runs"
-    return await until(kube, namespace, name, holds, what=what, seconds=seconds)
+    return await until(kube, namespace, name, holds, what=what, seconds=seconds, alone=alone)

@@ -1,7 +1,7 @@
 """`hyperjob tree`: replicated jobs, sub-jobs, clusters and pods by state."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, nullcontext
 
 import click
@@ -14,7 +14,7 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, run, words
 from hyperjob.cli.kubectl.names import names_argument
-from hyperjob.cli.kubectl.reading import attempt, changes, hyperjobs, items
+from hyperjob.cli.kubectl.reading import Reading, attempt, changes, hyperjobs, items
 from hyperjob.cli.verbs.members import pods_of_all
 from hyperjob.cli.views import tree as view
 from hyperjob.cli.views.summary import Summary, read
@@ -51,12 +51,12 @@ def tree(
             if watch:
                 await _follow(kube, access.home(kube), names[0], pods=pods)
                 return
-            found = await hyperjobs(kube, names, namespace=access.scope(kube), selector=selector)
+            scope = access.scope(kube)
+            found = await hyperjobs(kube, names, namespace=scope, selector=selector)
+            summaries = [read(item) for item in sorted(found.items, key=key_of)]
+            vcjobs = None if names else await attempt(_vcjobs(kube, scope))
             trees = await asyncio.gather(
-                *(
-                    _branches(kube, read(item), pods=pods)
-                    for item in sorted(found.items, key=key_of)
-                )
+                *(_branches(kube, each, pods=pods, vcjobs=vcjobs) for each in summaries)
             )
         if form:
             values = [view.value(*each) for each in trees]
@@ -77,20 +77,43 @@ def tree(
 Branches = tuple[Summary, dict[str, Object], dict[str, list[Object]]]
 
 
-async def _branches(kube: Kube, summary: Summary, *, pods: bool) -> Branches:
-    """Read what hangs below a HyperJob: its vcjobs, and its pods if asked for."""
-
-    async def vcjobs() -> list[Object]:
-        selector = f"{LABEL_HYPERJOB}={summary.name}"
-        listed = await kube.list(VCJOBS, namespace=summary.namespace, label_selector=selector)
-        return listed.items
-
-    reading, (found, errors) = await asyncio.gather(
-        attempt(vcjobs), pods_of_all(kube, summary.namespace, summary.jobs if pods else ())
-    )
+async def _branches(
+    kube: Kube, summary: Summary, *, pods: bool, vcjobs: Reading | None = None
+) -> Branches:
+    """Read what hangs below a HyperJob: its vcjobs if they are not known, pods if asked for."""
+    wanted = summary.jobs if pods else ()
+    reading_pods = pods_of_all(kube, summary.namespace, wanted)
+    if vcjobs is None:
+        ask = _vcjobs(kube, summary.namespace, summary.name)
+        known, (found, errors) = await asyncio.gather(attempt(ask), reading_pods)
+    else:
+        known, (found, errors) = vcjobs, await reading_pods
     for name, error in errors.items():
         out.remark(f"{name}: {words(error)}")
-    return summary, {item["metadata"]["name"]: item for item in items(reading)}, found
+    return summary, _of(summary, items(known)), found
+
+
+def _vcjobs(
+    kube: Kube, namespace: str | None, name: str = ""
+) -> Callable[[], Awaitable[list[Object]]]:
+    """List the vcjobs of one HyperJob, or of all."""
+    selector = f"{LABEL_HYPERJOB}={name}" if name else LABEL_HYPERJOB
+
+    async def ask() -> list[Object]:
+        return (await kube.list(VCJOBS, namespace=namespace, label_selector=selector)).items
+
+    return ask
+
+
+def _of(summary: Summary, vcjobs: Sequence[Object]) -> dict[str, Object]:
+    """Choose the vcjobs of a HyperJob, by name."""
+    names = {job.name for job in summary.jobs}
+    return {
+        item["metadata"]["name"]: item
+        for item in vcjobs
+        if item["metadata"].get("namespace") == summary.namespace
+        and item["metadata"]["name"] in names
+    }
 
 
 async def _follow(kube: Kube, namespace: str, name: str, *, pods: bool) -> None:

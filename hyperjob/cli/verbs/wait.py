@@ -115,11 +115,14 @@ def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form:
     """
 
     async def show() -> list[Object | None]:
-        async with access.connect() as kube, asyncio.timeout(None):
+        async with access.connect() as kube:
             namespace = access.home(kube)
             return list(
                 await asyncio.gather(
-                    *(_one(kube, namespace, name, goal, timeout=timeout) for name in names)
+                    *(
+                        _one(kube, namespace, name, goal, timeout=timeout, alone=len(names) == 1)
+                        for name in names
+                    )
                 )
             )
 
@@ -133,7 +136,7 @@ def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form:
 
 
 async def _one(
-    kube: Kube, namespace: str, name: str, goal: Goal, *, timeout: float
+    kube: Kube, namespace: str, name: str, goal: Goal, *, timeout: float, alone: bool
 ) -> Object | None:
     first = True
 
@@ -144,7 +147,7 @@ async def _one(
         first = False
         return goal.holds(hyperjob, name)
 
-    return await until(kube, namespace, name, holds, what=goal.words, seconds=timeout)
+    return await until(kube, namespace, name, holds, what=goal.words, seconds=timeout, alone=alone)
 
 
 def _ended(summary: Summary, wanted: str) -> str:

@@ -388,6 +388,27 @@ async def test_a_watch_gives_events_and_bookmarks_until_the_server_ends_it(serve
     }
 
 
+LOG = "/api/v1/namespaces/n/pods/p/log"
+
+
+async def test_the_lines_of_a_log_come_as_they_are_empty_ones_too(server, kube):
+    server.on(LOG, server.stream(b"one", b"", b" two "))
+    async with aclosing(kube.lines(LOG, params={"tailLines": "3"})) as lines:
+        assert [line async for line in lines] == [b"one", b"", b" two "]
+    assert server.seen[0].query == {"tailLines": "3"}
+
+
+async def test_a_log_that_is_refused_or_breaks_off_says_so(server, kube):
+    server.on(LOG, server.failure(400, "BadRequest", "waiting to start"))
+    with pytest.raises(errors.BadRequest, match="waiting to start"):
+        await anext(kube.lines(LOG, params={}))
+    other = LOG.replace("/p/", "/q/")
+    server.on(other, server.stream(b"one", then="reset"))
+    with pytest.raises(errors.Unavailable):
+        async with aclosing(kube.lines(other, params={})) as lines:
+            assert [line async for line in lines]
+
+
 async def test_a_watch_takes_an_object_of_many_megabytes(server, kube):
     large = event("ADDED", "a", "6")
     large["object"]["data"] = "x" * 5_000_000

@@ -295,3 +295,14 @@ async def test_a_missing_kubeconfig_says_how_to_give_one(tmp_path):
 async def test_without_any_the_default_place_is_named():
     with pytest.raises(ConfigError, match=r"home/\.kube/config: no such file"):
         await config.load()
+
+
+@pytest.mark.parametrize(("given", "expected"), [({"namespace": "ml"}, "ml"), ({}, "default")])
+async def test_the_namespace_is_the_contexts(server, given, expected):
+    document = yaml.safe_load(server.kubeconfig.read_text())
+    document["contexts"][0]["context"] |= given
+    path = server.folder / f"at-{expected}"
+    path.write_text(yaml.safe_dump(document))
+    assert (await config.load(path)).namespace == expected
+    async with Kube.connect(kubeconfig=path) as kube:
+        assert kube.namespace == expected
