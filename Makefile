@@ -65,6 +65,7 @@ docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
 	$(BIN)/python -m hyperjob.api.reference docs/reference/api.md
 	$(BIN)/python -m hyperjob.cli.reference docs/reference/cli.md
 	$(BIN)/python -m charts.reference docs/reference/values.md
+	$(BIN)/python -m hyperjob.telemetry.reference docs/reference/metrics.md
 	$(BIN)/python docs/images/sequence.py docs/images/*.seq
 
 crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api

@@ -53,6 +53,7 @@ async def _serve(options: Options) -> None:
         loop.add_signal_handler(number, stop.set)
     metrics = Metrics()
     source = _load(options, metrics)
+    metrics.show_certificate(lambda: _expiry(source))
     admitted = DecisionLog(sys.stderr.buffer) if options.log_format == "json" else None
     report = Report(metrics, admitted=admitted)
     server = WebhookServer(
@@ -160,6 +161,10 @@ def _taken(where: str, error: OSError, *, flag: str) -> str:
     # asyncio repeats the address in its own text
     reason = os.strerror(error.errno).lower() if error.errno else str(error)
     return f"cannot listen on {where}: {reason}; choose another address with {flag}"
+
+
+def _expiry(source: FileSource) -> float:
+    return source.facts.not_after.timestamp()
 
 
 def _certificate(source: FileSource) -> str | None:

@@ -6,7 +6,7 @@ No label ever holds the name of an object. `Metrics` fits the protocols of
 """
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -242,6 +242,14 @@ class Metrics:
         self._certificate_reads.inc()
         if failed:
             self._certificate_errors.inc()
+
+    def show_certificate(self, expiry: Callable[[], float]) -> None:
+        """Show when the served certificate ends, in seconds since 1970, as `expiry` tells."""
+        self.families.computed(
+            "hyperjob_certificate_expiry_timestamp_seconds",
+            "When the served certificate ends, in seconds since 1970",
+            samples=lambda: [((), expiry())],
+        )
 
     def request_done(self, *, code: str, method: str, host: str) -> None:
         """Count one API call."""

@@ -7,6 +7,7 @@ there are few.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from hyperjob.api.v1alpha1 import Phase
 from hyperjob.telemetry.families import Families, Samples
 
 _WAITS = (
@@ -36,7 +37,7 @@ class TrainingMetrics:
     """The metrics that begin with `hyperjob_` and tell of HyperJobs."""
 
     def __init__(self, families: Families) -> None:
-        self._phases: Counter[str] = Counter()
+        self._phases: Counter[str] = Counter({str(phase): 0 for phase in Phase})
         self._job_phases: Counter[str] = Counter()
         self._queue_wait = families.histogram(
             "hyperjob_queue_wait_seconds",

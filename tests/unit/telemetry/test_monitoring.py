@@ -1,0 +1,138 @@
+"""Alerts, dashboard and the metrics page name only what the processes show, and links lead on."""
+
+import json
+import re
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperjob.telemetry.metrics import Metrics
+from hyperjob.telemetry.reference import families, render
+from hyperjob.telemetry.training import TrainingMetrics
+
+ROOT = Path(__file__).parents[3]
+FILES = ROOT / "charts" / "hyperjob" / "files"
+RUNBOOKS = ROOT / "docs" / "runbooks.md"
+ALERTS: list[dict[str, Any]] = [
+    rule
+    for group in yaml.safe_load((FILES / "alerts.yaml").read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
+]
+PANELS: list[dict[str, Any]] = json.loads((FILES / "dashboard.json").read_text(encoding="utf-8"))[
+    "panels"
+]
+EXPRESSIONS = [
+    *((rule["alert"], rule["expr"]) for rule in ALERTS),
+    *((panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]),
+]
+OF_PROMETHEUS = {"process_resident_memory_bytes": {"pod"}}
+WORDS = frozenset(
+    [
+        "absent",
+        "and",
+        "by",
+        "histogram_quantile",
+        "increase",
+        "max",
+        "min",
+        "on",
+        "or",
+        "rate",
+        "sum",
+        "time",
+        "unless",
+    ]
+)
+PARTS = {"histogram": ("_bucket", "_sum", "_count")}
+
+
+def series() -> dict[str, set[str]]:
+    """Give every series that can be asked for, with its labels."""
+    known: dict[str, set[str]] = {name: set(labels) for name, labels in OF_PROMETHEUS.items()}
+    for family in families():
+        for part in PARTS.get(family.type, ("",)):
+            known[family.name + part] = {*family.labels, *(["le"] if part == "_bucket" else [])}
+    return known
+
+
+KNOWN = series()
+
+
+def names_in(expression: str) -> set[str]:
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(?:by|on) \([^)]*\)", "", expression)
+    return set(re.findall(r"[a-z_][a-z0-9_]*", bare)) - WORDS
+
+
+@pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[one for one, _ in EXPRESSIONS])
+def test_expressions_ask_for_series_and_labels_that_there_are(where: str, expression: str) -> None:
+    names = names_in(expression)
+    assert names, where
+    assert names <= KNOWN.keys(), where
+    labels = set().union(*(KNOWN[name] for name in names)) | {"pod"}
+    grouped = chain.from_iterable(
+        part.split(", ") for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)
+    )
+    selected = re.findall(r"[{,]\s*([a-z_]+)\s*[=!]", expression)
+    assert {*grouped, *selected} <= labels, where
+    for opening, closing in ("()", "{}", "[]"):
+        assert expression.count(opening) == expression.count(closing), where
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=[rule["alert"] for rule in ALERTS])
+def test_each_alert_says_what_it_means_and_has_a_runbook(rule: dict[str, Any]) -> None:
+    assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+    assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+    notes = rule["annotations"]
+    assert notes["summary"]
+    assert notes["description"]
+    page, _, anchor = notes["runbook_url"].partition("#")
+    assert ROOT / page == RUNBOOKS
+    assert anchor == rule["alert"].lower()
+    used = re.findall(r"\$labels\.(\w+)", notes["summary"] + notes["description"])
+    grouped = re.findall(r"by \(([^)]*)\)", rule["expr"])
+    assert set(used) <= {label for group in grouped for label in group.split(", ")}
+
+
+def test_every_runbook_is_for_an_alert() -> None:
+    heads = re.findall(r"^## (\w+)$", RUNBOOKS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert heads == [rule["alert"] for rule in ALERTS]
+
+
+def test_everything_measured_of_training_is_on_the_dashboard() -> None:
+    shown = set().union(
+        *(names_in(target["expr"]) for panel in PANELS for target in panel["targets"])
+    )
+    for family in families():
+        if family.name.startswith("hyperjob_") and "informer" not in family.name:
+            parts = PARTS.get(family.type, ("",))
+            told = {family.name + part for part in parts} & shown
+            assert told or family.name == "hyperjob_events_dropped_total", family.name
+
+
+def test_panels_do_not_overlap() -> None:
+    taken = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in PANELS}
+    assert len(taken) == len(PANELS) == len({panel["id"] for panel in PANELS})
+
+
+def test_no_label_holds_the_name_of_an_object_but_that_of_a_cluster() -> None:
+    used = {label for family in families() for label in family.labels}
+    harmless = {"webhook", "code", "controller", "result", "method", "host", "reason", "resource"}
+    harmless |= {"version", "python", "phase", "outcome", "type", "cluster", "name"}
+    assert used <= harmless
+    named = {family.name for family in families() if "name" in family.labels}
+    assert all(name.startswith(("workqueue_", "leader_election_")) for name in named)
+
+
+def test_the_page_of_metrics_is_current() -> None:
+    page = ROOT / "docs" / "reference" / "metrics.md"
+    assert page.read_text(encoding="utf-8") == render()
+
+
+def test_phases_that_no_hyperjob_is_in_are_shown_as_zero() -> None:
+    metrics = Metrics()
+    TrainingMetrics(metrics.families)
+    value = metrics.registry.get_sample_value("hyperjob_hyperjobs", {"phase": "Degraded"})
+    assert value == 0
