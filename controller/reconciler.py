@@ -26,6 +26,7 @@ from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import Conflict, NotFound
 from hyperjob.kube.events import EventKind
 from hyperjob.kube.resources import HYPERJOBS, split_key
+from hyperjob.telemetry.logs import ref
 
 log = logging.getLogger(__name__)
 
@@ -155,6 +156,11 @@ class Reconciler:
             return
         for event in events:
             self._recorder.event(regarding, event.type, event.reason, event.action, event.note)
+            log.log(
+                logging.WARNING if event.type == "Warning" else logging.INFO,
+                "HyperJob changed",
+                extra={"hyperjob": ref(regarding), "reason": event.reason, "note": event.note},
+            )
 
     def _forget(self, key: str) -> None:
         self._refusals.forget(key)

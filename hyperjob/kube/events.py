@@ -163,7 +163,11 @@ class EventRecorder:
                 self._metrics.event_dropped("failed")
                 log.info(
                     "Event not recorded",
-                    extra={"reason": series.event["reason"], "error": str(error)},
+                    extra={
+                        "about": _place(series.event["regarding"]),
+                        "reason": series.event["reason"],
+                        "error": str(error),
+                    },
                 )
         self._arrived.clear()
 

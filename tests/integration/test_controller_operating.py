@@ -1,5 +1,6 @@
 """What an operator reads of a running controller: its metrics and the page about one HyperJob."""
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -42,8 +43,12 @@ def hyperjob(namespace: str) -> Object:
 
 
 async def test_metrics_and_the_debug_page_follow_a_hyperjob_that_waits_and_starts(
-    control_plane: ControlPlane, kube: Kube, namespace: str
+    control_plane: ControlPlane,
+    kube: Kube,
+    namespace: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO, "controller.reconciler")
     async with (
         clusters(kube, small=3),
         running_controller(control_plane.kubeconfig, namespace) as manager,
@@ -100,6 +105,10 @@ async def test_metrics_and_the_debug_page_follow_a_hyperjob_that_waits_and_start
         assert told["plan"]["status"] == {}
         assert told["clusters"][0]["reserved"][0] == f"8 {GPU}"
         assert [job["cluster"] for job in told["jobs"]] == ["small", "small"]
+
+        changes = [record for record in caplog.records if record.msg == "HyperJob changed"]
+        assert {"namespace": namespace, "name": "hj"} in [vars(one)["hyperjob"] for one in changes]
+        assert [vars(one)["reason"] for one in changes if vars(one)["reason"] == "Starting"]
 
         await kube.delete(HYPERJOBS, "hj", namespace=namespace)
         await eventually(none_left, what="no HyperJob in the metrics")

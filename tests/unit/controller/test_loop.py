@@ -3,13 +3,16 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
+import orjson
 import pytest
 
 from controller.loop import run_workers
 from controller.refusals import Refusals
+from hyperjob.api.meta import Object
 from hyperjob.kube.errors import from_status
 from hyperjob.kube.ratelimit import DefaultLimiter
 from hyperjob.kube.workqueue import WorkQueue
+from hyperjob.telemetry.logs import JsonFormatter
 from hyperjob.telemetry.metrics import Metrics
 
 LIMIT = 10.0
@@ -75,6 +78,28 @@ async def test_a_failed_key_comes_back_and_others_do_not_wait(
     assert sample(metrics, "error") == 2
     assert sample(metrics, "success") == 2
     assert queue.failures("ns/bad") == 0
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), ZeroDivisionError("a bug")])
+async def test_each_line_of_a_pass_names_its_hyperjob(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "controller.loop")
+    caplog.handler.setFormatter(JsonFormatter())
+    done = asyncio.Event()
+
+    async def reconcile(_: str) -> timedelta | None:
+        if caplog.records:
+            done.set()
+            return None
+        raise error
+
+    queue = quick()
+    queue.add("ns/hj")
+    await work(queue, reconcile, done)
+    lines: list[Object] = [orjson.loads(line) for line in caplog.text.splitlines()]
+    assert [line["hyperjob"] for line in lines] == [{"namespace": "ns", "name": "hj"}]
+    assert ("stacktrace" in lines[0]) is isinstance(error, ZeroDivisionError)
 
 
 @pytest.mark.parametrize(
