@@ -43,6 +43,7 @@ class QueueUse:
     queue: str
     state: str
     accelerator: str
+    deserved: int | None
     capability: int | None
     placed: int
     waiting: int
@@ -88,7 +89,8 @@ def queues(
             queue=queue,
             state=_queue_state(known.get(queue), readable=readable),
             accelerator=accelerator,
-            capability=_capability(known.get(queue), accelerator),
+            deserved=_amount(known.get(queue), "deserved", accelerator),
+            capability=_amount(known.get(queue), "capability", accelerator),
             placed=placed.get((queue, accelerator), 0),
             waiting=waiting.get((queue, accelerator), 0),
             running_hyperjobs=len(running_jobs.get((queue, accelerator), ())),
@@ -145,24 +147,26 @@ def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[
 
 
 def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
-    """Lay the queues out."""
-    header = ("QUEUE", "STATE", "ACCELERATOR", "CAPABILITY", "PLACED", "WAITING", "RUN", "WAIT")
-    return table(
-        header,
-        [
-            (
-                use.queue,
-                Text(use.state, style="" if use.state == "Open" else "bold red"),
-                use.accelerator or _NOTHING,
-                _NOTHING if use.capability is None else str(use.capability),
-                str(use.placed),
-                Text(str(use.waiting), style="yellow" if use.waiting else ""),
-                str(use.running_hyperjobs),
-                str(use.waiting_hyperjobs),
-            )
-            for use in uses
-        ],
+    """Lay the queues out; RUN and WAIT count HyperJobs, the rest accelerators."""
+    header = (
+        *("QUEUE", "STATE", "ACCELERATOR", "DESERVED", "CAPABILITY"),
+        *("PLACED", "WAITING", "RUN", "WAIT"),
     )
+    rows: list[Row] = [
+        (
+            use.queue,
+            Text(use.state, style="" if use.state == "Open" else "bold red"),
+            use.accelerator or _NOTHING,
+            _NOTHING if use.deserved is None else str(use.deserved),
+            _NOTHING if use.capability is None else str(use.capability),
+            str(use.placed),
+            Text(str(use.waiting), style="yellow" if use.waiting else ""),
+            str(use.running_hyperjobs),
+            str(use.waiting_hyperjobs),
+        )
+        for use in uses
+    ]
+    return table(header, rows)
 
 
 def value(
@@ -235,8 +239,9 @@ def _queue_state(queue: Object | None, *, readable: bool) -> str:
     return string(at(queue, "status", "state")) or "without a state"
 
 
-def _capability(queue: Object | None, accelerator: str) -> int | None:
-    amounts = parse_resources(at(queue or {}, "spec", "capability"))
+def _amount(queue: Object | None, field: str, accelerator: str) -> int | None:
+    """Give what a queue's spec says of an accelerator, in whole units; None where it does not."""
+    amounts = parse_resources(at(queue or {}, "spec", field))
     return amounts[accelerator] // NANO if accelerator in amounts else None
 
 

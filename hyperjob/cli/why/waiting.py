@@ -15,6 +15,7 @@ from controller.status.outlook import Reason
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_HELD, binding_name
 from hyperjob.api.quantity import NANO
+from hyperjob.api.status import Phase
 from hyperjob.cli.kubectl.reading import items
 from hyperjob.cli.views.summary import SubJob
 from hyperjob.cli.views.tree import pod_trouble
@@ -76,12 +77,7 @@ def queued(evidence: Evidence) -> Iterator[Cause]:
     for queue, members in by_queue.items():
         state = _queue_state(evidence, queue)
         if state == "Open" or state is None:
-            told = members[0].message or "has not been admitted yet"
-            yield Cause(
-                reason=Reason.WAITING_FOR_QUEUE,
-                message=f"queue {queue}: {_names(members)}: {told}",
-                next="kubectl hyperjob top --by queue",
-            )
+            yield _not_admitted(evidence, queue, members)
         else:
             told = f"is {state}" if state else "does not exist"
             yield Cause(
@@ -92,6 +88,27 @@ def queued(evidence: Evidence) -> Iterator[Cause]:
                 else "kubectl get queues.scheduling.volcano.sh",
                 needs_help=True,
             )
+
+
+def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> Cause:
+    """Say why an open queue does not admit: of the whole HyperJob where that is known."""
+    summary = evidence.summary
+    if summary.phase == Phase.QUEUED and summary.message:
+        by_queue = ("kubectl hyperjob top --by queue", False)
+        room = {Reason.INSUFFICIENT_CAPACITY: ("kubectl hyperjob top", False)}
+        command, needs_help = {**_TOLD, **room}.get(summary.reason, by_queue)
+        return Cause(
+            reason=summary.reason or Reason.WAITING_FOR_QUEUE,
+            message=summary.message,
+            next=command.format(name=summary.name, namespace=summary.namespace),
+            needs_help=needs_help,
+        )
+    told = members[0].message or "has not been admitted yet"
+    return Cause(
+        reason=Reason.WAITING_FOR_QUEUE,
+        message=f"queue {queue}: {_names(members)}: {told}",
+        next="kubectl hyperjob top --by queue",
+    )
 
 
 def no_room(evidence: Evidence) -> Iterator[Cause]:

@@ -205,13 +205,21 @@ def test_top_shows_a_cluster_that_reports_nothing() -> None:
 def test_top_counts_by_queue_what_is_placed_and_what_waits() -> None:
     waits = hyperjob("Queued", sub_job(phase="Queued"), sub_job(1, phase="Unplaced"), queue="gold")
     waits["metadata"]["name"] = "other"
-    found = [queue(), queue("gold", "Closed", capability={GPU: "64"}), queue("idle"), queue("root")]
+    found = [
+        queue(),
+        queue("gold", "Closed", capability={GPU: "64"}, deserved={GPU: "32"}),
+        queue("idle"),
+        queue("root"),
+    ]
     uses = top.queues(found, [read(RUNNING), read(waits), read(hyperjob("Completed"))])
     assert [(u.queue, u.state, u.capability, u.placed, u.waiting) for u in uses] == [
         ("default", "Open", None, 16, 0),
         ("gold", "Closed", 64, 0, 16),
         ("idle", "Open", None, 0, 0),
     ]
+    assert [u.deserved for u in uses] == [None, 32, None]
+    gold = plain(top.queue_lines(uses))[2]
+    assert gold.split() == ["gold", "Closed", GPU, "32", "64", "0", "16", "0", "1"]
     assert [(u.running_hyperjobs, u.waiting_hyperjobs) for u in uses] == [(1, 0), (0, 1), (0, 0)]
 
 

@@ -126,6 +126,18 @@ CASES = {
         "queue default: llm-trainer-0: has not admitted it",
         "kubectl hyperjob top --by queue",
     ),
+    "our own admission says of the whole HyperJob what it waits for": Case(
+        hyperjob(
+            "Queued",
+            waiting("WaitingForQueue", "waits for queue default"),
+            reason="InsufficientCapacity",
+            message="first of 3 in queue default: there is room for 0",
+        ),
+        WAITS,
+        "InsufficientCapacity",
+        "first of 3 in queue default: there is room for 0",
+        "kubectl hyperjob top",
+    ),
     "queues may not be read": Case(
         hyperjob("Queued", waiting("WaitingForQueue", "has not admitted it")),
         WAITS,
