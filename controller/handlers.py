@@ -3,22 +3,21 @@
 Only queues keys; never reads what a HyperJob says.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
 from controller.caches import Caches, hyperjob_keys, job_key_of_binding
 from controller.ledger import Ledger
 from controller.model.parse import condition
+from controller.model.resources import Resources, parse_resources, subtract, total
 from controller.model.wire import at, mapping, objects, string
+from controller.waiting import SETTLE_SECONDS, Waiting
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import key_of
 from hyperjob.kube.workqueue import WorkQueue
-
-# Pods of a job change together; a pass for each of them would write a status for each.
-SETTLE_SECONDS: Final = 0.1
 
 # What a pass reads of each kind: other changes, such as those of a status that only we write, make
 # no pass.
@@ -43,13 +42,13 @@ _BINDING: Final = (
     ("status", "conditions"),
     ("status", "aggregatedStatus"),
 )
-_CLUSTER: Final = (
+_CANDIDACY: Final = (
     ("metadata", "deletionTimestamp"),
     ("spec",),
     ("status", "conditions"),
-    ("status", "resourceSummary"),
     ("status", "apiEnablements"),
 )
+_CLUSTER: Final = (*_CANDIDACY, ("status", "resourceSummary"))
 
 
 class Handlers:
@@ -61,7 +60,8 @@ class Handlers:
         self._caches = caches
         self._queue = queue
         self._now = now
-        self._waiting: dict[str, None] = {}
+        self._waiting = Waiting(queue.add_after)
+        self._room: Callable[[str], Resources | None] = _unknown
         self._ledger: Ledger | None = None
         self._also: Callable[[], None] | None = None
 
@@ -69,32 +69,39 @@ class Handlers:
         """Have somebody else told as well whenever capacity may have become free."""
         self._also = wake
 
-    def connect(self, ledger: Ledger) -> None:
-        """Start to listen; what the caches hold already is told at once."""
+    def connect(self, ledger: Ledger, room: Callable[[str], Resources | None]) -> None:
+        """Start to listen; what the caches hold already is told at once.
+
+        `room` gives what a cluster has free, None for one that is no candidate.
+        """
         self._ledger = ledger
+        self._room = room
         self._caches.hyperjobs.add_handler(self._hyperjob)
         self._caches.jobs.add_handler(self._child)
         self._caches.policies.add_handler(self._child)
         self._caches.bindings.add_handler(self._binding)
         self._caches.clusters.add_handler(self._cluster)
 
-    def waits(self, key: str, waiting: bool) -> None:
-        """Remember whether a HyperJob waits for capacity."""
-        if waiting:
-            self._waiting[key] = None
-        else:
-            self._waiting.pop(key, None)
+    @property
+    def waiting(self) -> Waiting:
+        """Give the HyperJobs that wait for capacity."""
+        return self._waiting
 
-    def contended(self, key: str) -> bool:
-        """Tell whether another HyperJob waits for capacity."""
-        return len(self._waiting) > (key in self._waiting)
+    def waits(self, key: str, needs: Sequence[Resources] | None) -> None:
+        """Remember what a HyperJob could not place; None: it waits for no capacity."""
+        if needs is None:
+            self._waiting.drop(key)
+            return
+        created = string(at(self._caches.hyperjob(key), "metadata", "creationTimestamp"))
+        self._waiting.put(key, created=created, needs=needs)
 
-    def freed(self) -> None:
-        """Look again at every HyperJob that waits for capacity, the longest waiting first."""
+    def freed(self, cluster: str) -> None:
+        """Look again at the HyperJobs that can use what a cluster has free now."""
         if self._also is not None:
             self._also()
-        for key in self._waiting:
-            self._queue.add_after(key, SETTLE_SECONDS)
+        room = self._room(cluster)
+        if room is not None:
+            self._waiting.wake(room)
 
     def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old
@@ -122,10 +129,16 @@ class Handlers:
             self._queue.add_after(key, SETTLE_SECONDS)
 
     def _cluster(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        name = string(at(new if new is not None else old, "metadata", "name"))
         if kind is not EventType.MODIFIED or not _same(old, new, _CLUSTER):
-            self.freed()
+            if kind is EventType.DELETED or _only_shrank(old, new):
+                self._waiting.refresh()
+                if self._also is not None:
+                    self._also()
+            else:
+                self.freed(name)
         if kind is EventType.DELETED or _readiness(old) != _readiness(new):
-            self._concern(string(at(new if new is not None else old, "metadata", "name")))
+            self._concern(name)
 
     def _concern(self, cluster: str) -> None:
         """Look again at the HyperJobs that have sub-jobs on a cluster that goes or comes back."""
@@ -137,6 +150,24 @@ class Handlers:
     def _update(self, job_key: str) -> None:
         if self._ledger is not None:
             self._ledger.update(job_key, now=self._now())
+
+
+def _unknown(cluster: str) -> Resources | None:
+    raise AssertionError(f"asked for the room of {cluster} before it was connected")
+
+
+def _only_shrank(old: Object | None, new: Object | None) -> bool:
+    """Tell whether a cluster stayed as it was and no resource of it became more free."""
+    if old is None or not _same(old, new, _CANDIDACY):
+        return False
+    before, after = _free(old), _free(new)
+    return all(amount <= before.get(name, 0) for name, amount in after.items())
+
+
+def _free(cluster: Object | None) -> dict[str, int]:
+    summary = mapping(at(cluster, "status", "resourceSummary"))
+    taken = [parse_resources(summary.get(part)) for part in ("allocated", "allocating")]
+    return subtract(parse_resources(summary.get("allocatable")), total(taken))
 
 
 def _readiness(cluster: Object | None) -> object:

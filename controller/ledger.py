@@ -42,9 +42,9 @@ class Ledger:
         policy: Lookup,
         binding: Lookup,
         lag: timedelta,
-        freed: Callable[[], None],
+        freed: Callable[[str], None],
     ) -> None:
-        """Lookups take the key of the vcjob; `freed` is called when something was given back."""
+        """Lookups take the key of the vcjob; `freed` gets the cluster that has more room."""
         self._job = job
         self._policy = policy
         self._binding = binding
@@ -85,6 +85,10 @@ class Ledger:
         self._expire(now)
         return {cluster: sums for cluster, sums in self._sums.items() if sums}
 
+    def held_on(self, cluster: str) -> Resources:
+        """Give what is reserved on a cluster, ended reservations included."""
+        return self._sums.get(cluster, {})
+
     def settling(self, *, now: datetime) -> dict[str, Resources]:
         """Give the part of it that the summaries may count already: all pods are there."""
         self._expire(now)
@@ -106,6 +110,12 @@ class Ledger:
         finally:
             for action in assumed:
                 _add(self._sums, action.cluster, action.demand, -1)
+
+    def let_go(self, actions: Iterable[Action]) -> None:
+        """Tell that what was assumed was not all made: others may have looked meanwhile."""
+        clusters = {each.cluster for each in actions if isinstance(each, CreateChild | Repin)}
+        for cluster in sorted(clusters):
+            self._freed(cluster)
 
     def _remember(self, key: str, raw: Object) -> _Known:
         metadata = mapping(raw.get("metadata"))
@@ -147,7 +157,7 @@ class Ledger:
             if entry.shown_at is not None:
                 heapq.heappush(self._due, (entry.shown_at, next(self._order), key, entry))
         if old is not None and (entry is None or entry.cluster != old.cluster):
-            self._freed()
+            self._freed(old.cluster)
 
     def _expire(self, now: datetime) -> None:
         while self._due:

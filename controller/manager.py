@@ -102,7 +102,7 @@ class Manager:
             candidacy=options.candidacy,
             cluster_lost_timeout=options.lost_after,
             gang_timeout=timedelta(seconds=options.gang_timeout),
-            contended=handlers.contended,
+            waiting=handlers.waiting,
             now=now,
             own=self._own,
         )
@@ -116,6 +116,7 @@ class Manager:
             refusals,
             self._recorder,
             meter,
+            waiting=handlers.waiting,
             waits=handlers.waits,
             own=self._own,
         )
@@ -125,7 +126,7 @@ class Manager:
                 lambda: observer.clusters(now=now()), lambda: ledger.reserved(now=now())
             ),
         )
-        handlers.connect(ledger)
+        handlers.connect(ledger, observer.room)
 
     async def run(self) -> None:
         """Run until cancelled; the queue is not worked on before every cache is complete."""

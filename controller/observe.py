@@ -12,10 +12,11 @@ from controller.caches import Caches
 from controller.ledger import Ledger
 from controller.model.observed import Binding, Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
-from controller.model.resources import Resources, total
+from controller.model.resources import Resources, subtract, total
 from controller.model.wire import at, string
 from controller.placement.capacity import Candidacy, Summary, candidates, summarise
 from controller.refusals import Refusals
+from controller.waiting import Waiting
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 
@@ -35,7 +36,7 @@ class Observer:
         candidacy: Candidacy,
         cluster_lost_timeout: timedelta,
         gang_timeout: timedelta,
-        contended: Callable[[str], bool],
+        waiting: Waiting,
         now: Callable[[], datetime],
         own: Admission | None = None,
     ) -> None:
@@ -48,7 +49,7 @@ class Observer:
         self._candidacy = candidacy
         self._cluster_lost_timeout = cluster_lost_timeout
         self._gang_timeout = gang_timeout
-        self._contended = contended
+        self._waiting = waiting
         self._now = now
         self._summaries: dict[str, Summary] = {}
         caches.clusters.add_handler(self._cluster_changed)
@@ -62,7 +63,8 @@ class Observer:
         hyperjob = parse_hyperjob(raw)
         jobs = [parse_job(job, owner=hyperjob) for job in self._caches.jobs_of(key)]
         policies = [parse_policy(item, owner=hyperjob) for item in self._caches.policies_of(key)]
-        wait = self._ledger.next_change(now=now)
+        keeps_time = self._waiting.keeps_time(key)
+        wait = self._ledger.next_change(now=now) if keeps_time else None
         observed = Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
@@ -76,7 +78,7 @@ class Observer:
             capacity_changes_in=None if wait is None else max(wait, _SOON),
             cluster_lost_timeout=self._cluster_lost_timeout,
             gang_timeout=self._gang_timeout,
-            contended=self._contended(key),
+            contended=self._waiting.is_contended(key),
         )
         if self._own is None:
             return observed
@@ -95,6 +97,13 @@ class Observer:
                 for name in {*reserved, *promised}
             }
         return candidates(self._summaries.values(), reserved, self._ledger.settling(now=now))
+
+    def room(self, cluster: str) -> Resources | None:
+        """Give what a cluster has free after reservations, None when it is no candidate."""
+        summary = self._summaries.get(cluster)
+        if summary is None or not summary.usable:
+            return None
+        return subtract(summary.free, self._ledger.held_on(cluster))
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
         """Give the clusters with what is free after reservations, and what their status shows."""

@@ -34,6 +34,7 @@ from controller.lifecycle.verdict import End, Member, Restart
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Policy, QueueAdmission
 from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
+from controller.model.resources import Resources
 from controller.model.wire import rfc3339
 from controller.placement.place import Placement, place
 from controller.plugins.hook import plug_in, withdrawing
@@ -132,6 +133,7 @@ def _decide(observed: Observed) -> Plan:
             observed, draft, placement, [child for _, child in children], judgement
         ),
         waits_for_capacity=bool(placement.unplaced or split.waiting or draft.found.short),
+        needs=() if split.waiting else _needs(children, placement, draft.found),
     )
 
 
@@ -386,6 +388,15 @@ def _plug_in(
     draft.actions = plugged.actions
     draft.blocked.update(plugged.blocked)
     return plugged.outdated
+
+
+def _needs(
+    children: Sequence[Member], placement: Placement, found: Review
+) -> tuple[Resources, ...]:
+    """Return the sizes of what has no place."""
+    homeless = {*placement.unplaced, *found.short}
+    sizes = [sub_job.size.demand for sub_job, _ in children if sub_job.name in homeless]
+    return tuple({id(demand): demand for demand in sizes}.values())
 
 
 def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) -> Repin:

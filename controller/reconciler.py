@@ -4,8 +4,9 @@ Nothing is decided here.
 """
 
 import logging
-from collections.abc import Callable, Iterable
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from controller.admission import Admission
@@ -15,11 +16,13 @@ from controller.ledger import Ledger
 from controller.measures import Meter
 from controller.model.observed import Observed
 from controller.model.planned import Event, Plan
+from controller.model.resources import Resources
 from controller.observe import Observer
 from controller.plan import plan
 from controller.refusals import Refusals
-from controller.status.diff import merge_patch
+from controller.status.diff import differs_in_words_only, merge_patch
 from controller.status.transitions import action_events
+from controller.waiting import Waiting
 from hyperjob.api.meta import Object
 from hyperjob.api.names import FIELD_MANAGER
 from hyperjob.kube.client import Kube, PatchType
@@ -53,10 +56,11 @@ class Reconciler:
         recorder: Recorder,
         meter: Meter,
         *,
-        waits: Callable[[str, bool], None],
+        waiting: Waiting,
+        waits: Callable[[str, Sequence[Resources] | None], None],
         own: Admission | None = None,
     ) -> None:
-        """Tell `waits`, after each pass, whether a HyperJob waits for capacity."""
+        """Tell `waits`, after each pass, for what capacity a HyperJob waits, None for none."""
         self._kube = kube
         self._caches = caches
         self._observer = observer
@@ -65,7 +69,9 @@ class Reconciler:
         self._refusals = refusals
         self._recorder = recorder
         self._meter = meter
+        self._waiting = waiting
         self._waits = waits
+        self._worded: dict[str, datetime] = {}
         self._own = own
 
     async def reconcile(self, key: str) -> timedelta | None:
@@ -83,7 +89,11 @@ class Reconciler:
             if seen is None:
                 return None
             observed, decided = seen, plan(seen)
-        self._waits(key, decided.waits_for_capacity)
+        self._waits(key, decided.needs if decided.waits_for_capacity else None)
+        put_off = self._puts_off(key, observed, decided)
+        if put_off is not None:
+            # Nothing but words would change: no action or event goes with them.
+            decided = replace(decided, status=None, requeue_after=_sooner(decided, put_off))
         written = await self._write_status(key, observed, decided)
         self._tell(key, action_events(result.done))
         retry = next((item.error for item in result.failures if not item.is_refusal), None)
@@ -99,8 +109,23 @@ class Reconciler:
         hyperjob = observed.hyperjob
         with self._ledger.assumed(decided.actions):
             result = await self._applier.apply(hyperjob.namespace, decided.actions)
+            # The events of what was made may come later than the next pass of somebody else.
+            for action in result.done:
+                self._ledger.update(f"{hyperjob.namespace}/{action.name}", now=observed.now)
+        if result.failures or result.stale:
+            self._ledger.let_go(decided.actions)
         self._meter.carried_out(hyperjob, result.done, now=observed.now)
         return result
+
+    def _puts_off(self, key: str, observed: Observed, decided: Plan) -> timedelta | None:
+        """Tell how long to wait with a status that only says the same in other words."""
+        old, last = observed.hyperjob.status, self._worded.get(key)
+        if decided.status is None or last is None or not merge_patch(old, decided.status):
+            return None
+        wait = last + timedelta(seconds=self._waiting.message_seconds) - observed.now
+        if wait <= timedelta() or not differs_in_words_only(old, decided.status):
+            return None
+        return wait
 
     async def _write_status(self, key: str, observed: Observed, decided: Plan) -> bool:
         """Write what has changed; return False if the HyperJob is not as it was observed."""
@@ -127,6 +152,7 @@ class Reconciler:
             except Conflict:
                 return False
             self._caches.note(HYPERJOBS, answer)
+            self._worded[key] = observed.now
             self._meter.written(observed.hyperjob, decided.status, now=observed.now)
         self._tell(key, decided.events)
         return True
@@ -164,9 +190,14 @@ class Reconciler:
 
     def _forget(self, key: str) -> None:
         self._refusals.forget(key)
-        self._waits(key, False)
+        self._waits(key, None)
+        self._worded.pop(key, None)
         if self._own is not None:
             self._own.forget(key)
+
+
+def _sooner(decided: Plan, wait: timedelta) -> timedelta:
+    return wait if decided.requeue_after is None else min(wait, decided.requeue_after)
 
 
 def _log(key: str, failure: Failure) -> None:

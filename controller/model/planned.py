@@ -104,10 +104,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The whole decision; `status` None means leave the status alone."""
+    """The whole decision; `status` None means leave the status alone.
+
+    `needs` are the sizes of what could not be placed; of a HyperJob that waits for capacity without
+    any, nothing is known of what would help it.
+    """
 
     actions: tuple[Action, ...] = ()
     status: Object | None = None
     events: tuple[Event, ...] = ()
     requeue_after: timedelta | None = None
     waits_for_capacity: bool = False
+    needs: tuple[Resources, ...] = ()

@@ -1,6 +1,6 @@
 """The difference of two statuses as a merge patch, so that nothing stale is ever written back."""
 
-from controller.model.wire import mapping
+from controller.model.wire import mapping, objects
 from hyperjob.api.meta import Object
 
 
@@ -15,6 +15,22 @@ def merge_patch(old: object, new: Object) -> Object:
         for key, value in new.items()
         if key not in current or current[key] != value
     }
+
+
+def differs_in_words_only(old: Object, new: Object) -> bool:
+    """Tell whether two statuses differ in nothing but messages."""
+    return not merge_patch(_wordless(old), _wordless(new))
+
+
+def _wordless(status: Object) -> Object:
+    bare = {key: value for key, value in status.items() if key not in ("state", "jobs")}
+    bare["state"] = _without_message(status.get("state"))
+    bare["jobs"] = [_without_message(job) for job in objects(status.get("jobs"))]
+    return bare
+
+
+def _without_message(part: object) -> Object:
+    return {key: value for key, value in mapping(part).items() if key != "message"}
 
 
 def _change(old: object, new: object) -> object:

@@ -3,11 +3,13 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
 
 from controller.model.observed import QueueAdmission
+from controller.waiting import MESSAGE_SECONDS
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.resources import (
     EVENTS,
@@ -140,6 +142,39 @@ async def test_new_capacity_starts_what_waits(
         await set_cluster(kube, "grows", 8)
         status = await phase_is(kube, namespace, "Starting")
         assert status["clusterNames"] == "grows"
+
+
+async def test_those_that_wait_are_not_written_at_every_heartbeat_but_say_what_is_true(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    waiting, beats = 20, 12
+
+    async def all_say(text: str) -> bool:
+        found = (await kube.list(HYPERJOBS, namespace=namespace)).items
+        said = [item.get("status", {}).get("state", {}).get("message", "") for item in found]
+        return len(said) == waiting and all(text in message for message in said)
+
+    async with (
+        clusters(kube, busy=1),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+    ):
+        for number in range(waiting):
+            await kube.create(HYPERJOBS, hyperjob(namespace, f"hj{number}"))
+        await eventually(partial(all_say, "(1 free)"), what="all wait")
+        await settled(manager, kube, namespace)
+        before, began = control_plane.writes(), asyncio.get_running_loop().time()
+        for beat in range(beats):
+            await set_cluster(kube, "busy", 2 + beat % 2)
+            await asyncio.sleep(0.15)  # longer than changes are gathered
+        elapsed = asyncio.get_running_loop().time() - began
+        await eventually(partial(all_say, "(3 free)"), what="all say what is true")
+        written = ours(control_plane.writes() - before)
+        rounds = 2 + (elapsed + 5) // MESSAGE_SECONDS
+        assert written["PATCH hyperjobs status"] <= waiting * min(rounds, beats - 1)
+        await settled(manager, kube, namespace)
+        at_rest = control_plane.writes()
+        await asyncio.sleep(0.3)
+        assert ours(control_plane.writes() - at_rest) == {}
 
 
 async def test_hyperjobs_of_one_moment_share_no_capacity(
@@ -340,7 +375,7 @@ async def test_the_gate_opens_when_all_of_the_gang_is_admitted(
 
         await eventually(open_, what="both gates open")
         for policy in (await kube.list(PROPAGATION_POLICIES, namespace=namespace)).items:
-            assert "suspension" not in policy["spec"]
+            assert not policy["spec"]["suspension"]
         for item in (await kube.list(RESOURCE_BINDINGS, namespace=namespace)).items:
             assert item["spec"]["suspension"] == {"scheduling": False}
 

@@ -7,8 +7,10 @@ import pytest
 from controller.caches import hyperjob_keys, job_key_of_binding, slim_binding
 from controller.handlers import Handlers
 from controller.ledger import Ledger
+from controller.model.resources import parse_resources
+from controller.waiting import Waiting
 from hyperjob.kube.client import EventType
-from tests.unit.controller.builders import NOW, Object, binding, hyperjob, job, policy
+from tests.unit.controller.builders import GPU, NOW, Object, binding, hyperjob, job, policy
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 
@@ -21,6 +23,9 @@ class Feed:
 
     def add_handler(self, handler: Any) -> None:
         self.handlers.append(handler)
+
+    def items(self) -> list[Object]:
+        return []
 
     def tell(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         for handler in self.handlers:
@@ -35,6 +40,8 @@ class Rig:
         self.bindings, self.clusters = Feed(), Feed()
         self.known: dict[str, Object] = {}
         self.queued: list[str] = []
+        self.later: list[str] = []
+        self.room: dict[str, int] = parse_resources({GPU: "8"})
         self.handlers = Handlers(self, self, now=lambda: NOW)  # type: ignore[arg-type]
         ledger = Ledger(
             job=self.job,
@@ -43,7 +50,7 @@ class Rig:
             lag=timedelta(),
             freed=self.handlers.freed,
         )
-        self.handlers.connect(ledger)
+        self.handlers.connect(ledger, lambda _: self.room)
 
     def job(self, key: str) -> Object | None:
         return self.known.get(key)
@@ -51,8 +58,11 @@ class Rig:
     def add(self, key: str) -> None:
         self.queued.append(key)
 
-    def add_after(self, key: str, _: float) -> None:
-        self.queued.append(key)
+    def hyperjob(self, key: str) -> Object | None:
+        return self.known.get(key)
+
+    def add_after(self, key: str, delay: float) -> None:
+        (self.queued if delay < 1 else self.later).append(key)
 
 
 @pytest.fixture
@@ -129,19 +139,87 @@ def test_bindings_of_other_kinds_and_unknown_jobs_concern_nobody(rig: Rig) -> No
     assert rig.queued == []
 
 
-def test_new_capacity_wakes_those_that_wait_for_it_in_their_order(rig: Rig) -> None:
-    for key in ("ns/b", "ns/a", "ns/c"):
-        rig.handlers.waits(key, True)
-    rig.handlers.waits("ns/c", False)
-    old: Object = {"metadata": {"name": "m"}, "status": {"resourceSummary": {"allocated": {}}}}
-    rig.clusters.tell(MODIFIED, old, changed(old, "status", "kubernetesVersion", value="v2"))
-    assert rig.queued == []
-    rig.clusters.tell(MODIFIED, old, changed(old, "status", "resourceSummary", value={}))
-    assert rig.queued == ["ns/b", "ns/a"]
+def free(gpus: int, *, version: str = "v1") -> Object:
+    """A Cluster that reports so many free GPUs."""
+    summary = {"allocatable": {GPU: "100"}, "allocated": {GPU: str(100 - gpus)}}
+    status = {"resourceSummary": summary, "kubernetesVersion": version}
+    return {"metadata": {"name": "m"}, "status": status}
+
+
+def waiting(rig: Rig, key: str, second: int, *gpus: int) -> None:
+    created = f"2026-01-02T03:00:{second:02}Z"
+    rig.known[key] = {"metadata": {"creationTimestamp": created}}
+    rig.handlers.waits(key, [parse_resources({GPU: str(each)}) for each in gpus])
+
+
+def test_new_capacity_wakes_those_that_wait_for_it_the_oldest_first(rig: Rig) -> None:
+    waiting(rig, "ns/b", 1, 8)
+    waiting(rig, "ns/c", 0, 4)
+    waiting(rig, "ns/a", 2, 8)
+    rig.handlers.waits("ns/c", None)
+    rig.queued.clear()
+    rig.clusters.tell(MODIFIED, free(8), free(8, version="v2"))
+    assert (rig.queued, rig.later) == ([], [])
+    rig.clusters.tell(MODIFIED, free(7), free(8))
+    assert (rig.queued, rig.later) == (["ns/b", "ns/a"], [])
+
+
+def test_after_a_restart_the_oldest_still_comes_first(rig: Rig) -> None:
+    """The order is that of creation, not that in which passes were made."""
+    for second in (3, 1, 2):
+        waiting(rig, f"ns/{second}", second, 1)
+    rig.handlers.freed("m")
+    assert rig.queued == ["ns/1", "ns/2", "ns/3"]
+
+
+def test_room_wakes_only_those_of_which_something_fits(rig: Rig) -> None:
+    waiting(rig, "ns/big", 0, 9)
+    waiting(rig, "ns/mixed", 1, 9, 8)
+    waiting(rig, "ns/unknown", 2)
+    rig.handlers.freed("m")
+    assert rig.queued == ["ns/mixed", "ns/unknown"]
+    assert rig.later == ["ns/big"], "its message may have changed"
+
+
+def test_less_room_only_changes_what_is_said(rig: Rig) -> None:
+    waiting(rig, "ns/a", 0, 8)
+    rig.clusters.tell(MODIFIED, free(8), free(7))
+    rig.clusters.tell(DELETED, free(7), None)
+    assert (rig.queued, rig.later) == ([], ["ns/a", "ns/a"])
+
+
+@pytest.mark.parametrize("path", [("spec", "taints"), ("status", "conditions")])
+def test_a_cluster_that_becomes_a_candidate_wakes(rig: Rig, path: tuple[str, ...]) -> None:
+    waiting(rig, "ns/a", 0, 8)
+    rig.clusters.tell(MODIFIED, free(8), changed(free(8), *path, value=[{}]))
+    assert rig.queued == ["ns/a"]
+
+
+def test_one_of_those_that_wait_keeps_the_time_for_all(rig: Rig) -> None:
+    found = rig.handlers.waiting
+    assert found.keeps_time("ns/new")
+    waiting(rig, "ns/a", 0, 8)
+    waiting(rig, "ns/b", 1, 8)
+    assert [found.keeps_time(key) for key in ("ns/a", "ns/b", "ns/new")] == [True, False, False]
+    assert [found.is_contended(key) for key in ("ns/a", "ns/new")] == [True, True]
+    rig.handlers.waits("ns/a", None)
+    assert rig.queued == ["ns/b"], "it looks now, and keeps the time from now on"
+    assert found.keeps_time("ns/b")
+    assert not found.is_contended("ns/b")
+
+
+def test_the_more_wait_the_less_often_each_says_something_new() -> None:
+    found = Waiting(lambda _key, _delay: None)
+    for number in range(5000):
+        found.put(f"ns/{number}", created=f"{number:05}", needs=())
+        if number == 9:
+            assert found.message_seconds == 5
+    assert 5000 / found.message_seconds == 20
+    assert len(found) == len(found.keys()) == 5000
 
 
 def test_a_child_that_ends_wakes_those_that_wait(rig: Rig) -> None:
-    rig.handlers.waits("ns/waiting", True)
+    rig.handlers.waits("ns/waiting", [])
     pinned = Ledger(
         job=rig.job,
         policy=lambda _: policy(),

@@ -28,7 +28,7 @@ class Books:
             freed=self._free,
         )
 
-    def _free(self) -> None:
+    def _free(self, _: str) -> None:
         self.freed += 1
 
     def held(self, now: datetime = NOW) -> dict[str, int]:
