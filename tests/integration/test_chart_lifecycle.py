@@ -125,7 +125,7 @@ async def spoil_bundles(kube: Kube) -> None:
 
 async def lose_certificate(kube: Kube) -> None:
     """Take the serving certificate away, so that one is due."""
-    lost = {"data": {"tls.crt": None}}
+    lost = {"data": {"tls.crt": ""}}
     name = f"{RELEASE}-webhook-tls"
     await kube.patch(SECRETS, name, lost, kind=PatchType.MERGE, namespace=NAMESPACE)
 
@@ -188,6 +188,8 @@ async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
         assert "hooks.example" in here.kubelet.output["hyperjob-register/certificates"]
         await renewal(here)
         await train(here, "after-upgrade")
+        await here.run_helm("rollback", RELEASE, "1")
+        await train(here, "after-rollback")
 
         await here.run_helm("test", RELEASE)
         assert "ok        webhook-answers" in here.kubelet.output["hyperjob-preflight/preflight"]

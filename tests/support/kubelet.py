@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -70,15 +71,8 @@ class Kubelet:
         name = owner["metadata"]["name"]
         self.order.append(name)
         succeeded = await self.pod(name, spec)
-        status: Object = {"phase": "Succeeded" if succeeded else "Failed"}
-        if resource is JOBS:
-            condition = "Complete" if succeeded else "Failed"
-            now = "2026-01-01T00:00:00Z"
-            status = {
-                "startTime": now,
-                "conditions": [{"type": condition, "status": "True", "lastTransitionTime": now}],
-                **({"completionTime": now, "succeeded": 1} if succeeded else {"failed": 1}),
-            }
+        phase = {"phase": "Succeeded" if succeeded else "Failed"}
+        status = _end(succeeded=succeeded) if resource is JOBS else phase
         await self._kube.patch(
             resource,
             name,
@@ -181,6 +175,15 @@ class Kubelet:
         path.mkdir(parents=True)
         (path / "token").write_text(answer.json()["status"]["token"])
         (path / "ca.crt").write_bytes(self._authority)
+
+
+def _end(*, succeeded: bool) -> Object:
+    """Give the status of a Job that has ended, as the Job controller writes it."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    kinds = ("SuccessCriteriaMet", "Complete") if succeeded else ("FailureTarget", "Failed")
+    conditions = [{"type": kind, "status": "True", "lastTransitionTime": now} for kind in kinds]
+    counts: Object = {"completionTime": now, "succeeded": 1} if succeeded else {"failed": 1}
+    return {"startTime": now, "uncountedTerminatedPods": {}, "conditions": conditions, **counts}
 
 
 def _led(text: str, files: Path, places: Sequence[str]) -> str:
