@@ -1,19 +1,22 @@
 """The controller uses every right that `hyperjob install` gives it, and no other."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.options import Options
-from hyperjob.install.rbac import controller_rules, lease_rules
+from hyperjob.install.rbac import CONTROLLER, controller_rules, lease_rules, rbac
 from hyperjob.kube import config
 from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import Forbidden
 from hyperjob.kube.resources import (
     HYPERJOBS,
     PRIORITY_CLASSES,
@@ -25,6 +28,7 @@ from hyperjob.kube.resources import (
 from hyperjob.kube.transport import HttpTransport, Params, Response
 from tests.support.controller import TIME_LIMIT, clusters, eventually, settled
 from tests.support.controlplane import ControlPlane
+from tests.support.controlplane import control_plane as start_control_plane
 
 Object = dict[str, Any]
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -48,22 +52,40 @@ class Use:
         return self.verb, self.group, self.resource
 
 
+@dataclass
+class Calls:
+    """What was called, and what of it was refused."""
+
+    uses: set[Use] = field(default_factory=set)
+    refused: list[str] = field(default_factory=list)
+
+
 class RecordingTransport(HttpTransport):
     """Notes what is called."""
 
-    def __init__(self, connection: config.Connection, uses: set[Use]) -> None:
+    def __init__(self, connection: config.Connection, calls: Calls) -> None:
         super().__init__(connection, user_agent="hyperjob-controller/test")
-        self._uses = uses
+        self._calls = calls
 
     async def request(
         self, method: str, path: str, *, params: Params | None = None, **rest: Any
     ) -> Response:
-        self._uses.add(use_of(VERBS.get(method), path))
-        return await super().request(method, path, params=params, **rest)
+        self._calls.uses.add(use_of(VERBS.get(method), path))
+        try:
+            return await super().request(method, path, params=params, **rest)
+        except Forbidden as error:
+            self._calls.refused.append(error.message)
+            raise
 
-    def lines(self, path: str, **rest: Any) -> AsyncGenerator[bytes, None]:
-        self._uses.add(use_of("watch", path))
-        return super().lines(path, **rest)
+    async def lines(self, path: str, **rest: Any) -> AsyncGenerator[bytes, None]:
+        self._calls.uses.add(use_of("watch", path))
+        try:
+            async with aclosing(super().lines(path, **rest)) as found:
+                async for line in found:
+                    yield line
+        except Forbidden as error:
+            self._calls.refused.append(error.message)
+            raise
 
 
 def use_of(verb: str | None, path: str) -> Use:
@@ -79,16 +101,6 @@ def use_of(verb: str | None, path: str) -> Use:
     return Use(verb or ("get" if name else "list"), group, resource, namespace, name)
 
 
-def allows(rule: Object, use: Use) -> bool:
-    names = rule.get("resourceNames")
-    return (
-        use.verb in rule["verbs"]
-        and use.group in rule["apiGroups"]
-        and use.resource in rule["resources"]
-        and (names is None or use.name in names)
-    )
-
-
 def rights(rules: list[Object]) -> set[tuple[str, str, str]]:
     return {
         (verb, group, resource)
@@ -99,6 +111,29 @@ def rights(rules: list[Object]) -> set[tuple[str, str, str]]:
     }
 
 
+@pytest.fixture(scope="module")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Run an API server on which Roles decide."""
+    with start_control_plane(tmp_path_factory.mktemp("roles"), rbac=True) as plane:
+        yield plane
+
+
+@pytest.fixture
+def account(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Path:
+    """Make the controller's account with its rights; give the kubeconfig that is its own."""
+    items = rbac(
+        controller_user="", certs_user="", lease_namespace=namespace, service_accounts=True
+    )
+    text = yaml.safe_dump_all([item.object for item in items])
+    control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+    token = control_plane.kubectl("create", "token", CONTROLLER, f"--namespace={namespace}").stdout
+    document = yaml.safe_load(control_plane.kubeconfig.read_text())
+    document["users"][0]["user"] = {"token": token.strip()}
+    path = tmp_path / "account"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
 @pytest.fixture
 async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
     async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
@@ -107,9 +142,9 @@ async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
 
 @asynccontextmanager
 async def recorded_controller(
-    control_plane: ControlPlane,
+    account: Path,
     namespace: str,
-    uses: set[Use],
+    calls: Calls,
     *,
     admission: QueueAdmission = QueueAdmission.VOLCANO_GLOBAL,
 ) -> AsyncIterator[Manager]:
@@ -119,8 +154,8 @@ async def recorded_controller(
         queue_admission=admission,
         leader_elect_namespace=namespace,
     )
-    connection = await config.load(control_plane.kubeconfig)
-    async with Kube(RecordingTransport(connection, uses)) as client:
+    connection = await config.load(account)
+    async with Kube(RecordingTransport(connection, calls)) as client:
         manager = Manager(client, options)
         task = asyncio.create_task(manager.run())
         working = asyncio.create_task(manager.working.wait())
@@ -265,34 +300,25 @@ async def _has_one(kube: Kube, namespace: str, resource: Any) -> bool:
 
 
 async def test_the_controller_uses_its_rights_and_no_other(
-    control_plane: ControlPlane, kube: Kube, namespace: str
+    kube: Kube, namespace: str, account: Path
 ) -> None:
-    uses: set[Use] = set()
+    calls = Calls()
     async with (
         clusters(kube, one=100),
-        recorded_controller(control_plane, namespace, uses) as manager,
+        recorded_controller(account, namespace, calls) as manager,
     ):
         await live(kube, namespace, manager)
     async with recorded_controller(
-        control_plane, namespace, uses, admission=QueueAdmission.BUILTIN
+        account, namespace, calls, admission=QueueAdmission.BUILTIN
     ) as manager:
         async with asyncio.timeout(TIME_LIMIT):
             await manager.caches.priority_classes.synced.wait()
 
         async def watches() -> bool:
-            return any(use.right == ("watch", *_CLASSES) for use in uses)
+            return any(use.right == ("watch", *_CLASSES) for use in calls.uses)
 
         await eventually(watches, what="a watch of PriorityClasses")
 
-    everywhere, at_home = controller_rules(), lease_rules(namespace)
-    for rule in at_home:
-        if rule.get("resourceNames") == [namespace]:
-            assert rule["resources"] == ["namespaces"]
-    refused = [
-        use
-        for use in uses
-        if not any(allows(rule, use) for rule in everywhere)
-        and not (use.namespace == namespace and any(allows(rule, use) for rule in at_home))
-    ]
-    assert not refused
-    assert rights([*everywhere, *at_home]) - {use.right for use in uses} == NOT_TRIED
+    assert not calls.refused
+    given = rights([*controller_rules(), *lease_rules(namespace)])
+    assert given - {use.right for use in calls.uses} == NOT_TRIED

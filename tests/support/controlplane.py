@@ -58,8 +58,11 @@ class ControlPlane:
 
 
 @contextlib.contextmanager
-def control_plane(directory: Path) -> Iterator[ControlPlane]:
-    """Run an API server with the CRDs of HyperJob, Karmada and Volcano established."""
+def control_plane(directory: Path, *, rbac: bool = False) -> Iterator[ControlPlane]:
+    """Run an API server with the CRDs of HyperJob, Karmada and Volcano established.
+
+    With `rbac` Roles decide who may do what, as they always do on a real one.
+    """
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     with contextlib.ExitStack() as stack:
         if assets:
@@ -68,9 +71,9 @@ def control_plane(directory: Path) -> Iterator[ControlPlane]:
             )
         else:
             kubeconfig, log = directory / "kubeconfig", directory / "apiserver.log"
-            process = stack.enter_context(
-                running([sys.executable, "-m", "tests.support.embedded", directory], log=log)
-            )
+            command = [sys.executable, "-m", "tests.support.embedded", directory]
+            command += ["--rbac"] if rbac else []
+            process = stack.enter_context(running(command, log=log))
             wait_for(kubeconfig.exists, what="embedded API server", process=process, log=log)
             plane = ControlPlane(kubeconfig, real=False)
         files = [word for path in crd_files() for word in ("-f", str(path))]

@@ -1,4 +1,4 @@
-"""An embedded API server as a process: `python -m tests.support.embedded DIR`."""
+"""An embedded API server as a process: `python -m tests.support.embedded DIR [--rbac]`."""
 
 import asyncio
 import signal
@@ -17,16 +17,16 @@ def crd_files() -> list[Path]:
     )
 
 
-async def _serve(directory: Path) -> None:
+async def _serve(directory: Path, *, rbac: bool) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stop.set)
-    async with ApiServer() as server:
+    async with ApiServer(rbac=rbac) as server:
         server.kubeconfig(directory / "kubeconfig.new")
         (directory / "kubeconfig.new").rename(directory / "kubeconfig")
         await stop.wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(Path(sys.argv[1])))
+    asyncio.run(_serve(Path(sys.argv[1]), rbac="--rbac" in sys.argv[2:]))
