@@ -43,17 +43,21 @@ class Histories(RuleBasedStateMachine):
             min_size=1,
             max_size=3,
         ),
+        plugins=st.sampled_from([{}, {"svc": []}, {"env": [], "pytorch": []}]),
     )
     def begin(
         self,
         sizes: list[int],
         admission: QueueAdmission,
         specs: list[tuple[int, int, int | None, int | None]],
+        plugins: Object,
     ) -> None:
         clusters = {f"c{i}": cluster(f"c{i}", size) for i, size in enumerate(sizes)}
         self.world = World(clusters=clusters, admission=admission)
         for number, (replicas, gpus, least, domains) in enumerate(specs):
-            raw = hyperjob(group(replicas=replicas, gpus=gpus), name=f"hj{number}")
+            raw = hyperjob(
+                group(replicas=replicas, gpus=gpus), name=f"hj{number}", plugins=plugins
+            )
             raw["metadata"]["uid"] = f"hj-uid-{number}"
             if least is not None:
                 raw["spec"]["minAvailable"] = least
