@@ -211,7 +211,8 @@ class World:
             case Resize():
                 self._resize(self.jobs[action.name]["spec"], action)
             case OpenGate():
-                self.policies[action.name]["spec"].pop("suspension", None)
+                if action.policy_suspended:
+                    self.policies[action.name]["spec"].pop("suspension", None)
                 target = self.bindings[action.binding]
                 target["metadata"]["annotations"]["training.volcano.sh/gate"] = "open"
                 target["spec"]["suspension"].pop("dispatching", None)
