@@ -55,9 +55,7 @@ class Histories(RuleBasedStateMachine):
         clusters = {f"c{i}": cluster(f"c{i}", size) for i, size in enumerate(sizes)}
         self.world = World(clusters=clusters, admission=admission)
         for number, (replicas, gpus, least, domains) in enumerate(specs):
-            raw = hyperjob(
-                group(replicas=replicas, gpus=gpus), name=f"hj{number}", plugins=plugins
-            )
+            raw = hyperjob(group(replicas=replicas, gpus=gpus), name=f"hj{number}", plugins=plugins)
             raw["metadata"]["uid"] = f"hj-uid-{number}"
             if least is not None:
                 raw["spec"]["minAvailable"] = least
