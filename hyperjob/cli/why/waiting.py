@@ -95,8 +95,9 @@ def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> 
     summary = evidence.summary
     if summary.phase == Phase.QUEUED and summary.message:
         by_queue = ("kubectl hyperjob top --by queue", False)
-        room = {Reason.INSUFFICIENT_CAPACITY: ("kubectl hyperjob top", False)}
-        command, needs_help = {**_TOLD, **room}.get(summary.reason, by_queue)
+        command, needs_help = _TOLD.get(summary.reason, by_queue)
+        if summary.reason == Reason.INSUFFICIENT_CAPACITY:
+            command = "kubectl hyperjob top"
         return Cause(
             reason=summary.reason or Reason.WAITING_FOR_QUEUE,
             message=summary.message,
