@@ -41,7 +41,7 @@ from controller.plugins.hook import plug_in, withdrawing
 from controller.status.conditions import is_finished
 from controller.status.derive import derive, derive_refusal
 from controller.status.outlook import Outlook, Outlooks, Reason
-from controller.status.transitions import status_events
+from controller.status.transitions import restart_events, status_events
 from hyperjob.api.meta import Object
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)
@@ -216,7 +216,13 @@ def _end(observed: Observed, children: Sequence[Member], end: End) -> Plan:
 def _recorded(observed: Observed, children: Sequence[Member], decided: Restart) -> Plan:
     """Write down what is made again; the next pass reads it and does it."""
     decision = plan(with_restart(observed, children, decided))
-    return replace(decision, actions=(), requeue_after=AT_ONCE, waits_for_capacity=False)
+    return replace(
+        decision,
+        actions=(),
+        events=restart_events(decided, decision.events),
+        requeue_after=AT_ONCE,
+        waits_for_capacity=False,
+    )
 
 
 def _minimum(observed: Observed, ready: int, total: int) -> int:

@@ -7,6 +7,7 @@ told twice.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, assert_never
 
+from controller.lifecycle.verdict import Restart
 from controller.model.planned import (
     Action,
     Adopt,
@@ -85,6 +86,20 @@ def _rejections(job: Object, earlier: Object) -> Iterator[Event]:
             )
 
 
+def restart_events(decided: Restart, told: tuple[Event, ...]) -> tuple[Event, ...]:
+    """Add what is made again to the events of the status, if its phase does not tell it."""
+    if not decided.again or any(event.reason == Phase.RESTARTING for event in told):
+        return told
+    names = _listed([again.name for again in decided.again])
+    event = Event(
+        type="Warning" if decided.spent else "Normal",
+        reason=Phase.RESTARTING,
+        action="Restart",
+        note=f"Makes {names} again: {decided.again[0].why}",
+    )
+    return (*told, event)
+
+
 def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
     """Return the events of what was carried out, like actions in one line."""
     by_kind: dict[type[Action], list[Action]] = {}
@@ -127,7 +142,11 @@ def _event(reason: str, action: str, note: str) -> Event:
 
 
 def _names(actions: Sequence[Action]) -> str:
-    unique = list(dict.fromkeys(action.name for action in actions))
+    return _listed([action.name for action in actions])
+
+
+def _listed(names: Iterable[str]) -> str:
+    unique = list(dict.fromkeys(names))
     shown = ", ".join(unique[:_NAMES_SHOWN])
     hidden = len(unique) - _NAMES_SHOWN
     return f"{shown} and {hidden} more" if hidden > 0 else shown

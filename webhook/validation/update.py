@@ -48,10 +48,10 @@ FIXED = rule(
 )
 PLACED = rule(
     "X15",
-    FORBIDDEN,
-    "may not be changed while the HyperJob is {phase}: its sub-jobs are placed already",
+    WARNING,
+    "moves no sub-job that stands: it counts for those that are made from now on",
     "a field about clusters is changed after clusters were chosen",
-    "create a new HyperJob",
+    "nothing, or ask for a restart with the annotation training.volcano.sh/restart",
 )
 JOBS_CHANGED = rule(
     "X15",
@@ -213,7 +213,7 @@ def _refuse_field(step: Steps, phase: str, report: Report) -> None:
     if step[0] != "maxDomains":
         report.add(FIXED, _path(step))
     elif phase not in UNPLACED:
-        report.add(PLACED, _path(step), phase=phase)
+        report.warn(PLACED, _path(step))
 
 
 def _judge_job(
@@ -226,7 +226,7 @@ def _judge_job(
                 report.add(SPLIT_SIZE, _path(step))
         case ("clusterNames" | "clusterPolicy", *_):
             if phase not in UNPLACED:
-                report.add(PLACED, _path(step), phase=phase)
+                report.warn(PLACED, _path(step[:3]))
         case ("templateSpec", "priorityClassName" | "minAvailable") | (
             "templateSpec",
             "tasks",

@@ -233,6 +233,17 @@ def test_a_decision_is_looked_at_again_at_once() -> None:
     assert not decided.waits_for_capacity
 
 
+def test_a_restart_beside_sub_jobs_enough_to_run_is_told_as_an_event() -> None:
+    given = {"maxRestarts": 2, "rules": [ONE]}
+    raw = hyperjob(failurePolicy=given, minAvailable=1, status={"state": {"phase": "Running"}})
+    decided = plan(observed(raw, *running(0), *failed(1), clusters=(A, B)))
+    assert decided.status is not None
+    assert decided.status["state"]["phase"] == "Running"
+    (event,) = decided.events
+    assert (event.type, event.reason) == ("Warning", "Restarting")
+    assert event.note == "Makes hj-trainer-1 again: hj-trainer-1 is Failed on a"
+
+
 def test_what_is_moved_does_not_come_back_while_there_is_another_cluster() -> None:
     first = decide([MOVE], *running(0, on="b"), *failed(1, on="a"))
     assert first["jobs"][1]["excludedClusters"] == ["a"]

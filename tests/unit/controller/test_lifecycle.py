@@ -368,6 +368,22 @@ def test_a_completed_sub_job_is_not_moved() -> None:
     assert ["has completed" in event.note for event in decided.events][:1] == [True]
 
 
+# Edits
+
+
+@pytest.mark.parametrize("policy_", ["Preferred", "Required"])
+def test_other_clusters_move_nothing_that_runs_and_count_for_a_restart(policy_: str) -> None:
+    wishes = {"clusterNames": ["b"], "clusterPolicy": policy_}
+    raw = hyperjob(group(replicas=1, **wishes), maxDomains=1)
+    clusters = (A, cluster("b"))
+    assert plan(observed(raw, *member(0, "Running"), clusters=clusters)).actions == ()
+    again = [record(0, attempt=1, phase="Unplaced")]
+    raw = hyperjob(group(replicas=1, **wishes), maxDomains=1, status={"jobs": again})
+    (made,) = plan(observed(raw, clusters=clusters)).actions
+    assert isinstance(made, CreateChild)
+    assert made.cluster == "b"
+
+
 # Attempts
 
 
