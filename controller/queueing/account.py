@@ -102,8 +102,6 @@ class Account:
 
     def is_guaranteed(self, queue: str, demand: Resources) -> bool:
         """Tell whether a demand is within what is guaranteed to a queue, or one above, and free."""
-        if not self.tree.guaranteed:
-            return False
         for name in self.tree.path(queue)[1:]:
             guarantee, used = self.tree.queues[name].guarantee, self._used[name]
             asked = [each for each in demand if each in guarantee]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, total
@@ -72,7 +73,8 @@ class Book:
         self.heads: dict[str, str] = {}
         self.missing: dict[str, None] = {}
         self.blocks: dict[tuple[str, Shape], Block] = {}
-        self.could: dict[Site, bool] = {}
+        self.could: WeakKeyDictionary[Site, bool] = WeakKeyDictionary()
+        self.wants: WeakKeyDictionary[Site, Mapping[str, Resources]] = WeakKeyDictionary()
         self._shapes = Shapes()
         self._queues: tuple[Queue, ...] = ()
         self._resting: dict[str, None] = {}
@@ -151,6 +153,7 @@ class Book:
         if eventual != self._eventual:
             self._eventual = eventual
             self.could.clear()
+            self.wants.clear()
         self.account.forget_claims()
         self.heads.clear()
         self.space = Space(clusters, eventual)
@@ -301,7 +304,9 @@ class Book:
                     entry.spots[request.name] = found[request.name]
                     self.space.take(found[request.name], request.demand)
             left = [request for request in homeless if request.name not in found]
-            self.space.keep(left, most=len(left), max_domains=unit.max_domains)
+            if left:
+                most, limit = len(left), unit.max_domains
+                self.space.keep(self.space.wants(left, most=most, max_domains=limit))
 
 
 def roughly(place: int) -> int:

@@ -64,12 +64,15 @@ class Space:
             self.free[cluster] = subtract(before, demand)
             self._count(before, self.free[cluster])
 
-    def keep(self, requests: Sequence[Request], *, most: int, max_domains: int | None) -> None:
-        """Keep for a head all that it could use, on every cluster that it could stand on."""
+    def wants(
+        self, requests: Sequence[Request], *, most: int, max_domains: int | None
+    ) -> dict[str, Resources]:
+        """Return all that a head could use, on every cluster that it could stand on some day."""
         counts = Counter(request.kind for request in requests)
         kinds = list({request.kind: request for request in requests}.values())
         everything = total(request.demand for request in requests)
-        for name, free in self.free.items():
+        found: dict[str, Resources] = {}
+        for name in self.free:
             eventual = self._eventual.get(name, {})
             if max_domains == 1 and not fits(everything, eventual):
                 continue
@@ -78,14 +81,23 @@ class Space:
                 for kind in kinds
                 if kind.allows(name)
             )
-            if not any(used.values()):
-                continue
-            left = {
-                each: max(0, amount - used.get(each, 0)) if amount > 0 else amount
-                for each, amount in free.items()
-            }
-            self.free[name] = left
-            self._count(free, left)
+            if any(used.values()):
+                found[name] = used
+        return found
+
+    def keep(self, wants: Mapping[str, Resources]) -> None:
+        """Keep what a head wants, as far as it is free, for the rest of the round."""
+        for name, wanted in wants.items():
+            free, left = self.free[name], None
+            for each, amount in wanted.items():
+                now = free.get(each, 0)
+                if now > 0:
+                    if left is None:
+                        left = dict(free)
+                    left[each] = max(0, now - amount)
+                    self.sum[each] -= now - left[each]
+            if left is not None:
+                self.free[name] = left
 
     def _count(self, before: Resources, after: Resources) -> None:
         for name, amount in after.items():

@@ -139,7 +139,12 @@ class _Round:
             if block.kind is Kind.GUARANTEE:
                 account.speak_for(total(part.request.demand for part in gang), space.sum)
             else:
-                space.keep(requests, most=site.needed, max_domains=site.max_domains)
+                wants = self._book.wants.get(site)
+                if wants is None:
+                    most, limit = site.needed, site.max_domains
+                    wants = space.wants(requests, most=most, max_domains=limit)
+                    self._book.wants[site] = wants
+                space.keep(wants)
                 self._book.heads[queue] = key
         self._led.add(queue)
         for part in gang:
