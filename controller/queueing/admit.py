@@ -5,7 +5,7 @@ Changes nothing.
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller.model.resources import Resources, total
@@ -135,4 +135,7 @@ def _within_limits(
         allowed.append(part)
     for part in allowed:
         account.add(part.queue, part.request.demand, -1)
+    if block is not None and block.limit is not None:
+        used = account.used(block.limit.queue).get(block.limit.resource, 0)
+        block = replace(block, limit=replace(block.limit, used=used))
     return allowed, block

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from controller.model.observed import Cluster, Verdict
-from controller.model.resources import accelerator_of, amount_text
+from controller.model.resources import accelerator_of, amount_text, is_extended
 from controller.model.wire import rfc3339
 from controller.placement.place import place
 from controller.queueing.account import Limit
@@ -15,6 +15,7 @@ from controller.queueing.admit import Block, Kind
 from controller.queueing.book import Book, Entry, Waiting, roughly
 from controller.queueing.room import Space
 from controller.status.outlook import Reason
+from hyperjob.api.quantity import NANO
 
 _NAMES_SHOWN: Final = 3
 _UNKNOWN: Final = (
@@ -64,7 +65,10 @@ def _share(book: Book, waiting: Waiting) -> str:
         return ""
     used = book.account.used(waiting.queue).get(measure, 0)
     mine = _amount(measure, used)
-    return f" (uses {mine} of its share of {amount_text(measure, entitled.get(measure, 0))})"
+    share = entitled.get(measure, 0)
+    if is_extended(measure):
+        share -= share % NANO  # nobody has a part of a device
+    return f" (uses {mine} of its share of {amount_text(measure, share)})"
 
 
 def _why(book: Book, entry: Entry, waiting: Waiting, block: Block | None) -> str:

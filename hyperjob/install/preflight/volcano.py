@@ -63,7 +63,10 @@ def volcano_global(observed: Observed) -> Verdict:
         return ok(
             "Volcano Global is here: run the controller with --queue-admission volcano-global"
         )
-    return ok("Volcano Global is not here: run the controller with --queue-admission none")
+    return ok(
+        "Volcano Global is not here: run the controller with --queue-admission builtin,"
+        " or none where queues do not matter"
+    )
 
 
 def has_volcano_global(observed: Observed) -> bool:
@@ -83,7 +86,11 @@ def default_queue(observed: Observed) -> Verdict:
     if queue is None:
         checked = _checks_queues(observed)
         verdict = failed if checked else warning
-        why = "Volcano's webhook refuses jobs without it" if checked else "its state cannot be told"
+        why = (
+            "Volcano's webhook refuses jobs without it"
+            if checked
+            else "with --queue-admission builtin, jobs that name no queue wait for it"
+        )
         return verdict(f"queue {DEFAULT_QUEUE} does not exist: {why}", mend=_MAKE_QUEUE)
     state = (queue.get("status") or {}).get("state")
     if state == "Open":

@@ -150,7 +150,7 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "--queue-admission volcano-global",
         "",
     ),
-    "no Volcano Global": ("volcano-global", healthy(), OK, "--queue-admission none", ""),
+    "no Volcano Global": ("volcano-global", healthy(), OK, "--queue-admission builtin", ""),
     "no queue policy": (
         "queue-policy",
         healthy(policies=[{"metadata": {"name": "other"}, "spec": {}}]),

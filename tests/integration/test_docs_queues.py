@@ -1,0 +1,71 @@
+"""The page about queues is true: its objects lead to the message that it shows."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controller.model.observed import QueueAdmission
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import HYPERJOBS, PRIORITY_CLASSES, QUEUES, VCJOBS
+from tests.support.controller import clusters, eventually, running_controller
+from tests.support.controlplane import ControlPlane
+
+PAGE = (Path(__file__).parents[2] / "docs/tasks/queues.md").read_text(encoding="utf-8")
+RESOURCES = {each.kind: each for each in (QUEUES, PRIORITY_CLASSES, HYPERJOBS)}
+
+
+@pytest.fixture
+async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
+    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
+        yield client
+
+
+def documents() -> list[dict[str, Any]]:
+    blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    return [each for block in blocks for each in yaml.safe_load_all(block)]
+
+
+async def test_the_page_about_queues_is_true(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    shown = re.search(r"\$ kubectl get hj next-model .*\n(.*)\n", PAGE)
+    assert shown is not None
+    made = documents()
+    shared = [each for each in made if each["kind"] != HYPERJOBS.kind]
+    for each in shared:
+        await kube.create(RESOURCES[each["kind"]], each)
+    try:
+        async with (
+            clusters(kube, east=16, west=16),
+            running_controller(
+                control_plane.kubeconfig, namespace, admission=QueueAdmission.BUILTIN
+            ),
+        ):
+            for each in made:
+                if each in shared:
+                    continue
+                each["metadata"]["namespace"] = namespace
+                await kube.create(HYPERJOBS, each)
+                await eventually(lambda: stands(kube, namespace), what="the first one's children")
+            await eventually(lambda: said(kube, namespace), what="a message")
+            assert await said(kube, namespace) == shown[1]
+            assert await stands(kube, namespace)
+    finally:
+        for each in shared:
+            await kube.delete(RESOURCES[each["kind"]], each["metadata"]["name"])
+
+
+async def stands(kube: Kube, namespace: str) -> bool:
+    names = {
+        each["metadata"]["name"] for each in (await kube.list(VCJOBS, namespace=namespace)).items
+    }
+    return names == {"base-model-trainer-0", "base-model-trainer-1"}
+
+
+async def said(kube: Kube, namespace: str) -> str:
+    found = await kube.get(HYPERJOBS, "next-model", namespace=namespace)
+    return str(found.get("status", {}).get("state", {}).get("message", ""))
