@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 from controller.accelerators import accelerator_samples
@@ -26,6 +27,7 @@ from controller.options import Options
 from controller.queueing.book import Book
 from controller.reconciler import Reconciler
 from controller.refusals import Refusals
+from controller.splitting.client import Splitter
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.events import EventRecorder
@@ -49,6 +51,26 @@ _RETRIES_PER_SECOND: Final = 100.0
 def utc_now() -> datetime:
     """Return the wall clock's time."""
     return datetime.now(UTC)
+
+
+def _splitter(
+    options: Options, *, answered: Callable[[str], None], now: Callable[[], datetime]
+) -> Splitter | None:
+    """Make the client of an external splitter, if there is one."""
+    if options.splitter_url is None:
+        return None
+    return Splitter(
+        options.splitter_url,
+        time_limit=options.splitter_timeout,
+        answered=answered,
+        now=now,
+        token_file=_path(options.splitter_token_file),
+        ca_file=_path(options.splitter_ca_file),
+    )
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)
 
 
 class Manager:
@@ -88,6 +110,7 @@ class Manager:
             freed=handlers.freed,
         )
         refusals = Refusals()
+        self._splitter = _splitter(options, answered=self.queue.add, now=now)
         meter = Meter(TrainingMetrics(self.metrics.families))
         self.caches.hyperjobs.add_handler(meter.seen)
         self._own: Admission | None = None
@@ -105,6 +128,7 @@ class Manager:
             waiting=handlers.waiting,
             now=now,
             own=self._own,
+            splitter=self._splitter,
         )
         self.debug_routes = debug_routes(observer, ledger, self.queue, now=now)
         self._reconciler = Reconciler(
@@ -119,6 +143,7 @@ class Manager:
             waiting=handlers.waiting,
             waits=handlers.waits,
             own=self._own,
+            splitter=self._splitter,
         )
         show_accelerators(
             self.metrics.families,
@@ -133,6 +158,8 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(informer.run()) for informer in self.caches.all]
             tasks.append(group.create_task(self._recorder.run()))
+            if self._splitter is not None:
+                tasks.append(group.create_task(self._splitter.run()))
             try:
                 if self.options.leader_elect:
                     await self._look_for_namespace()

@@ -16,6 +16,7 @@ from controller.model.resources import Resources, subtract, total
 from controller.model.wire import at, string
 from controller.placement.capacity import Candidacy, Summary, candidates, summarise
 from controller.refusals import Refusals
+from controller.splitting.client import Splitter
 from controller.waiting import Waiting
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
@@ -39,9 +40,11 @@ class Observer:
         waiting: Waiting,
         now: Callable[[], datetime],
         own: Admission | None = None,
+        splitter: Splitter | None = None,
     ) -> None:
         """`own` is our own queue admission, in the mode that has it."""
         self._own = own
+        self._splitter = splitter
         self._caches = caches
         self._ledger = ledger
         self._refusals = refusals
@@ -79,6 +82,7 @@ class Observer:
             cluster_lost_timeout=self._cluster_lost_timeout,
             gang_timeout=self._gang_timeout,
             contended=self._waiting.is_contended(key),
+            split_answers=None if self._splitter is None else self._splitter.answers(key),
         )
         if self._own is None:
             return observed

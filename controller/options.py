@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
@@ -27,6 +28,10 @@ class Options:
     cluster_status_lag: float = 30.0
     cluster_lost_timeout: float = 300.0
     gang_timeout: float = 300.0
+    splitter_url: str | None = None
+    splitter_timeout: float = 10.0
+    splitter_token_file: str | None = None
+    splitter_ca_file: str | None = None
     require_vcjob_api: bool = True
     require_resource_summary: bool = True
     leader_elect: bool = True
@@ -48,6 +53,10 @@ class Options:
             raise ValueError("--cluster-lost-timeout must be between 0 and 86400 seconds")
         if not 1 <= self.gang_timeout <= 86400:
             raise ValueError("--gang-timeout must be between 1 and 86400 seconds")
+        if not 0.1 <= self.splitter_timeout <= 300:
+            raise ValueError("--splitter-timeout must be between 0.1 and 300 seconds")
+        if self.splitter_url is not None and not is_web_address(self.splitter_url):
+            raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
         for name in ("metrics_bind_address", "health_probe_bind_address", "debug_bind_address"):
             parse_address(getattr(self, name))
 
@@ -103,6 +112,18 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         float,
         metavar="SECONDS",
     ),
+    "splitter_url": Setting(
+        "http or https URL of an external splitter, asked instead of the built-in one where"
+        " splitPolicy.mode is auto",
+        metavar="URL",
+    ),
+    "splitter_timeout": Setting("how long the splitter may take", float, metavar="SECONDS"),
+    "splitter_token_file": Setting(
+        "file with a bearer token for the splitter, read anew for each call", metavar="FILE"
+    ),
+    "splitter_ca_file": Setting(
+        "certificate authorities of the splitter; without it the system's", metavar="FILE"
+    ),
     "require_vcjob_api": Setting("place only on clusters whose apiEnablements list vcjobs"),
     "require_resource_summary": Setting("place only on clusters that report a resourceSummary"),
     "leader_elect": Setting("lead only while holding a Lease"),
@@ -120,6 +141,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "log_format": Setting("form of the log", choices=("text", "json")),
     "log_level": Setting("least level to log", choices=("debug", "info", "warning", "error")),
 }
+
+
+def is_web_address(text: str) -> bool:
+    """Tell whether a text is a whole http or https URL."""
+    parts = urlsplit(text)
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
 def parse(

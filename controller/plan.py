@@ -134,6 +134,7 @@ def _decide(observed: Observed) -> Plan:
         ),
         waits_for_capacity=bool(placement.unplaced or split.waiting or draft.found.short),
         needs=() if split.waiting else _needs(children, placement, draft.found),
+        questions=split.questions,
     )
 
 
@@ -444,7 +445,7 @@ def _requeue(
     children: list[Child],
     judgement: Judgement,
 ) -> timedelta | None:
-    waits = [judgement.wait] if judgement.wait is not None else []
+    waits = [wait for wait in (judgement.wait, draft.split.again) if wait is not None]
     waits += [lesson.wait for lesson in draft.lessons.values() if lesson.wait is not None]
     waits += [
         refusal.retry_at - observed.now

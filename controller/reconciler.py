@@ -20,6 +20,7 @@ from controller.model.resources import Resources
 from controller.observe import Observer
 from controller.plan import plan
 from controller.refusals import Refusals
+from controller.splitting.client import Splitter
 from controller.status.diff import differs_in_words_only, merge_patch
 from controller.status.transitions import action_events
 from controller.waiting import Waiting
@@ -59,8 +60,10 @@ class Reconciler:
         waiting: Waiting,
         waits: Callable[[str, Sequence[Resources] | None], None],
         own: Admission | None = None,
+        splitter: Splitter | None = None,
     ) -> None:
         """Tell `waits`, after each pass, for what capacity a HyperJob waits, None for none."""
+        self._splitter = splitter
         self._kube = kube
         self._caches = caches
         self._observer = observer
@@ -94,6 +97,8 @@ class Reconciler:
         if put_off is not None:
             # Nothing but words would change: no action or event goes with them.
             decided = replace(decided, status=None, requeue_after=_sooner(decided, put_off))
+        if decided.questions and self._splitter is not None:
+            self._splitter.ask(key, decided.questions)
         written = await self._write_status(key, observed, decided)
         self._tell(key, action_events(result.done))
         retry = next((item.error for item in result.failures if not item.is_refusal), None)
@@ -192,6 +197,8 @@ class Reconciler:
         self._refusals.forget(key)
         self._waits(key, None)
         self._worded.pop(key, None)
+        if self._splitter is not None:
+            self._splitter.forget(key)
         if self._own is not None:
             self._own.forget(key)
 

@@ -6,6 +6,7 @@ from then on. Whether enough of the gang can be placed is not judged here.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from controller.expansion.expand import Group, SubJob, expand_group, sub_jobs
 from controller.expansion.members import members_of
@@ -13,10 +14,12 @@ from controller.expansion.parts import Part, is_auto, part_of
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import child_of
 from controller.model.observed import Observed, Verdict
+from controller.model.planned import Question
 from controller.placement.assign import Request, Room
 from controller.placement.search import assign
 from controller.placement.share import Share, Wish, share
 from controller.placement.shortfall import explain_overflow_of, explain_shortfall
+from controller.splitting.outside import consult
 from controller.status.outlook import Reason
 from hyperjob.api.names import child_name
 
@@ -27,13 +30,16 @@ class Split:
 
     `shares` are the pods that scale of each sub-job by replicatedJob, in the order of the indices;
     `pins` and `overflow` the cluster, and why no preferred one, by sub-job; `waiting` a reason and
-    message by replicatedJob that cannot be split now.
+    message by replicatedJob that cannot be split now. `questions` are for an external splitter,
+    which is asked `again` after a time.
     """
 
     shares: Mapping[str, Sequence[int]] = field(default_factory=dict)
     pins: Mapping[str, str] = field(default_factory=dict)
     overflow: Mapping[str, str] = field(default_factory=dict)
     waiting: Mapping[str, tuple[Reason, str]] = field(default_factory=dict)
+    questions: tuple[Question, ...] = ()
+    again: timedelta | None = None
 
     def pinned(self, request: Request) -> Request:
         """Bind a sub-job to the cluster that its size was made for."""
@@ -108,32 +114,56 @@ def _decide(
         if part.parked
     }
     wishes = [part.wish for part in ready if part.wish is not None and not part.parked]
-    shares: Mapping[str, Sequence[Share]] = {}
-    short: Mapping[str, tuple[Reason, str]] = {}
+    outcome = _Outcome()
     for room in rooms:
-        shares, short = _share_out(observed, wishes, room.copy())
-        if not short:
+        outcome = _share_out(observed, wishes, room.copy())
+        if not outcome.short or observed.split_answers is not None:
             break
-    return _split(observed, parts, shares, parked | dict(short))
+    return replace(
+        _split(observed, parts, outcome.shares, parked | outcome.short),
+        questions=tuple(outcome.questions),
+        again=min(outcome.again, default=None),
+    )
 
 
-def _share_out(
-    observed: Observed, wishes: Iterable[Wish], room: Room
-) -> tuple[dict[str, Sequence[Share]], dict[str, tuple[Reason, str]]]:
+@dataclass(slots=True)
+class _Outcome:
+    """What became of wishes: shares, or a reason, by group."""
+
+    shares: dict[str, Sequence[Share]] = field(default_factory=dict)
+    short: dict[str, tuple[Reason, str]] = field(default_factory=dict)
+    questions: list[Question] = field(default_factory=list)
+    again: list[timedelta] = field(default_factory=list)
+
+
+def _share_out(observed: Observed, wishes: Iterable[Wish], room: Room) -> _Outcome:
     """Share out one wish after the other; say of those that cannot be why."""
     limit = observed.hyperjob.max_domains
-    shares: dict[str, Sequence[Share]] = {}
-    short: dict[str, tuple[Reason, str]] = {}
+    outcome = _Outcome()
     for wish in wishes:
-        found = share(wish, room, max_domains=limit)
+        if observed.split_answers is not None:
+            found = _ask(observed, wish, room, outcome)
+        else:
+            found = share(wish, room, max_domains=limit)
+            if not found:
+                text = explain_shortfall(wish, observed.clusters, room, max_domains=limit)
+                outcome.short[wish.group] = Reason.INSUFFICIENT_CAPACITY, text
         if not found:
-            text = explain_shortfall(wish, observed.clusters, room, max_domains=limit)
-            short[wish.group] = Reason.INSUFFICIENT_CAPACITY, text
             continue
-        shares[wish.group] = found
+        outcome.shares[wish.group] = found
         for position, item in enumerate(found):
             room.put(wish.request(item.pods, f"{wish.group}/{position}"), item.cluster)
-    return shares, short
+    return outcome
+
+
+def _ask(observed: Observed, wish: Wish, room: Room, outcome: _Outcome) -> tuple[Share, ...]:
+    """Take an external splitter's shares; without any, note what is said and asked."""
+    said = consult(observed, wish, room)
+    if not said.shares:
+        outcome.short[wish.group] = Reason.WAITING_FOR_SPLITTER, said.message
+        outcome.questions += [said.ask] if said.ask is not None else []
+        outcome.again += [said.again] if said.again is not None else []
+    return said.shares
 
 
 def _split(

@@ -301,6 +301,21 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SplitAnswer:
+    """What an external splitter last said about one automatic split.
+
+    `digest` and `occasion` are the question's; `shares` are (cluster, accelerators); `trouble` is
+    why there are none; it is not asked again for an answer that cannot be used before `retry_at`.
+    """
+
+    digest: str
+    occasion: str
+    shares: tuple[tuple[str, int], ...] = ()
+    trouble: str = ""
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """One consistent look at everything that concerns one HyperJob."""
 
@@ -318,3 +333,4 @@ class Observed:
     cluster_lost_timeout: timedelta = timedelta(minutes=5)
     gang_timeout: timedelta = timedelta(minutes=5)
     contended: bool = False  # another HyperJob waits for capacity
+    split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked

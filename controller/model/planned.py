@@ -103,6 +103,19 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What an external splitter is to be asked about a replicatedJob.
+
+    `digest` tells one `body` from another; answers of another `occasion` are not used.
+    """
+
+    group: str
+    occasion: str
+    digest: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The whole decision; `status` None means leave the status alone.
 
@@ -116,3 +129,4 @@ class Plan:
     requeue_after: timedelta | None = None
     waits_for_capacity: bool = False
     needs: tuple[Resources, ...] = ()
+    questions: tuple[Question, ...] = ()

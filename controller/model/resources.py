@@ -110,6 +110,14 @@ def amount_text(name: str, amount: int) -> str:
     return f"{Quantity(amount, form).canonical} {name}"
 
 
+def quantities(vector: Resources) -> dict[str, str]:
+    """Print amounts as a ResourceList, in canonical form."""
+    return {
+        name: Quantity(amount, Format.BINARY_SI if name in _BINARY else Format.DECIMAL_SI).canonical
+        for name, amount in sorted(vector.items())
+    }
+
+
 def pod_request(pod_spec: Object) -> dict[str, int]:
     """Return what one pod requests: its containers and sidecars, or its largest init step.
 

@@ -78,12 +78,17 @@ def capacities(wish: Wish, room: Room) -> dict[str, int]:
     return {name: _most(wish, room, name) for name in sorted(room.options(wish.request(1)))}
 
 
-def share(wish: Wish, room: Room, *, max_domains: int | None) -> tuple[Share, ...]:
+def share(
+    wish: Wish, room: Room, *, max_domains: int | None, most: Mapping[str, int] | None = None
+) -> tuple[Share, ...]:
     """Share the accelerators out over clusters with room; empty when that cannot be done.
 
-    Clusters in use by `room` count as domains already.
+    Clusters in use by `room` count as domains already; `most` bounds the pods on clusters further.
     """
     capacity = capacities(wish, room)
+    if most is not None:
+        bounded = {name: min(pods, most.get(name, 0)) for name, pods in capacity.items()}
+        capacity = {name: pods for name, pods in bounded.items() if pods}
     preferred = [name for name in wish.preferred if name in capacity]
     pools = [preferred, list(capacity)] if preferred and not wish.required else [list(capacity)]
     for pool in pools:

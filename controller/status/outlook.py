@@ -18,6 +18,7 @@ class Reason(enum.StrEnum):
 
     # nothing stands yet
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"
+    WAITING_FOR_SPLITTER = "WaitingForSplitter"
     NAME_CONFLICT = "NameConflict"
     REFUSED = "Refused"
     BEING_DELETED = "BeingDeleted"

@@ -40,6 +40,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "credentials": ("hyperjob.cli.credentials", "Keep the processes' tokens for Karmada."),
         "debug": ("hyperjob.cli.verbs.debug", "Print how the controller judges a HyperJob."),
         "uninstall": ("hyperjob.cli.install", "Take out what `hyperjob install` put in."),
+        "splitter": ("hyperjob.cli.splitter", "Answer where automatic splits go, by HTTP."),
     },
     "Your shell": {
         "completion": ("hyperjob.cli.verbs.completion", "Print completion for bash, zsh or fish."),

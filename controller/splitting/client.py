@@ -1,0 +1,167 @@
+"""Asks an external splitter over HTTP and keeps its last answers, one for each automatic split.
+
+Bounded in everything: time, size, calls at a time, and how soon one that gave nothing of use is
+asked again. It judges no answer; that is the plan's.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from controller.model.observed import SplitAnswer
+from controller.model.planned import Question
+from controller.splitting.protocol import ProtocolError, Said, read_answer
+
+log = logging.getLogger(__name__)
+
+_CALLS: Final = 4
+_MAX_BYTES: Final = 1024 * 1024
+_TOKEN_BYTES: Final = 64 * 1024
+_FIRST: Final = timedelta(seconds=5)
+_LONGEST: Final = timedelta(seconds=60)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One split: the last answer, what is to be asked next, how often it was in a row."""
+
+    answer: SplitAnswer | None = None
+    occasion: str = ""
+    times: int = 0
+    next: Question | None = None
+    busy: bool = False
+
+
+class Splitter:
+    """A client of one splitter, used by all HyperJobs."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        time_limit: float,
+        answered: Callable[[str], None],
+        now: Callable[[], datetime],
+        token_file: Path | None = None,
+        ca_file: Path | None = None,
+    ) -> None:
+        """Call `answered` with a HyperJob's key for each answer; OSError for a bad CA file."""
+        self._url = url
+        self._limit = aiohttp.ClientTimeout(total=time_limit)
+        self._answered = answered
+        self._now = now
+        self._token_file = token_file
+        self._tls = ssl.create_default_context(cafile=str(ca_file)) if ca_file is not None else True
+        self._entries: dict[str, dict[str, _Entry]] = {}
+        self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+
+    def answers(self, key: str) -> Mapping[str, SplitAnswer]:
+        """Give the last answer to each split of a HyperJob."""
+        entries = self._entries.get(key, {})
+        return {name: entry.answer for name, entry in entries.items() if entry.answer is not None}
+
+    def ask(self, key: str, questions: Sequence[Question]) -> None:
+        """Ask; what waits to be asked is replaced, and what is being asked is waited for."""
+        for question in questions:
+            entry = self._entries.setdefault(key, {}).setdefault(question.group, _Entry())
+            if not entry.busy:
+                self._waiting.put_nowait((key, question.group))
+            if entry.next is not None or not entry.busy:
+                entry.next, entry.busy = question, True
+
+    def forget(self, key: str) -> None:
+        """Forget a HyperJob that is gone."""
+        self._entries.pop(key, None)
+
+    async def run(self) -> None:
+        """Make the calls until cancelled."""
+        connector = aiohttp.TCPConnector(limit=_CALLS, ssl=self._tls)
+        async with (
+            aiohttp.ClientSession(
+                connector=connector, timeout=self._limit, cookie_jar=aiohttp.DummyCookieJar()
+            ) as session,
+            asyncio.TaskGroup() as group,
+        ):
+            for _ in range(_CALLS):
+                group.create_task(self._work(session))
+
+    async def _work(self, session: aiohttp.ClientSession) -> None:
+        while True:
+            key, group = await self._waiting.get()
+            entry = self._entries.get(key, {}).get(group)
+            if entry is None or entry.next is None:
+                continue  # gone meanwhile
+            question, entry.next = entry.next, None
+            said, trouble = Said(), ""
+            try:
+                said = read_answer(await self._post(session, question.body))
+            except ProtocolError as error:
+                trouble = str(error)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                trouble = _words(error)
+            if not trouble and not said.shares:
+                trouble = said.reason or "it gave no reason"
+            self._note(key, entry, question, said, trouble)
+
+    async def _post(self, session: aiohttp.ClientSession, body: bytes) -> bytes:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._token_file is not None:
+            token = await asyncio.to_thread(_read_token, self._token_file)
+            headers["Authorization"] = f"Bearer {token}"
+        async with session.post(
+            self._url, data=body, headers=headers, allow_redirects=False
+        ) as response:
+            if response.status != 200:
+                raise ProtocolError(
+                    f"it answered {response.status} {response.reason or ''}".strip()
+                )
+            content = await response.content.read(_MAX_BYTES + 1)
+            while len(content) <= _MAX_BYTES and not response.content.at_eof():
+                content += await response.content.read(_MAX_BYTES + 1 - len(content))
+            if len(content) > _MAX_BYTES:
+                raise ProtocolError(f"its answer is larger than {_MAX_BYTES} bytes")
+            return content
+
+    def _note(self, key: str, entry: _Entry, question: Question, said: Said, trouble: str) -> None:
+        if self._entries.get(key, {}).get(question.group) is not entry:
+            return  # forgotten meanwhile
+        entry.busy = False
+        if entry.occasion != question.occasion:
+            entry.occasion, entry.times = question.occasion, 0
+        wait = min(_LONGEST, _FIRST * 2 ** min(entry.times, 8))
+        entry.times += 1
+        entry.answer = SplitAnswer(
+            digest=question.digest,
+            occasion=question.occasion,
+            shares=tuple(said.shares),
+            trouble=trouble,
+            retry_at=self._now() + wait,
+        )
+        if trouble:
+            namespace, _, name = key.partition("/")
+            log.warning(
+                "The splitter gave no shares",
+                extra={"hyperjob": {"namespace": namespace, "name": name}, "error": trouble},
+            )
+        self._answered(key)
+
+
+def _read_token(path: Path) -> str:
+    """Read a token anew for each call: projected ones are replaced while we run."""
+    with path.open(encoding="ascii") as file:
+        return file.read(_TOKEN_BYTES).strip()
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, aiohttp.ClientResponseError | aiohttp.ClientPayloadError):
+        return f"its answer could not be read ({type(error).__name__})"
+    return f"it cannot be reached ({error})"

@@ -1,0 +1,102 @@
+"""`hyperjob splitter`: the other side of `--splitter-url`, deciding as the built-in splitter does.
+
+A reference to write one's own by; it keeps nothing between questions.
+"""
+
+import asyncio
+import hmac
+import ssl
+from pathlib import Path
+
+import click
+from aiohttp import web
+
+from controller.splitting.protocol import ProtocolError, answer, read_question
+from hyperjob.cli.kubectl.exits import Code, FailureError
+from hyperjob.telemetry.endpoints import parse_address
+
+_MAX_BYTES = 8 * 1024 * 1024
+_SHUTDOWN = 5.0
+
+
+@click.command()
+@click.option(
+    "--address",
+    default="127.0.0.1:8090",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where to listen; port 0 takes a free one.",
+)
+@click.option(
+    "--tls-cert",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Certificate to serve with; without it plain HTTP.",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Key of that certificate.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Answer only to who sends the token in this file.",
+)
+def splitter(
+    address: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None
+) -> None:
+    """Answer the controller's questions about automatic splits, over HTTP, until interrupted.
+
+    Example: hyperjob splitter --address 127.0.0.1:8090
+    """
+    if (tls_cert is None) != (tls_key is None):
+        raise click.UsageError("give --tls-cert and --tls-key together")
+    try:
+        host, port = parse_address(address) or ("127.0.0.1", 0)
+        tls = None
+        if tls_cert is not None and tls_key is not None:
+            tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            tls.load_cert_chain(tls_cert, tls_key)
+        token = token_file.read_text(encoding="ascii").strip() if token_file is not None else None
+        asyncio.run(_serve(host, port, tls, token))
+    except (OSError, ValueError) as error:
+        raise FailureError(str(error), code=Code.USAGE) from None
+    except KeyboardInterrupt:
+        return
+
+
+async def _serve(
+    host: str | None, port: int, tls: ssl.SSLContext | None, token: str | None
+) -> None:
+    runner = web.AppRunner(application(token), access_log=None, shutdown_timeout=_SHUTDOWN)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, ssl_context=tls)
+        await site.start()
+        actual = runner.addresses[0][1]
+        scheme = "http" if tls is None else "https"
+        click.echo(f"answers at {scheme}://{host or '0.0.0.0'}:{actual}/")  # noqa: S104 - told
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+def application(token: str | None = None) -> web.Application:
+    """Make the application: one address that takes questions."""
+
+    async def split(request: web.Request) -> web.Response:
+        given = request.headers.get("Authorization", "")
+        if token is not None and not hmac.compare_digest(given, f"Bearer {token}"):
+            return web.Response(status=401, text="a bearer token is needed")
+        try:
+            body = answer(read_question(await request.read()))
+        except ProtocolError as error:
+            return web.Response(status=400, text=str(error))
+        return web.Response(body=body, content_type="application/json")
+
+    made = web.Application(client_max_size=_MAX_BYTES)
+    made.router.add_post("/", split)
+    return made

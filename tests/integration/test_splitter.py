@@ -1,0 +1,88 @@
+"""A controller that asks an external splitter, both as they are run."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import HYPERJOBS, VCJOBS
+from tests.support.controller import clusters, eventually, running_controller
+from tests.support.controlplane import ControlPlane
+
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture
+async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
+    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def splitter() -> AsyncIterator[str]:
+    """Run `hyperjob splitter` on a free port; give its URL."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "hyperjob", "splitter", "--address", "127.0.0.1:0"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        line = await asyncio.wait_for(process.stdout.readline(), 60)
+        yield line.decode().removeprefix("answers at ").strip()
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+def hyperjob(namespace: str, accelerators: int) -> dict[str, Any]:
+    container = {"name": "main", "image": "i", "resources": {"limits": {GPU: "8"}}}
+    tasks = [{"name": "w", "replicas": 4, "template": {"spec": {"containers": [container]}}}]
+    split = {"mode": "auto", "accelerators": accelerators, "acceleratorType": GPU}
+    group = {"name": "trainer", "splitPolicy": split, "templateSpec": {"tasks": tasks}}
+    return {
+        "apiVersion": HYPERJOBS.api_version,
+        "kind": HYPERJOBS.kind,
+        "metadata": {"name": "hj", "namespace": namespace},
+        "spec": {"replicatedJobs": [group]},
+    }
+
+
+async def test_what_the_splitter_answers_is_made(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        splitter() as url,
+        clusters(kube, one=100, two=60),
+        running_controller(control_plane.kubeconfig, namespace, splitter_url=url),
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace, 128))
+
+        async def both() -> list[Any]:
+            found = (await kube.list(VCJOBS, namespace=namespace)).items
+            return found if len(found) == 2 else []
+
+        jobs = await eventually(both, what="two vcjobs")
+        sizes = {job["metadata"]["name"]: job["spec"]["tasks"][0]["replicas"] for job in jobs}
+        assert sizes == {"hj-trainer-0": 9, "hj-trainer-1": 7}
+
+
+async def test_a_splitter_that_is_away_is_waited_for_and_named(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        clusters(kube, one=100, two=60),
+        running_controller(control_plane.kubeconfig, namespace, splitter_url="http://127.0.0.1:1/"),
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace, 128))
+
+        async def told() -> str:
+            status = (await kube.get(HYPERJOBS, "hj", namespace=namespace)).get("status", {})
+            message: str = status.get("state", {}).get("message", "")
+            return message if "cannot be reached" in message else ""
+
+        assert "is asked again at" in await eventually(told, what="the reason")
+        assert (await kube.list(VCJOBS, namespace=namespace)).items == []

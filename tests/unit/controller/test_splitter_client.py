@@ -1,0 +1,199 @@
+"""The client of an external splitter, over real HTTP."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+from aiohttp import web
+
+from controller.model.observed import SplitAnswer
+from controller.model.planned import Question
+from controller.splitting.client import Splitter
+from hyperjob.cli.splitter import application
+from tests.unit.controller.builders import NOW
+from tests.unit.controller.test_splitter_protocol import A, B, asked, wish
+
+KEY = "default/hj"
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass
+class Served:
+    """A client of a splitter, and what it was told."""
+
+    client: Splitter
+    keys: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+
+    async def ask(self, question: Question) -> SplitAnswer:
+        self.client.ask(KEY, [question])
+        assert await asyncio.wait_for(self.keys.get(), 30) == KEY
+        return self.client.answers(KEY)[question.group]
+
+
+@asynccontextmanager
+async def served(
+    app: web.Application,
+    *,
+    tls: ssl.SSLContext | None = None,
+    time_limit: float = 30,
+    **files: Path,
+) -> AsyncIterator[Served]:
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+    await site.start()
+    scheme = "http" if tls is None else "https"
+    keys: asyncio.Queue[str] = asyncio.Queue()
+    client = Splitter(
+        f"{scheme}://localhost:{runner.addresses[0][1]}/",
+        time_limit=time_limit,
+        answered=keys.put_nowait,
+        now=lambda: NOW,
+        **files,
+    )
+    task = asyncio.create_task(client.run())
+    try:
+        yield Served(client, keys)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await runner.cleanup()
+
+
+def app(handler: Handler) -> web.Application:
+    made = web.Application()
+    made.router.add_post("/", handler)
+    return made
+
+
+async def test_the_reference_answers_a_question() -> None:
+    async with served(application()) as at:
+        question = asked(wish(), A, B)
+        answer = await at.ask(question)
+    assert answer == SplitAnswer(
+        digest=question.digest,
+        occasion=question.occasion,
+        shares=(("a", 72), ("b", 56)),
+        retry_at=NOW + timedelta(seconds=5),
+    )
+
+
+async def test_the_reference_says_why_it_has_no_shares() -> None:
+    async with served(application()) as at:
+        answer = await at.ask(asked(wish(512), A, B))
+    assert answer.shares == ()
+    assert answer.trouble == "512 nvidia.com/gpu do not fit on the clusters"
+
+
+async def test_a_token_is_sent_and_read_anew(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("wrong\n")
+    async with served(application("secret"), token_file=token) as at:
+        refused = await at.ask(asked(wish(), A, B))
+        assert refused.trouble == "it answered 401 Unauthorized"
+        token.write_text("secret\n")
+        assert (await at.ask(asked(wish(64), A, B))).shares == (("a", 64),)
+        token.unlink()
+        assert "cannot be reached" in (await at.ask(asked(wish(), A, B))).trouble
+
+
+async def test_its_certificate_is_checked(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(context)
+    trusted, stranger = tmp_path / "ca.pem", tmp_path / "other.pem"
+    authority.cert_pem.write_to_path(trusted)
+    trustme.CA().cert_pem.write_to_path(stranger)
+    async with served(application(), tls=context, ca_file=trusted) as at:
+        assert (await at.ask(asked(wish(), A, B))).shares
+    async with served(application(), tls=context, ca_file=stranger) as at:
+        answer = await at.ask(asked(wish(), A, B))
+        assert answer.shares == ()
+        assert "cannot be reached" in answer.trouble
+
+
+async def says_nothing(request: web.Request) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError("never")
+
+
+async def fails(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=503)
+
+
+async def redirects(request: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound("http://localhost:1/")
+
+
+async def babbles(request: web.Request) -> web.StreamResponse:
+    return web.Response(text="shares: none")
+
+
+async def floods(request: web.Request) -> web.StreamResponse:
+    return web.Response(body=b" " * (1024 * 1024 + 1))
+
+
+async def hangs_up(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+@pytest.mark.parametrize(
+    ("handler", "text"),
+    [
+        (says_nothing, "it did not answer in time"),
+        (fails, "it answered 503 Service Unavailable"),
+        (redirects, "it answered 302 Found"),
+        (babbles, "not JSON"),
+        (floods, "its answer is larger than 1048576 bytes"),
+        (hangs_up, "it cannot be reached"),
+    ],
+)
+async def test_trouble_is_told_and_the_next_question_is_answered_for(
+    handler: Handler, text: str
+) -> None:
+    async with served(app(handler), time_limit=0.3) as at:
+        first = await at.ask(asked(wish(), A, B))
+        assert text in first.trouble
+        assert first.shares == ()
+        second = await at.ask(asked(wish(), A, B))
+        third = await at.ask(asked(wish(), A, B))
+    waits = [(each.retry_at - NOW).total_seconds() for each in (first, second, third)]
+    assert waits == [5, 10, 20]
+
+
+async def test_the_same_split_is_asked_once_at_a_time() -> None:
+    asked_for: list[bytes] = []
+    go, came = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        asked_for.append(await request.read())
+        came.set()
+        await go.wait()
+        return web.json_response({"shares": [{"cluster": "a", "accelerators": 64}]})
+
+    async with served(app(slow)) as at:
+        question = asked(wish(64), A, B)
+        for _ in range(50):
+            at.client.ask(KEY, [question])
+        await asyncio.wait_for(came.wait(), 30)
+        at.client.ask(KEY, [asked(wish(72), A, B)])
+        go.set()
+        await asyncio.wait_for(at.keys.get(), 30)
+        assert at.client.answers(KEY)["trainer"].shares == (("a", 64),)
+        assert at.keys.empty()
+    assert asked_for == [question.body]
+
+
+async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
+    async with served(application()) as at:
+        await at.ask(asked(wish(), A, B))
+        at.client.forget(KEY)
+        assert at.client.answers(KEY) == {}
