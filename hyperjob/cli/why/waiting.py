@@ -33,6 +33,7 @@ _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
     Reason.APPLY_FAILED: (_SEE, True),
     Reason.QUEUE_NOT_OPEN: ("kubectl get queues.scheduling.volcano.sh", True),
     Reason.QUEUE_LIMIT_REACHED: ("kubectl hyperjob top --by queue", False),
+    Reason.WAITING_FOR_SPLITTER: (_SEE, False),
     Reason.GANG_BACK_OFF: ("kubectl hyperjob top", False),
     Reason.RESTARTING: (_SEE, False),
     Reason.WAITING_FOR_DEPENDENCY: ("kubectl hyperjob tree {name} -n {namespace} -w", False),
