@@ -14,7 +14,7 @@ from hyperjob.api.names import (
     LABEL_BINDING_VALUE,
     binding_name,
 )
-from hyperjob.kube.resources import HYPERJOBS, RESOURCE_BINDINGS
+from hyperjob.kube.resources import HYPERJOBS, RESOURCE_BINDINGS, VCJOBS
 
 
 def both(world, name):
@@ -102,3 +102,42 @@ async def test_as_many_as_min_available_start_without_the_rest(scenario):
             lambda found: "Completed" in [job["phase"] for job in found["status"]["jobs"]],
             what="complete in its late part",
         )
+
+
+async def test_two_of_one_second_that_no_cluster_holds_both_stand_on_two(scenario):
+    """Each takes three quarters of a cluster; the Clusters' status shows neither yet."""
+    world = scenario.world
+    first, second = world.pair
+    pods = -(-world.sizes[second] * 3 // 4)
+    assert 2 * pods > world.sizes[first], f"{first} is so much larger that it holds both"
+    wanted = group(world, "part", pods=pods, accelerators=world.per_pod, seconds=60)
+    await scenario.apply(hyperjob("a", wanted), hyperjob("b", wanted))
+    stand = {}
+    for name in ("a", "b"):
+        running = await scenario.until_phase(name, "Running")
+        stand[name] = clusters_of(running)[f"{name}-part-0"]
+    assert set(stand.values()) == {first, second}
+
+
+async def test_a_gang_that_stays_in_parts_gives_back_and_comes_again(scenario):
+    world = scenario.world
+    if not world.volcano_global or world.stack is None:
+        pytest.skip("nobody admits by parts, or the time limit of the controller is not ours")
+    ready = group(world, "ready", accelerators=1)
+    late = group(world, "late", accelerators=1, queue=scenario.namespace)
+    async with scenario.sightings() as sightings:
+        await scenario.apply(hyperjob("gang", ready, late))
+        await scenario.until_released("gang-ready-0")
+        await scenario.until(
+            HYPERJOBS,
+            "gang",
+            lambda found: (found["status"].get("gang") or {}).get("retryTime"),
+            what="about to give back",
+        )
+        await scenario.until_gone(VCJOBS, "gang-ready-0")
+        assert sightings.jobs == set()
+        async with scenario.queue():
+            ended = await scenario.until_phase("gang", "Completed", "Failed")
+            assert "gang" not in ended["status"]
+    assert ended["status"]["state"]["phase"] == "Completed"
+    assert sightings.jobs == {"gang-ready-0", "gang-late-0"}

@@ -19,6 +19,7 @@ from tests.support.stack import ROOT, Stack, installed, kubectl, our_stack, sand
 from webhook.configuration import MUTATING_NAME
 
 CLUSTERS_FILE = ROOT / "e2e/clusters.yaml"
+GANG_TIMEOUT = 15.0  # longer than a queue needs to admit a gang, short enough to wait for
 _VOLCANO_CRDS = ("batch.volcano.sh_jobs", "scheduling.volcano.sh_queues")
 _SANDBOX_ANNOTATION = "sandbox.hyperjob.volcano.sh/seconds"
 
@@ -82,6 +83,7 @@ def open_world(settings: Settings, directory: Path) -> Iterator[World]:
                     directory / "ours",
                     kubeconfig,
                     queue_admission="volcano-global" if volcano_global else "none",
+                    gang_timeout=GANG_TIMEOUT,
                 )
             )
         per_pod, sizes = _sizes(kubeconfig, members, settings.accelerator)

@@ -181,12 +181,15 @@ def webhook_service(directory: Path, certificates: Certificates, *, port: int) -
     return Service("webhook", command, log=directory / "webhook.log", probe_port=probe)
 
 
-def controller_service(directory: Path, kubeconfig: Path, *, queue_admission: str) -> Service:
+def controller_service(
+    directory: Path, kubeconfig: Path, *, queue_admission: str, gang_timeout: float = 300
+) -> Service:
     """Describe a controller process; metrics are served beside its health."""
     probe = free_port()
     address = f"127.0.0.1:{probe}"
     command: list[str | Path] = [sys.executable, "-m", "controller", f"--kubeconfig={kubeconfig}"]
     command += [f"--queue-admission={queue_admission}", "--no-leader-elect", "--log-format=text"]
+    command += [f"--gang-timeout={gang_timeout:g}"]
     command += [f"--metrics-bind-address={address}", f"--health-probe-bind-address={address}"]
     return Service("controller", command, log=directory / "controller.log", probe_port=probe)
 
@@ -201,7 +204,9 @@ class Stack:
 
 
 @contextlib.contextmanager
-def our_stack(directory: Path, kubeconfig: Path, *, queue_admission: str) -> Iterator[Stack]:
+def our_stack(
+    directory: Path, kubeconfig: Path, *, queue_admission: str, gang_timeout: float = 300
+) -> Iterator[Stack]:
     """Run webhook and controller, registered by a loopback URL, for the length of the block."""
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -212,7 +217,9 @@ def our_stack(directory: Path, kubeconfig: Path, *, queue_admission: str) -> Ite
         stack.callback(webhook.stop)
         webhook.start()
         stack.enter_context(registered(kubeconfig, certificates, port=port))
-        controller = controller_service(directory, kubeconfig, queue_admission=queue_admission)
+        controller = controller_service(
+            directory, kubeconfig, queue_admission=queue_admission, gang_timeout=gang_timeout
+        )
         stack.callback(controller.stop)
         controller.start()
         yield Stack(kubeconfig, webhook, controller)
