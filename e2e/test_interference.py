@@ -37,11 +37,16 @@ async def test_a_policy_that_somebody_deletes_is_made_again_and_the_job_runs_on(
     await scenario.apply(hyperjob("whole", group(world, "one", accelerators=1, seconds=300)))
     running = await scenario.until_phase("whole", "Running")
     async with scenario.sightings() as sightings:
+        policies = await scenario.children("whole", PROPAGATION_POLICIES)
+        lost = policies["whole-one-0"]["metadata"]["uid"]
         await scenario.kube.delete(
             PROPAGATION_POLICIES, "whole-one-0", namespace=scenario.namespace
         )
         made = await scenario.until(
-            PROPAGATION_POLICIES, "whole-one-0", lambda found: found is not None, what="there again"
+            PROPAGATION_POLICIES,
+            "whole-one-0",
+            lambda found: found is not None and found["metadata"]["uid"] != lost,
+            what="there again",
         )
         await scenario.settled()
     affinity = made["spec"]["placement"]["clusterAffinities"][0]

@@ -105,8 +105,8 @@ async def a_failure_that_fails_all_at_once(scenario: Scenario) -> Ending:
 
 async def a_restart_of_all(scenario: Scenario) -> Ending:
     world = scenario.world
-    await scenario.apply(hyperjob("hj", group(world, "one", replicas=3, seconds=4)))
-    await scenario.until_phase("hj", "Running")
+    await scenario.apply(hyperjob("hj", group(world, "one", replicas=3, seconds=10)))
+    await scenario.until_phase("hj", "Starting", "Running")
     await patched(scenario, "hj", annotated(RESTART_REQUEST, "again"))
     await scenario.until_phase("hj", "Completed")
     names = [f"hj-one-{index}" for index in range(3)]
@@ -117,9 +117,9 @@ async def a_move(scenario: Scenario) -> Ending:
     world = scenario.world
     first, _ = world.pair
     await scenario.apply(
-        hyperjob("hj", group(world, "one", accelerators=1, seconds=8, first_on=[first]))
+        hyperjob("hj", group(world, "one", accelerators=1, seconds=10, first_on=[first]))
     )
-    await scenario.until_phase("hj", "Running")
+    await scenario.until_phase("hj", "Starting", "Running")
     await patched(scenario, "hj", annotated(MIGRATE_REQUEST, "away hj-one-0"))
     ended = await scenario.until_phase("hj", "Completed")
     assert clusters_of(ended)["hj-one-0"] != first
@@ -128,8 +128,8 @@ async def a_move(scenario: Scenario) -> Ending:
 
 async def a_rest_and_a_resumption(scenario: Scenario) -> Ending:
     world = scenario.world
-    await scenario.apply(hyperjob("hj", group(world, "one", replicas=2, seconds=4)))
-    await scenario.until_phase("hj", "Running")
+    await scenario.apply(hyperjob("hj", group(world, "one", replicas=2, seconds=10)))
+    await scenario.until_phase("hj", "Starting", "Running")
     await patched(scenario, "hj", {"spec": {"suspend": True}})
     await scenario.until_phase("hj", "Suspended")
     await scenario.until_members_have(0)
