@@ -2,6 +2,8 @@
 
 usage: python benchmarks/bench_placement.py [--jobs 1000] [--clusters 100]
 
+`with models` puts Karmada's default resource models on every cluster and pods on its nodes.
+`automatic split` shares accelerators out over the clusters; first fit fills one after the other.
 `pass` is one whole decision about a HyperJob of so many sub-jobs that all run: what every change of
 one of them costs.
 """
@@ -9,18 +11,23 @@ one of them costs.
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from controller.model.nodes import PodGroup, parse_nodes
 from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_hyperjob, parse_job, parse_policy
-from controller.model.resources import Resources, fits, parse_resources, subtract
-from controller.placement.assign import Request
+from controller.model.resources import Resources, fits, parse_resources, subtract, whole
+from controller.placement.assign import Request, Room
 from controller.placement.place import place
+from controller.placement.share import Wish, share
 from controller.plan import plan
+from hyperjob.sandbox.karmada.clusterstatus import default_resource_models
 
 GPU = "nvidia.com/gpu"
 ROUNDS = 3
+PODS = PodGroup({"cpu": whole(8), "memory": whole(2**35), "pods": whole(1)}, 1)
 T = TypeVar("T")
 
 
@@ -64,6 +71,32 @@ def first_fit(wanted: Sequence[Request], where: Sequence[Cluster]) -> dict[str, 
                 free[name] = subtract(left, request.demand)
                 found[request.name] = name
                 break
+    return found
+
+
+def with_models(where: Sequence[Cluster]) -> tuple[Cluster, ...]:
+    """Give every cluster ten nodes in the grades of Karmada's default models."""
+    models = default_resource_models()
+    found = []
+    for cluster in where:
+        counts = [{"grade": grade, "count": 1} for grade in range(9)]
+        raw = {
+            "spec": {"resourceModels": models},
+            "status": {"resourceSummary": {"allocatableModelings": counts}},
+        }
+        nodes = parse_nodes(raw)
+        left = {"cpu": whole(10**6), "memory": whole(2**50)}
+        found.append(replace(cluster, nodes=replace(nodes, left=left) if nodes else None))
+    return tuple(found)
+
+
+def fill(wish: Wish, where: Sequence[Cluster]) -> dict[str, int]:
+    """Share accelerators out without any wish."""
+    left, found = wish.accelerators, {}
+    for cluster in where:
+        taken = min(left, cluster.free[GPU] // whole(1))
+        found[cluster.name] = taken
+        left -= taken
     return found
 
 
@@ -127,6 +160,31 @@ def main() -> None:
             f"{options.jobs} sub-jobs of {kinds} kinds on {options.clusters} clusters,"
             f" maxDomains {max_domains}: {took:6.3f} s, placed {len(found.assigned)};"
             f" first fit {bare:6.3f} s, ratio {bare / took:5.2f}"
+        )
+    modelled = with_models(where)
+    wanted = [replace(each, pods=(PODS,)) for each in requests(options.jobs, 4)]
+    took, found = timed(lambda: place(wanted, modelled))
+    print(
+        f"{options.jobs} sub-jobs of 4 kinds on {options.clusters} clusters with models:"
+        f" {took:6.3f} s, placed {len(found.assigned)}"
+    )
+    free = sum(cluster.free[GPU] for cluster in where) // whole(1)
+    for share_of in (1, 2, 10, 50, 90):
+        wish = Wish(
+            group="g",
+            accelerators=max(1, free * share_of // 100),
+            kind=GPU,
+            fixed=0,
+            per_pod=1,
+            pod=_resources(1),
+        )
+        bare, _ = timed(lambda wish=wish: fill(wish, where))
+        room = Room.of(where, ())
+        took, shares = timed(lambda wish=wish, room=room: share(wish, room, max_domains=None))
+        print(
+            f"automatic split of {wish.accelerators} GPUs ({share_of} % of what is free) over"
+            f" {options.clusters} clusters: {took * 1000:7.1f} ms, {len(shares)} sub-jobs;"
+            f" first fit {bare * 1000:5.2f} ms"
         )
     seen = running(options.jobs)
     took, _ = timed(lambda: plan(seen))
