@@ -1,4 +1,4 @@
-"""A controller that asks an external splitter, both as they are run."""
+"""Automatic splits over HTTP: by an external splitter, and behind our own queues."""
 
 import asyncio
 import contextlib
@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from controller.model.observed import QueueAdmission
 from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import HYPERJOBS, VCJOBS
-from tests.support.controller import clusters, eventually, running_controller
+from hyperjob.kube.resources import HYPERJOBS, QUEUES, VCJOBS
+from tests.support.controller import clusters, eventually, running_controller, settled
 from tests.support.controlplane import ControlPlane
 
 GPU = "nvidia.com/gpu"
@@ -38,15 +39,21 @@ async def splitter() -> AsyncIterator[str]:
         await process.wait()
 
 
-def hyperjob(namespace: str, accelerators: int) -> dict[str, Any]:
+def hyperjob(
+    namespace: str, accelerators: int, *, name: str = "hj", queue: str = "default"
+) -> dict[str, Any]:
     container = {"name": "main", "image": "i", "resources": {"limits": {GPU: "8"}}}
     tasks = [{"name": "w", "replicas": 4, "template": {"spec": {"containers": [container]}}}]
     split = {"mode": "auto", "accelerators": accelerators, "acceleratorType": GPU}
-    group = {"name": "trainer", "splitPolicy": split, "templateSpec": {"tasks": tasks}}
+    group = {
+        "name": "trainer",
+        "splitPolicy": split,
+        "templateSpec": {"queue": queue, "tasks": tasks},
+    }
     return {
         "apiVersion": HYPERJOBS.api_version,
         "kind": HYPERJOBS.kind,
-        "metadata": {"name": "hj", "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {"replicatedJobs": [group]},
     }
 
@@ -86,3 +93,31 @@ async def test_a_splitter_that_is_away_is_waited_for_and_named(
 
         assert "is asked again at" in await eventually(told, what="the reason")
         assert (await kube.list(VCJOBS, namespace=namespace)).items == []
+
+
+async def test_our_own_queues_admit_a_split_as_one_and_make_the_next_one_wait(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    queue = {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": {"name": namespace},
+        "spec": {"weight": 1},
+    }
+    await kube.create(QUEUES, queue)
+    async with (
+        clusters(kube, one=100, two=60),
+        running_controller(
+            control_plane.kubeconfig, namespace, admission=QueueAdmission.BUILTIN
+        ) as manager,
+    ):
+        for name in ("hj", "next"):
+            await kube.create(HYPERJOBS, hyperjob(namespace, 128, name=name, queue=namespace))
+            await settled(manager, kube, namespace)
+        found = (await kube.list(VCJOBS, namespace=namespace)).items
+        sizes = {job["metadata"]["name"]: job["spec"]["tasks"][0]["replicas"] for job in found}
+        assert sizes == {"hj-trainer-0": 9, "hj-trainer-1": 7}
+        waiting = (await kube.get(HYPERJOBS, "next", namespace=namespace))["status"]["state"]
+        assert waiting["phase"] in ("Pending", "Queued")
+        assert GPU in waiting["message"]
+    await kube.delete(QUEUES, namespace)
