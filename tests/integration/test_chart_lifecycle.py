@@ -51,6 +51,10 @@ def helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return unpack(request.param, tmp_path_factory.mktemp("helm"))
 
 
+# What Helm of both majors does alike is looked at once.
+newest = pytest.mark.parametrize("helm", MAJORS[-1:], indirect=True)
+
+
 @pytest.fixture
 async def here(helm: Path, tmp_path: Path) -> AsyncIterator[World]:
     async with world(helm, tmp_path) as found:
@@ -244,6 +248,7 @@ async def hook_rules(here: World) -> list[Object]:
     return list(one([hook for hook in hooks if hook], "Role", "-setup")["rules"])
 
 
+@newest
 async def test_definitions_and_hyperjobs_outlive_a_release_unless_told_otherwise(
     here: World,
 ) -> None:
@@ -258,6 +263,7 @@ async def test_definitions_and_hyperjobs_outlive_a_release_unless_told_otherwise
     assert len(left["karmada"]) == 4
 
 
+@newest
 async def test_without_a_kubeconfig_of_karmada_the_installation_says_so(here: World) -> None:
     await here.host_kube.delete(SECRETS, "karmada-kubeconfig", namespace=NAMESPACE)
     before = here.contents()
@@ -269,6 +275,7 @@ async def test_without_a_kubeconfig_of_karmada_the_installation_says_so(here: Wo
     assert {key[3].startswith("sh.helm.release") for key in secrets} == {True}
 
 
+@newest
 async def test_another_way_of_installing_karmada_is_found(here: World) -> None:
     secret = await here.host_kube.get(SECRETS, "karmada-kubeconfig", namespace=NAMESPACE)
     await here.host_kube.delete(SECRETS, "karmada-kubeconfig", namespace=NAMESPACE)

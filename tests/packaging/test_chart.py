@@ -1,7 +1,6 @@
 """The chart as Helm of both majors renders it: valid and restricted, whatever the values."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,12 @@ import click
 import kubernetes_validate
 import pytest
 import yaml
-from prometheus_client import generate_latest
 
 import hyperjob
 from certs.__main__ import _parser as certs_parser
 from charts import reference
 from controller.options import parse as parse_controller
 from hyperjob.cli import main as cli
-from hyperjob.telemetry.metrics import Metrics
 from tests.support.helm import CHART, MAJORS, NAMESPACE, one, run, template, unpack
 from webhook.options import parse as parse_webhook
 
@@ -89,8 +86,9 @@ VALUES: dict[str, Object] = {
             "kubeconfigSecret": {"name": "admin", "key": "config"},
             "leaseNamespace": "leases",
         },
-        "controller": {"queueAdmission": "volcano-global"},
+        "controller": {"queueAdmission": "none"},
     },
+    "with queues of its own": {"controller": {"queueAdmission": "builtin"}},
 }
 REFUSED = {
     "a key that is not known": ({"webhok": {}}, "webhok"),
@@ -345,20 +343,9 @@ def test_every_value_is_described_and_known_to_the_schema() -> None:
             node = node["properties"][part]
 
 
-def test_alerts_and_dashboard_ask_for_metrics_that_there_are() -> None:
-    known = generate_latest(Metrics().registry).decode()
-    root = CHART.parents[1]
-    sources = "".join(
-        path.read_text()
-        for room in ("hyperjob", "controller")
-        for path in (root / room).rglob("*.py")
-    )
-    prefixes = ("controller_runtime", "workqueue", "rest_client", "leader_election", "certwatcher")
-    pattern = rf"\b(?:{'|'.join((*prefixes, 'hyperjob'))})_\w+"
-    for name in ("alerts.yaml", "dashboard.json"):
-        asked = set(re.findall(pattern, (CHART / "files" / name).read_text()))
-        assert asked
-        for metric in asked:
-            plain = re.sub(r"_(?:bucket|count|sum)$", "", metric)
-            # Metrics of one part are made where it starts, not with the registry.
-            assert f" {plain} " in known or f'"{plain}"' in sources, metric
+def test_alerts_and_dashboard_arrive_as_their_files_say(helms: list[Path]) -> None:
+    objects = template(helms[-1], VALUES["everything of Prometheus"])
+    alerts = yaml.safe_load((CHART / "files/alerts.yaml").read_text())
+    assert one(objects, "PrometheusRule")["spec"] == alerts
+    dashboard = one(objects, "ConfigMap", "-dashboard")["data"]["hyperjob.json"]
+    assert json.loads(dashboard) == json.loads((CHART / "files/dashboard.json").read_text())
