@@ -4,7 +4,7 @@ Pure and total. It asks neither a clock nor a cluster, and what it returns can b
 without deciding anything more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
@@ -27,7 +27,7 @@ from controller.lifecycle.dependencies import Waiting, waiting
 from controller.lifecycle.ending import ending
 from controller.lifecycle.failures import judge
 from controller.lifecycle.finished import after_end, needs_more
-from controller.lifecycle.loss import loss_of, next_loss
+from controller.lifecycle.loss import Loss, losses_of, next_loss
 from controller.lifecycle.records import with_restart
 from controller.lifecycle.requests import answer
 from controller.lifecycle.verdict import End, Member, Restart
@@ -74,6 +74,7 @@ def _decide(observed: Observed) -> Plan:
         return Plan(status=status, events=status_events(hyperjob.status, status))
     draft = _Draft(observed, split)
     children = _scale(observed, groups, draft)
+    draft.losses = losses_of(observed, children)
     draft.waiting = waiting(observed, children)
     # 4. An end or a restart is written down first; what follows from it is for the next pass.
     end = ending(observed, children, draft.waiting)
@@ -84,7 +85,7 @@ def _decide(observed: Observed) -> Plan:
     if asked is not None:
         recorded = _recorded(observed, children, asked.restart)
         return replace(recorded, events=(*asked.events, *recorded.events))
-    verdict = None if hyperjob.suspend or leaving else judge(observed, children)
+    verdict = None if hyperjob.suspend or leaving else judge(observed, children, draft.losses)
     if isinstance(verdict, End):
         return _end(observed, children, verdict)
     if verdict is not None:
@@ -152,6 +153,7 @@ class _Draft:
     blocked: dict[str, tuple[Reason, str]] = field(default_factory=dict)
     standing: list[tuple[str, str]] = field(default_factory=list)
     secured: int = 0
+    losses: Mapping[str, Loss] = field(default_factory=dict)
     waiting: Waiting = Waiting()  # noqa: RUF009 - it is immutable
 
     def excluded(self, child: Child) -> frozenset[str]:
@@ -168,7 +170,7 @@ class _Draft:
         reason, message = self.blocked.get(name, ("", ""))
         if name in placement.unplaced:
             reason, message = Reason.INSUFFICIENT_CAPACITY, placement.unplaced[name]
-        loss = loss_of(self.observed, child)
+        loss = self.losses.get(name)
         lesson = self.lessons.get(name, Lesson())
         return Outlook(
             sub_job=sub_job,
@@ -460,7 +462,7 @@ def _requeue(
         and child.record.retry_time > observed.now
         and draft.blocked.get(child.name, ("",))[0] is Reason.RESTARTING
     ]
-    loss = next_loss(observed, children)
+    loss = next_loss(observed, draft.losses)
     if loss is not None:
         waits.append(loss)
     if any(reason is Reason.NAME_CONFLICT for reason, _ in draft.blocked.values()):

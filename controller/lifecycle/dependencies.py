@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller.lifecycle.loss import loss_of
+from controller.lifecycle.loss import Loss, losses_of
 from controller.lifecycle.verdict import Member
 from controller.model.observed import Dependency, Observed, ReplicatedJob
 from hyperjob.api.batch import JobPhase
@@ -32,6 +32,7 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     groups = {group.name: group for group in observed.hyperjob.replicated_jobs}
     if not any(group.depends_on for group in groups.values()):
         return Waiting()
+    losses = losses_of(observed, members)
     by_group: dict[str, list[Member]] = {name: [] for name in groups}
     for member in members:
         by_group[member[0].group.name].append(member)
@@ -42,7 +43,7 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
         texts = [
             text
             for dependency in group.depends_on
-            if (text := _unmet(observed, dependency, by_group.get(dependency.name, [])))
+            if (text := _unmet(dependency, by_group.get(dependency.name, []), losses))
         ]
         if not texts:
             continue
@@ -60,13 +61,13 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     return Waiting(for_what=for_what, hopeless=frozenset(hopeless))
 
 
-def _unmet(observed: Observed, dependency: Dependency, members: Sequence[Member]) -> str:
+def _unmet(dependency: Dependency, members: Sequence[Member], losses: Mapping[str, Loss]) -> str:
     """Say what a dependency still lacks; empty when it is met."""
     if dependency.status is DependencyStatus.COMPLETE:
         met = sum(child.phase is JobPhase.COMPLETED for _, child in members)
         verb = "completed"
     else:
-        met = sum(_is_ready(observed, member) for member in members)
+        met = sum(_is_ready(member, losses) for member in members)
         verb = "run"
     if members and met == len(members):
         return ""
@@ -76,9 +77,9 @@ def _unmet(observed: Observed, dependency: Dependency, members: Sequence[Member]
     )
 
 
-def _is_ready(observed: Observed, member: Member) -> bool:
+def _is_ready(member: Member, losses: Mapping[str, Loss]) -> bool:
     child = member[1]
-    loss = loss_of(observed, child)
+    loss = losses.get(child.name)
     return child.phase in _READY and (loss is None or not loss.is_lost)
 
 

@@ -4,12 +4,12 @@ Each failure is answered by the first rule that matches it. Of several answers t
 the HyperJob wins, then the one that restarts all of it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from controller.lifecycle.loss import loss_of
+from controller.lifecycle.loss import Loss
 from controller.lifecycle.verdict import Again, End, Member, Restart
 from controller.model.observed import FailurePolicy, FailureRule, Observed
 from controller.model.wire import count, timestamp
@@ -42,16 +42,18 @@ class Failure:
     text: str
 
 
-def failures_of(observed: Observed, members: Sequence[Member]) -> list[Failure]:
+def failures_of(members: Sequence[Member], losses: Mapping[str, Loss]) -> list[Failure]:
     """List what has failed in the present attempts, the earliest first."""
-    found = [failure for member in members for failure in _failure(observed, member)]
+    found = [failure for member in members for failure in _failure(member, losses)]
     return sorted(found, key=lambda failure: (failure.at, failure.member[1].name))
 
 
-def judge(observed: Observed, members: Sequence[Member]) -> Restart | End | None:
+def judge(
+    observed: Observed, members: Sequence[Member], losses: Mapping[str, Loss]
+) -> Restart | End | None:
     """Return what the failure policy decides; None when nothing failed or there is no policy."""
     policy = observed.hyperjob.failure_policy
-    failures = failures_of(observed, members) if policy is not None else []
+    failures = failures_of(members, losses) if policy is not None else []
     if policy is None or not failures:
         return None
     answers = [(failure, *_answer(policy, failure)) for failure in failures]
@@ -92,7 +94,7 @@ def _again(failure: Failure, rule: FailureRule) -> Again:
     )
 
 
-def _failure(observed: Observed, member: Member) -> Iterator[Failure]:
+def _failure(member: Member, losses: Mapping[str, Loss]) -> Iterator[Failure]:
     child = member[1]
     if child.is_terminal and child.phase.is_failed:
         report, record = child.report, child.record
@@ -108,7 +110,7 @@ def _failure(observed: Observed, member: Member) -> Iterator[Failure]:
             member=member, phase=child.phase, at=at or datetime.max.replace(tzinfo=UTC), text=text
         )
         return
-    loss = loss_of(observed, child)
+    loss = losses.get(child.name)
     if loss is not None and loss.is_lost:
         text = f"{child.name} is lost: {loss.message}"
         yield Failure(member=member, phase=None, at=loss.at, text=text)

@@ -4,9 +4,11 @@ A cluster that is not Ready may be cut off and still run what it has: only time 
 that is no longer registered is lost at once, for Karmada has taken its sub-jobs away.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed
 from controller.model.wire import rfc3339
@@ -22,29 +24,43 @@ class Loss:
     message: str
 
 
-def loss_of(observed: Observed, child: Child) -> Loss | None:
-    """Return the trouble with the cluster that a sub-job was started on, if there is any."""
-    if not child.exists or child.is_terminal or not child.cluster or not observed.clusters:
-        return None
-    applied = child.binding is not None and child.binding.applied
-    if child.phase is JobPhase.UNKNOWN and not applied:
-        return None  # nothing of it is there; it is placed elsewhere at no cost
-    for cluster in observed.clusters:
-        if cluster.name == child.cluster:
-            break
-    else:
-        return Loss(at=observed.now, is_lost=True, message=f"cluster {child.cluster} is gone")
-    if cluster.not_ready_since is None:
-        return None
-    at = cluster.not_ready_since + observed.cluster_lost_timeout
-    since = f"cluster {cluster.name} is not Ready since {rfc3339(cluster.not_ready_since)}"
-    if observed.now >= at:
-        return Loss(at=at, is_lost=True, message=f"{since} and counts as lost")
-    return Loss(at=at, is_lost=False, message=f"{since}, counts as lost from {rfc3339(at)} on")
+def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Loss]:
+    """Return the trouble with the clusters that sub-jobs were started on, by sub-job."""
+    since = {cluster.name: cluster.not_ready_since for cluster in observed.clusters}
+    if not since:
+        return {}  # nothing is known of any cluster
+    found: dict[str, Loss] = {}
+    for _, child in members:
+        where = child.cluster
+        if not where or (where in since and since[where] is None):
+            continue
+        if _was_started(child):
+            found[child.name] = _loss(observed, where, since.get(where))
+    return found
 
 
-def next_loss(observed: Observed, children: list[Child]) -> timedelta | None:
+def next_loss(observed: Observed, losses: Mapping[str, Loss]) -> timedelta | None:
     """Return when the next cluster comes to count as lost."""
-    losses = (loss_of(observed, child) for child in children)
-    waits = [found.at - observed.now for found in losses if found and not found.is_lost]
+    waits = [loss.at - observed.now for loss in losses.values() if not loss.is_lost]
     return min(waits, default=None)
+
+
+def _was_started(child: Child) -> bool:
+    """Tell whether something of a sub-job is there that has not ended.
+
+    What never started is placed elsewhere at no cost.
+    """
+    if not child.exists or child.is_terminal:
+        return False
+    applied = child.binding is not None and child.binding.applied
+    return applied or child.phase is not JobPhase.UNKNOWN
+
+
+def _loss(observed: Observed, cluster: str, since: datetime | None) -> Loss:
+    if since is None:
+        return Loss(at=observed.now, is_lost=True, message=f"cluster {cluster} is gone")
+    at = since + observed.cluster_lost_timeout
+    text = f"cluster {cluster} is not Ready since {rfc3339(since)}"
+    if observed.now >= at:
+        return Loss(at=at, is_lost=True, message=f"{text} and counts as lost")
+    return Loss(at=at, is_lost=False, message=f"{text}, counts as lost from {rfc3339(at)} on")
