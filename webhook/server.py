@@ -146,7 +146,7 @@ class WebhookServer:
             return refusal
         if length is not None and length <= LARGE_BODY_BYTES and request.content.is_eof():
             # All of it is here: there is nothing to wait for, so nothing to limit.
-            return admit(path, await request.read())
+            return admit(path, request.content.read_nowait())
         try:
             async with asyncio.timeout(self._limits.request_timeout):
                 return await self._read_and_admit(request, path, length)

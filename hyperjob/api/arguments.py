@@ -45,11 +45,11 @@ def read_arguments(given: Sequence[str], flags: Flags) -> Iterator[Argument]:
     while index < len(given):
         named_at, text = index, given[index]
         index += 1
-        name, equals, rest = text.lstrip("-").partition("=")
-        dashes = len(text) - len(text.lstrip("-"))
+        bare = text.lstrip("-")
+        name, equals, rest = bare.partition("=")
         value: str | None = rest
         value_at = named_at
-        if not 1 <= dashes <= 2 or not name:
+        if not 1 <= len(text) - len(bare) <= 2 or not name:
             name, value = "", None
         elif not equals and name in flags:
             value = "true"

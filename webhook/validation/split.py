@@ -74,7 +74,9 @@ def sub_jobs(job: Object) -> int | None:
     """Return the number of sub-jobs of a replicatedJob; None if it is found at admission."""
     replicas = job.get("replicas")
     replicas = 1 if replicas is None else replicas
-    policy = job.get("splitPolicy") or {}
+    policy = job.get("splitPolicy")
+    if not policy:
+        return max(replicas, 0)
     if policy.get("mode") == "auto":
         return None
     accelerators, kind = policy.get("accelerators"), policy.get("acceleratorType")

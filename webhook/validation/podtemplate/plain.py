@@ -13,7 +13,7 @@ from pydantic_core import SchemaValidator, core_schema
 from pydantic_core.core_schema import CoreSchema
 
 from hyperjob.api.meta import Object
-from webhook.validation.podtemplate.resources import are_unremarkable
+from webhook.validation.podtemplate.resources import MAX_AMOUNT, MAX_DEVICE, are_unremarkable
 from webhook.validation.podtemplate.security import MAX_ID
 
 
@@ -87,7 +87,9 @@ def _pod() -> SchemaValidator:
 
 
 def _container() -> CoreSchema:
-    amounts = core_schema.dict_schema(_TEXT, core_schema.any_schema())  # judged by themselves
+    amount = _either(core_schema.str_schema(strict=True, max_length=MAX_AMOUNT), _number(0, 2**63))
+    device = core_schema.str_schema(strict=True, max_length=MAX_DEVICE - 1)
+    amounts = core_schema.dict_schema(device, amount)
     port = _fields(
         "containerPort",
         containerPort=_number(1, 65535),

@@ -193,19 +193,18 @@ def validate_resources(container: Object, pod: Pod, path: Path, report: Report) 
 
 
 def are_unremarkable(resources: Object) -> bool:
-    """Tell whether requests and limits, whatever their values, break no rule."""
-    limits: Amounts = {}
-    for name, value in resources.get("limits", _NONE).items():
-        most = _sound(name, value)
-        if most is None:
+    """Tell whether requests and limits, of the right types and no great length, break no rule."""
+    limits = resources.get("limits", _NONE)
+    for name, value in limits.items():
+        if _known(name, value) is None:
             return False
-        limits[name] = most
-    for name, value in resources.get("requests", _NONE).items():
-        request = _sound(name, value)
-        if request is None:
-            return False
-        limit = limits.get(name)
-        if request is not limit and not _fits(name, request, limit):
+    requests = resources.get("requests", _NONE)
+    if requests == limits:
+        return True
+    for name, value in requests.items():
+        request = _known(name, value)
+        limit = _known(name, limits[name]) if name in limits else None
+        if request is None or (request is not limit and not _fits(name, request, limit)):
             return False
     return True
 
