@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import SchemaValidator
 
@@ -163,7 +163,7 @@ def test_the_rules_have_nothing_to_say_about_a_plain_pod_with_any_single_edit() 
     assert plain > 1000
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pod=pods())
 def test_the_rules_have_nothing_to_say_about_a_plain_pod(pod: Any) -> None:
     if is_plain(pod):
