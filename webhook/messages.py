@@ -54,7 +54,6 @@ CHAPTERS: Final = {
         "Failure, success, order and plugins of a HyperJob",
         "The HyperJob's own policies.",
     ),
-    "S": ("What this release does not act on", "No field is accepted and ignored."),
 }
 
 

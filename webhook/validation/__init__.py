@@ -7,29 +7,26 @@ from hyperjob.api.meta import Object
 from webhook.outcome import Outcome
 from webhook.validation.context import NOTHING_KNOWN, Context
 from webhook.validation.create import inspect
-from webhook.validation.support import SUPPORTED, Features
 from webhook.validation.update import inspect_update
 
-__all__ = ["Context", "Features", "validate_create", "validate_update"]
+__all__ = ["Context", "validate_create", "validate_update"]
 
 
 def validate_create(
     raw: Object,
     *,
-    supported: Features = SUPPORTED,
     context: Context = NOTHING_KNOWN,
     strict: bool = False,
 ) -> Outcome:
     """Judge a HyperJob that is to be created; `strict` refuses fields that the API lacks."""
-    return inspect(raw, features=supported, context=context, strict=strict).outcome()
+    return inspect(raw, context=context, strict=strict).outcome()
 
 
 def validate_update(
     new: Object,
     old: Object,
     *,
-    supported: Features = SUPPORTED,
     context: Context = NOTHING_KNOWN,
 ) -> Outcome:
     """Judge a change of a HyperJob; what was stored before is never held against it."""
-    return inspect_update(new, old, features=supported, context=context).outcome()
+    return inspect_update(new, old, context=context).outcome()

@@ -6,19 +6,16 @@ Only puts the parts together.
 from hyperjob.api.meta import Object
 from webhook.validation.context import Context
 from webhook.validation.hyperjob import validate_hyperjob
-from webhook.validation.place import SPEC
 from webhook.validation.references import warn_references
 from webhook.validation.report import Report
 from webhook.validation.structure import check_structure
-from webhook.validation.support import Features, validate_support
 
 
-def inspect(raw: Object, *, features: Features, context: Context, strict: bool) -> Report:
+def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
     """Report everything that is wrong with a HyperJob, and what is surprising about it."""
     report = Report()
     shape = check_structure(raw, report, strict=strict)
     found = Report(plain=shape.plain)
-    validate_support(shape.checked.get("spec") or {}, SPEC, found, features=features)
     validate_hyperjob(shape.checked, found)
     warn_references(shape.checked, found, context=context)
     if found.refusals or found.remarks:

@@ -19,7 +19,6 @@ from webhook.validation.place import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, WARNING, rule
 from webhook.validation.structure import check_structure, to_path
-from webhook.validation.support import Features
 
 MAX_TOLD: Final = 20
 
@@ -74,14 +73,6 @@ SPLIT_SIZE = rule(
     "the size of a split replicatedJob is changed",
     "create a new HyperJob",
 )
-NOT_SCALED = rule(
-    "X15",
-    FORBIDDEN,
-    "may not be changed: this release does not change sub-jobs that exist; set `replicas` of the"
-    " replicatedJob to change their number",
-    "the size of tasks is changed, and this release would not act on it",
-    "change the number of sub-jobs, or create a new HyperJob",
-)
 WORLD_FIXED = rule(
     "X15",
     FORBIDDEN,
@@ -103,7 +94,7 @@ AFTER_END: Final = frozenset({"suspend", "ttlSecondsAfterFinished"})
 FREE: Final = AFTER_END | {"minAvailable", "failurePolicy", "successPolicy"}
 
 
-def inspect_update(new: Object, old: Object, *, features: Features, context: Context) -> Report:
+def inspect_update(new: Object, old: Object, *, context: Context) -> Report:
     """Report what is wrong with a change, and what is surprising about it."""
     report = Report()
     if _is_deleted(new) or _is_deleted(old) or _is_same(new, old):
@@ -115,13 +106,13 @@ def inspect_update(new: Object, old: Object, *, features: Features, context: Con
     old_spec = _in_order_of(new_spec, old_spec)
     if next(changes(old_spec, new_spec), None) is None:
         return report
-    _validate_changes(new_spec, old_spec, before.get("status") or {}, report, features)
+    _validate_changes(new_spec, old_spec, before.get("status") or {}, report)
     refused = tuple(found.error.field for found in report.refusals)
-    known = inspect(old, features=features, context=context, strict=False)
+    known = inspect(old, context=context, strict=False)
     errors = {str(found.error) for found in known.refusals}
     texts = {found.text for found in known.remarks}
     report.take(
-        inspect(new, features=features, context=context, strict=False),
+        inspect(new, context=context, strict=False),
         refusal=lambda error: str(error) not in errors and not error.field.startswith(refused),
         remark=lambda text: text not in texts,
     )
@@ -160,9 +151,7 @@ def _in_order_of(new: Object, old: Object) -> Object:
     return {**old, "replicatedJobs": [by_name[name] for name in order]}
 
 
-def _validate_changes(
-    new: Object, old: Object, status: Object, report: Report, features: Features
-) -> None:
+def _validate_changes(new: Object, old: Object, status: Object, report: Report) -> None:
     phase, finished = _phase(status), _finished(status)
     if finished:
         for step in islice(_told(old, new), MAX_TOLD):
@@ -187,7 +176,7 @@ def _validate_changes(
         elif not jobs_changed:
             index = int(step[1])
             pair = (_jobs(old)[index], _jobs(new)[index])
-            _judge_job(step, pair, phase, report, features)
+            _judge_job(step, pair, phase, report)
 
 
 def _told(old: Object, new: Object) -> Iterator[Steps]:
@@ -216,9 +205,7 @@ def _refuse_field(step: Steps, phase: str, report: Report) -> None:
         report.warn(PLACED, _path(step))
 
 
-def _judge_job(
-    step: Steps, pair: tuple[Object, Object], phase: str, report: Report, features: Features
-) -> None:
+def _judge_job(step: Steps, pair: tuple[Object, Object], phase: str, report: Report) -> None:
     """Judge one change inside a replicatedJob, given as it was and as it shall be."""
     match step[2:]:
         case ("replicas",):
@@ -233,7 +220,7 @@ def _judge_job(
             _,
             "replicas" | "minAvailable",
         ):
-            _judge_scale(step, pair, report, features)
+            _judge_scale(step, pair, report)
         case ("templateSpec", "tasks"):
             report.add(TASKS_CHANGED, _path(step))
         case ("templateSpec", *_):
@@ -256,14 +243,10 @@ def _is_sized(job: Object) -> bool:
     return split.get("mode") == "auto" or bool(split.get("accelerators"))
 
 
-def _judge_scale(
-    step: Steps, pair: tuple[Object, Object], report: Report, features: Features
-) -> None:
+def _judge_scale(step: Steps, pair: tuple[Object, Object], report: Report) -> None:
     """Judge a change of what Volcano lets be changed in a vcjob."""
     if _is_sized(pair[1]) and step[-1] != "priorityClassName":
         report.add(SPLIT_SIZE, _path(step))
-    elif not features.template_scale:
-        report.add(NOT_SCALED, _path(step))
     elif step[-1] == "replicas":
         old, new = (job["templateSpec"]["tasks"][int(step[4])] for job in pair)
         gang, replicas = new.get("minAvailable"), new.get("replicas") or 0

@@ -10,7 +10,6 @@ from hyperjob.cli.lint.documents import Document, Source
 from webhook.defaulting import default
 from webhook.validation.context import NOTHING_KNOWN
 from webhook.validation.create import inspect
-from webhook.validation.support import SUPPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def is_hyperjob(content: Object) -> bool:
 
 def _check(document: Document) -> CheckedDocument:
     content = document.content
-    report = inspect(default(content), features=SUPPORTED, context=NOTHING_KNOWN, strict=True)
+    report = inspect(default(content), context=NOTHING_KNOWN, strict=True)
     errors = [
         Finding(
             found.rule.id,

@@ -28,7 +28,6 @@ from webhook.validation.context import Cluster as KnownCluster
 from webhook.validation.context import Context
 from webhook.validation.context import Queue as KnownQueue
 from webhook.validation.create import inspect
-from webhook.validation.support import SUPPORTED
 from webhook.validation.update import inspect_update
 
 
@@ -95,11 +94,9 @@ def _judge(document: Document, head: Sequence[str], world: World) -> tuple[Judge
     old = world.hyperjobs.get(f"{namespace}/{name}")
     context = _context(world)
     report = (
-        inspect(content, features=SUPPORTED, context=context, strict=True)
+        inspect(content, context=context, strict=True)
         if old is None
-        else inspect_update(
-            {**old, "spec": content.get("spec")}, old, features=SUPPORTED, context=context
-        )
+        else inspect_update({**old, "spec": content.get("spec")}, old, context=context)
     )
     errors = list(dict.fromkeys([*head, *(str(item.error) for item in report.refusals)]))
     judgement = Judgement(

@@ -7,7 +7,7 @@ the like are short for the places that most cases are about.
 import copy
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,12 @@ import pytest
 import yaml
 
 from webhook.defaulting import default
-from webhook.validation import Context, Features, split
+from webhook.validation import Context, split
 from webhook.validation.context import Cluster, Queue
 from webhook.validation.create import inspect
 from webhook.validation.report import Report
 from webhook.validation.rules import declared
 from webhook.validation.schema import hyperjob_schema
-from webhook.validation.support import ALL, SUPPORTED
 from webhook.validation.update import inspect_update
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -45,13 +44,6 @@ GONE = "<gone>"
 MANY = re.compile(r"<(\d+) times (.*)>")
 STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\['([^']+)'\]")
 
-FEATURES: dict[str, Features] = {
-    "all": ALL,
-    "release": SUPPORTED,
-    "none": Features(**dict.fromkeys(Features.__dataclass_fields__, False)),
-    "no-scale": replace(ALL, template_scale=False),
-}
-
 # M11 is missing: it is how Volcano writes its patch, and decides nothing.
 ROWS = (
     *(f"M{number}" for number in range(1, 11)),
@@ -73,7 +65,6 @@ class Case:
     set: dict[str, Any] = field(default_factory=dict)
     unset: tuple[str, ...] = ()
     update: dict[str, Any] | None = None
-    features: str = "all"
     context: dict[str, Any] = field(default_factory=dict)
     strict: bool = False
     undefaulted: bool = False
@@ -104,11 +95,10 @@ class Case:
 
     def judge(self) -> Report:
         """Ask validation."""
-        features = FEATURES[self.features]
         context = Context(**{name: known(name, value) for name, value in self.context.items()})
         if self.update is None:
-            return inspect(self.after, features=features, context=context, strict=self.strict)
-        return inspect_update(self.after, self.before, features=features, context=context)
+            return inspect(self.after, context=context, strict=self.strict)
+        return inspect_update(self.after, self.before, context=context)
 
 
 def known(name: str, value: Any) -> Any:
@@ -209,7 +199,7 @@ def test_defaults_are_those_of_the_corpus(case: Case):
 
 def test_there_are_enough_cases_and_each_says_something_new():
     assert len(CASES) >= 400
-    texts = Counter(repr((c.before, c.after, c.features, c.context, c.strict)) for c in CASES)
+    texts = Counter(repr((c.before, c.after, c.context, c.strict)) for c in CASES)
     assert [text for text, count in texts.items() if count > 1] == []
 
 

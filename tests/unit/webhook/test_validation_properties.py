@@ -13,7 +13,6 @@ from webhook.patch import diff
 from webhook.validation import validate_create, validate_update
 from webhook.validation.context import Cluster, Context, Queue
 from webhook.validation.schema import hyperjob_schema
-from webhook.validation.support import ALL
 
 TEXTS = (
     "", "a", "b", "worker", "default1", "A_b", "a.b", "1a", "x" * 64, "../x", "..x", "/x", "a b",
@@ -123,7 +122,7 @@ anything = settings(
 @given(documents(junk=True))
 def test_validation_answers_whatever_it_is_asked(raw: dict[str, Any]):
     for strict in (False, True):
-        outcome = validate_create(raw, supported=ALL, context=CONTEXT, strict=strict)
+        outcome = validate_create(raw, context=CONTEXT, strict=strict)
         texts = [str(error) for error in outcome.errors]
         assert len(set(texts)) == len(texts)
         assert len(set(outcome.warnings)) == len(outcome.warnings)
@@ -135,14 +134,14 @@ def test_validation_answers_whatever_it_is_asked(raw: dict[str, Any]):
 def test_validation_of_a_change_answers_whatever_it_is_asked(
     old: dict[str, Any], new: dict[str, Any]
 ):
-    validate_update({**old, "spec": new.get("spec")}, old, supported=ALL, context=CONTEXT)
-    validate_update(new, old, supported=ALL, context=CONTEXT)
+    validate_update({**old, "spec": new.get("spec")}, old, context=CONTEXT)
+    validate_update(new, old, context=CONTEXT)
 
 
 @anything
 @given(documents(junk=True))
 def test_what_is_stored_can_always_be_stored_again(raw: dict[str, Any]):
-    outcome = validate_update(copy.deepcopy(raw), raw, supported=ALL, context=CONTEXT)
+    outcome = validate_update(copy.deepcopy(raw), raw, context=CONTEXT)
     assert (outcome.errors, outcome.warnings) == ((), ())
 
 
@@ -169,8 +168,8 @@ def test_defaulting_only_adds(raw: dict[str, Any]):
 @given(documents(junk=False))
 def test_the_answer_does_not_depend_on_the_order_of_keys(raw: dict[str, Any]):
     made = default(raw)
-    outcome = validate_create(made, supported=ALL, context=CONTEXT)
-    again = validate_create(turned(made), supported=ALL, context=CONTEXT)
+    outcome = validate_create(made, context=CONTEXT)
+    again = validate_create(turned(made), context=CONTEXT)
     assert sorted(map(str, outcome.errors)) == sorted(map(str, again.errors))
     assert sorted(outcome.warnings) == sorted(again.warnings)
 
@@ -263,12 +262,12 @@ SOUND = st.builds(
 @given(SOUND)
 def test_what_is_accepted_is_accepted_again_after_a_round_trip(raw: dict[str, Any]):
     made = default(drop_none(raw))
-    assert [str(error) for error in validate_create(made, supported=ALL).errors] == []
+    assert [str(error) for error in validate_create(made).errors] == []
     back = orjson.loads(orjson.dumps(made))
     assert default(back) is back
-    outcome = validate_create(back, supported=ALL, strict=True)
+    outcome = validate_create(back, strict=True)
     assert [str(error) for error in outcome.errors] == []
-    assert validate_update(back, made, supported=ALL).errors == ()
+    assert validate_update(back, made).errors == ()
 
 
 def drop_none(raw: Any) -> Any:
