@@ -5,6 +5,7 @@ A memory of what the API says and nothing more: after a restart it is built anew
 
 import heapq
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ class Ledger:
         self._settling: dict[str, dict[str, int]] = {}
         self._due: list[tuple[datetime, int, str, Reservation]] = []
         self._order = itertools.count()
+        self._assumed: Counter[str] = Counter()
 
     def update(self, key: str, *, now: datetime) -> None:
         """Look at a vcjob's objects again."""
@@ -100,16 +102,24 @@ class Ledger:
         return self._due[0][0] - now if self._due else None
 
     @contextmanager
-    def assumed(self, actions: Iterable[Action]) -> Iterator[None]:
+    def assumed(self, actions: Iterable[Action], *, namespace: str = "") -> Iterator[None]:
         """Reserve what is about to be created, while inside."""
         assumed = [action for action in actions if isinstance(action, CreateChild | Repin)]
+        keys = [f"{namespace}/{action.name}" for action in assumed]
+        self._assumed.update(keys)
         for action in assumed:
             _add(self._sums, action.cluster, action.demand, 1)
         try:
             yield
         finally:
+            self._assumed.subtract(keys)
+            self._assumed += Counter()  # forget what is at zero
             for action in assumed:
                 _add(self._sums, action.cluster, action.demand, -1)
+
+    def counts(self, key: str) -> bool:
+        """Tell whether a vcjob is counted here or in its cluster's status already."""
+        return key in self._known or key in self._assumed
 
     def let_go(self, actions: Iterable[Action]) -> None:
         """Tell that what was assumed was not all made: others may have looked meanwhile."""

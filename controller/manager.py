@@ -115,7 +115,9 @@ class Manager:
         self.caches.hyperjobs.add_handler(meter.seen)
         self._own: Admission | None = None
         if builtin:
-            self._own = Admission(self.caches, self.queue, Book(lag=options.lag), now=now)
+            self._own = Admission(
+                self.caches, self.queue, Book(lag=options.lag, counts=ledger.counts), now=now
+            )
             handlers.tell_too(self._own.wake)
         self._observer = observer = Observer(
             self.caches,

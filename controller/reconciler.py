@@ -112,7 +112,7 @@ class Reconciler:
         if not decided.actions:
             return Result((), (), stale=False)
         hyperjob = observed.hyperjob
-        with self._ledger.assumed(decided.actions):
+        with self._ledger.assumed(decided.actions, namespace=observed.hyperjob.namespace):
             result = await self._applier.apply(hyperjob.namespace, decided.actions)
             # The events of what was made may come later than the next pass of somebody else.
             for action in result.done:

@@ -4,7 +4,7 @@ A memory of what objects say and of grants not yet seen in them; built anew afte
 asks no clock and makes no call: times are given to it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -62,8 +62,13 @@ class Entry:
 class Book:
     """All HyperJobs in all queues."""
 
-    def __init__(self, *, lag: timedelta) -> None:
-        """`lag` is the longest time until a cluster's status shows that pods are gone."""
+    def __init__(self, *, lag: timedelta, counts: Callable[[str], bool] = lambda _: False) -> None:
+        """`lag` is the longest time until a cluster's status shows that pods are gone.
+
+        `counts` tells of a vcjob's key whether it is taken off what is free already: it is so from
+        the moment it is being made, which is before its HyperJob is looked at again.
+        """
+        self._counts = counts
         self.known = False
         self.entries: dict[str, Entry] = {}
         self.lines = Lines()
@@ -177,7 +182,7 @@ class Book:
         sums: dict[str, list[Resources]] = {}
         for key in self.missing:
             entry = self.entries[key]
-            for part in entry.missing if key != but else ():
+            for part in self._promises(entry) if key != but else ():
                 if cluster := entry.spots.get(part.name):
                     sums.setdefault(cluster, []).append(part.request.demand)
         return {cluster: total(demands) for cluster, demands in sums.items()}
@@ -280,12 +285,17 @@ class Book:
                 self.account.add(part.queue, part.request.demand)
         self.lines.changed.update(self.lines.queues())
 
+    def _promises(self, entry: Entry) -> list[Part]:
+        """Return the sub-jobs that hold a share and take nothing that is counted yet."""
+        namespace = entry.unit.key.partition("/")[0]
+        return [part for part in entry.missing if not self._counts(f"{namespace}/{part.name}")]
+
     def _keep_promises(self) -> None:
         """Take the room of what holds a share and is not made; find it room where it has none."""
         for key in sorted(self.missing, key=lambda key: self.entries[key].unit.order):
             entry = self.entries[key]
             homeless = []
-            for part in entry.missing:
+            for part in self._promises(entry):
                 spot = entry.spots.get(part.name)
                 if spot in self.space.free:
                     self.space.take(spot, part.request.demand)

@@ -163,21 +163,22 @@ class Scenario:
         )
 
     @contextlib.asynccontextmanager
-    async def queue(self) -> AsyncIterator[None]:
-        """Have a Volcano queue of the namespace's name; at the end all HyperJobs go first."""
+    async def queue(self, suffix: str = "", **spec: object) -> AsyncIterator[str]:
+        """Have a Volcano queue named after the namespace; at the end all HyperJobs go first."""
+        name = f"{self.namespace}{suffix}"
         queue: Object = {
             "apiVersion": QUEUES.api_version,
             "kind": QUEUES.kind,
-            "metadata": {"name": self.namespace},
-            "spec": {"weight": 1, "reclaimable": True},
+            "metadata": {"name": name},
+            "spec": {"weight": 1, "reclaimable": True, **spec},
         }
         await self.kube.create(QUEUES, queue)
         try:
-            yield
+            yield name
         finally:
             await self.kubectl("delete", HYPERJOBS.group_resource, "--all", "--timeout=60s")
             await self.until_members_have(0)
-            await self.kube.delete(QUEUES, self.namespace)
+            await self.kube.delete(QUEUES, name)
 
     async def children(self, name: str, resource: Resource = VCJOBS) -> dict[str, Object]:
         """Give the objects of a HyperJob in the control plane, by name."""

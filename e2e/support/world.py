@@ -65,11 +65,20 @@ class World:
 
 
 @contextlib.contextmanager
-def open_world(settings: Settings, directory: Path) -> Iterator[World]:
-    """Start what is to be started, and take it away at the end."""
+def open_world(
+    settings: Settings,
+    directory: Path,
+    *,
+    clusters: Path = CLUSTERS_FILE,
+    queue_admission: str | None = None,
+) -> Iterator[World]:
+    """Start what is to be started, and take it away at the end.
+
+    Our controller uses Volcano Global if it is there, and otherwise no queues, unless told.
+    """
     with contextlib.ExitStack() as stack:
         if settings.kubeconfig is None:
-            kubeconfig, members = stack.enter_context(sandbox(directory / "sandbox", CLUSTERS_FILE))
+            kubeconfig, members = stack.enter_context(sandbox(directory / "sandbox", clusters))
         else:
             kubeconfig, members = settings.kubeconfig, dict(settings.members)
         volcano_global = _has_volcano_global(kubeconfig)
@@ -82,7 +91,8 @@ def open_world(settings: Settings, directory: Path) -> Iterator[World]:
                 our_stack(
                     directory / "ours",
                     kubeconfig,
-                    queue_admission="volcano-global" if volcano_global else "none",
+                    queue_admission=queue_admission
+                    or ("volcano-global" if volcano_global else "none"),
                     gang_timeout=GANG_TIMEOUT,
                 )
             )

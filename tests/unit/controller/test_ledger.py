@@ -141,9 +141,14 @@ def test_what_is_about_to_be_created_counts_while_it_is(books: Books) -> None:
         cluster="a",
         demand=parse_resources({GPU: "8"}),
     )
-    with books.ledger.assumed([action]):
+    assert not books.ledger.counts("default/hj-trainer-0")
+    with books.ledger.assumed([action], namespace="default"):
         assert books.held() == {"a": 8}
+        assert books.ledger.counts("default/hj-trainer-0")
     assert books.held() == {}
+    assert not books.ledger.counts("default/hj-trainer-0")
+    books.update(jobs=job(gpus=8), policies=policy())
+    assert books.ledger.counts("default/hj-trainer-0")
 
 
 def test_nothing_is_lost_or_left_over_in_the_long_run(books: Books) -> None:

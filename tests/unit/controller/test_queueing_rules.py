@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from controller.queueing.book import Book
 from controller.queueing.queues import Queue
 from controller.queueing.round import play
 from controller.queueing.units import Unit
-from tests.unit.controller.queueworld import QueueWorld, queue, unit, world
+from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
     "all that fits is admitted": (
@@ -340,3 +341,15 @@ def test_units_of_a_vanished_queue_still_count() -> None:
     made.submit(late)
     assert made.decide() == []
     assert made.used("root") == 32
+
+
+def test_what_is_counted_as_taken_is_not_kept_a_second_time() -> None:
+    taken: set[str] = set()
+    made = QueueWorld({"a": 32}, book=Book(lag=LAG, counts=taken.__contains__))
+    made.set_queues(queue("default"))
+    made.submit(unit("one", 16))
+    made.book.begin(made.clusters(), now=made.now)
+    assert play(made.book, now=made.now) == ["ns/one"]
+    assert made.book.promised(but="")["a"]
+    taken.add("ns/one-0")
+    assert not made.book.promised(but="")

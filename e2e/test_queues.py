@@ -1,0 +1,178 @@
+"""Our own queue admission, where Volcano Global is absent: who starts, in what order, who waits."""
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import yaml
+
+from e2e.support.manifests import group, hyperjob
+from e2e.support.scenario import clusters_of, phase_of
+from e2e.support.settings import from_environment
+from e2e.support.world import CLUSTERS_FILE, World, open_world
+from hyperjob.kube.resources import HYPERJOBS, PRIORITY_CLASSES
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Give a world whose controller admits by queues itself."""
+    settings = from_environment()
+    if not settings.embedded and not settings.local:
+        pytest.skip("the installed release may run in another mode")
+    directory = tmp_path_factory.mktemp("queues")
+    alone = yaml.safe_load(CLUSTERS_FILE.read_text()) | {"volcanoGlobal": {"enabled": False}}
+    file = directory / "clusters.yaml"
+    file.write_text(yaml.safe_dump(alone))
+    with open_world(settings, directory, clusters=file, queue_admission="builtin") as opened:
+        if opened.volcano_global:
+            pytest.skip("Volcano Global is there, and must not be beside our own queue admission")
+        yield opened
+
+
+def of(world: World, name: str, *, pods: int, seconds: float = 2, **template: object):
+    """Make a HyperJob of so many pods on the largest member."""
+    only = {"only_on": [world.largest]}
+    return hyperjob(
+        name,
+        group(
+            world,
+            "g",
+            pods=pods,
+            accelerators=world.per_pod,
+            seconds=seconds,
+            **only,
+            **template,
+        ),
+    )
+
+
+def both(world: World, name: str, queue: str):
+    """Make a HyperJob that needs all of the two largest members."""
+    return hyperjob(
+        name,
+        *(
+            group(
+                world,
+                part,
+                pods=world.sizes[member],
+                accelerators=world.per_pod,
+                only_on=[member],
+                queue=queue,
+            )
+            for part, member in zip(("left", "right"), world.pair, strict=True)
+        ),
+    )
+
+
+async def says(scenario, name: str, text: str):
+    """Wait until the message of a HyperJob holds a text."""
+    return await scenario.until(
+        HYPERJOBS,
+        name,
+        lambda found: (
+            found is not None
+            and text in (found.get("status", {}).get("state", {}).get("message") or "")
+        ),
+        what=f"saying {text!r}",
+    )
+
+
+async def test_two_gangs_that_need_everything_run_one_after_the_other(scenario):
+    world = scenario.world
+    async with scenario.queue() as queue, scenario.sightings() as sightings:
+        await scenario.apply(both(world, "a", queue), both(world, "b", queue))
+        waiting = await says(scenario, "b", "2 sub-jobs must start together")
+        assert waiting["status"]["state"]["phase"] == "Queued"
+        assert set(await scenario.children("b")) == set(), "nothing is made of one that waits"
+        for name in ("a", "b"):
+            ended = await scenario.until_phase(name, "Completed", "Failed")
+            assert ended["status"]["state"]["phase"] == "Completed"
+            assert len(set(clusters_of(ended).values())) == 2
+    for alive in sightings.together():
+        assert len({job.partition("-")[0] for job in alive}) <= 1, "two gangs at a time"
+
+
+async def test_a_queue_that_is_missing_is_waited_for(scenario):
+    await scenario.apply(of(scenario.world, "early", pods=1, queue=scenario.namespace))
+    waiting = await says(scenario, "early", f"queue {scenario.namespace} does not exist")
+    assert waiting["status"]["state"]["reason"] == "QueueNotOpen"
+    async with scenario.queue():
+        await scenario.until_phase("early", "Completed")
+
+
+@contextlib.asynccontextmanager
+async def priority(scenario, value: int) -> AsyncIterator[str]:
+    """Have a PriorityClass."""
+    name = f"{scenario.namespace}-{value}"
+    document = {
+        "apiVersion": PRIORITY_CLASSES.api_version,
+        "kind": PRIORITY_CLASSES.kind,
+        "metadata": {"name": name},
+        "value": value,
+    }
+    await scenario.kube.create(PRIORITY_CLASSES, document)
+    try:
+        yield name
+    finally:
+        await scenario.kube.delete(PRIORITY_CLASSES, name)
+
+
+async def test_the_urgent_one_overtakes_in_its_queue(scenario):
+    world = scenario.world
+    whole = world.sizes[world.largest]
+    async with priority(scenario, 1000) as urgent, scenario.queue() as queue:
+        await scenario.apply(of(world, "on", pods=whole, seconds=8, queue=queue))
+        await scenario.until_phase("on", "Starting", "Running")
+        await scenario.apply(of(world, "low", pods=whole, queue=queue))
+        await says(scenario, "low", "first of 1 in queue")
+        high = of(world, "high", pods=whole, queue=queue, priorityClassName=urgent)
+        await scenario.apply(high)
+        await says(scenario, "high", "first of 2 in queue")
+        await says(scenario, "low", "number 2 of 2 in queue")
+        await scenario.until_phase("high", "Starting", "Running", "Completed")
+        low = await scenario.kube.get(HYPERJOBS, "low", namespace=scenario.namespace)
+        assert phase_of(low) == "Queued"
+        await scenario.until_phase("low", "Completed")
+
+
+async def test_three_queues_share_by_weight(scenario):
+    world = scenario.world
+    part = world.sizes[world.largest] // 6
+    if not part:
+        pytest.skip("the largest member holds fewer than six pods")
+    rest = world.sizes[world.largest] - 6 * part
+    async with contextlib.AsyncExitStack() as stack:
+        queues = [
+            await stack.enter_async_context(scenario.queue(f"-{weight}", weight=weight))
+            for weight in (1, 2, 3)
+        ]
+        whole = 6 * part + rest
+        await scenario.apply(of(world, "blocker", pods=whole, seconds=12, queue=queues[0]))
+        await scenario.until_phase("blocker", "Starting", "Running")
+        jobs = [
+            of(world, f"w{weight}-{number}", pods=part, seconds=30, queue=queue)
+            for weight, queue in zip((1, 2, 3), queues, strict=True)
+            for number in range(4)
+        ]
+        await scenario.apply(*jobs)
+        for made in jobs:
+            await says(scenario, made["metadata"]["name"], "in queue")
+        await scenario.until_phase("blocker", "Completed")
+        deadline = time.monotonic() + world.settings.timeout
+        while (started := await admitted(scenario)).total() < 6:
+            assert time.monotonic() < deadline, started
+            await asyncio.sleep(0.2)
+        assert started == {"w1": 1, "w2": 2, "w3": 3}
+
+
+async def admitted(scenario) -> Counter[str]:
+    """Count the HyperJobs that are admitted and have not ended, by the first part of their name."""
+    found = await scenario.kube.list(HYPERJOBS, namespace=scenario.namespace)
+    return Counter(
+        each["metadata"]["name"].partition("-")[0]
+        for each in found.items
+        if any(job.get("admitted") for job in each.get("status", {}).get("jobs", ()))
+    )
