@@ -1,6 +1,7 @@
 """`hyperjob credentials renew | delete`: the processes' tokens for the Karmada API server."""
 
 import asyncio
+import json
 from collections.abc import Coroutine, Sequence
 from datetime import timedelta
 
@@ -17,6 +18,9 @@ _host = click.option(
     metavar="FILE",
     help="kubeconfig of the cluster that keeps the Secrets.  [default: $KUBECONFIG, the pod's own"
     " account, ~/.kube/config]",
+)
+_output = click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 _namespace = click.option(
     "--namespace", "-n", metavar="NAME", required=True, help="Namespace of the Secrets."
@@ -62,6 +66,7 @@ def credentials() -> None:
     show_default=True,
     help="Life of a token; the API server may make it shorter.",
 )
+@_output
 def renew_command(
     karmada_kubeconfig: str,
     host_kubeconfig: str | None,
@@ -69,6 +74,7 @@ def renew_command(
     pairs: Sequence[str],
     lease_namespace: str,
     days: float,
+    output: str,
 ) -> None:
     """Get fresh tokens and keep them.
 
@@ -81,9 +87,15 @@ def renew_command(
         connection = await config.load(karmada_kubeconfig)
         async with Kube.connect(kubeconfig=host_kubeconfig) as host:
             ends = await renew(connection, host, accounts, lifetime=timedelta(days=days))
-        for account in accounts:
-            end = ends[account.name].isoformat()
-            click.echo(f"{account.name}: secret/{account.secret} is good until {end}")
+        rows = [
+            {"account": a.name, "secret": a.secret, "goodUntil": ends[a.name].isoformat()}
+            for a in accounts
+        ]
+        if output == "json":
+            click.echo(json.dumps(rows, indent=2))
+        else:
+            for row in rows:
+                click.echo("{account}: secret/{secret} is good until {goodUntil}".format(**row))
 
     _run(run())
 
@@ -91,8 +103,11 @@ def renew_command(
 @credentials.command("delete")
 @_host
 @_namespace
+@_output
 @click.argument("secrets", nargs=-1, required=True, metavar="SECRET…")
-def delete_command(host_kubeconfig: str | None, namespace: str, secrets: Sequence[str]) -> None:
+def delete_command(
+    host_kubeconfig: str | None, namespace: str, output: str, secrets: Sequence[str]
+) -> None:
     """Delete Secrets that were made here or by `hyperjob-certs`.
 
     Example: hyperjob credentials delete -n hyperjob hyperjob-controller-karmada
@@ -101,8 +116,13 @@ def delete_command(host_kubeconfig: str | None, namespace: str, secrets: Sequenc
     async def run() -> None:
         async with Kube.connect(kubeconfig=host_kubeconfig) as host:
             deleted = await forget(host, namespace=namespace, secrets=list(secrets))
-        for name in secrets:
-            click.echo(f"secret/{name} {'deleted' if name in deleted else 'is not there'}")
+        rows = [{"secret": name, "deleted": name in deleted} for name in secrets]
+        if output == "json":
+            click.echo(json.dumps(rows, indent=2))
+        else:
+            for row in rows:
+                done = "deleted" if row["deleted"] else "is not there"
+                click.echo(f"secret/{row['secret']} {done}")
 
     _run(run())
 

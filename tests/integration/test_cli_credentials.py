@@ -1,0 +1,64 @@
+"""`hyperjob credentials`: what it keeps works, and what it says can be read by programs."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from hyperjob.cli import main
+from tests.support.controlplane import ControlPlane
+
+pytestmark = pytest.mark.scenario
+
+
+def run(*words: str, code: int = 0) -> str:
+    done = CliRunner().invoke(main, ["credentials", *words])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def renew(plane: ControlPlane, namespace: str, *more: str, code: int = 0) -> str:
+    return run(
+        *("renew", f"--karmada-kubeconfig=/nowhere:{plane.kubeconfig}"),
+        *(f"--host-kubeconfig={plane.kubeconfig}", f"--namespace={namespace}"),
+        *(f"--lease-namespace={namespace}", "--account=robot=robot-karmada", *more),
+        code=code,
+    )
+
+
+def test_it_keeps_a_kubeconfig_that_names_its_account(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    control_plane.kubectl("create", "serviceaccount", "robot", "-n", namespace)
+    (told,) = json.loads(renew(control_plane, namespace, "-o", "json"))
+    assert (told["account"], told["secret"]) == ("robot", "robot-karmada")
+    read = control_plane.kubectl("get", "secret", "robot-karmada", "-n", namespace, "-o", "json")
+    data = json.loads(read.stdout)["data"]
+    for name, text in data.items():
+        (tmp_path / name).write_bytes(base64.b64decode(text))
+    config = yaml.safe_load((tmp_path / "kubeconfig").read_text())
+    assert config["users"][0]["user"] == {"tokenFile": "token"}
+    mine = ControlPlane(tmp_path / "kubeconfig", real=control_plane.real)
+    asked = mine.kubectl("auth", "whoami", "-o", "json")
+    user = json.loads(asked.stdout)["status"]["userInfo"]["username"]
+    assert user == f"system:serviceaccount:{namespace}:robot"
+
+    assert "robot: secret/robot-karmada is good until" in renew(control_plane, namespace)
+    host = (f"--host-kubeconfig={control_plane.kubeconfig}", f"--namespace={namespace}")
+    assert json.loads(run("delete", *host, "-o", "json", "robot-karmada", "other")) == [
+        {"secret": "robot-karmada", "deleted": True},
+        {"secret": "other", "deleted": False},
+    ]
+    assert run("delete", *host, "robot-karmada") == "secret/robot-karmada is not there\n"
+
+
+def test_an_account_that_is_missing_is_named_with_the_next_step(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    said = renew(control_plane, namespace, code=1)
+    assert f"service account {namespace}/robot is not there" in said
+    assert "hyperjob install --service-accounts" in said
+    assert "must be ACCOUNT=SECRET" in renew(control_plane, namespace, "--account=x", code=2)
