@@ -45,10 +45,14 @@ def unit_of(observed: Observed, *, priority: Callable[[str], int]) -> Unit | Non
         for sub_job, child in members
         if child.name not in later
     ]
+    kept: set[str] = set()
     for group, wish in wishes.items():
         taken = {child.name for sub_job, child in members if sub_job.group.name == group}
         queue = next(queue_of(g.template) for g in hyperjob.replicated_jobs if g.name == group)
-        parts += [Part(queue=queue, request=piece) for piece in _pieces(hyperjob, wish, taken)]
+        pieces = [Part(queue=queue, request=piece) for piece in _pieces(hyperjob, wish, taken)]
+        parts += pieces
+        if _holds_all(hyperjob, group):
+            kept |= {piece.name for piece in pieces}
     children = [child for _, child in members]
     made = {child.name: child for child in children if child.exists and not child.is_terminal}
     recorded = {
@@ -70,7 +74,7 @@ def unit_of(observed: Observed, *, priority: Callable[[str], int]) -> Unit | Non
         minimum=len(parts) if wanted is None or wishes else max(1, min(wanted, len(parts))),
         max_domains=hyperjob.max_domains,
         parts=tuple(parts),
-        held=frozenset(recorded | made.keys()),
+        held=frozenset(recorded | made.keys() | kept),
         made=frozenset(made),
         ended=frozenset(child.name for child in children if child.is_terminal),
         clusters={child.name: child.cluster for child in children if child.cluster},
@@ -106,6 +110,12 @@ def _members(
             indices[name] = tuple(members_of(observed, group).kept)
     for sub_job in sub_jobs(observed.hyperjob, groups, indices):
         yield sub_job, child_of(observed, sub_job.name)
+
+
+def _holds_all(hyperjob: HyperJob, group: str) -> bool:
+    """Tell whether a split that is open again, for a restart, was admitted before."""
+    records = hyperjob.records.values()
+    return any(record.admitted for record in records if record.replicated_job == group)
 
 
 def _request(sub_job: SubJob, child: Child) -> Request:

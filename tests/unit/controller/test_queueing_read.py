@@ -1,0 +1,127 @@
+"""What queue admission reads of a HyperJob: demands, lines, and who holds a share."""
+
+from typing import Any
+
+import pytest
+
+from controller.model.observed import QueueAdmission
+from controller.queueing.read import unit_of
+from controller.queueing.units import Unit
+from tests.unit.controller.builders import (
+    GPU,
+    Object,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    task,
+    template,
+)
+
+PRIORITIES = {"": 0, "low": 10, "high": 1000}
+
+
+def read(raw: Object, *objects: Object) -> Unit | None:
+    seen = observed(raw, *objects, clusters=(cluster("a"),), admission=QueueAdmission.BUILTIN)
+    return unit_of(seen, priority=lambda name: PRIORITIES.get(name, 0))
+
+
+def unit(raw: Object, *objects: Object) -> Unit:
+    found = read(raw, *objects)
+    assert found is not None
+    return found
+
+
+def gpus(found: Unit) -> dict[str, int]:
+    return {part.name: part.request.demand[GPU] // 10**9 for part in found.parts}
+
+
+def record(index: int, **fields: Any) -> Object:
+    return {"name": f"hj-trainer-{index}", "replicatedJob": "trainer", "index": index, **fields}
+
+
+def test_a_new_one_waits_whole() -> None:
+    urgent = template(task(replicas=8), queue="research", priorityClassName="high")
+    found = unit(hyperjob(group(templateSpec=urgent), group("aux", replicas=1)))
+    assert gpus(found) == {"hj-trainer-0": 8, "hj-trainer-1": 8, "hj-aux-0": 8}
+    assert [part.queue for part in found.parts] == ["research", "research", "default"]
+    assert (found.minimum, found.priority) == (3, 1000)
+    assert not found.held
+    assert not found.made
+
+
+def test_who_is_made_or_recorded_holds_a_share_until_it_ends() -> None:
+    status = {"jobs": [record(0, admitted=True), record(1, phase="Completed", cluster="a")]}
+    found = unit(hyperjob(status=status))
+    assert found.held == {"hj-trainer-0"}
+    assert found.ended == {"hj-trainer-1"}
+    assert not found.made
+    running = unit(hyperjob(), job(phase="Running"), policy(cluster="b"))
+    assert running.held == running.made == {"hj-trainer-0"}
+    assert running.clusters == {"hj-trainer-0": "b"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        hyperjob(suspend=True),
+        hyperjob(deletionTimestamp="2026-01-02T03:04:00Z"),
+        hyperjob(status={"conditions": [{"type": "Completed", "status": "True"}]}),
+    ],
+    ids=["suspended", "deleted", "ended"],
+)
+def test_who_needs_nothing_is_no_unit(raw: Object) -> None:
+    assert read(raw, job(phase="Running"), policy()) is None
+
+
+def test_minavailable_bounds_the_gang() -> None:
+    assert unit(hyperjob(group(replicas=4), minAvailable=2)).minimum == 2
+
+
+def test_what_waits_for_another_group_does_not_stand_in_line_yet() -> None:
+    later = group("later", replicas=1, dependsOn=[{"name": "trainer", "status": "Ready"}])
+    found = unit(hyperjob(group(), later))
+    assert set(gpus(found)) == {"hj-trainer-0", "hj-trainer-1"}
+    running = [
+        made
+        for index in range(2)
+        for made in (
+            job(f"hj-trainer-{index}", phase="Running", pods={"running": 8}),
+            policy(f"hj-trainer-{index}"),
+        )
+    ]
+    assert "hj-later-0" in gpus(unit(hyperjob(group(), later), *running))
+
+
+def test_an_open_automatic_split_is_cut_into_pieces_that_make_up_its_sum() -> None:
+    split = {"mode": "auto", "accelerators": 2048, "acceleratorType": GPU}
+    found = unit(hyperjob(group(replicas=1, gpus=8, splitPolicy=split)))
+    assert sum(gpus(found).values()) == 2048
+    assert len(found.parts) == 128
+    assert found.minimum == 128
+    assert "hj-trainer-0" in gpus(found)
+
+
+def test_an_automatic_split_that_is_made_is_its_sub_jobs() -> None:
+    split = {"mode": "auto", "accelerators": 24, "acceleratorType": GPU}
+    records = [record(0, accelerators=16, admitted=True), record(1, accelerators=8, admitted=True)]
+    found = unit(
+        hyperjob(group(replicas=1, gpus=8, splitPolicy=split), status={"jobs": records}),
+        job("hj-trainer-0", gpus=16),
+        policy("hj-trainer-0"),
+        job("hj-trainer-1", gpus=8),
+        policy("hj-trainer-1"),
+    )
+    assert gpus(found) == {"hj-trainer-0": 16, "hj-trainer-1": 8}
+    assert found.held == {"hj-trainer-0", "hj-trainer-1"}
+
+
+def test_an_automatic_split_keeps_its_share_while_it_is_made_again() -> None:
+    split = {"mode": "auto", "accelerators": 24, "acceleratorType": GPU}
+    records = [record(0, accelerators=16, admitted=True), record(1, accelerators=8, admitted=True)]
+    raw = hyperjob(group(replicas=1, gpus=8, splitPolicy=split), status={"jobs": records})
+    found = unit(raw)
+    assert sum(gpus(found).values()) == 24
+    assert found.held == set(gpus(found))
