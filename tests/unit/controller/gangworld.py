@@ -6,7 +6,7 @@ the last delivery; what it is woken by is what the real one is woken by, and not
 
 import copy
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -20,6 +20,7 @@ from controller.model.parse import parse_binding, parse_hyperjob
 from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
 from controller.model.resources import Resources
 from controller.plan import plan
+from controller.waiting import SETTLE_SECONDS, Waiting
 from hyperjob.api.names import GATE, GATE_OPEN, binding_name
 from hyperjob.api.quantity import NANO
 from tests.unit.controller.builders import GPU, Object, binding, cluster, vcjob_status
@@ -42,7 +43,7 @@ class GangWorld(World):
     seen: dict[str, Object] = field(default_factory=dict)
     due: dict[str, None] = field(default_factory=dict)
     timers: dict[str, datetime] = field(default_factory=dict)
-    waiting: dict[str, None] = field(default_factory=dict)
+    waiting: Waiting = field(init=False)
     ends: dict[str, datetime] = field(default_factory=dict)
     order: dict[str, int] = field(default_factory=dict)
     given_back: Counter[str] = field(default_factory=Counter)
@@ -59,6 +60,10 @@ class GangWorld(World):
         world.clusters_change()
         return world
 
+    def __post_init__(self) -> None:
+        """Begin with nobody who waits."""
+        self.waiting = Waiting(self._wakes)
+
     # what the controller sees and does
 
     def observe(self, name: str) -> Observed:
@@ -69,7 +74,7 @@ class GangWorld(World):
             found,
             bindings={item.name: item for item in bindings},
             gang_timeout=LIMIT,
-            contended=any(other != name for other in self.waiting),
+            contended=self.waiting.is_contended(name),
         )
 
     def submit(self, raw: Object) -> None:
@@ -102,16 +107,17 @@ class GangWorld(World):
         if decided.requeue_after is not None:
             self.timers[name] = self.now + max(decided.requeue_after, timedelta(milliseconds=1))
         if decided.waits_for_capacity:
-            self.waiting.setdefault(name)
+            created = self.hyperjobs[name]["metadata"]["creationTimestamp"]
+            self.waiting.put(name, created=created, needs=decided.needs)
         else:
-            self.waiting.pop(name, None)
+            self.waiting.drop(name)
         self._wake(before)
         return decided
 
     def restart(self) -> None:
         """Start the controller anew: it remembers nothing and looks at all."""
         self.timers.clear()
-        self.waiting.clear()
+        self.waiting = Waiting(self._wakes)
         for name in self.hyperjobs:
             self.due[name] = None
 
@@ -225,12 +231,13 @@ class GangWorld(World):
     def clusters_change(self) -> None:
         """Make the clusters what sizes, loss and foreign use say."""
         before = self.free() if self.clusters else {}
+        lost = {name for name, item in self.clusters.items() if not item.usable}
         for name, size in self.sizes.items():
             reason = "is not Ready" if name in self.lost else ""
             self.clusters[name] = cluster(
                 name, size - self.foreign[name], total=size, unusable=reason
             )
-        self._wake(before, anyway=True)
+        self._wake(before, back=lost - self.lost)
 
     def delete_ended(self) -> None:
         """Let users take away what has ended."""
@@ -239,8 +246,9 @@ class GangWorld(World):
             for store in (self.jobs, self.policies):
                 for child in [each for each in store if each.startswith(f"{name}-")]:
                     del store[child]
-            for memory in (self.due, self.timers, self.waiting):
-                memory.pop(name, None)
+            self.due.pop(name, None)
+            self.timers.pop(name, None)
+            self.waiting.drop(name)
 
     # looking
 
@@ -267,10 +275,16 @@ class GangWorld(World):
     def _touch(self, child: str) -> None:
         self.due[child.rsplit("-", 2)[0]] = None
 
-    def _wake(self, before: dict[str, Resources], *, anyway: bool = False) -> None:
+    def _wake(self, before: dict[str, Resources], *, back: Collection[str] = ()) -> None:
+        """Wake as the controller does: by the room of the clusters that have more of it."""
         now = self.free()
-        if anyway or any(now[name][GPU] > free[GPU] for name, free in before.items()):
-            self.due.update(self.waiting)
+        for name, free in before.items():
+            if self.clusters[name].usable and (name in back or now[name][GPU] > free[GPU]):
+                self.waiting.wake(now[name])
+
+    def _wakes(self, key: str, delay: float) -> None:
+        if delay <= SETTLE_SECONDS:  # what comes later would only tell other words
+            self.due[key] = None
 
     def _admit(self, key: str, obj: Object, operation: str) -> None:
         if operation == "CREATE":
