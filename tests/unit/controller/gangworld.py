@@ -90,13 +90,14 @@ class GangWorld(World):
         assert decided == plan(observed), "equal inputs give equal outputs"
         self._check(observed, decided)
         before = self.free()
+        pins = {job: policy.clusters[0] for job, policy in observed.policies.items()}
         for action in decided.actions[:dies_after]:
             self._apply(name, action)
             self.due[name] = None
         if dies_after is not None:
             self.restart()
             return decided
-        self._check_room(before, decided)
+        self._check_room(before, pins, decided)
         if decided.status is not None:
             old = parse_hyperjob(self.hyperjobs[name]).gang
             self.hyperjobs[name]["status"] = copy.deepcopy(decided.status)
@@ -322,12 +323,20 @@ class GangWorld(World):
                 mine = sum(_gpus(demand_of(self.jobs[each]["spec"])) for each in others)
                 assert not own or room.get(GPU, 0) // NANO + held + mine >= held, "no room"
 
-    def _check_room(self, before: dict[str, Resources], decided: Plan) -> None:
-        """Assert that what was created or moved fits in what was free."""
-        now = self.free()
+    def _check_room(
+        self, before: dict[str, Resources], pins: dict[str, str], decided: Plan
+    ) -> None:
+        """Assert that what was created or moved fits in what was free, or its own HyperJob's."""
+        taken: Counter[str] = Counter()
         for action in decided.actions:
-            if isinstance(action, CreateChild | Repin):
-                assert now[action.cluster][GPU] >= min(0, before[action.cluster][GPU])
+            if (isinstance(action, CreateChild) and action.job is not None) or isinstance(
+                action, Repin
+            ):
+                taken[action.cluster] += _gpus(action.demand)
+        for name, gpus in taken.items():
+            own = [job for job, pin in pins.items() if pin == name and job in self.jobs]
+            held = sum(_gpus(demand_of(self.jobs[job]["spec"])) for job in own)
+            assert gpus <= before[name][GPU] // NANO + held, "beyond what is free"
 
     def _apply(self, hyperjob: str, action: Action) -> None:
         match action:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -204,6 +204,7 @@ class Histories(RuleBasedStateMachine):
 
 
 Histories.TestCase.settings = settings(
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking takes minutes
     max_examples=EXAMPLES,
     stateful_step_count=25,
     deadline=None,
