@@ -12,8 +12,9 @@ from controller.model.planned import (
     Repin,
     Resize,
 )
-from controller.plan import CONFLICT_RECHECK, plan
+from controller.plan import plan
 from controller.status.transitions import action_events
+from controller.steps.again import CONFLICT_RECHECK
 from tests.unit.controller.builders import (
     GPU,
     NOW,

@@ -1,0 +1,1 @@
+"""The steps of the plan: each adds to the draft what it finds; none does anything itself."""

@@ -1,0 +1,38 @@
+"""When to look at a HyperJob again although nothing happens to it: the earliest of all waits.
+
+Every wait that a step has found is named here, so none is forgotten.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from controller.lifecycle.loss import next_loss
+from controller.status.outlook import Reason
+from controller.steps.draft import Draft
+
+CONFLICT_RECHECK: Final = timedelta(seconds=30)
+
+
+def look_again_after(draft: Draft) -> timedelta | None:
+    """Return the time until the next look; None when only an event can change anything."""
+    return min(_waits(draft), default=None)
+
+
+def _waits(draft: Draft) -> Iterator[timedelta]:
+    observed, now = draft.observed, draft.observed.now
+    known = [draft.judgement.wait, draft.split.again, next_loss(observed, draft.losses)]
+    known += [lesson.wait for lesson in draft.lessons.values()]
+    yield from (wait for wait in known if wait is not None)
+    for name, refusal in observed.refusals.items():
+        if name in draft.blocked and refusal.retry_at > now:
+            yield refusal.retry_at - now
+    for _, child in draft.children:
+        due = child.record.retry_time if child.record is not None else None
+        restarts = draft.blocked.get(child.name, ("",))[0] is Reason.RESTARTING
+        if due is not None and due > now and restarts:
+            yield due - now
+    if any(reason is Reason.NAME_CONFLICT for reason, _ in draft.blocked.values()):
+        yield CONFLICT_RECHECK
+    if draft.is_short and observed.capacity_changes_in is not None:
+        yield observed.capacity_changes_in

@@ -1,0 +1,110 @@
+"""The draft of a plan: what the steps have found so far.
+
+Holds and answers; each decision is in its step.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.expansion.auto import Split
+from controller.expansion.expand import SubJob
+from controller.gang.giveback import Judgement
+from controller.gang.rejections import Lesson, describe
+from controller.gang.review import Review, Seat
+from controller.lifecycle.dependencies import Waiting
+from controller.lifecycle.loss import Loss
+from controller.lifecycle.verdict import Member
+from controller.model.child import Child
+from controller.model.observed import Observed
+from controller.model.planned import Action
+from controller.placement.place import Placement
+from controller.status.outlook import Outlook, Reason
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """What is known of all wanted sub-jobs, and what is to be done about them.
+
+    `blocked` has a reason and a message by sub-job; `standing` (group, cluster) of those that stay;
+    `secured` counts those that need no place; `needed` says how many of the missing had to fit
+    together, and `outdated` which sub-jobs plugins have made again.
+    """
+
+    observed: Observed
+    split: Split
+    children: Sequence[Member]
+    losses: Mapping[str, Loss]
+    waiting: Waiting
+    actions: list[Action] = field(default_factory=list)
+    blocked: dict[str, tuple[Reason, str]] = field(default_factory=dict)
+    lessons: dict[str, Lesson] = field(default_factory=dict)
+    missing: dict[str, Member] = field(default_factory=dict)
+    seats: dict[str, tuple[Seat, SubJob, Child]] = field(default_factory=dict)
+    standing: list[tuple[str, str]] = field(default_factory=list)
+    secured: int = 0
+    needed: int = 0
+    placement: Placement = field(default_factory=Placement)
+    review: Review = field(default_factory=Review)
+    outdated: frozenset[str] = frozenset()
+    opening: frozenset[str] = frozenset()
+    judgement: Judgement = field(default_factory=Judgement)
+
+    @property
+    def minimum(self) -> int:
+        """How many sub-jobs belong together now: those that wait for others are not counted."""
+        total, wanted = len(self.children), self.observed.hyperjob.min_available
+        able = total - len(self.waiting.for_what)
+        return max(1, min(total if wanted is None else wanted, able))
+
+    @property
+    def staying(self) -> list[Child]:
+        """The sub-jobs that are not on their way out."""
+        return [child for _, child in self.children if not child.is_leaving]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a sub-job has no place for want of room."""
+        return bool(self.placement.unplaced or self.split.waiting or self.review.short)
+
+    def excluded(self, child: Child) -> frozenset[str]:
+        """Return where a sub-job must not stand: moved away from there, or refused by Karmada."""
+        recorded = child.record.excluded_clusters if child.record is not None else ()
+        lesson = self.lessons.get(child.name, Lesson())
+        return lesson.excluded.union(recorded)
+
+    def outlook(self, member: Member) -> Outlook:
+        """Return what is intended for one sub-job."""
+        sub_job, child = member
+        name = child.name
+        reason, message = self.blocked.get(name, ("", ""))
+        if name in self.placement.unplaced:
+            reason, message = Reason.INSUFFICIENT_CAPACITY, self.placement.unplaced[name]
+        loss = self.losses.get(name)
+        lesson = self.lessons.get(name, Lesson())
+        return Outlook(
+            sub_job=sub_job,
+            child=child,
+            cluster=self.placement.assigned.get(name) or self.review.moves.get(name, ""),
+            blocked=reason,
+            message=message,
+            opening=name in self.opening,
+            admitted=self._holds_share(child),
+            cluster_trouble=loss.message if loss is not None else "",
+            lost=loss is not None and loss.is_lost,
+            no_room=self.review.short.get(name, ""),
+            note=describe(lesson),
+            rejections=lesson.rejections,
+        )
+
+    def _holds_share(self, child: Child) -> bool:
+        """Tell whether to record that a sub-job is admitted; a grant that came to nothing is not.
+
+        Recorded only by our own queue admission, and until the sub-job ends.
+        """
+        verdict = self.observed.verdict
+        if verdict is None or child.name not in verdict.admitted or child.is_terminal:
+            return False
+        if self.observed.hyperjob.suspend:
+            return False
+        recorded = child.record is not None and child.record.admitted
+        return recorded or child.exists or child.name in self.placement.assigned

@@ -1,0 +1,50 @@
+"""The fourth step: plugins have their say, the gang goes together, or gives back what it holds.
+
+Opens and deletes only what no member has seen.
+"""
+
+from controller.expansion.delete import deletion
+from controller.gang.gate import openings
+from controller.gang.giveback import WHY, describe_wait, go_on, to_give_back
+from controller.gang.places import ready
+from controller.plugins.hook import plug_in as plug
+from controller.status.outlook import Reason
+from controller.steps.draft import Draft
+
+
+def plug_in(draft: Draft) -> None:
+    """Let the plugins act on the actions so far."""
+    plugged = plug(
+        draft.observed,
+        draft.children,
+        draft.actions,
+        assigned=draft.placement.assigned,
+        minimum=draft.minimum,
+    )
+    draft.actions = plugged.actions
+    draft.blocked.update(plugged.blocked)
+    draft.outdated = plugged.outdated
+
+
+def let_through(draft: Draft) -> None:
+    """Open the gates of what the queue has admitted and still fits, all together."""
+    observed, minimum, staying = draft.observed, draft.minimum, draft.staying
+    if observed.hyperjob.suspend:
+        return
+    opened = openings(
+        [child for child in staying if child.name not in draft.outdated],
+        minimum=minimum,
+        admission=observed.admission,
+        ready=ready(observed, staying, draft.review, minimum),
+    )
+    draft.actions += opened
+    draft.opening = frozenset(action.name for action in opened)
+
+
+def give_back(draft: Draft) -> None:
+    """Judge how the gang goes on; one that stays in parts lets go of what it holds."""
+    observed, staying = draft.observed, draft.staying
+    draft.judgement = go_on(observed, staying, opening=draft.opening)
+    for child in to_give_back(observed, staying, opening=draft.opening):
+        draft.actions += deletion(child, why=WHY)
+        draft.blocked[child.name] = Reason.GANG_BACK_OFF, describe_wait(observed)

@@ -1,0 +1,123 @@
+"""The third step: places for what is missing, and other places for what lost its own.
+
+A gang is placed whole or not at all. What a member has seen never moves here.
+"""
+
+from controller.expansion.expand import SubJob
+from controller.expansion.objects import placement as placement_object
+from controller.expansion.objects import policy as policy_object
+from controller.expansion.objects import vcjob
+from controller.gang.gate import is_held
+from controller.gang.giveback import backs_off
+from controller.gang.places import domains
+from controller.gang.places import look_again as review_places
+from controller.lifecycle.verdict import Member
+from controller.model.child import Child
+from controller.model.observed import Observed, Policy, QueueAdmission
+from controller.model.planned import CreateChild, DeleteChild, Repin
+from controller.model.resources import Resources
+from controller.placement.place import place
+from controller.steps.draft import Draft
+from hyperjob.api.meta import Object
+
+
+def place_missing(draft: Draft) -> None:
+    """Place what is missing and plan its creation."""
+    observed = draft.observed
+    homeless = _homeless(draft)
+    draft.needed = max(0, draft.minimum - draft.secured)
+    draft.placement = place(
+        [
+            draft.split.pinned(sub_job.request(draft.excluded(child)))
+            for sub_job, child in homeless.values()
+        ],
+        observed.clusters,
+        standing=[
+            *draft.standing,
+            *domains(observed, [each for each, _, _ in draft.seats.values()]),
+        ],
+        max_domains=observed.hyperjob.max_domains,
+        minimum=draft.needed,
+    )
+    for name, cluster in draft.placement.assigned.items():
+        sub_job, child = homeless[name]
+        if child.policy is not None and child.policy.clusters != (cluster,):
+            draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
+        overflow = draft.placement.overflow.get(name) or draft.split.overflow.get(name, "")
+        draft.actions.append(_creation(observed, sub_job, child, cluster, overflow=overflow))
+    draft.actions.sort(key=lambda action: isinstance(action, DeleteChild))
+
+
+def look_again(draft: Draft) -> None:
+    """Look at the places of what no member has seen, and plan the moves."""
+    observed, placed = draft.observed, draft.placement.assigned
+    draft.review = review_places(
+        observed,
+        [seat for seat, _, _ in draft.seats.values()],
+        standing=draft.standing,
+        placed=[
+            (sub_job.group.name, placed[name], sub_job.size.demand)
+            for name, (sub_job, _) in draft.missing.items()
+            if name in placed
+        ],
+    )
+    if backs_off(observed):
+        return
+    for name, cluster in draft.review.moves.items():
+        _, sub_job, child = draft.seats[name]
+        if child.policy is not None:
+            draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
+
+
+def needs(draft: Draft) -> tuple[Resources, ...]:
+    """Return the sizes of what has no place; none while even the sizes wait."""
+    if draft.split.waiting:
+        return ()
+    homeless = {*draft.placement.unplaced, *draft.review.short}
+    sizes = [sub_job.size.demand for sub_job, _ in draft.children if sub_job.name in homeless]
+    return tuple({id(demand): demand for demand in sizes}.values())
+
+
+def _homeless(draft: Draft) -> dict[str, Member]:
+    """Return the missing sub-jobs that need a cluster; those that have one are made there."""
+    found: dict[str, Member] = {}
+    for name, (sub_job, child) in draft.missing.items():
+        if child.exists and child.cluster:
+            draft.actions.append(_creation(draft.observed, sub_job, child, child.cluster))
+        elif sub_job.group.name in draft.split.waiting:
+            draft.blocked[name] = draft.split.waiting[sub_job.group.name]
+        else:
+            found[name] = sub_job, child
+    return found
+
+
+def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) -> Repin:
+    gated = observed.admission is QueueAdmission.VOLCANO_GLOBAL
+    return Repin(
+        name=policy.name,
+        uid=policy.uid,
+        cluster=cluster,
+        demand=sub_job.size.demand,
+        placement=placement_object(cluster, gated=gated),
+    )
+
+
+def _creation(
+    observed: Observed, sub_job: SubJob, child: Child, cluster: str, *, overflow: str = ""
+) -> CreateChild:
+    policy: Object | None = None
+    if child.policy is None:
+        gated = observed.admission is QueueAdmission.VOLCANO_GLOBAL
+        gang = observed.admission is not QueueAdmission.NONE
+        held = gang and (not child.exists or is_held(child))
+        policy = policy_object(
+            observed.hyperjob, sub_job, cluster, gated=gated, held=held, attempt=child.attempt
+        )
+    return CreateChild(
+        name=sub_job.name,
+        policy=policy,
+        job=None if child.exists else vcjob(observed.hyperjob, sub_job, attempt=child.attempt),
+        cluster=cluster,
+        demand=sub_job.size.demand,
+        overflow=overflow,
+    )

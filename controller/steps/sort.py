@@ -1,0 +1,113 @@
+"""The second step: each wanted sub-job by itself: ended, standing, blocked, or missing.
+
+Places nothing.
+"""
+
+from controller.expansion.adopt import adoptions, conflict, predecessor
+from controller.expansion.auto import is_admitted
+from controller.expansion.delete import deletion
+from controller.expansion.expand import SubJob, queue_of
+from controller.expansion.resize import resize
+from controller.gang.giveback import backs_off, describe_wait
+from controller.gang.places import seat_of
+from controller.gang.rejections import learn
+from controller.model.child import Child
+from controller.model.wire import rfc3339
+from controller.status.outlook import Reason
+from controller.steps.draft import Draft
+
+
+def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
+    """Sort one wanted sub-job."""
+    hyperjob, name, record = draft.observed.hyperjob, child.name, child.record
+    if child.is_outdated:
+        draft.actions += adoptions(hyperjob, sub_job, child)
+        draft.actions += deletion(child)
+        draft.blocked[name] = Reason.RESTARTING, record.message if record is not None else ""
+        return
+    if child.is_terminal:
+        draft.secured += 1
+        draft.standing.append((sub_job.group.name, child.cluster))
+        return
+    in_the_way = conflict(child, hyperjob.name)
+    if in_the_way:
+        passing = predecessor(child, hyperjob.name)
+        reason = Reason.BEING_DELETED if passing else Reason.NAME_CONFLICT
+        draft.blocked[name] = reason, in_the_way
+        return
+    draft.actions += adoptions(hyperjob, sub_job, child)
+    if hyperjob.suspend:
+        draft.actions += deletion(child)
+        draft.blocked[name] = Reason.SUSPENDED, "suspended"
+        return
+    if held_back := _held_back(draft, child):
+        draft.blocked[name] = held_back
+        return
+    draft.lessons[name] = learn(child, now=draft.observed.now)
+    refused = _is_refused(draft, name)
+    if child.exists and child.job is not None:
+        _sort_standing(draft, sub_job, child)
+        if refused:
+            return
+        change = resize(child.job, sub_job.size.template)
+        if change is not None:
+            draft.actions.append(change)
+        if child.policy is None and not backs_off(draft.observed):
+            draft.missing[name] = sub_job, child
+    else:
+        _sort_missing(draft, sub_job, child, refused=refused)
+
+
+def _held_back(draft: Draft, child: Child) -> tuple[Reason, str] | None:
+    """Say why a sub-job that there is none of must not be made yet."""
+    if child.exists:
+        return None
+    if child.name in draft.waiting.for_what:
+        return Reason.WAITING_FOR_DEPENDENCY, draft.waiting.for_what[child.name]
+    record, now = child.record, draft.observed.now
+    if record is not None and record.retry_time is not None and now < record.retry_time:
+        why = record.message.partition("; starts again at ")[0]
+        return Reason.RESTARTING, f"{why}; starts again at {rfc3339(record.retry_time)}"
+    return None
+
+
+def _is_refused(draft: Draft, name: str) -> bool:
+    """Tell whether the API server refused a sub-job's object and is not to be asked again yet."""
+    refusal = draft.observed.refusals.get(name)
+    if refusal is None or draft.observed.now >= refusal.retry_at:
+        return False
+    draft.blocked[name] = Reason.REFUSED, f"{refusal.reason}: {refusal.message}"
+    return True
+
+
+def _sort_standing(draft: Draft, sub_job: SubJob, child: Child) -> None:
+    """Note where a sub-job stands, and whether it may move."""
+    draft.secured += 1
+    seat = seat_of(draft.observed, sub_job, child, draft.excluded(child))
+    if seat is not None:
+        draft.seats[child.name] = seat, sub_job, child
+    elif child.cluster:
+        draft.standing.append((sub_job.group.name, child.cluster))
+
+
+def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool) -> None:
+    """Note a sub-job that is to be made, or why it must wait."""
+    observed, name = draft.observed, child.name
+    leaving = [
+        kind
+        for kind, item in (("Job", child.job), ("PropagationPolicy", child.policy))
+        if item is not None and item.deleting
+    ]
+    if leaving:
+        draft.blocked[name] = Reason.BEING_DELETED, f"waits until its old {leaving[0]} is gone"
+    elif refused:
+        return
+    elif backs_off(observed):
+        draft.blocked[name] = Reason.GANG_BACK_OFF, describe_wait(observed)
+    elif observed.verdict is not None and not is_admitted(
+        observed.hyperjob.name, sub_job, observed.verdict
+    ):
+        queue = queue_of(sub_job.size.template)
+        draft.blocked[name] = Reason.WAITING_FOR_QUEUE, f"waits for queue {queue}"
+    else:
+        draft.missing[name] = sub_job, child
