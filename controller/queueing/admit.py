@@ -88,8 +88,6 @@ def may_ever(gang: Sequence[Part], account: Account) -> bool:
 
 def is_guaranteed(waiting: Sequence[Part], account: Account) -> bool:
     """Tell whether all of it is within what is guaranteed to its queue."""
-    if not account.tree.guaranteed:
-        return False
     queues = {part.queue for part in waiting}
     demand = total(part.request.demand for part in waiting)
     return len(queues) == 1 and account.is_guaranteed(queues.pop(), demand)

