@@ -1,6 +1,7 @@
 """`hyperjob-webhook`: from options to a served webhook, and in good order to its end.
 
-Wires the parts together and decides nothing. It opens no connection to any API server.
+Wires the parts together and decides nothing. It opens a connection to the API server only where a
+kubeconfig is given, and no review ever waits for that.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -26,6 +27,7 @@ from webhook.options import Options, parse
 from webhook.report import Report
 from webhook.server import Limits, WebhookServer
 from webhook.validation import validate_create
+from webhook.validation.context import NOTHING_KNOWN, Context
 
 _log: Final = logging.getLogger("webhook")
 
@@ -39,19 +41,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     logs.setup(format=options.log_format, level=options.log_level)
     try:
-        asyncio.run(_serve(options))
+        asyncio.run(_run(options))
     except CannotStart as problem:
         sys.stderr.write(f"error: {problem}\n")
         return 1
     return 0
 
 
-async def _serve(options: Options) -> None:
+async def _run(options: Options) -> None:
+    metrics = Metrics()
+    async with AsyncExitStack() as stack:
+        context = await _look_around(stack, options, metrics)
+        await _serve(options, metrics, context)
+
+
+async def _look_around(
+    stack: AsyncExitStack, options: Options, metrics: Metrics
+) -> Callable[[], Context]:
+    """Watch what warnings are about, if told where; else nothing is known, at no cost."""
+    if options.kubeconfig is None:
+        return lambda: NOTHING_KNOWN
+    # A Kubernetes client costs half a second and much memory, so only who uses it pays.
+    from hyperjob.kube.errors import ConfigError
+    from webhook.surroundings import watched
+
+    try:
+        return await stack.enter_async_context(watched(options.kubeconfig, metrics=metrics))
+    except ConfigError as problem:
+        raise CannotStart(f"cannot use --kubeconfig {options.kubeconfig}: {problem}") from None
+
+
+async def _serve(options: Options, metrics: Metrics, context: Callable[[], Context]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    metrics = Metrics()
     source = _load(options, metrics)
     metrics.show_certificate(lambda: _expiry(source))
     admitted = DecisionLog(sys.stderr.buffer) if options.log_format == "json" else None
@@ -63,6 +87,7 @@ async def _serve(options: Options) -> None:
             requests_inflight=options.max_requests_inflight,
             connections=options.max_connections,
         ),
+        context=context,
     )
     readyz = Checks("readyz")
     readyz.add("certificate", lambda: _certificate(source))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from webhook.handlers import ROUTES
 from webhook.response import Decision, encode, failure
 from webhook.review import MAX_BODY_BYTES, BadReview, Request, decode
+from webhook.validation.context import NOTHING_KNOWN, Context
 
 
 class Reply(NamedTuple):
@@ -23,15 +24,15 @@ class Reply(NamedTuple):
     bug: Exception | None = None
 
 
-def admit(path: str, body: bytes) -> Reply:
-    """Answer one review that was posted to `path`."""
+def admit(path: str, body: bytes, context: Context = NOTHING_KNOWN) -> Reply:
+    """Answer one review that was posted to `path`; `context` is what is known of other objects."""
     route = ROUTES.get(path)
     if route is None:
         return refuse(404, f"no webhook at {path[:100]!r}; there are: {', '.join(ROUTES)}")
     request: Request | None = None
     try:
         request = decode(body)
-        decision = route.decide(request)
+        decision = route.decide(request, context)
         return Reply(200, encode(request, decision), request, decision)
     except BadReview as bad:
         return refuse(bad.status, str(bad), request=request)

@@ -1,7 +1,7 @@
 """The three webhooks: which path judges which kind, and how.
 
-Each handler is a pure function of the request; it may raise only for a review that is not what
-its rule selects. Knows nothing of HTTP.
+Each handler is a pure function of the request and of what is known around it; it may raise only for
+a review that is not what its rule selects. Knows nothing of HTTP.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,9 +15,9 @@ from webhook.patch import diff
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from webhook.response import ALLOWED, Decision
 from webhook.review import BadReview, Request
-from webhook.validation import validate_create, validate_update
+from webhook.validation import Context, validate_create, validate_update
 
-Handler = Callable[[Request], Decision]
+Handler = Callable[[Request, Context], Decision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Route:
     kind: str
     handle: Handler
 
-    def decide(self, request: Request) -> Decision:
+    def decide(self, request: Request, context: Context) -> Decision:
         """Judge a CREATE or an UPDATE of the object itself; everything else goes on untouched."""
         if request.operation not in {"CREATE", "UPDATE"} or request.subresource:
             return ALLOWED
@@ -37,10 +37,10 @@ class Route:
             got = f"{request.group}/{request.version} {request.kind}"
             want = f"{self.group}/{self.version} {self.kind}"
             raise BadReview(f"this path judges {want}, got {got}: check the webhook's rules")
-        return self.handle(request)
+        return self.handle(request, context)
 
 
-def default_hyperjob(request: Request) -> Decision:
+def default_hyperjob(request: Request, _: Context) -> Decision:
     """Fill in defaults; a HyperJob that is being deleted stays as it is."""
     raw = _required(request)
     if _is_being_deleted(raw):
@@ -48,21 +48,21 @@ def default_hyperjob(request: Request) -> Decision:
     return Decision(patch=diff(raw, default(raw)))
 
 
-def validate_hyperjob(request: Request) -> Decision:
+def validate_hyperjob(request: Request, context: Context) -> Decision:
     """Judge a HyperJob; finalizers must always be removable from one that is being deleted."""
     raw = _required(request)
     if _is_being_deleted(raw):
         return ALLOWED
     if request.operation == "CREATE":
-        outcome = validate_create(raw)
+        outcome = validate_create(raw, context=context)
     elif request.old_object is None:
         raise BadReview("request.oldObject: Required value: UPDATE compares two objects")
     else:
-        outcome = validate_update(raw, request.old_object)
+        outcome = validate_update(raw, request.old_object, context=context)
     return Decision(errors=outcome.errors, warnings=outcome.warnings)
 
 
-def stamp_binding(request: Request) -> Decision:
+def stamp_binding(request: Request, _: Context) -> Decision:
     """Close the gate of a HyperJob's binding, or keep it closed."""
     return Decision(patch=stamp(_required(request), operation=request.operation))
 

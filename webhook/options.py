@@ -25,6 +25,7 @@ class Options:
 
     tls_cert_file: Path
     tls_private_key_file: Path
+    kubeconfig: str | None = None
     bind_address: str = "0.0.0.0"  # noqa: S104 - a pod's address is not known beforehand
     secure_port: int = 9443
     tls_min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
@@ -89,6 +90,11 @@ def _shown(version: ssl.TLSVersion) -> str:
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {
+    "kubeconfig": Setting(
+        "kubeconfig of the Karmada API server, to warn of clusters and queues that are missing or"
+        " not ready; without it nothing is said of them, and no connection is opened",
+        metavar="FILE",
+    ),
     "bind_address": Setting("address to serve reviews on", metavar="HOST"),
     "secure_port": Setting("port to serve reviews on; 0 takes a free one", _whole, metavar="PORT"),
     "tls_cert_file": Setting("PEM chain to serve, leaf first", Path, metavar="FILE"),

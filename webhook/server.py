@@ -6,6 +6,7 @@ itself and makes no call to anybody.
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from webhook.answers import Answers
 from webhook.connections import BoundedServer, Reporter
 from webhook.paths import PATHS
 from webhook.review import MAX_BODY_BYTES
+from webhook.validation.context import NOTHING_KNOWN, Context
 
 LARGE_BODY_BYTES: Final = 128 * 1024
 """A larger review is judged in a thread, so that the small ones beside it are not held up."""
@@ -42,9 +44,16 @@ class Limits:
 class WebhookServer:
     """Answers reviews on one address, until it is drained."""
 
-    def __init__(self, *, reporter: Reporter, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        reporter: Reporter,
+        limits: Limits | None = None,
+        context: Callable[[], Context] = lambda: NOTHING_KNOWN,
+    ) -> None:
         self._reporter = reporter
         self._limits = limits or Limits()
+        self._context = context
         self._slots = asyncio.Semaphore(self._limits.requests_inflight)
         self._large_slots = asyncio.Semaphore(LARGE_AT_A_TIME)
         self._threads = ThreadPoolExecutor(LARGE_AT_A_TIME, thread_name_prefix="large-review")
@@ -146,7 +155,7 @@ class WebhookServer:
             return refusal
         if length is not None and length <= LARGE_BODY_BYTES and request.content.is_eof():
             # All of it is here: there is nothing to wait for, so nothing to limit.
-            return admit(path, request.content.read_nowait())
+            return admit(path, request.content.read_nowait(), self._context())
         try:
             async with asyncio.timeout(self._limits.request_timeout):
                 return await self._read_and_admit(request, path, length)
@@ -163,11 +172,13 @@ class WebhookServer:
         if length is not None and length <= LARGE_BODY_BYTES:
             async with self._slots:
                 body = await request.read()
-            return admit(path, body)
+            return admit(path, body, self._context())
         await self._large_slots.acquire()
         try:
             body = await request.read()
-            judging = asyncio.get_running_loop().run_in_executor(self._threads, admit, path, body)
+            judging = asyncio.get_running_loop().run_in_executor(
+                self._threads, admit, path, body, self._context()
+            )
         except BaseException:
             self._large_slots.release()
             raise

@@ -331,7 +331,7 @@ class BrokenError(Exception):
     pass
 
 
-def broken(*_arguments):
+def broken(*_arguments, **_named):
     raise BrokenError("secret detail")
 
 
@@ -378,9 +378,8 @@ def test_the_head_of_a_request_is_judged_before_its_body(head, code):
 
 
 def test_warnings_travel_with_a_decision(monkeypatch):
-    monkeypatch.setattr(
-        handlers, "validate_create", lambda _raw: Outcome((), ("spec.x: take\ncare", "b"))
-    )
+    outcome = Outcome((), ("spec.x: take\ncare", "b"))
+    monkeypatch.setattr(handlers, "validate_create", lambda _raw, **_: outcome)
     _, answer = post(VALIDATE_HYPERJOB, GOOD)
     assert answer["response"]["allowed"]
     assert answer["response"]["warnings"] == ["spec.x: take care", "b"]

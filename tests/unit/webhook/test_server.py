@@ -175,9 +175,9 @@ async def test_a_chunked_body_is_read(tls):
 async def test_a_large_review_is_judged_in_a_thread(tls, monkeypatch):
     names = []
 
-    def watch(path, body):
+    def watch(path, body, *context):
         names.append(threading.current_thread().name)
-        return admit(path, body)
+        return admit(path, body, *context)
 
     monkeypatch.setattr(server_module, "admit", watch)
     review = json.loads(REVIEW)
@@ -264,10 +264,10 @@ async def test_a_review_that_takes_too_long_is_given_up_and_the_next_ones_are_se
 ):
     release = threading.Event()
 
-    def slow(path, body):
+    def slow(path, body, *context):
         if len(body) > LARGE_BODY_BYTES:
             release.wait(30)
-        return admit(path, body)
+        return admit(path, body, *context)
 
     monkeypatch.setattr(server_module, "admit", slow)
     try:
@@ -369,7 +369,7 @@ async def test_a_port_that_is_taken_is_an_os_error(tls):
 
 async def test_a_bug_is_answered_with_500(tls, monkeypatch):
     bug = Reply(500, b"{}", bug=RuntimeError("bug"))
-    monkeypatch.setattr(server_module, "admit", lambda _path, _body: bug)
+    monkeypatch.setattr(server_module, "admit", lambda *_: bug)
     async with serving(tls) as running, running.session() as session:
         response = await session.post(running.url, data=REVIEW)
         assert response.status == 500
