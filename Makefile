@@ -44,7 +44,7 @@ test-torch: $(TORCH_VENV)/.torch ## run torchrun over two sub-jobs, in an enviro
 e2e: $(VENV)/.dev ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
 	$(BIN)/python -m pytest e2e $(ARGS)
 
-lint: $(VENV)/.dev ## formatting, lint, types, layers, dependencies, spelling, YAML
+lint: $(VENV)/.dev ## formatting, lint, types, layers, dependencies, spelling, YAML, shell
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -52,6 +52,7 @@ lint: $(VENV)/.dev ## formatting, lint, types, layers, dependencies, spelling, Y
 	$(BIN)/deptry .
 	$(BIN)/codespell
 	$(BIN)/yamllint --strict .
+	$(BIN)/shellcheck e2e/kind/*.sh requirements/*.sh
 
 bench: $(VENV)/.dev ## print ratios against baselines measured in the same run
 	@for f in benchmarks/bench_*.py; do echo "== $$f"; $(BIN)/python $$f || exit 1; done

@@ -15,6 +15,7 @@ class Settings:
     kubeconfig: Path | None = None
     members: Mapping[str, Path] = field(default_factory=dict)
     local: bool = False
+    address: str = "127.0.0.1"
     accelerator: str = "nvidia.com/gpu"
     image: str = "busybox:1.37"
     seconds_annotation: str = ""
@@ -31,9 +32,10 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     """Read `HYPERJOB_E2E_*`; raises ValueError that names the variable.
 
     KUBECONFIG of any Karmada, MEMBERS as `name=kubeconfig,…`, LOCAL=1 to start webhook and
-    controller here, ACCELERATOR (resource name), IMAGE (any with `sh` and `sleep`), TIMEOUT in
-    seconds. Where kubelets are simulated, SECONDS_ANNOTATION and EXIT_ANNOTATION name the pod
-    annotations that say how long a pod runs and with which code it ends.
+    controller here, ADDRESS under which the API server then reaches this machine, ACCELERATOR
+    (resource name), IMAGE (any with `sh` and `sleep`), TIMEOUT in seconds.
+    Where kubelets are simulated, SECONDS_ANNOTATION and EXIT_ANNOTATION name the pod annotations
+    that say how long a pod runs and with which code it ends.
     """
 
     def read(name: str) -> str:
@@ -54,6 +56,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         kubeconfig=Path(kubeconfig),
         members=members,
         local=read("LOCAL") == "1",
+        address=read("ADDRESS") or Settings().address,
         accelerator=read("ACCELERATOR") or Settings().accelerator,
         image=read("IMAGE") or Settings().image,
         seconds_annotation=read("SECONDS_ANNOTATION"),

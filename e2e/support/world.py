@@ -94,6 +94,7 @@ def open_world(
                     queue_admission=queue_admission
                     or ("volcano-global" if volcano_global else "none"),
                     gang_timeout=GANG_TIMEOUT,
+                    address=settings.address,
                 )
             )
         per_pod, sizes = _sizes(kubeconfig, members, settings.accelerator)

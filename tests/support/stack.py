@@ -22,6 +22,7 @@ from webhook.configuration import MUTATING_NAME, VALIDATING_NAME, configurations
 ROOT = Path(__file__).resolve().parents[2]
 KUBECTL = Path(sys.executable).parent / "kubectl"
 HYPERJOB_CRD = ROOT / "crds/training.volcano.sh_hyperjobs.yaml"
+LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 15.0
 
@@ -155,26 +156,28 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Files of a serving certificate for 127.0.0.1."""
+    """Files of a serving certificate for this machine."""
 
     authority: Path
     certificate: Path
     key: Path
 
 
-def issue_certificates(directory: Path) -> Certificates:
+def issue_certificates(directory: Path, *, address: str = LOOPBACK) -> Certificates:
     """Issue a certificate as an operator without cert-manager would."""
     command: list[str | Path] = [sys.executable, "-m", "certs", "issue", "--directory", directory]
-    command += ["--name", "127.0.0.1", "--name", "localhost"]
+    command += ["--name", address, "--name", "localhost"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return Certificates(directory / "ca.crt", directory / "tls.crt", directory / "tls.key")
 
 
-def webhook_service(directory: Path, certificates: Certificates, *, port: int) -> Service:
+def webhook_service(
+    directory: Path, certificates: Certificates, *, port: int, address: str = LOOPBACK
+) -> Service:
     """Describe a webhook process that serves on a port."""
     probe = free_port()
-    command: list[str | Path] = [sys.executable, "-m", "webhook", "--bind-address=127.0.0.1"]
+    command: list[str | Path] = [sys.executable, "-m", "webhook", f"--bind-address={address}"]
     command += [f"--secure-port={port}", f"--tls-cert-file={certificates.certificate}"]
     command += [f"--tls-private-key-file={certificates.key}", "--shutdown-delay=0"]
     command += [f"--health-probe-bind-address=127.0.0.1:{probe}", "--log-format=text"]
@@ -205,18 +208,23 @@ class Stack:
 
 @contextlib.contextmanager
 def our_stack(
-    directory: Path, kubeconfig: Path, *, queue_admission: str, gang_timeout: float = 300
+    directory: Path,
+    kubeconfig: Path,
+    *,
+    queue_admission: str,
+    gang_timeout: float = 300,
+    address: str = LOOPBACK,
 ) -> Iterator[Stack]:
-    """Run webhook and controller, registered by a loopback URL, for the length of the block."""
+    """Run webhook and controller, registered by an address of here, for the length of the block."""
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         stack.enter_context(installed(kubeconfig, [HYPERJOB_CRD]))
-        certificates = issue_certificates(directory / "tls")
+        certificates = issue_certificates(directory / "tls", address=address)
         port = free_port()
-        webhook = webhook_service(directory, certificates, port=port)
+        webhook = webhook_service(directory, certificates, port=port, address=address)
         stack.callback(webhook.stop)
         webhook.start()
-        stack.enter_context(registered(kubeconfig, certificates, port=port))
+        stack.enter_context(registered(kubeconfig, certificates, port=port, address=address))
         controller = controller_service(
             directory, kubeconfig, queue_admission=queue_admission, gang_timeout=gang_timeout
         )
@@ -252,10 +260,12 @@ def _is_established(kubeconfig: Path, definition: Path) -> bool:
 
 
 @contextlib.contextmanager
-def registered(kubeconfig: Path, certificates: Certificates, *, port: int) -> Iterator[None]:
+def registered(
+    kubeconfig: Path, certificates: Certificates, *, port: int, address: str = LOOPBACK
+) -> Iterator[None]:
     """Have the API server call the webhook on a port of this machine."""
     hooks = configurations(
-        url=f"https://127.0.0.1:{port}", ca_bundle=certificates.authority.read_bytes()
+        url=f"https://{address}:{port}", ca_bundle=certificates.authority.read_bytes()
     )
     try:
         text = yaml.safe_dump_all(hooks)

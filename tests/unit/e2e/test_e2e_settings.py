@@ -1,0 +1,51 @@
+"""What the scenarios read from the environment."""
+
+from pathlib import Path
+
+import pytest
+
+from e2e.support.settings import Settings, from_environment
+
+KARMADA = {"HYPERJOB_E2E_KUBECONFIG": "k", "HYPERJOB_E2E_MEMBERS": "east=e,west=w"}
+
+
+def test_without_a_kubeconfig_the_control_plane_is_embedded() -> None:
+    assert from_environment({}) == Settings()
+    assert from_environment({}).embedded
+
+
+def test_all_variables_are_read() -> None:
+    values = {
+        "LOCAL": "1",
+        "ADDRESS": "172.18.0.1",
+        "ACCELERATOR": "vendor.io/npu",
+        "IMAGE": "alpine",
+        "SECONDS_ANNOTATION": "s",
+        "EXIT_ANNOTATION": "x",
+        "TIMEOUT": "7.5",
+    }
+    read = from_environment(KARMADA | {f"HYPERJOB_E2E_{name}": values[name] for name in values})
+    assert read == Settings(
+        kubeconfig=Path("k"),
+        members={"east": Path("e"), "west": Path("w")},
+        local=True,
+        address="172.18.0.1",
+        accelerator="vendor.io/npu",
+        image="alpine",
+        seconds_annotation="s",
+        exit_annotation="x",
+        timeout=7.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"HYPERJOB_E2E_MEMBERS": ""}, "HYPERJOB_E2E_MEMBERS must name the members"),
+        ({"HYPERJOB_E2E_MEMBERS": "east"}, "HYPERJOB_E2E_MEMBERS: name=kubeconfig is expected"),
+        ({"HYPERJOB_E2E_TIMEOUT": "soon"}, "HYPERJOB_E2E_TIMEOUT: seconds are expected"),
+    ],
+)
+def test_a_wrong_variable_is_named(changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_environment(KARMADA | changes)

@@ -1,0 +1,177 @@
+"""The kind scripts with stand-ins for docker, kind, kubectl, Helm and the network."""
+
+import hashlib
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[3] / "e2e/kind"
+
+# Each notes how it was called, and answers what is there from what was made.
+STAND_IN = """\
+#!/bin/bash
+name=${0##*/}
+line="${name%%-v*} $*"
+made() { grep -q "$1" "$STATE/calls"; }
+case $line in
+"${FAIL:-nothing}"*) echo "failed: $line" >>"$STATE/calls"; echo "told to fail" >&2; exit 1 ;;
+esac
+echo "$line" >>"$STATE/calls"
+case $line in
+"kind get clusters") sed -n 's/^kind create cluster --name \\([^ ]*\\).*/\\1/p' "$STATE/calls" ;;
+"docker inspect "*.Gateway*) echo 172.18.0.1 ;;
+"docker inspect "*) echo 172.18.0.9 ;;
+*" get nodes "*) printf 'node/one\\nnode/two\\n' ;;
+*" get deployment "*) made '^karmadactl init' ;;
+*" get cluster "*) made "^karmadactl join ${line##* } " ;;
+"helm status "*) made '^helm upgrade' && ! made '^helm uninstall' ;;
+*" get secret "*) echo kubeconfig ;;
+*" create secret "*) echo "secret of $(cat "$OUT/volcano-global/karmada.config")" ;;
+"karmadactl init "*)
+    mkdir -p "$OUT/karmada"
+    echo karmada >"$OUT/karmada/karmada-apiserver.config" ;;
+"curl "*)
+    while [ $# -gt 1 ]; do [ "$1" = --output ] && file=$2; shift; done
+    if [ -e "$STATE/${file##*/}" ]; then cp "$STATE/${file##*/}" "$file"
+    else echo "image: volcanosh/volcano-global-$(basename "$file" .yaml):latest" >"$file"; fi ;;
+esac
+"""
+
+
+class Machine:
+    """A machine on which every tool is a stand-in."""
+
+    def __init__(self, directory: Path) -> None:
+        self.state, self.out, self.bin = (directory / name for name in ("state", "out", "bin"))
+        for each in (self.state, self.bin):
+            each.mkdir()
+        for name in ("docker", "kind", "kubectl", "helm", "curl", "make"):
+            self._stand_in(self.bin / name)
+        self._stand_in(self.state / "karmadactl")
+        for name in ("karmadactl-linux-amd64.tgz", "karmadactl-linux-arm64.tgz"):
+            with tarfile.open(self.state / name, "w:gz") as archive:
+                archive.add(self.state / "karmadactl", "karmadactl")
+            digest = hashlib.sha256((self.state / name).read_bytes()).hexdigest()
+            (self.state / f"{name}.sha256").write_text(f"{digest}  {name}\n")
+
+    @staticmethod
+    def _stand_in(path: Path) -> None:
+        path.write_text(STAND_IN)
+        path.chmod(0o755)
+
+    def run(self, script: str, **settings: str) -> tuple[int, str, list[str]]:
+        """Run a script; returns its exit code, its output and the calls that it made."""
+        log = self.state / "calls"
+        before = len(log.read_text().splitlines()) if log.exists() else 0
+        log.touch()
+        done = subprocess.run(
+            ["/bin/bash", FOLDER / script],
+            env={
+                "PATH": f"{self.bin}:{os.defpath}",
+                "STATE": str(self.state),
+                "OUT": str(self.out),
+                **settings,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        return done.returncode, done.stdout, log.read_text().splitlines()[before:]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def starting(calls: list[str], *words: str) -> list[str]:
+    return [call for call in calls if call.startswith(words)]
+
+
+def test_it_goes_through_and_ends_with_the_line(machine: Machine) -> None:
+    code, output, calls = machine.run("up.sh", VOLCANO_GLOBAL="1")
+    assert code == 0, output
+    out = machine.out
+    assert output.splitlines()[-1].split() == [
+        f"HYPERJOB_E2E_KUBECONFIG={out}/karmada.kubeconfig",
+        f"HYPERJOB_E2E_MEMBERS=member1={out}/member1.kubeconfig,member2={out}/member2.kubeconfig",
+        "HYPERJOB_E2E_ACCELERATOR=nvidia.com/gpu",
+        "make",
+        "e2e",
+    ]
+    patched = [call for call in calls if " patch node/" in call]
+    assert len(patched) == 4, "each worker of each member"
+    assert (out / "karmada.kubeconfig").read_text() == "karmada\n"
+    for name in ("controller-manager", "webhook-manager"):
+        text = (out / f"volcano-global/{name}.yaml").read_text()
+        assert text == f"image: volcanosh/volcano-global-{name}:v0.3.0\n"
+    assert (out / "volcano-global/secret.yaml").read_text() == "secret of kubeconfig\n"
+    assert (out / "hyperjob-member1.yaml").read_text().count("- role: worker\n") == 4
+    for path in out.glob("**/*karmada*config"):
+        assert path.stat().st_mode & 0o077 == 0, "nobody else reads an administrator's kubeconfig"
+
+
+def test_a_second_run_makes_nothing_twice(machine: Machine) -> None:
+    machine.run("up.sh")
+    code, output, calls = machine.run("up.sh")
+    assert code == 0, output
+    assert starting(calls, "kind create", "karmadactl", "curl") == []
+    assert starting(calls, "helm upgrade --install")
+
+
+def test_a_release_makes_way_for_processes_of_ours(machine: Machine) -> None:
+    machine.run("up.sh")
+    # Our own installer, which comes next, is no stand-in.
+    code, output, calls = machine.run("up.sh", HYPERJOB_E2E_LOCAL="1", FAIL="make -C")
+    assert code != 0, output
+    (uninstall,) = starting(calls, "helm uninstall", "helm upgrade")
+    assert uninstall.startswith("helm uninstall hyperjob ")
+    assert calls[-1].startswith("failed: make -C ")
+
+
+@pytest.mark.parametrize(
+    ("fail", "told"),
+    [
+        ("karmadactl init", "e2e/kind/down.sh first"),
+        ("kind create cluster --name hyperjob-member2", "told to fail"),
+        ("helm upgrade", "told to fail"),
+    ],
+)
+def test_it_stops_at_the_first_failure_and_goes_on_from_there(
+    machine: Machine, fail: str, told: str
+) -> None:
+    code, output, calls = machine.run("up.sh", FAIL=fail)
+    assert code != 0
+    assert told in output
+    assert "make e2e" not in output
+    assert calls[-1].startswith(f"failed: {fail}")
+    code, output, _ = machine.run("up.sh")
+    assert code == 0, output
+
+
+def test_a_wrong_download_is_refused(machine: Machine) -> None:
+    for path in machine.state.glob("*.sha256"):
+        path.write_text("0" * 64 + "  karmadactl.tgz\n")
+    code, output, calls = machine.run("up.sh")
+    assert code == 1
+    assert "has the checksum" in output
+    assert starting(calls, "karmadactl") == []
+
+
+def test_a_missing_tool_is_named(machine: Machine) -> None:
+    (machine.bin / "kind").unlink()
+    code, output, calls = machine.run("up.sh")
+    assert (code, calls) == (1, [])
+    assert "kind is needed and not in PATH" in output
+
+
+def test_down_leaves_nothing(machine: Machine) -> None:
+    machine.run("up.sh", VOLCANO_GLOBAL="1")
+    code, output, calls = machine.run("down.sh")
+    assert code == 0, output
+    assert len(starting(calls, "kind delete cluster")) == 3
+    assert list(machine.out.iterdir()) == []
