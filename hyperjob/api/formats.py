@@ -11,7 +11,6 @@ _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _DNS1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE: Final = f"({_QUALIFIED})?"
-_ENV_NAME: Final = "[-._a-zA-Z][-._a-zA-Z0-9]*"
 _CONFIG_KEY: Final = "[-._a-zA-Z0-9]+"
 
 _EMPTY: Final = "must be non-empty"
@@ -106,11 +105,6 @@ def label_value(value: str) -> list[str]:
     return errors
 
 
-def port_number(port: int) -> list[str]:
-    """Check a port number."""
-    return [] if 1 <= port <= 65535 else ["must be between 1 and 65535, inclusive"]
-
-
 def port_name(value: str) -> list[str]:
     """Check the name of a port: at most 15 of a-z, 0-9 and -, one letter at least."""
     errors = _at_most(value, 15)
@@ -123,18 +117,6 @@ def port_name(value: str) -> list[str]:
     if value.startswith("-") or value.endswith("-"):
         errors.append("must not begin or end with a hyphen")
     return errors
-
-
-def env_var_name(value: str) -> list[str]:
-    """Check the name of an environment variable that comes from a ConfigMap or Secret key."""
-    errors = []
-    if not re.fullmatch(_ENV_NAME, value):
-        rule = (
-            "a valid environment variable name must consist of alphabetic characters, digits,"
-            " '_', '-', or '.', and must not start with a digit"
-        )
-        errors.append(_regex(rule, _ENV_NAME, "my.env-name", "MY_ENV.NAME", "MyEnvName1"))
-    return errors + _not_a_directory(value)
 
 
 def relaxed_env_var_name(value: str) -> list[str]:

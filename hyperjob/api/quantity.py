@@ -111,11 +111,6 @@ class Quantity:
         digits = tuple(map(int, str(abs(self.nano))))
         return Decimal((int(self.nano < 0), digits, -9))
 
-    def round_up(self, nanos: int = NANO) -> int:
-        """Return the amount in units of `nanos` (10**6 for milli), rounded away from zero."""
-        whole = -(-abs(self.nano) // nanos)
-        return -whole if self.nano < 0 else whole
-
     @property
     def is_integer(self) -> bool:
         """Whether the amount is a whole number."""

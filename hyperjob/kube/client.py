@@ -38,7 +38,6 @@ class PatchType(StrEnum):
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
     APPLY = "application/apply-patch+yaml"
 
 

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -38,13 +38,6 @@ KEYS = (
     "replicas",
     "tasks",
 )
-
-
-def mutations(bodies: Sequence[bytes], *, seed: int, count: int) -> Iterator[bytes]:
-    """Give `count` bodies made from recorded ones; the same ones for the same seed."""
-    rng = random.Random(seed)
-    for _ in range(count):
-        yield mutated(rng, bodies)
 
 
 def mutated(rng: random.Random, bodies: Sequence[bytes]) -> bytes:

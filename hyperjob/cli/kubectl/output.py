@@ -4,7 +4,6 @@ Standard output carries what was asked for and nothing else; remarks go to stand
 """
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -83,8 +82,3 @@ def clean(obj: Object) -> Object:
 def title(name: str) -> str:
     """Name a HyperJob as kubectl names objects: kind.group/name."""
     return f"{KIND.lower()}.{GROUP}/{name}"
-
-
-def on_terminal() -> bool:
-    """Tell whether somebody watches standard output."""
-    return sys.stdout.isatty()

@@ -20,7 +20,6 @@ _MARKS: Final[tuple[tuple[tuple[int, int], Resource, tuple[str, ...]], ...]] = (
     ((1, 13), RESOURCE_BINDINGS, ("spec", "suspension", "scheduling")),
 )
 # Scheduling can be suspended from 1.13 on; the whole status of vcjobs is brought back from 1.16 on.
-_OLDEST: Final = (1, 13)
 _WHOLE_STATUS: Final = (1, 17)
 _TASK_NAME_BYTES: Final = 32
 

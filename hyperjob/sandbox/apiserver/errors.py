@@ -91,12 +91,6 @@ def not_found(group: str, resource: str, name: str) -> ApiError:
     return ApiError(failure(404, "NotFound", message, name=name, group=group, kind=resource))
 
 
-def no_such_resource() -> ApiError:
-    """Say that no such resource is served under this path (404)."""
-    message = "the server could not find the requested resource"
-    return ApiError(failure(404, "NotFound", message, details=True))
-
-
 def already_exists(group: str, resource: str, name: str) -> ApiError:
     """Say that an object of this name exists (409)."""
     message = f'{qualified(group, resource)} "{name}" already exists'
@@ -185,9 +179,3 @@ def rejected_patch() -> ApiError:
     """Say that a JSON patch does not apply (422)."""
     message = "the server rejected our request due to an error in our request"
     return ApiError(failure(422, "Invalid", message, details=True))
-
-
-def too_many_requests(message: str, retry_after: int) -> ApiError:
-    """Ask the client to come back in `retry_after` seconds (429)."""
-    status = failure(429, "TooManyRequests", message, retry_after=retry_after)
-    return ApiError(status)

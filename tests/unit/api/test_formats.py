@@ -43,11 +43,6 @@ KEY = (
     " 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is"
     " '[-._a-zA-Z0-9]+')"
 )
-ENV = (
-    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-',"
-    " or '.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or"
-    " 'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
-)
 
 Check = Callable[[str], list[str]]
 
@@ -114,9 +109,6 @@ Check = Callable[[str], list[str]]
         (formats.config_map_key, "..", ["must not be '..'"]),
         (formats.config_map_key, "..a", ["must not start with '..'"]),
         (formats.config_map_key, "a" * 254, ["must be no more than 253 bytes"]),
-        (formats.env_var_name, "MY_ENV.NAME", []),
-        (formats.env_var_name, "1A", [ENV]),
-        (formats.env_var_name, ".", ["must not be '.'"]),
         (formats.relaxed_env_var_name, "1 A", []),
         (formats.relaxed_env_var_name, "", ["environment variable name must be non-empty"]),
         (
@@ -137,13 +129,6 @@ def test_a_name_is_accepted_or_refused_in_kubernetes_words(
     assert check(value) == errors
 
 
-@pytest.mark.parametrize(("port", "valid"), [(0, False), (1, True), (65535, True), (65536, False)])
-def test_a_port_is_between_1_and_65535(port: int, valid: bool) -> None:
-    assert formats.port_number(port) == (
-        [] if valid else ["must be between 1 and 65535, inclusive"]
-    )
-
-
 CHECKS: list[Check] = [
     formats.dns1123_label,
     formats.dns1123_subdomain,
@@ -151,7 +136,6 @@ CHECKS: list[Check] = [
     formats.qualified_name,
     formats.label_value,
     formats.port_name,
-    formats.env_var_name,
     formats.relaxed_env_var_name,
     formats.config_map_key,
 ]

@@ -171,15 +171,6 @@ def test_amounts_of_one_size_are_one_value_however_written() -> None:
     assert Quantity.parse("1G") < Quantity.parse("1Gi")
 
 
-@pytest.mark.parametrize(
-    ("text", "whole", "milli"),
-    [("1", 1, 1000), ("1500m", 2, 1500), ("-1500m", -2, -1500), ("1n", 1, 1), ("0", 0, 0)],
-)
-def test_rounding_goes_away_from_zero(text: str, whole: int, milli: int) -> None:
-    assert Quantity.parse(text).round_up() == whole
-    assert Quantity.parse(text).round_up(10**6) == milli
-
-
 nanos = st.one_of(
     st.integers(-(10**30), 10**30),
     st.integers(-(10**12), 10**12).map(lambda n: n * NANO),

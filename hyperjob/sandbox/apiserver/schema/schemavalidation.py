@@ -252,7 +252,6 @@ class _Place:
     """Where in a resource a schema lies."""
 
     root: bool = False
-    in_meta: bool = False
     no_defaults: str = ""
 
 
@@ -286,7 +285,7 @@ def _walk(schema: Object, path: Path, place: _Place) -> Iterator[FieldError]:
         name = str(at).rpartition("[")[2].removesuffix("]")
         if resource and name in _META and child is (schema.get("properties") or {}).get(name):
             forbidden = f"in top-level {name}" if place.root else place.no_defaults
-            below = _Place(in_meta=True, no_defaults=forbidden)
+            below = _Place(no_defaults=forbidden)
         yield from _walk(child, at, below)
     for child, at in _nested(schema, path):
         yield from _walk(child, at, replace(place, root=False))
