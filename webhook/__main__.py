@@ -68,7 +68,7 @@ async def _look_around(
     try:
         return await stack.enter_async_context(watched(options.kubeconfig, metrics=metrics))
     except ConfigError as problem:
-        raise CannotStart(f"cannot use --kubeconfig {options.kubeconfig}: {problem}") from None
+        raise CannotStart(str(problem)) from None
 
 
 async def _serve(options: Options, metrics: Metrics, context: Callable[[], Context]) -> None:
