@@ -318,7 +318,7 @@ def test_users_get_their_rights(karmada: ControlPlane, run: Run) -> None:
 
     assert can("patch", "hyperjobs.training.volcano.sh", "--subresource=status") == "yes"
     assert can("list", "clusters.cluster.karmada.io") == "yes"
-    assert can("delete", "hyperjobs.training.volcano.sh") == "no"
+    assert can("create", "hyperjobs.training.volcano.sh") == "no"
     assert can("get", "secrets") == "no"
 
 
