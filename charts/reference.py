@@ -13,15 +13,14 @@ from typing import Final
 
 import yaml
 
+from hyperjob.markdown import row, table
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 _HEAD: Final = """# Values of the chart
 
 Made from [`charts/hyperjob/values.yaml`](../../charts/hyperjob/values.yaml) by
 `python -m charts.reference docs/reference/values.md`; do not edit it. Values that the schema does
 not know are refused by Helm.
-
-| value | default | meaning |
-| --- | --- | --- |
 """
 
 
@@ -44,14 +43,10 @@ def values(text: str) -> Iterator[Value]:
 def page(text: str) -> str:
     """Write the page for a values.yaml."""
     rows = [
-        f"| `{value.path}` | `{_shown(value.default)}` | {value.text.replace('|', chr(92) + '|')} |"
+        row(f"`{value.path}`", f"`{json.dumps(value.default)}`", value.text)
         for value in values(text)
     ]
-    return _HEAD + "\n".join(rows) + "\n"
-
-
-def _shown(default: object) -> str:
-    return json.dumps(default)
+    return "\n".join([_HEAD, *table("value", "default", "meaning"), *rows, ""])
 
 
 def _leaves(node: object, path: str, described: frozenset[str]) -> Iterator[tuple[str, object]]:

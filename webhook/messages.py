@@ -11,6 +11,7 @@ from typing import Final
 
 import webhook.validation  # noqa: F401 - declares all rules
 from hyperjob.api.field import FieldError
+from hyperjob.markdown import row, table
 from webhook.defaulting.catalogue import DEFAULTS
 from webhook.validation.rules import Rule, declared
 
@@ -69,17 +70,17 @@ def _lines() -> Iterator[str]:
     yield "The mutating webhook adds these, as Volcano's would for a job of its own; it never"
     yield "replaces a value."
     yield ""
-    yield from _table("Rule", "Field", "Value", "When")
+    yield from table("Rule", "Field", "Value", "When")
     for known in DEFAULTS:
-        yield _row(known.id, f"`{known.field}`", known.value, known.when)
+        yield row(known.id, f"`{known.field}`", known.value, known.when)
     rules = groupby(declared(), key=lambda rule: rule.id[0])
     chapters = {letter: list(found) for letter, found in rules}
     for letter, (title, text) in CHAPTERS.items():
         yield f"\n## {title}\n"
         yield f"{text}\n"
-        yield from _table("Rule", "Message", "Cause", "Remedy")
+        yield from table("Rule", "Message", "Cause", "Remedy")
         for rule in chapters[letter]:
-            yield _row(rule.id, f"`{message(rule)}`", rule.cause, rule.remedy)
+            yield row(rule.id, f"`{message(rule)}`", rule.cause, rule.remedy)
     yield ""
 
 
@@ -89,15 +90,6 @@ def message(rule: Rule) -> str:
         return f"warning: {rule.form}"
     body = FieldError(rule.kind, "", "…", rule.form).body
     return body.replace('"…"', "…").replace("`", "'")
-
-
-def _table(*heads: str) -> Iterator[str]:
-    yield _row(*heads)
-    yield _row(*("---" for _ in heads))
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ import orjson
 
 from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
+from hyperjob.text import shortened
 from webhook.patch import JsonPatchOp
 from webhook.review import API_VERSION, KIND, Request
 
@@ -71,9 +72,9 @@ def encode(request: Request, decision: Decision) -> bytes:
 def denial(request: Request, errors: Sequence[FieldError]) -> Object:
     """Return the Status 422 that tells every error at once, each with its field."""
     status = invalid_status(request.group, request.kind, request.name, errors[:ERRORS_LIMIT])
-    status["message"] = _cut(status["message"], MESSAGE_LIMIT)
+    status["message"] = shortened(status["message"], MESSAGE_LIMIT)
     for cause in status["details"]["causes"]:
-        cause["message"] = _cut(cause["message"], CAUSE_LIMIT)
+        cause["message"] = shortened(cause["message"], CAUSE_LIMIT)
     if (more := len(errors) - ERRORS_LIMIT) > 0:
         status["message"] += f" (and {more} more errors)"
     return status
@@ -112,8 +113,4 @@ def cut_warnings(warnings: Sequence[str]) -> list[str]:
 def _one_line(text: str) -> str:
     """Replace what an HTTP warning header cannot carry, and cut to the limit of one warning."""
     clean = "".join(char if char.isprintable() else " " for char in text).strip()
-    return _cut(clean, WARNING_LIMIT)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return shortened(clean, WARNING_LIMIT)

@@ -10,6 +10,7 @@ from typing import Final
 from controller.model.resources import Resources, parse_resources
 from controller.model.wire import at, count, string
 from hyperjob.api.meta import Object
+from hyperjob.text import listed
 
 ROOT: Final = "root"
 _OPEN: Final = frozenset({"", "Open"})  # nobody has closed a queue without a state
@@ -83,9 +84,7 @@ class Tree:
                 above = "" if each == name else f", a parent of queue {name},"
                 return f"queue {each}{above} is {state}"
         if self.children[name]:
-            return (
-                f"queue {name} has child queues; jobs go to one of {_listed(self.children[name])}"
-            )
+            return f"queue {name} has child queues; jobs go to one of {listed(self.children[name])}"
         return ""
 
     def _path(self, name: str) -> tuple[str, ...]:
@@ -143,8 +142,3 @@ def _divided(queues: Sequence[Queue], name: str, amount: int) -> Mapping[str, in
 def _bounded(queue: Queue, name: str, amount: int) -> int:
     least = max(amount, queue.guarantee.get(name, 0))
     return min(least, queue.capability.get(name, least))
-
-
-def _listed(names: Sequence[str], shown: int = 3) -> str:
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more

@@ -14,6 +14,7 @@ from controller.model.wire import rfc3339
 from controller.status.outlook import Outlook, Reason
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
+from hyperjob.text import shortened
 
 UNPLACED: Final = "Unplaced"
 QUEUED: Final = "Queued"
@@ -113,7 +114,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         phase=phase,
         job_phase=JobPhase(phase) if outlook.ended else child.phase,
         reason=reason,
-        message=_short(message),
+        message=shortened(" ".join(message.split()), _MESSAGE_LIMIT),
         attempt=child.attempt,
         admitted=outlook.admitted,
         running=0 if child.is_terminal or outlook.ended else child.running_pods,
@@ -236,8 +237,3 @@ def _queued(observed: Observed, queue: str) -> str:
         if state != "Open":
             return f"queue {queue} is {state or 'not Open yet'}"
     return f"queue {queue} has not admitted it yet"
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _MESSAGE_LIMIT else f"{flat[: _MESSAGE_LIMIT - 1]}…"

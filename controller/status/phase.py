@@ -12,6 +12,7 @@ from controller.status.jobs import QUEUED, UNPLACED, JobState
 from controller.status.outlook import Outlooks, Reason
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.v1alpha1 import Phase
+from hyperjob.text import listed, shortened
 
 _NAMES_SHOWN: Final = 3
 _MESSAGE_LIMIT: Final = 1024
@@ -52,7 +53,7 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
         verdict = outlooks.verdict
         if verdict is not None and verdict.message:
             return _state(Phase.QUEUED, verdict.reason, verdict.message)
-        queues = _listed(sorted({job.queue for job in queued}))
+        queues = listed(sorted({job.queue for job in queued}))
         homeless = [job for job in queued if job.reason == Reason.INSUFFICIENT_CAPACITY]
         if homeless:
             return _state(Phase.QUEUED, Reason.INSUFFICIENT_CAPACITY, _each(homeless))
@@ -143,13 +144,7 @@ def _one(job: JobState) -> str:
 
 
 def _clusters(jobs: Iterable[JobState]) -> str:
-    return _listed(sorted({job.cluster for job in jobs if job.cluster})) or "unknown clusters"
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    hidden = len(names) - _NAMES_SHOWN
-    return f"{shown} and {hidden} more" if hidden > 0 else shown
+    return listed(sorted({job.cluster for job in jobs if job.cluster})) or "unknown clusters"
 
 
 def _number(jobs: Sequence[JobState]) -> str:
@@ -157,5 +152,4 @@ def _number(jobs: Sequence[JobState]) -> str:
 
 
 def _state(phase: Phase, reason: str, message: str) -> State:
-    text = message if len(message) <= _MESSAGE_LIMIT else f"{message[: _MESSAGE_LIMIT - 1]}…"
-    return State(phase=phase, reason=str(reason), message=text)
+    return State(phase=phase, reason=str(reason), message=shortened(message, _MESSAGE_LIMIT))

@@ -23,6 +23,7 @@ from controller.model.wire import at, objects, string
 from controller.status.outlook import Reason
 from hyperjob.api.meta import Object
 from hyperjob.api.v1alpha1 import Phase
+from hyperjob.text import listed
 
 _NAMES_SHOWN: Final = 5
 _WARNING_PHASES: Final = frozenset({Phase.DEGRADED, Phase.FAILED})
@@ -146,7 +147,4 @@ def _names(actions: Sequence[Action]) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    unique = list(dict.fromkeys(names))
-    shown = ", ".join(unique[:_NAMES_SHOWN])
-    hidden = len(unique) - _NAMES_SHOWN
-    return f"{shown} and {hidden} more" if hidden > 0 else shown
+    return listed(list(dict.fromkeys(names)), shown=_NAMES_SHOWN)

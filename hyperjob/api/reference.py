@@ -11,6 +11,7 @@ from typing import Final
 from hyperjob.api import names
 from hyperjob.api.meta import Object
 from hyperjob.api.schema import hyperjob_crd
+from hyperjob.markdown import row, table
 
 INTRO: Final = f"""\
 # HyperJob API
@@ -43,23 +44,23 @@ def _lines() -> Iterator[str]:
     yield INTRO
     for part in ("spec", "status"):
         yield f"## {part}\n"
-        yield from _table("Field", "Type", "Default", "Meaning")
+        yield from table("Field", "Type", "Default", "Meaning")
         for path, node, required in _fields(schema[part], part):
             meaning = str(node.get("description", ""))
             if required:
                 meaning = f"**Required.** {meaning}"
-            yield _row(f"`{path}`", _type(path, node), _default(node), meaning.strip())
+            yield row(f"`{path}`", _type(path, node), _default(node), meaning.strip())
         yield ""
     yield "## Columns of `kubectl get hj`\n"
-    yield from _table("Column", "From", "Meaning")
+    yield from table("Column", "From", "Meaning")
     for column in version["additionalPrinterColumns"]:
         wide = " (`-o wide`)" if column.get("priority") else ""
         meaning = str(column.get("description", ""))
-        yield _row(f"{column['name']}{wide}", f"`{column['jsonPath']}`", meaning)
+        yield row(f"{column['name']}{wide}", f"`{column['jsonPath']}`", meaning)
     yield "\n## Labels and annotations\n"
-    yield from _table("Name", "On", "Meaning")
-    for row in _NAMES:
-        yield _row(*row)
+    yield from table("Name", "On", "Meaning")
+    for cells in _NAMES:
+        yield row(*cells)
     yield ""
 
 
@@ -134,15 +135,6 @@ def _default(node: Object) -> str:
         return ""
     value = node["default"]
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
-
-
-def _table(*heads: str) -> Iterator[str]:
-    yield _row(*heads)
-    yield _row(*("---" for _ in heads))
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def main() -> None:

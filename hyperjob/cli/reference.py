@@ -10,6 +10,7 @@ import yaml
 from hyperjob.cli import GROUPS, main
 from hyperjob.cli.kubectl.exits import MEANINGS
 from hyperjob.cli.rights import RIGHTS, Right
+from hyperjob.markdown import row, table
 
 _WIDTH = 96
 _HEAD = """<!-- Made by `python -m hyperjob.cli.reference docs/reference/cli.md`. -->
@@ -36,9 +37,6 @@ with \\*, and says what it could not see. `clusters/proxy` reaches into members:
 there as the user, who needs `list` on `pods` and `get` on `pods/log` in each member. `install`,
 `uninstall` and `preflight` are an administrator's ([install](../install.md)); the other
 commands make no request.
-
-| command | resource | verbs | when |
-| --- | --- | --- | --- |
 """
 
 
@@ -50,8 +48,8 @@ def render() -> str:
 def _parts() -> Iterator[str]:
     yield _HEAD
     yield "## Exit codes\n"
-    yield "| code | meaning |\n| --- | --- |"
-    yield from (f"| {int(code)} | {meaning} |" for code, meaning in MEANINGS.items())
+    yield from table("code", "meaning")
+    yield from (row(str(int(code)), meaning) for code, meaning in MEANINGS.items())
     yield ""
     for title, commands in GROUPS.items():
         yield f"## {title}\n"
@@ -61,7 +59,9 @@ def _parts() -> Iterator[str]:
             if command is not None:
                 yield from _command(command, context, name, level=3)
     yield _COMPLETION
-    yield _RIGHTS + "\n".join(_right(name, right) for name in RIGHTS for right in RIGHTS[name])
+    yield _RIGHTS
+    yield from table("command", "resource", "verbs", "when")
+    yield from (_right(name, right) for name in RIGHTS for right in RIGHTS[name])
     yield "\nA role for people who submit HyperJobs and ask about them:\n"
     yield f"```yaml\n{yaml.safe_dump(role(), sort_keys=False)}```\n"
 
@@ -83,7 +83,7 @@ def _command(
 
 def _right(name: str, right: Right) -> str:
     star = "\\*" if right.optional else ""
-    return f"| `{name}` | `{right.title}`{star} | {', '.join(right.verbs)} | {right.when} |"
+    return row(f"`{name}`", f"`{right.title}`{star}", ", ".join(right.verbs), right.when)
 
 
 def role() -> dict[str, object]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from hyperjob.markdown import row, table
 from hyperjob.telemetry.families import Family
 from hyperjob.telemetry.metrics import Metrics
 from hyperjob.telemetry.training import TrainingMetrics, show_accelerators
@@ -72,10 +73,10 @@ def _lines() -> Iterator[str]:
 
 def _section(title: str, found: list[Family]) -> Iterator[str]:
     yield f"## {title}\n"
-    yield "| metric | type | labels | meaning |\n| --- | --- | --- | --- |"
+    yield from table("metric", "type", "labels", "meaning")
     for family in found:
         labels = ", ".join(f"`{label}`" for label in family.labels)
-        yield f"| `{family.name}` | {family.type} | {labels} | {family.text} |"
+        yield row(f"`{family.name}`", family.type, labels, family.text)
     yield ""
 
 

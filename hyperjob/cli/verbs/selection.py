@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hyperjob.cli.kubectl.exits import FailureError
 from hyperjob.cli.views.summary import SubJob, Summary
+from hyperjob.text import listed
 
 _SHOWN = 8
 
@@ -27,5 +28,4 @@ def _there_are(summary: Summary) -> str:
     names = [job.name for job in summary.jobs]
     if not names:
         return "it has none yet"
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"there are {', '.join(names[:_SHOWN])}{more}"
+    return f"there are {listed(names, shown=_SHOWN)}"

@@ -21,6 +21,7 @@ from hyperjob.cli.views.summary import SubJob
 from hyperjob.cli.views.tree import pod_trouble
 from hyperjob.cli.why.evidence import Cause, Evidence
 from hyperjob.kube.errors import KubeError
+from hyperjob.text import listed
 
 _NAMES_SHOWN: Final = 3
 _SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"
@@ -268,9 +269,7 @@ def _alike(jobs: Sequence[SubJob]) -> list[tuple[str, str, list[SubJob]]]:
 
 
 def _names(jobs: Sequence[SubJob]) -> str:
-    shown = ", ".join(job.name for job in jobs[:_NAMES_SHOWN])
-    hidden = len(jobs) - _NAMES_SHOWN
-    return f"{shown} and {hidden} more" if hidden > 0 else shown
+    return listed([job.name for job in jobs], shown=_NAMES_SHOWN)
 
 
 def _verb(jobs: Sequence[SubJob]) -> str:

@@ -1,0 +1,17 @@
+"""Tables of the pages that are made from code.
+
+The standard library only.
+"""
+
+from collections.abc import Iterator
+
+
+def table(*heads: str) -> Iterator[str]:
+    """Give the first two lines of a table."""
+    yield row(*heads)
+    yield row(*("---" for _ in heads))
+
+
+def row(*cells: str) -> str:
+    """Write one line of a table."""
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
