@@ -32,6 +32,7 @@ CHECKS: Final[Mapping[str, Callable[[Observed], Verdict]]] = {
     "members-vcjob-api": members.vcjob_api,
     "members-resources": members.resource_summary,
     "members-resource-models": members.resource_models,
+    "service-exports": members.service_exports,
     "webhook-configurations": webhooks.configured,
     "webhook-ca": webhooks.trusted,
     "webhook-answers": webhooks.answers,

@@ -5,9 +5,10 @@ from typing import Final
 from hyperjob.api import conditions
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
+from hyperjob.install.definitions import name_of
 from hyperjob.install.preflight.finding import Verdict, failed, ok, warning
-from hyperjob.install.preflight.observed import Observed, need
-from hyperjob.kube.resources import VCJOBS
+from hyperjob.install.preflight.observed import Observed, named, need
+from hyperjob.kube.resources import SERVICE_EXPORTS, VCJOBS, Resource
 
 _SHOWN: Final = 5
 _NO_MODELS: Final = '{"spec":{"resourceModels":null}}'
@@ -30,7 +31,7 @@ def vcjob_api(observed: Observed) -> Verdict:
     """Check that the members run Volcano, by the API that they report."""
     return _all(
         observed,
-        [cluster for cluster in need(observed.clusters) if not _serves_vcjobs(cluster)],
+        [cluster for cluster in need(observed.clusters) if not _serves(cluster, VCJOBS)],
         fine="all serve vcjobs",
         wrong="do not serve vcjobs, so nothing is placed there",
         mend="install Volcano there, then see `kubectl get cluster {0} -o yaml`: apiEnablements",
@@ -72,6 +73,24 @@ def resource_models(observed: Observed) -> Verdict:
     )
 
 
+def service_exports(observed: Observed) -> Verdict:
+    """Say whether plugin svc can export Services; HyperJobs without it need none."""
+    way_out = (
+        "; HyperJobs with plugin svc need the Multi-Cluster Services definitions there, or the"
+        " argument --export=false"
+    )
+    if named(observed.definitions, name_of(SERVICE_EXPORTS)) is None:
+        return ok("the Karmada API server does not serve ServiceExports" + way_out)
+    clusters = need(observed.clusters)
+    lacking = [cluster for cluster in clusters if not _serves(cluster, SERVICE_EXPORTS)]
+    if not lacking:
+        return ok("ServiceExports of plugin svc are served by all")
+    return ok(
+        f"{len(lacking)} of {_count(clusters)} do not serve ServiceExports:"
+        f" {_names(lacking)}{way_out}"
+    )
+
+
 def _all(observed: Observed, lacking: list[Object], *, fine: str, wrong: str, mend: str) -> Verdict:
     clusters = need(observed.clusters)
     if not lacking:
@@ -85,10 +104,10 @@ def _is_ready(cluster: Object) -> bool:
     return conditions.is_true(conditions.parse(cluster.get("status")), "Ready")
 
 
-def _serves_vcjobs(cluster: Object) -> bool:
+def _serves(cluster: Object, resource: Resource) -> bool:
     return any(
-        api.get("groupVersion") == VCJOBS.api_version
-        and any(each.get("kind") == VCJOBS.kind for each in api.get("resources") or [])
+        api.get("groupVersion") == resource.api_version
+        and any(each.get("kind") == resource.kind for each in api.get("resources") or [])
         for api in (cluster.get("status") or {}).get("apiEnablements") or []
     )
 

@@ -19,7 +19,10 @@ from webhook.configuration import configurations
 Object = dict[str, Any]
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
-KINDS = ("HyperJob", "Job", "Queue", "Command", "PropagationPolicy", "ResourceBinding")
+KINDS = (
+    *("HyperJob", "Job", "Queue", "Command", "PropagationPolicy", "ResourceBinding"),
+    "ServiceExport",
+)
 GROUPS = ("cluster", "config", "policy", "work")
 
 
@@ -58,7 +61,11 @@ def cluster(name: str, **status: Any) -> Object:
         "status": {
             "conditions": [{"type": "Ready", "status": "True"}],
             "apiEnablements": [
-                {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
+                {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]},
+                {
+                    "groupVersion": "multicluster.x-k8s.io/v1alpha1",
+                    "resources": [{"kind": "ServiceExport"}],
+                },
             ],
             "resourceSummary": {"allocatable": {"cpu": "64", GPU: "16"}},
             **status,

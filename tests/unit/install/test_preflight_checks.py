@@ -151,6 +151,27 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "",
     ),
     "no Volcano Global": ("volcano-global", healthy(), OK, "--queue-admission builtin", ""),
+    "exports of Services everywhere": (
+        "service-exports",
+        healthy(),
+        OK,
+        "are served by all",
+        "",
+    ),
+    "no exports of Services in Karmada": (
+        "service-exports",
+        without("ServiceExport"),
+        OK,
+        "the Karmada API server does not serve ServiceExports; HyperJobs with plugin svc need",
+        "",
+    ),
+    "no exports of Services in a member": (
+        "service-exports",
+        healthy(clusters=[cluster("east"), cluster("west", apiEnablements=[])]),
+        OK,
+        "1 of 2 members do not serve ServiceExports: west; HyperJobs with plugin svc need",
+        "",
+    ),
     "no queue policy": (
         "queue-policy",
         healthy(policies=[{"metadata": {"name": "other"}, "spec": {}}]),
@@ -433,7 +454,7 @@ def test_a_check_says_what_is_wrong_and_what_mends_it(case: str) -> None:
 
 def test_every_check_can_go_wrong() -> None:
     covered = {check for check, _, status, _, _ in CASES.values() if status is not OK}
-    assert covered == set(CHECKS) - {"api-server", "volcano-global"}
+    assert covered == set(CHECKS) - {"api-server", "volcano-global", "service-exports"}
 
 
 def test_what_may_not_be_read_is_unknown_and_does_not_pass() -> None:
@@ -441,7 +462,8 @@ def test_what_may_not_be_read_is_unknown_and_does_not_pass() -> None:
     report = examine(healthy(clusters=refusal))
     unknown = [each for each in report.findings if each.verdict.status is UNKNOWN]
     assert {each.check for each in unknown} == {
-        *("members-ready", "members-vcjob-api", "members-resources", "members-resource-models")
+        *("members-ready", "members-vcjob-api", "members-resources", "members-resource-models"),
+        "service-exports",
     }
     assert all("clusters is forbidden" in each.verdict.message for each in unknown)
     assert not report.passed
