@@ -99,7 +99,9 @@ class JobStatus(Model):
         default=None, description="Accelerators of its pods together."
     )
     phase: str = Field(
-        default="", description="Phase of the vcjob; before it has one: Unplaced, Queued or Placed."
+        default="",
+        description="Phase of the vcjob; before it has one, or while it waits to be made again:"
+        " Unplaced, Queued or Placed.",
     )
     reason: str = Field(default="", description="Why, as one CamelCase word for programs.")
     message: str = Field(default="", description="Why, for people.")
@@ -152,7 +154,7 @@ class HyperJobStatus(Model):
 
     conditions: tuple[Condition, ...] | None = Field(
         default=None,
-        description="Completed or Failed, set once every sub-job has ended.",
+        description="Completed or Failed, set when the HyperJob has ended.",
         json_schema_extra=list_map("type"),
     )
     replicated_jobs_status: tuple[ReplicatedJobStatus, ...] | None = Field(

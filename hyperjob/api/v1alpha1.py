@@ -223,7 +223,8 @@ class FailurePolicy(Model):
     """What is done when sub-jobs fail or clusters are lost."""
 
     max_restarts: Count = Field(
-        default=0, description="How often the HyperJob or a sub-job may be restarted or moved."
+        default=0,
+        description="Restarts and moves in all, of the HyperJob and of its sub-jobs together.",
     )
     rules: tuple[FailurePolicyRule, ...] | None = Field(
         default=None,
@@ -271,8 +272,8 @@ class HyperJobSpec(Model):
     )
     plugins: dict[str, tuple[str, ...]] | None = Field(
         default=None,
-        description="HyperJob plugins by name, each with its arguments; they set up a framework"
-        " over all sub-jobs.",
+        description="HyperJob plugins by name, each with its arguments: env, jax, mpi, pytorch,"
+        " svc. They set up a framework over all sub-jobs.",
     )
     suspend: Bool | None = Field(
         default=None,
@@ -281,7 +282,8 @@ class HyperJobSpec(Model):
     )
     failure_policy: FailurePolicy | None = Field(
         default=None,
-        description="What is done about failures; unset: wait until every sub-job has ended.",
+        description="What is done about failures; unset: nothing is restarted, and the HyperJob"
+        " ends when every sub-job has ended.",
     )
     success_policy: SuccessPolicy | None = Field(
         default=None, description="When the HyperJob is completed; unset: all sub-jobs completed."
