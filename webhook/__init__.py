@@ -1,1 +1,1 @@
-"""Admission of HyperJobs, and the gate on their ResourceBindings; no answer waits for an API call."""
+"""Admission of HyperJobs, and the gate on their ResourceBindings; it waits for no API call."""
