@@ -59,6 +59,7 @@ class Admission:
         self._classes: dict[str, Object] = {}
         self._next_told = 0.0
         self._telling: set[str] = set()
+        self._alone = True
         caches.queues.add_handler(self._queue_changed)
         caches.priority_classes.add_handler(self._priority_changed)
 
@@ -67,6 +68,7 @@ class Admission:
         hyperjob = observed.hyperjob
         key = f"{hyperjob.namespace}/{hyperjob.name}"
         self._telling.discard(key)
+        self._look_for_others(observed)
         if self._book.put(key, unit_of(observed, priority=self._priority), now=observed.now):
             self.wake()
         return verdict_of(self._book, key, patient=self._patient)
@@ -76,6 +78,10 @@ class Admission:
         self._telling.discard(key)
         if self._book.put(key, None, now=self._now()):
             self.wake()
+
+    def is_contended(self, key: str) -> bool:
+        """Tell whether another one waits in a queue."""
+        return self._book.lines.has_others(key)
 
     def promised(self, key: str) -> Mapping[str, Resources]:
         """Give what is kept on each cluster for HyperJobs other than this one."""
@@ -182,6 +188,17 @@ class Admission:
             self._classes[string(at(new, "metadata", "name"))] = new
         for key in self._book.entries:
             self._queue.add(key)
+
+    def _look_for_others(self, observed: Observed) -> None:
+        """Say once that somebody else queues bindings too; our gate holds all the same."""
+        for binding in observed.bindings.values():
+            if self._alone and binding.scheduling_suspended:
+                self._alone = False
+                log.error(
+                    "Volcano Global, or another queue admission, suspends bindings too: remove it,"
+                    " or run with --queue-admission volcano-global",
+                    extra={"binding": f"{observed.hyperjob.namespace}/{binding.name}"},
+                )
 
     def _priority(self, name: str) -> int:
         """Return the value of a PriorityClass; of none, that of the default class, or 0."""

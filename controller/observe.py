@@ -81,7 +81,8 @@ class Observer:
             capacity_changes_in=None if wait is None else max(wait, _SOON),
             cluster_lost_timeout=self._cluster_lost_timeout,
             gang_timeout=self._gang_timeout,
-            contended=self._waiting.is_contended(key),
+            contended=self._waiting.is_contended(key)
+            or (self._own is not None and self._own.is_contended(key)),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
         )
         if self._own is None:

@@ -12,6 +12,7 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (
     AFFINITY_GATED,
+    AFFINITY_HELD,
     GATE,
     GATE_HELD,
     LABEL_BINDING,
@@ -49,31 +50,31 @@ def stamp(binding: Object, *, operation: str) -> list[JsonPatchOp]:
     At CREATE the gate is closed: Volcano Global's webhook leaves `scheduling` alone when it is
     already true, and replaces the whole suspension when it is not, after which the API server
     calls here again. At UPDATE a held gate stays closed: Volcano Global's release and the
-    detector's sync both wipe `dispatching`, while `scheduling` is theirs to change.
+    detector's sync both wipe `dispatching`, while `scheduling` is theirs to change. Where our own
+    queue admission has let a gang in, nobody is to release it, so `scheduling` is left alone.
     """
-    if not _is_gated(binding) or _is_being_deleted(binding):
+    if _is_being_deleted(binding):
+        return []
+    names = _affinity_names(binding)
+    gated = AFFINITY_GATED in names
+    if not gated and AFFINITY_HELD not in names:
         return []
     if operation == "CREATE":
-        return _set(binding, (_LABEL, _GATE, _DISPATCHING, _SCHEDULING))
+        return _set(binding, (_LABEL, _GATE, _DISPATCHING, *((_SCHEDULING,) if gated else ())))
     if operation == "UPDATE" and _find(binding, ("metadata", "annotations", GATE)) == GATE_HELD:
         return _set(binding, (_DISPATCHING,))
     return []
 
 
-def _is_gated(binding: Object) -> bool:
-    """Tell whether a binding is of a gang's vcjob; nobody would release what goes with one."""
+def _affinity_names(binding: Object) -> list[object]:
+    """List the affinity names of a vcjob's binding; nobody would release what goes with one."""
     affinities = _find(binding, ("spec", "placement", "clusterAffinities"))
     # An API server sends none without metadata, and a patch could not be applied to one.
-    has_metadata = isinstance(binding.get("metadata"), dict)
-    return (
-        has_metadata
-        and _find(binding, ("spec", "resource", "kind")) == VCJOB_KIND
-        and isinstance(affinities, list)
-        and any(
-            isinstance(affinity, dict) and affinity.get("affinityName") == AFFINITY_GATED
-            for affinity in affinities
-        )
-    )
+    if not isinstance(binding.get("metadata"), dict) or not isinstance(affinities, list):
+        return []
+    if _find(binding, ("spec", "resource", "kind")) != VCJOB_KIND:
+        return []
+    return [each.get("affinityName") for each in affinities if isinstance(each, dict)]
 
 
 def _is_being_deleted(binding: Object) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.api.names import AFFINITY_GATED, VCJOB_KIND
+from hyperjob.api.names import AFFINITY_GATED, AFFINITY_HELD, VCJOB_KIND
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 
 # Mutating webhooks run in the order of configuration names: ours must see a binding before
@@ -27,7 +27,10 @@ _LABELS: Final = {
 
 # A field may be absent or null at every level, and an error in a condition refuses the request;
 # only has() and exists() are used, which every CEL implementation knows.
-_HAS_OUR_NAME: Final = f'has(a.affinityName) && a.affinityName == "{AFFINITY_GATED}"'
+_HAS_OUR_NAME: Final = (
+    "has(a.affinityName) && "
+    f'(a.affinityName == "{AFFINITY_GATED}" || a.affinityName == "{AFFINITY_HELD}")'
+)
 _IS_GATED: Final = " && ".join(
     (
         "has(object.spec) && object.spec != null",

@@ -5,12 +5,14 @@ almost every later change.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from controller.expansion.expand import SubJob
-from controller.model.observed import HyperJob
+from controller.model.observed import HyperJob, QueueAdmission
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (
     AFFINITY_GATED,
+    AFFINITY_HELD,
     AFFINITY_UNGATED,
     API_VERSION,
     KIND,
@@ -23,6 +25,12 @@ from hyperjob.api.names import (
     VCJOB_API_VERSION,
     VCJOB_KIND,
 )
+
+_AFFINITIES: Final[Mapping[QueueAdmission, str]] = {
+    QueueAdmission.VOLCANO_GLOBAL: AFFINITY_GATED,
+    QueueAdmission.BUILTIN: AFFINITY_HELD,
+    QueueAdmission.NONE: AFFINITY_UNGATED,
+}
 
 
 def owner_reference(hyperjob: HyperJob) -> Object:
@@ -67,14 +75,14 @@ def policy(
     sub_job: SubJob,
     cluster: str,
     *,
-    gated: bool,
+    admission: QueueAdmission,
     held: bool,
     attempt: int = 0,
 ) -> Object:
     """Return the policy that pins a sub-job to one cluster.
 
-    `gated` marks its binding as a gang's; `held` keeps it from being dispatched until the gang is
-    complete. Preemption Always takes the vcjob over from a broader policy that claimed it.
+    `held` keeps it from being dispatched until the gang is complete. Preemption Always takes the
+    vcjob over from a broader policy that claimed it.
     """
     spec: Object = {
         "resourceSelectors": [
@@ -88,7 +96,7 @@ def policy(
         "propagateDeps": True,
         "preemption": "Always",
         "conflictResolution": "Abort",
-        "placement": placement(cluster, gated=gated),
+        "placement": placement(cluster, admission),
     }
     if held:
         spec["suspension"] = {"dispatching": True}
@@ -100,11 +108,15 @@ def policy(
     }
 
 
-def placement(cluster: str, *, gated: bool) -> Object:
-    """Return the placement that pins to one cluster; its affinity name reaches the binding."""
-    affinity = AFFINITY_GATED if gated else AFFINITY_UNGATED
+def placement(cluster: str, admission: QueueAdmission) -> Object:
+    """Return the placement that pins to one cluster.
+
+    Its affinity name reaches the binding and tells our webhook what of it to suspend.
+    """
     return {
-        "clusterAffinities": [{"affinityName": affinity, "clusterNames": [cluster]}],
+        "clusterAffinities": [
+            {"affinityName": _AFFINITIES[admission], "clusterNames": [cluster]},
+        ],
         "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
     }
 

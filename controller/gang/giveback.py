@@ -34,7 +34,7 @@ def backs_off(observed: Observed) -> bool:
     """Tell whether a HyperJob has given back and is not to come again yet."""
     record = observed.hyperjob.gang
     return (
-        observed.admission is QueueAdmission.VOLCANO_GLOBAL
+        observed.admission is not QueueAdmission.NONE
         and record is not None
         and record.retry_time is not None
         and observed.now < record.retry_time
@@ -54,9 +54,10 @@ def go_on(observed: Observed, children: Sequence[Child], *, opening: Collection[
     """Decide how a gang goes on: gathers, gives back, waits to come again, or is whole.
 
     Time counts from the last sub-job that the queue released. A gang of which the queue released
-    nothing holds no quota, only room, and keeps that while nobody else waits for room.
+    nothing holds no quota, only room, and keeps that while nobody else waits for room. So does one
+    that our own queue admission let in, which holds a share that only others who wait can use.
     """
-    if observed.admission is not QueueAdmission.VOLCANO_GLOBAL or observed.hyperjob.suspend:
+    if observed.admission is QueueAdmission.NONE or observed.hyperjob.suspend:
         return Judgement()
     record = observed.hyperjob.gang or GangRecord()
     if all(child.name in opening or is_through(child) for child in children):
@@ -66,7 +67,9 @@ def go_on(observed: Observed, children: Sequence[Child], *, opening: Collection[
     parts = [c for c in children if is_undispatched(c) and c.name not in opening]
     if not parts:
         return Judgement(record=GangRecord(attempts=record.attempts) if record.attempts else None)
-    return _gathering(observed, record, released=sum(is_released(child) for child in parts))
+    theirs = observed.admission is QueueAdmission.VOLCANO_GLOBAL
+    released = sum(is_released(child) for child in parts) if theirs else 0
+    return _gathering(observed, record, released=released)
 
 
 def describe_wait(observed: Observed) -> str:

@@ -332,5 +332,5 @@ class Observed:
     verdict: Verdict | None = None  # None: somebody else admits
     cluster_lost_timeout: timedelta = timedelta(minutes=5)
     gang_timeout: timedelta = timedelta(minutes=5)
-    contended: bool = False  # another HyperJob waits for capacity
+    contended: bool = False  # another HyperJob waits for capacity or a share
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked

@@ -35,6 +35,10 @@ class Lines:
         """Return a place in a line, from 1."""
         return bisect_left(self.line(queue), order) + 1
 
+    def has_others(self, key: str) -> bool:
+        """Tell whether anybody waits but one."""
+        return any(order[2] != key for line in self._lines.values() for order in line[:2])
+
     def firsts(self, queue: str) -> list[OrderInQueue]:
         """Return the first of every group in a line, in order."""
         return sorted(orders[0] for orders in self._groups.get(queue, {}).values())

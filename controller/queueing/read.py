@@ -10,6 +10,7 @@ from typing import Final
 from controller.expansion.expand import Group, SpecError, SubJob, expand, queue_of, sub_jobs
 from controller.expansion.members import members_of
 from controller.expansion.parts import is_auto, part_of
+from controller.gang.giveback import backs_off
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import Child, child_of
 from controller.model.nodes import PodGroup
@@ -28,7 +29,8 @@ _PIECES: Final = 128  # an automatic split is judged in no more pieces than this
 def unit_of(observed: Observed, *, priority: Callable[[str], int]) -> Unit | None:
     """Return a HyperJob as a unit; None when it holds nothing and waits for nothing.
 
-    Sub-jobs that wait for others to be ready or complete are left out until their time has come.
+    Sub-jobs that wait for others to be ready or complete are left out until their time has come,
+    and so are those that were given back.
     """
     hyperjob = observed.hyperjob
     if hyperjob.deleting or hyperjob.suspend or is_finished(hyperjob.status):
@@ -39,12 +41,17 @@ def unit_of(observed: Observed, *, priority: Callable[[str], int]) -> Unit | Non
     except SpecError:
         return None
     members = list(_members(observed, groups, open_=frozenset(wishes)))
-    later = waiting(observed, members).for_what
+    later = set(waiting(observed, members).for_what)
+    if backs_off(observed):
+        later |= {child.name for _, child in members if not (child.exists or child.is_terminal)}
+        wishes = {}
     parts = [
         Part(queue=queue_of(sub_job.size.template), request=_request(sub_job, child))
         for sub_job, child in members
         if child.name not in later
     ]
+    if not parts and backs_off(observed):
+        return None
     kept: set[str] = set()
     for group, wish in wishes.items():
         taken = {child.name for sub_job, child in members if sub_job.group.name == group}

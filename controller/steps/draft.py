@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from controller.expansion.auto import Split
 from controller.expansion.expand import SubJob
-from controller.gang.giveback import Judgement
+from controller.gang.giveback import Judgement, backs_off
 from controller.gang.rejections import Lesson, describe
 from controller.gang.review import Review, Seat
 from controller.lifecycle.dependencies import Waiting
@@ -107,4 +107,6 @@ class Draft:
         if self.observed.hyperjob.suspend:
             return False
         recorded = child.record is not None and child.record.admitted
+        if backs_off(self.observed):
+            return child.exists
         return recorded or child.exists or child.name in self.placement.assigned

@@ -92,13 +92,12 @@ def _homeless(draft: Draft) -> dict[str, Member]:
 
 
 def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) -> Repin:
-    gated = observed.admission is QueueAdmission.VOLCANO_GLOBAL
     return Repin(
         name=policy.name,
         uid=policy.uid,
         cluster=cluster,
         demand=sub_job.size.demand,
-        placement=placement_object(cluster, gated=gated),
+        placement=placement_object(cluster, observed.admission),
     )
 
 
@@ -107,11 +106,15 @@ def _creation(
 ) -> CreateChild:
     policy: Object | None = None
     if child.policy is None:
-        gated = observed.admission is QueueAdmission.VOLCANO_GLOBAL
         gang = observed.admission is not QueueAdmission.NONE
         held = gang and (not child.exists or is_held(child))
         policy = policy_object(
-            observed.hyperjob, sub_job, cluster, gated=gated, held=held, attempt=child.attempt
+            observed.hyperjob,
+            sub_job,
+            cluster,
+            admission=observed.admission,
+            held=held,
+            attempt=child.attempt,
         )
     return CreateChild(
         name=sub_job.name,

@@ -27,6 +27,7 @@ LABEL_ATTEMPT: Final = f"{GROUP}/attempt"
 # The affinity name is the only thing that travels unchanged from a policy to its binding, so it
 # tells whether a binding is a HyperJob's and whether a gang must hold it.
 AFFINITY_GATED: Final = "hyperjob-gang"
+AFFINITY_HELD: Final = "hyperjob-held"
 AFFINITY_UNGATED: Final = "hyperjob"
 
 LABEL_BINDING: Final = f"{GROUP}/binding"

@@ -7,7 +7,7 @@ from controller.expansion.objects import policy as policy_object
 from controller.expansion.objects import vcjob
 from controller.expansion.resize import resize
 from controller.model.child import child_of
-from controller.model.observed import Observed
+from controller.model.observed import Observed, QueueAdmission
 from controller.model.parse import parse_hyperjob, parse_job
 from tests.unit.controller.builders import (
     UID,
@@ -64,13 +64,18 @@ def test_a_sub_jobs_vcjob_is_the_template_under_our_name_labels_and_ownership() 
 
 
 @pytest.mark.parametrize(
-    ("gated", "held", "affinity"),
-    [(False, False, "hyperjob"), (True, True, "hyperjob-gang"), (True, False, "hyperjob-gang")],
+    ("admission", "held", "affinity"),
+    [
+        (QueueAdmission.NONE, False, "hyperjob"),
+        (QueueAdmission.VOLCANO_GLOBAL, True, "hyperjob-gang"),
+        (QueueAdmission.VOLCANO_GLOBAL, False, "hyperjob-gang"),
+        (QueueAdmission.BUILTIN, True, "hyperjob-held"),
+    ],
 )
-def test_a_sub_jobs_policy_pins_it(gated: bool, held: bool, affinity: str) -> None:
+def test_a_sub_jobs_policy_pins_it(admission: QueueAdmission, held: bool, affinity: str) -> None:
     raw = hyperjob(group(replicas=1))
     document = policy_object(
-        parse_hyperjob(raw), only_sub_job(raw), "member1", gated=gated, held=held
+        parse_hyperjob(raw), only_sub_job(raw), "member1", admission=admission, held=held
     )
     assert document["metadata"]["name"] == "hj-trainer-0"
     assert document["metadata"]["ownerReferences"] == owner()

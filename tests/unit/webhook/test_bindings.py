@@ -75,6 +75,16 @@ def test_a_new_binding_of_a_gang_is_suspended_held_and_labelled(suspension):
     assert result["metadata"]["labels"] == {LABEL: "hyperjob"}
 
 
+def test_a_gang_that_our_own_queue_admission_let_in_stays_held_beside_volcano_global():
+    obj = stamped(binding(affinity="hyperjob-held", suspension={"dispatching": True}), "CREATE")
+    assert obj["spec"]["suspension"] == {"dispatching": True}, "nobody would release it"
+    assert obj["metadata"]["annotations"] == {GATE: "held"}
+    both = stamped(volcano_global(obj), "CREATE")
+    assert both["spec"]["suspension"] == {"dispatching": True, "scheduling": True}
+    let_go = stamped(released(both), "UPDATE")
+    assert let_go["spec"]["suspension"] == {"dispatching": True, "scheduling": False}
+
+
 @pytest.mark.parametrize("metadata", [{}, {"labels": None, "annotations": None}])
 def test_metadata_maps_are_made_where_there_are_none(metadata):
     result = stamped(binding(**metadata), "CREATE")

@@ -121,6 +121,10 @@ BINDINGS = {
     "no resource": ({"spec": {"placement": {"clusterAffinities": [GATED]}}}, False),
     "another name": (placed(OTHER), False),
     "no name": (placed(NAMELESS), False),
+    "a gang that our own queue admission holds": (
+        placed({"affinityName": "hyperjob-held", "clusterNames": ["m"]}),
+        True,
+    ),
     "an ungated HyperJob": (placed({"affinityName": "hyperjob"}), False),
     "no affinity": (placed(), False),
     "null affinities": ({"spec": {"placement": {"clusterAffinities": None}}}, False),
