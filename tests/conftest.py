@@ -4,9 +4,14 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
+
+# Machines are shared and slow: counts decide, not the clock.
+settings.register_profile("counts", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("counts")
 
 
 @pytest.fixture(scope="session")
