@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from hyperjob.sandbox.apiserver.cel.functions import CelError, duration, timestamp
+from hyperjob.sandbox.apiserver.cel.syntax import RESERVED
 from hyperjob.sandbox.apiserver.jsonvalue import Json
 from hyperjob.sandbox.apiserver.schema.schemanode import Node
 
@@ -19,31 +20,7 @@ Reader: TypeAlias = Callable[[Json], Json]
 UNDEFINED: Final = "undefined"
 _ESCAPED: Final = re.compile(r"__(underscores|dot|dash|slash|[a-z]+)__")
 _SPECIAL: Final = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
-_KEYWORDS: Final = frozenset(
-    {
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    }
-)
+_KEYWORDS: Final = RESERVED | {"true", "false", "null", "in"}
 _META_FIELDS: Final = ("apiVersion", "kind", "metadata")
 _METADATA: Final = Node.build(
     {

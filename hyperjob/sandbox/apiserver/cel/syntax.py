@@ -20,7 +20,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _MAX_DEPTH: Final = 50
-_RESERVED: Final = frozenset(
+RESERVED: Final = frozenset(
     {
         "as",
         "break",
@@ -274,7 +274,7 @@ class _Parser:
         if token.kind != "name" or token.text == "in":
             self._next -= 1
             raise self._unexpected()
-        if token.text in _RESERVED:
+        if token.text in RESERVED:
             raise self._error(token.at, f"reserved identifier: {token.text}")
         if self._accept("("):
             return Call(token.text, self._arguments(), token.at)
