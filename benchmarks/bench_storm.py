@@ -3,7 +3,7 @@
 A bare API server (a real one where KUBEBUILDER_ASSETS says so) and the controller as processes;
 this process plays Karmada and writes the status of the vcjobs. Behind a HyperJob's last event its
 status may lag; printed is by how much (p50, p99, most), and how many status writes each HyperJob
-took. The ratio is the storm's length, writes and status together, to that of writing the same 1,000
+took, with the passes and CPU seconds that the controller spent. The ratio is the storm's length, writes and status together, to that of writing the same 1,000
 statuses to vcjobs that belong to no HyperJob.
 """
 
@@ -12,10 +12,13 @@ import asyncio
 import statistics
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import LABEL_HYPERJOB
@@ -24,7 +27,7 @@ from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import HYPERJOBS, NAMESPACES, VCJOBS
 from tests.support.controller import set_cluster
 from tests.support.controlplane import control_plane
-from tests.support.stack import controller_service
+from tests.support.stack import Service, controller_service
 from tests.support.system import phase_of
 
 SPREAD = 1.0
@@ -64,6 +67,29 @@ class Watcher:
             while len(self.right) < count:
                 self.changed.clear()
                 await self.changed.wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What the controller has done so far, by its own metrics."""
+
+    passes: float
+    cpu: float
+
+    @classmethod
+    def of(cls, controller: Service) -> Self:
+        """Read its metrics."""
+        sums: defaultdict[str, float] = defaultdict(float)
+        for family in text_string_to_metric_families(controller.metrics()):
+            for sample in family.samples:
+                sums[sample.name] += sample.value
+        return cls(
+            passes=sums["controller_runtime_reconcile_total"],
+            cpu=sums["process_cpu_seconds_total"],
+        )
+
+    def __sub__(self, other: Self) -> Self:
+        return replace(self, passes=self.passes - other.passes, cpu=self.cpu - other.cpu)
 
 
 def hyperjobs(count: int, replicas: int) -> list[Object]:
@@ -116,7 +142,7 @@ async def storm(kube: Kube, namespace: str, jobs: Sequence[Object], phase: str) 
     return last
 
 
-async def measure(kube: Kube, count: int, replicas: int) -> None:
+async def measure(kube: Kube, controller: Service, count: int, replicas: int) -> None:
     """Make everything, then two storms: all run, all complete."""
     for name in (OURS, PLAIN):
         await kube.create(NAMESPACES, {"metadata": {"name": name}})
@@ -140,13 +166,15 @@ async def measure(kube: Kube, count: int, replicas: int) -> None:
     plain = await copies(kube, jobs)
     for phase in ("Running", "Completed"):
         watcher.expect(lambda item, phase=phase: is_right(item, phase, replicas))
+        before = Effort.of(controller)
         began = time.monotonic()
         last = await storm(kube, OURS, jobs, phase)
         await watcher.until(count)
         took = time.monotonic() - began
+        effort = Effort.of(controller) - before
         began = time.monotonic()
         await storm(kube, PLAIN, plain, phase)
-        report(phase, watcher, last, took / (time.monotonic() - began))
+        report(phase, watcher, last, took / (time.monotonic() - began), effort)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -173,7 +201,9 @@ async def copies(kube: Kube, jobs: Sequence[Object]) -> list[Object]:
     return made
 
 
-def report(phase: str, watcher: Watcher, last: dict[str, float], ratio: float) -> None:
+def report(
+    phase: str, watcher: Watcher, last: dict[str, float], ratio: float, effort: Effort
+) -> None:
     """Print one storm."""
     lags = sorted(max(0.0, watcher.right[name] - moment) for name, moment in last.items())
     p99 = statistics.quantiles(lags, n=100, method="inclusive")[98] if len(lags) > 1 else lags[0]
@@ -181,7 +211,7 @@ def report(phase: str, watcher: Watcher, last: dict[str, float], ratio: float) -
     print(
         f"{phase:>9}  lag p50 {statistics.median(lags):.3f} s  p99 {p99:.3f} s  most {lags[-1]:.3f}"
         f" s  status writes a HyperJob: mean {statistics.mean(writes):.1f}, most {writes[-1]}"
-        f"  ratio {ratio:.2f}",
+        f"  ratio {ratio:.2f}  controller: {effort.passes:.0f} passes, {effort.cpu:.2f} CPU s",
         flush=True,
     )
 
@@ -194,7 +224,7 @@ async def run(count: int, replicas: int) -> None:
             controller.start()
             print("real kube-apiserver" if plane.real else "embedded API server")
             async with Kube.connect(kubeconfig=plane.kubeconfig, user_agent="bench") as kube:
-                await measure(kube, count, replicas)
+                await measure(kube, controller, count, replicas)
         finally:
             controller.stop()
 

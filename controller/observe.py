@@ -6,14 +6,16 @@ Reads memory only and never awaits, so nothing changes while it looks.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from controller.admission import Admission
 from controller.caches import Caches
 from controller.ledger import Ledger
-from controller.model.observed import Binding, Cluster, Observed, QueueAdmission
+from controller.model.observed import Binding, Cluster, Job, Observed, Policy, QueueAdmission
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.resources import Resources, subtract, total
 from controller.model.wire import at, string
+from controller.parsed import Parsed
 from controller.placement.capacity import Candidacy, Summary, candidates, summarise
 from controller.refusals import Refusals
 from controller.splitting.client import Splitter
@@ -54,6 +56,9 @@ class Observer:
         self._gang_timeout = gang_timeout
         self._waiting = waiting
         self._now = now
+        self._jobs: Parsed[Job] = Parsed()
+        self._policies: Parsed[Policy] = Parsed()
+        self._bindings: Parsed[Binding] = Parsed()
         self._summaries: dict[str, Summary] = {}
         caches.clusters.add_handler(self._cluster_changed)
 
@@ -61,18 +66,25 @@ class Observer:
         """Give what is known about a HyperJob, or None when there is none."""
         raw = self._caches.hyperjob(key)
         if raw is None:
+            for parsed in (self._jobs, self._policies, self._bindings):
+                parsed.forget(key)
             return None
         now = self._now()
         hyperjob = parse_hyperjob(raw)
-        jobs = [parse_job(job, owner=hyperjob) for job in self._caches.jobs_of(key)]
-        policies = [parse_policy(item, owner=hyperjob) for item in self._caches.policies_of(key)]
+        owner = hyperjob.name, hyperjob.uid
+        jobs = self._jobs.of(
+            key, self._caches.jobs_of(key), partial(parse_job, owner=hyperjob), view=owner
+        )
+        policies = self._policies.of(
+            key, self._caches.policies_of(key), partial(parse_policy, owner=hyperjob), view=owner
+        )
         keeps_time = self._waiting.keeps_time(key)
         wait = self._ledger.next_change(now=now) if keeps_time else None
         observed = Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
             policies={policy.name: policy for policy in policies},
-            bindings=self._bindings(hyperjob.namespace, [job.name for job in jobs]),
+            bindings=self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs]),
             clusters=self.clusters(now=now, but=key),
             refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
             admission=self._admission,
@@ -115,9 +127,10 @@ class Observer:
         shown = {each.name: each.free for each in self._summaries.values()}
         return self.clusters(now=self._now()), shown
 
-    def _bindings(self, namespace: str, jobs: list[str]) -> dict[str, Binding]:
-        found = (self._caches.binding_of(f"{namespace}/{name}") for name in jobs)
-        bindings = (parse_binding(raw) for raw in found if raw is not None)
+    def _bindings_of(self, key: str, namespace: str, jobs: Sequence[str]) -> dict[str, Binding]:
+        looked_up = (self._caches.binding_of(f"{namespace}/{name}") for name in jobs)
+        found = [raw for raw in looked_up if raw is not None]
+        bindings = self._bindings.of(key, found, parse_binding, view=None)
         return {binding.name: binding for binding in bindings}
 
     def _queues(self) -> dict[str, str] | None:

@@ -5,13 +5,15 @@ stands until something newer is known.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from controller.model.observed import Binding, Job, Observed, Ownership, Policy, Record, Report
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.names import binding_name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots: every step of a plan asks the same of each sub-job, which is worked out once.
+@dataclass(frozen=True, kw_only=True)
 class Child:
     """What is known of the sub-job of one name."""
 
@@ -21,7 +23,7 @@ class Child:
     binding: Binding | None
     record: Record | None
 
-    @property
+    @cached_property
     def exists(self) -> bool:
         """Tell whether the vcjob is there, is ours to count, and stays."""
         return (
@@ -31,7 +33,7 @@ class Child:
             and not self.is_outdated
         )
 
-    @property
+    @cached_property
     def attempt(self) -> int:
         """Return the present attempt; what a child bears counts where the status was lost."""
         recorded = self.record.attempt if self.record is not None else 0
@@ -39,7 +41,7 @@ class Child:
             return recorded
         return max(recorded, self.job.attempt)
 
-    @property
+    @cached_property
     def is_outdated(self) -> bool:
         """Tell whether what there is of it belongs to an attempt that is over."""
         recorded = self.record.attempt if self.record is not None else 0
@@ -50,12 +52,12 @@ class Child:
         mine = policy is not None and policy.ownership is not Ownership.FOREIGN
         return policy is not None and mine and policy.attempt < recorded
 
-    @property
+    @cached_property
     def is_leaving(self) -> bool:
         """Tell whether what there is of it is on its way out, or has to go."""
         return self.is_outdated or (self.job is not None and self.job.deleting)
 
-    @property
+    @cached_property
     def report(self) -> Report | None:
         """Return the freshest report: the binding's comes one hop earlier than the vcjob's."""
         if not self.exists or self.job is None:
@@ -64,7 +66,7 @@ class Child:
             return self.binding.report
         return self.job.report
 
-    @property
+    @cached_property
     def phase(self) -> JobPhase:
         """Return the last known phase of the vcjob; UNKNOWN when it never reported one."""
         report = self.report
@@ -76,12 +78,12 @@ class Child:
         # What ran before its vcjob vanished does not run now; what had ended, has ended.
         return recorded if self.exists or recorded.is_terminal else JobPhase.UNKNOWN
 
-    @property
+    @cached_property
     def is_terminal(self) -> bool:
         """Tell whether the sub-job has ended."""
         return self.phase.is_terminal
 
-    @property
+    @cached_property
     def cluster(self) -> str:
         """Return the cluster it stands on or is pinned to; empty when it has none."""
         if self.is_outdated:
@@ -93,7 +95,7 @@ class Child:
         # Without policy and placement nothing keeps it where the record says, unless it has ended.
         return self.record.cluster if self.record is not None and self.is_terminal else ""
 
-    @property
+    @cached_property
     def running_pods(self) -> int:
         """Count running pods as last known."""
         report = self.report
