@@ -2,9 +2,10 @@
 
 A bare API server (a real one where KUBEBUILDER_ASSETS says so) and the controller as processes;
 this process plays Karmada and writes the status of the vcjobs. Behind a HyperJob's last event its
-status may lag; printed is by how much (p50, p99, most), and how many status writes each HyperJob
-took, with the passes and CPU seconds that the controller spent. The ratio is the storm's length, writes and status together, to that of writing the same 1,000
-statuses to vcjobs that belong to no HyperJob.
+status may lag; printed is by how much (p50, p99, most), how many status writes each HyperJob took,
+and the passes and CPU seconds that the controller spent. The ratio is the storm's length, writes
+and status together, to that of writing the same 1,000 statuses to vcjobs that belong to no
+HyperJob.
 """
 
 import argparse
