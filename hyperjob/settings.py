@@ -58,7 +58,10 @@ def read_options(
     environment = os.environ if environment is None else environment
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type] # a dataclass
     parser = _parser(known, settings, prog=prog, description=description)
-    given = vars(parser.parse_args(arguments))
+    parsed, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_near(unknown[0], known)}")
+    given = vars(parsed)
     file = given.pop(CONFIG, None) or environment.get(variable_of(CONFIG))
     try:
         values = _from_file(file, known, settings) if file else {}
@@ -78,6 +81,14 @@ def flag_of(name: str) -> str:
 def variable_of(name: str) -> str:
     """Return the environment variable of a setting."""
     return ENVIRONMENT_PREFIX + name.upper()
+
+
+def _near(argument: str, known: Mapping[str, "Field[Any]"]) -> str:
+    """Name the flag that was meant, if one is near enough."""
+    flags = [flag_of(CONFIG), *map(flag_of, known)]
+    flags += [f"--no-{_key_of(name)}" for name in known if isinstance(known[name].default, bool)]
+    found = get_close_matches(argument.partition("=")[0], flags, n=1)
+    return f"; did you mean {found[0]!r}?" if found else "; --help lists them"
 
 
 def _key_of(name: str) -> str:

@@ -103,6 +103,7 @@ def test_a_mistake_in_the_file_is_told_by_name(
         (["--name=a"], {"HYPERJOB_WORKERS": "x"}, "HYPERJOB_WORKERS: invalid literal"),
         (["--name=a", "--level=loud"], {}, "--level: 'loud' is none of info, debug"),
         (["--name=a", "--lev=info"], {}, "unrecognized arguments"),
+        (["--nam", "a"], {}, "unrecognized arguments: --nam a; did you mean '--name'?"),
     ],
 )
 def test_other_mistakes_name_where_they_were_made(
