@@ -3,6 +3,7 @@
 Commands are imported when they run, so that `hyperjob --help` costs nothing.
 """
 
+import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -75,6 +76,14 @@ class _LazyGroup(click.Group):
             raise TypeError(f"{_COMMANDS[cmd_name][0]}.{cmd_name} is not a command")
         command.context_settings.setdefault("help_option_names", _HELP)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+        if args[0] not in _COMMANDS and near and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         if incomplete.startswith("-"):

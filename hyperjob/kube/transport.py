@@ -11,6 +11,7 @@ did nothing and when to come back (429 or 5xx with Retry-After).
 
 import asyncio
 import logging
+import os
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -38,6 +39,19 @@ _WARNINGS = 256
 _CREDENTIALS_SECONDS = 30.0
 
 Params = Mapping[str, str]
+
+
+def why_not_connected(error: Exception) -> str:
+    """Say in a few words why there is no connection, without the library's own terms."""
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(
+        error, aiohttp.ClientSSLError
+    ):
+        number = error.os_error.errno
+        # Names that cannot be resolved have negative numbers and their own words.
+        if number is not None and number > 0:
+            return os.strerror(number)
+        return error.os_error.strerror or str(error)
+    return str(error) or type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +268,7 @@ class HttpTransport:
 
     def _unreachable(self, line: str, error: Exception) -> errors.Unavailable:
         return errors.unreachable(
-            line, f"could not talk to {self._base}: {str(error) or type(error).__name__}"
+            line, f"could not talk to {self._base}: {why_not_connected(error)}"
         )
 
     def _warn(self, line: str, warnings: list[str]) -> None:

@@ -76,16 +76,18 @@ async def changes(
     """Give every object as ADDED and then each change, for ever; broken watches are resumed.
 
     A BOOKMARK follows what was listed. Objects that vanished unseen are told as DELETED. Raises
-    KubeError when the server refuses, or cannot be reached several times in a row.
+    KubeError when the server refuses, cannot be reached at all, or is lost several times in a row.
     """
     fields = f"metadata.name={name}" if name else None
     known: dict[tuple[str, str], Object] = {}
     failures = 0
+    reached = False
     while True:
         try:
             listed = await kube.list(
                 resource, namespace=namespace, label_selector=selector, field_selector=fields
             )
+            reached = True
             now = {_key(item): item for item in listed.items}
             for key, item in now.items():
                 before = known.get(key)
@@ -114,9 +116,10 @@ async def changes(
                     else:
                         known[_key(event.object)] = event.object
                     yield event
-        except (Gone, Unavailable):
+        except (Gone, Unavailable) as error:
             failures += 1
-            if failures >= _TRIES:
+            nobody_there = isinstance(error, Unavailable) and not (reached or error.answered)
+            if nobody_there or failures >= _TRIES:
                 raise
         await asyncio.sleep(_PAUSE * (1 + failures))
 

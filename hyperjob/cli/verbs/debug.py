@@ -15,6 +15,7 @@ from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.cli.kubectl.names import name_argument
 from hyperjob.kube import config
+from hyperjob.kube.transport import why_not_connected
 
 _SECONDS = 10.0
 _REACH = (
@@ -66,7 +67,8 @@ async def _read(url: str, *, seconds: float) -> Object:
             body = await answer.read()
             code = answer.status
     except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
-        why = str(error) or f"no answer within {seconds:g}s"
+        late = isinstance(error, TimeoutError)
+        why = f"no answer within {seconds:g}s" if late else why_not_connected(error)
         raise FailureError(f"no controller answers at {url}: {why}; {_REACH}") from None
     text = body.decode(errors="replace").strip()
     if code != 200:

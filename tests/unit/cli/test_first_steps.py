@@ -1,0 +1,49 @@
+"""What a first mistake is answered with: a mistyped command, a server that is not there."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hyperjob.cli import main
+
+NOBODY = """
+apiVersion: v1
+kind: Config
+current-context: a
+clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: a, user: {}}]
+contexts: [{name: a, context: {cluster: a, user: a}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("lnit", "No such command 'lnit'; did you mean 'lint'?"),
+        ("restrat", "No such command 'restrat'; did you mean 'restart'?"),
+        ("xyzzy", "No such command 'xyzzy'."),
+    ],
+)
+def test_a_mistyped_command_names_the_nearest(typed: str, said: str) -> None:
+    done = CliRunner().invoke(main, [typed])
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["get"], ["get", "-w"], ["wait", "llm", "--for=phase=Running", "--timeout=0"], ["top"]],
+    ids=" ".join,
+)
+def test_a_server_that_is_not_there_is_told_at_once_in_plain_words(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text(NOBODY, encoding="utf-8")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "Unable to connect to the server: could not talk to http://127.0.0.1:1:"
+        " Connection refused\n"
+    )
