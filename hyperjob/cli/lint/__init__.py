@@ -6,6 +6,7 @@ first in a cluster. Nothing is asked of a server, so it says nothing of what is 
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -56,7 +57,7 @@ def _fix(result: Checked) -> Checked:
     except CannotFixError as error:
         return Checked(result.name, result.documents, problem=str(error))
     _write(source, text)
-    return result
+    return replace(result, written=text != source.text)
 
 
 def _write(source: Source, text: str) -> None:

@@ -36,13 +36,14 @@ class CheckedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A file, its HyperJobs, and why it could not be read if it could not."""
+    """A file, its HyperJobs, why it could not be read, and whether defaults were put into it."""
 
     name: str
     documents: tuple[CheckedDocument, ...] = ()
     problem: str = ""
     others: int = 0
     source: Source | None = None
+    written: bool = False
 
 
 def check(source: Source) -> Checked:
@@ -80,9 +81,12 @@ def _check(document: Document) -> CheckedDocument:
         for found in report.remarks
     ]
     errors = [*_head_errors(document), *errors]
-    return CheckedDocument(
-        _name(content), document.line, tuple(dict.fromkeys(errors)), tuple(dict.fromkeys(warnings))
-    )
+    return CheckedDocument(_name(content), document.line, _in_order(errors), _in_order(warnings))
+
+
+def _in_order(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Give each finding once, from the top of the file to its end."""
+    return tuple(sorted(dict.fromkeys(findings), key=lambda found: found.line))
 
 
 def _head_errors(document: Document) -> list[Finding]:

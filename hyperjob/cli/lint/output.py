@@ -15,6 +15,8 @@ def print_text(results: Sequence[Checked], *, err: bool = False) -> None:
         name = "<stdin>" if result.name == "-" else result.name
         for document in result.documents:
             _print_document(name, document, err=err)
+        if result.written and result.name != "-":
+            click.echo(f"{name}: defaults written", err=err)
         if result.problem:
             click.echo(f"{name}: {result.problem}", err=True)
         elif not result.documents:

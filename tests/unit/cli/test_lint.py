@@ -205,9 +205,9 @@ def test_fix_adds_the_defaults_and_leaves_the_rest(tmp_path: Path):
 
 def test_fix_twice_is_fix_once(tmp_path: Path):
     name = file(tmp_path, GOOD)
-    run("--fix", name)
+    assert f"{name}: defaults written\n" in run("--fix", name).stdout
     once = Path(name).read_text(encoding="utf-8")
-    run("--fix", name)
+    assert "defaults written" not in run("--fix", name).stdout
     assert Path(name).read_text(encoding="utf-8") == once
 
 
@@ -313,3 +313,11 @@ def test_plain_values_are_read_as_kubectl_reads_them(text: str, value: object):
     (document,) = parse(f"a: {text}\n")
     assert document.content == {"a": value}
     assert type(document.content["a"]) is type(value)
+
+
+def test_findings_come_in_the_order_of_the_file(tmp_path: Path):
+    text = BAD.replace("spec:\n", "spec:\n  minAvailble: 2\n", 1)
+    answer = json.loads(run("-o", "json", file(tmp_path, text)).stdout)
+    lines = [found["line"] for found in answer["files"][0]["hyperJobs"][0]["errors"]]
+    assert len(set(lines)) > 1
+    assert lines == sorted(lines)
