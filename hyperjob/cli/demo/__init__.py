@@ -46,7 +46,11 @@ EXAMPLES = (
     help="Where kubeconfigs and logs go.  [default: a new temporary folder]",
 )
 @click.option(
-    "--timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds."
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=120,
+    show_default=True,
+    help="Seconds that the HyperJobs may take, once all is up.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def demo(

@@ -259,7 +259,7 @@ class Demo:
         if self._options.output == "json":
             return
         for hyperjob in result.hyperjobs:
-            self._console.print(view.hyperjob_tree(hyperjob))
+            self._console.print(view.hyperjob_tree(hyperjob), soft_wrap=True)
         self._say("\n$ kubectl get hyperjobs -A -o wide")
         self._say(
             (await kubectl(self._kubeconfig, "get", "hyperjobs", "-A", "-o", "wide")).rstrip()
@@ -268,18 +268,21 @@ class Demo:
         if unfinished:
             self._say(
                 f"\nNot finished after {self._options.seconds:.0f} s: {', '.join(unfinished)}. "
-                "The message above says why; --timeout waits longer."
+                "STATUS and MESSAGE above say why; --timeout waits longer."
             )
         else:
             count = len(result.hyperjobs)
             self._say(f"\n{count} HyperJobs ended after {result.seconds:.1f} s.")
         if self._options.keep:
             self._say(
-                f"\nIt goes on running. In another terminal:\n\n  export KUBECONFIG="
-                f"{self._kubeconfig}\n  kubectl get hyperjobs -A -o wide\n\nCtrl-C ends it."
+                view.what_to_try(
+                    self._kubeconfig,
+                    Path(sys.executable).parent,
+                    data_file(f"examples/{view.EXAMPLE}").parent,
+                )
             )
         else:
-            self._say("Run it with --keep to go on with its kubeconfig afterwards.")
+            self._say("Go on with its kubeconfig afterwards: hyperjob demo --keep")
 
     async def _hold(self) -> None:
         while True:

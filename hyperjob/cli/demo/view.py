@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -15,6 +16,7 @@ from hyperjob.api.quantity import Quantity
 from hyperjob.cli.views.styles import phase
 
 FINISHED = frozenset({"Completed", "Failed"})
+EXAMPLE = "recovers.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +54,17 @@ def row(hyperjob: Object) -> Row:
 
 
 def hyperjob_table(hyperjobs: Sequence[Object]) -> Table:
-    """Draw the table of HyperJobs."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("HYPERJOB", "STATUS", "JOBS", "RUNNING", "CLUSTERS"):
+    """Draw the table of HyperJobs; on a narrow terminal what it waits for is cut, nothing else."""
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    for column in ("HYPERJOB", "STATUS", "JOBS", "RUNNING"):
         table.add_column(column, no_wrap=True)
-    table.add_column("WHY", overflow="ellipsis", no_wrap=True)
+    table.add_column("WHY", overflow="ellipsis", no_wrap=True, ratio=1)
     for item in map(row, hyperjobs):
         table.add_row(
             item.name,
             phase(item.phase),
             item.jobs,
             str(item.running_pods),
-            item.clusters or "-",
             item.message,
         )
     return table
@@ -165,6 +166,30 @@ def screen(hyperjobs: Sequence[Object], clusters: Sequence[Object], note: str) -
     parts.extend(hyperjob_tree(hyperjob) for hyperjob in hyperjobs)
     parts += ["", cluster_table(clusters), "", Text(note, style="dim")]
     return Group(*parts)
+
+
+def what_to_try(kubeconfig: Path, programs: Path, examples: Path) -> str:
+    """Say how to go on by hand: where kubectl and its plugin are, and what there is to see."""
+    commands = (
+        ("kubectl hyperjob get -A -o wide", "status, clusters and why, for all"),
+        ("kubectl hyperjob top", "what clusters have free"),
+        (f"kubectl apply -f {examples}/auto-split.yaml", "200 GPUs, split by what is free"),
+        (f"kubectl apply -f {examples}/{EXAMPLE}", "fails on gpu-east, and moves away"),
+        ("kubectl hyperjob tree recovers -w", "watch it; Ctrl-C ends it"),
+        ("kubectl hyperjob suspend recovers", "off the clusters; resume starts it again"),
+        ("kubectl hyperjob why recovers", "why it does not run, and what to type"),
+    )
+    width = max(len(command) for command, _ in commands)
+    lines = [f"  {command:{width}}  # {note}" for command, note in commands]
+    return "\n".join(
+        [
+            "\nIt goes on running. In another terminal:\n",
+            f"  export KUBECONFIG={kubeconfig}",
+            f"  export PATH={programs}:$PATH",
+            *lines,
+            "\nCtrl-C ends it.",
+        ]
+    )
 
 
 def transition(hyperjob: Object) -> str:

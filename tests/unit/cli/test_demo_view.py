@@ -1,11 +1,14 @@
 """What the demo prints of a HyperJob and of clusters."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from hyperjob.cli.demo import view
+
+ROOT = Path(__file__).parents[3]
 
 
 def hyperjob(**status: Any) -> dict[str, Any]:
@@ -23,8 +26,8 @@ RUNNING = hyperjob(
 )
 
 
-def text(renderable: Any) -> str:
-    console = Console(width=200, record=True, force_terminal=False)
+def text(renderable: Any, *, width: int = 200) -> str:
+    console = Console(width=width, record=True, force_terminal=False)
     with console.capture() as captured:
         console.print(renderable)
     return captured.get()
@@ -43,6 +46,24 @@ def test_a_hyperjob_without_status_is_pending() -> None:
 def test_a_running_hyperjob_names_its_clusters_and_pods() -> None:
     item = view.row(RUNNING)
     assert (item.jobs, item.running_pods, item.clusters) == ("2/2", 256, "east,west")
+
+
+def test_on_a_narrow_terminal_only_the_reason_is_cut() -> None:
+    waiting = hyperjob(state={"phase": "Completed", "message": "no room " * 20}, jobsReady="2/2")
+    titles, line = text(view.hyperjob_table([waiting]), width=60).splitlines()
+    assert titles.split() == ["HYPERJOB", "STATUS", "JOBS", "RUNNING", "WHY"]
+    assert line.split()[:4] == ["ml/llm", "Completed", "2/2", "0"]
+    assert line.rstrip().endswith("…")
+
+
+def test_what_to_try_names_programs_and_examples_that_are_there() -> None:
+    examples = ROOT / "examples"
+    told = view.what_to_try(Path("/k/karmada.kubeconfig"), Path("/v/bin"), examples)
+    assert "export KUBECONFIG=/k/karmada.kubeconfig\n" in told
+    assert "export PATH=/v/bin:$PATH\n" in told
+    files = [Path(word) for word in told.split() if word.endswith(".yaml")]
+    assert len(files) == 2
+    assert [file for file in files if not file.exists()] == []
 
 
 @pytest.mark.parametrize(
