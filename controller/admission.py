@@ -13,8 +13,9 @@ from typing import Final, Protocol
 from controller.caches import Caches
 from controller.model.observed import Cluster, Observed, Verdict
 from controller.model.resources import Resources
-from controller.model.wire import at, integer, string
+from controller.model.wire import at, string
 from controller.queueing.book import Book
+from controller.queueing.priority import priority_of
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
@@ -201,10 +202,4 @@ class Admission:
                 )
 
     def _priority(self, name: str) -> int:
-        """Return the value of a PriorityClass; of none, that of the default class, or 0."""
-        if not name:
-            defaults = (
-                each for each in self._classes.values() if each.get("globalDefault") is True
-            )
-            return max((integer(each.get("value")) or 0 for each in defaults), default=0)
-        return integer(at(self._classes.get(name), "value")) or 0
+        return priority_of(name, self._classes)

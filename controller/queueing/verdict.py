@@ -3,11 +3,11 @@
 Words only; the round has decided.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.model.observed import Cluster, Verdict
-from controller.model.resources import accelerator_of, amount_text, is_extended
+from controller.model.resources import Resources, accelerator_of, amount_text, is_extended
 from controller.model.wire import rfc3339
 from controller.placement.place import place
 from controller.queueing.account import Limit
@@ -29,6 +29,19 @@ _REASONS: Final = {
     Kind.BEHIND: Reason.WAITING_FOR_QUEUE,
     Kind.RESTING: Reason.WAITING_FOR_QUEUE,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What a queue uses of what it is entitled to, of one resource, in words."""
+
+    resource: str
+    used: str
+    entitled: str
+
+    def __str__(self) -> str:
+        """Say it as a part of a sentence."""
+        return f"{self.used} of its share of {self.entitled} {self.resource}"
 
 
 def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
@@ -58,17 +71,22 @@ def _place(book: Book, waiting: Waiting, number: int) -> str:
     return f"{where} of {length} in queue {queue}{_share(book, waiting)}"
 
 
-def _share(book: Book, waiting: Waiting) -> str:
-    measure = accelerator_of(waiting.parts[0].request.demand) or "cpu"
-    entitled = book.account.tree.entitled.get(waiting.queue)
+def share_of(book: Book, queue: str, demand: Resources) -> Share | None:
+    """Return a queue's share of the resource that a demand is measured by; None: no such queue."""
+    measure = accelerator_of(demand) or "cpu"
+    entitled = book.account.tree.entitled.get(queue)
     if entitled is None:
-        return ""
-    used = book.account.used(waiting.queue).get(measure, 0)
-    mine = _amount(measure, used)
+        return None
     share = entitled.get(measure, 0)
     if is_extended(measure):
         share -= share % NANO  # nobody has a part of a device
-    return f" (uses {mine} of its share of {amount_text(measure, share)})"
+    used = book.account.used(queue).get(measure, 0)
+    return Share(resource=measure, used=_amount(measure, used), entitled=_amount(measure, share))
+
+
+def _share(book: Book, waiting: Waiting) -> str:
+    share = share_of(book, waiting.queue, waiting.parts[0].request.demand)
+    return f" (uses {share})" if share is not None else ""
 
 
 def _why(book: Book, entry: Entry, waiting: Waiting, block: Block | None) -> str:

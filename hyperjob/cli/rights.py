@@ -11,6 +11,8 @@ from hyperjob.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     LEASES,
+    MUTATING_WEBHOOKS,
+    PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
@@ -95,6 +97,10 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
             _right(resource, "list", when="in all namespaces", optional=True)
             for resource in (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS, QUEUES)
         ),
+        _right(
+            MUTATING_WEBHOOKS, "list", when="without --queue-admission or --clusters", optional=True
+        ),
+        _right(PRIORITY_CLASSES, "list", when="with built-in queues", optional=True),
     ),
 }
 """By command; those that are not here make no request, or are an administrator's."""

@@ -185,6 +185,27 @@ async def test_a_plan_reads_the_control_plane_and_changes_nothing(
     assert {verb for _, _, verb in world.actions()} == {"list"}
 
 
+async def test_a_plan_tells_place_and_share_of_a_built_in_queue(
+    world: CliWorld, tmp_path: Path
+) -> None:
+    """Nobody suspends bindings here, so the controller's own queue admission is found out."""
+    path = tmp_path / "job.yaml"
+    metadata = {"name": "planned", "namespace": NAMESPACE}
+    path.write_text(json.dumps({**hyperjob("planned"), "metadata": metadata}))
+    found = await world.run("plan", "-f", str(path), "-o", "json")
+    assert found.exit_code == 1, found.output
+    (item,) = json.loads(found.stdout)["items"]
+    queue = item["queues"][0]
+    assert item["position"]["queue"] == queue["name"]
+    assert 1 <= item["position"]["place"] <= item["position"]["of"]
+    share = f"uses {queue['used']} of its share of {queue['share']} {queue['resource']}"
+    assert share in item["message"]
+    told = await world.run(
+        "plan", "-f", str(path), "-o", "json", "--queue-admission=volcano-global"
+    )
+    assert "position" not in json.loads(told.stdout)["items"][0]
+
+
 async def test_without_optional_rights_commands_say_what_they_do_not_see(world: CliWorld) -> None:
     rules = [
         {"apiGroups": ["training.volcano.sh"], "resources": ["hyperjobs"], "verbs": ["get", "list"]}

@@ -46,9 +46,8 @@ _TABLE, _TREE = "table", "tree"
 @click.option(
     "--queue-admission",
     type=click.Choice([mode.value for mode in QueueAdmission]),
-    default=QueueAdmission.VOLCANO_GLOBAL.value,
-    show_default=True,
-    help="As the controller was told.",
+    help="As the controller was told. Without it, volcano-global where Volcano Global is there, or"
+    " cannot be looked for, else builtin.",
 )
 @click.option(
     "--cluster-status-lag",
@@ -71,7 +70,7 @@ _TABLE, _TREE = "table", "tree"
 def plan(
     files: Sequence[str],
     clusters: Path | None,
-    queue_admission: str,
+    queue_admission: str | None,
     cluster_status_lag: float,
     require_vcjob_api: bool,
     require_resource_summary: bool,
@@ -81,7 +80,8 @@ def plan(
     """Say what would become of HyperJobs, and for every cluster why they are not on it.
 
     Each is checked as admission would, then split and placed as the controller would; those that
-    come later find what those before them leave. Nothing is written.
+    come later find what those before them leave. With built-in queues each waits in line as it
+    would there, behind those that wait already. Nothing is written.
 
     Exit code 0: all would be made at once; 1: one would wait; 2: one would be refused, or cannot
     be planned.
@@ -89,7 +89,7 @@ def plan(
     Example: kubectl hyperjob plan -f job.yaml
     """
     sources = [_read(name) for name in files]
-    admission = QueueAdmission(queue_admission)
+    admission = None if queue_admission is None else QueueAdmission(queue_admission)
     try:
         world = _world(
             access,
@@ -123,7 +123,7 @@ def _read(name: str) -> Source:
 def _world(
     access: Access,
     clusters: Path | None,
-    admission: QueueAdmission,
+    admission: QueueAdmission | None,
     *,
     lag: timedelta,
     candidacy: Candidacy,

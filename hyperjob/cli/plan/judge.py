@@ -6,22 +6,25 @@ The webhook's rules and the controller's plan, called and not copied. Pure.
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Final
 
 from controller.expansion.auto import Split, resolve
 from controller.expansion.expand import SpecError, SubJob, expand, queue_of, sub_jobs
 from controller.expansion.members import members_of
 from controller.model.child import child_of
-from controller.model.observed import Cluster, Observed
+from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.planned import CreateChild, Plan
 from controller.model.resources import accelerator_of
-from controller.model.wire import at, mapping, objects, string
+from controller.model.wire import at, mapping, objects, rfc3339, string
 from controller.placement.alternatives import alternatives
 from controller.placement.assign import Request, Room
 from controller.plan import plan
+from controller.queueing.verdict import Share
 from hyperjob.api.meta import Object
 from hyperjob.cli.lint.check import check
 from hyperjob.cli.lint.documents import Document, Source
+from hyperjob.cli.plan.queueing import Line, Standing, ask
 from hyperjob.cli.plan.world import World
 from webhook.defaulting import default
 from webhook.validation.context import Cluster as KnownCluster
@@ -56,7 +59,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What would become of one HyperJob."""
+    """What would become of one HyperJob.
+
+    `shares` and `waits_in` are those of our own queue admission: how its queues stand after it, and
+    where it would wait.
+    """
 
     namespace: str
     name: str
@@ -66,6 +73,8 @@ class Judgement:
     errors: Sequence[str] = ()
     warnings: Sequence[str] = ()
     queues: Mapping[str, str] = field(default_factory=dict)
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    waits_in: Line | None = None
     pieces: Sequence[Piece] = ()
 
 
@@ -109,11 +118,14 @@ def _judge(document: Document, head: Sequence[str], world: World) -> tuple[Judge
     )
     if errors:
         return replace(judgement, message=f"would be refused with {_count(errors)}"), world
-    observed = world.observe(_stored(content, old, namespace, name))
-    return _planned(judgement, observed, world)
+    return _planned(judgement, _stored(content, old, namespace, name, world), world)
 
 
-def _planned(judgement: Judgement, observed: Observed, world: World) -> tuple[Judgement, World]:
+def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement, World]:
+    observed, standing = world.observe(raw), Standing()
+    builtin = observed.admission is QueueAdmission.BUILTIN
+    if builtin:
+        observed, standing = ask(observed, world)
     decided = plan(observed)
     state = mapping(at(decided.status, "state"))
     try:
@@ -125,14 +137,19 @@ def _planned(judgement: Judgement, observed: Observed, world: World) -> tuple[Ju
     wanted = list(sub_jobs(observed.hyperjob, groups, indices))
     created = {item.name: item for item in decided.actions if isinstance(item, CreateChild)}
     queues = {
-        queue: _queue_text(queue, world.queues)
+        queue: standing.problems.get(queue, "") if builtin else _queue_text(queue, world.queues)
         for queue in dict.fromkeys(queue_of(item.size.template) for item in wanted)
     }
-    waits = state.get("phase") == "Pending" or any(queues.values())
-    blocked = "; ".join(f"queue {queue} {text}" for queue, text in queues.items() if text)
+    held_back = builtin and state.get("phase") == "Queued"
+    waits = state.get("phase") == "Pending" or held_back or any(queues.values())
+    blocked = (
+        ""
+        if builtin
+        else "; ".join(f"queue {queue} {text}" for queue, text in queues.items() if text)
+    )
     pieces = _pieces(observed, decided, wanted, created, split)
     taken = [
-        (created[item.name].cluster, item.size.demand, item.size.pod_groups)
+        (item.name, created[item.name].cluster, item.size.demand, item.size.pod_groups)
         for item in wanted
         if item.name in created
     ]
@@ -142,9 +159,11 @@ def _planned(judgement: Judgement, observed: Observed, world: World) -> tuple[Ju
             verdict=Verdict.WAITS if waits else Verdict.FITS,
             message=blocked or (string(state.get("message")) if waits else _stands(pieces)),
             queues=queues,
+            shares=standing.shares,
+            waits_in=standing.line,
             pieces=pieces,
         ),
-        world.taking(taken),
+        world.after({**raw, "status": decided.status or raw.get("status") or {}}, taken),
     )
 
 
@@ -206,12 +225,19 @@ def _elsewhere(
     return reasons
 
 
-def _stored(content: Object, old: Object | None, namespace: str, name: str) -> Object:
-    """Return the HyperJob as it would be stored."""
+def _stored(content: Object, old: Object | None, namespace: str, name: str, world: World) -> Object:
+    """Return the HyperJob as it would be stored: now, after those planned before it."""
     if old is not None:
         return {**old, "spec": content.get("spec")}
-    metadata = {**mapping(content.get("metadata")), "namespace": namespace, "name": name}
-    return {**content, "metadata": {**metadata, "generation": 1}, "status": {}}
+    created = rfc3339(world.now + timedelta(seconds=len(world.earlier)))
+    metadata = {
+        **mapping(content.get("metadata")),
+        "namespace": namespace,
+        "name": name,
+        "generation": 1,
+        "creationTimestamp": created,
+    }
+    return {**content, "metadata": metadata, "status": {}}
 
 
 def _context(world: World) -> Context:

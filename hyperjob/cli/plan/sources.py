@@ -14,11 +14,14 @@ from hyperjob.cli.kubectl.exits import words
 from hyperjob.cli.kubectl.output import remark
 from hyperjob.cli.kubectl.reading import attempt, items
 from hyperjob.cli.plan.world import World, world_of
+from hyperjob.install.preflight.volcano import queues_bindings
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
 from hyperjob.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
+    MUTATING_WEBHOOKS,
+    PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
@@ -31,12 +34,19 @@ from hyperjob.sandbox.snapshot import idle_clusters
 _BUILT_IN = ("default", "root")
 
 
-def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission) -> World:
-    """Read a clusters file, all of it idle; raises SandboxConfigError."""
+def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | None) -> World:
+    """Read a clusters file, all of it idle; raises SandboxConfigError.
+
+    Without `admission` the file says whether Volcano Global admits, or else we do.
+    """
     config = load(path)
-    names = dict.fromkeys((*_BUILT_IN, *(queue.name for queue in config.queues)))
+    if admission is None:
+        admission = _found(volcano_global=config.volcano_global.enabled)
+    specs: dict[str, Object] = {name: {} for name in _BUILT_IN}
+    specs |= {queue.name: queue.model_dump(exclude_none=True) for queue in config.queues}
     queues: list[Object] = [
-        {"metadata": {"name": name}, "status": {"state": "Open"}} for name in names
+        {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
+        for name, spec in specs.items()
     ]
     return world_of(
         clusters=idle_clusters(config),
@@ -50,21 +60,23 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission) -
 
 
 async def from_control_plane(
-    access: Access, *, admission: QueueAdmission, lag: timedelta, candidacy: Candidacy
+    access: Access, *, admission: QueueAdmission | None, lag: timedelta, candidacy: Candidacy
 ) -> World:
     """Read what the controller reads; what one may not read is named and left out.
 
-    Raises KubeError when the clusters cannot be read, and ConfigError.
+    Without `admission`, whether Volcano Global is here says who admits. Raises KubeError when the
+    clusters cannot be read, and ConfigError.
     """
     async with access.connect() as kube:
         selected = {"label_selector": LABEL_HYPERJOB}
+        wanted = {**_OTHERS, **_for_queues(admission)}
         readings = dict(
             zip(
-                _OTHERS,
+                wanted,
                 await asyncio.gather(
                     *(
                         attempt(_all(kube, resource, **(selected if labelled else {})))
-                        for resource, labelled in _OTHERS.items()
+                        for resource, labelled in wanted.items()
                     )
                 ),
                 strict=True,
@@ -76,6 +88,10 @@ async def from_control_plane(
         if isinstance(reading, KubeError):
             remark(f"{resource.group_resource} left out: {words(reading)}")
     queues = readings[QUEUES]
+    if admission is None:
+        mutating = readings[MUTATING_WEBHOOKS]
+        unknown = isinstance(mutating, KubeError)
+        admission = _found(volcano_global=unknown or queues_bindings(items(mutating)))
     return world_of(
         clusters=clusters.items,
         queues=None if isinstance(queues, KubeError) else queues,
@@ -88,7 +104,19 @@ async def from_control_plane(
         jobs=items(readings[VCJOBS]),
         policies=items(readings[PROPAGATION_POLICIES]),
         bindings=items(readings[RESOURCE_BINDINGS]),
+        priority_classes=items(readings.get(PRIORITY_CLASSES, [])),
     )
+
+
+def _found(*, volcano_global: bool) -> QueueAdmission:
+    return QueueAdmission.VOLCANO_GLOBAL if volcano_global else QueueAdmission.BUILTIN
+
+
+def _for_queues(admission: QueueAdmission | None) -> dict[Resource, bool]:
+    """Return what is read besides to know who admits, and how."""
+    asked = {MUTATING_WEBHOOKS: False} if admission is None else {}
+    own = admission in (None, QueueAdmission.BUILTIN)
+    return {**asked, **({PRIORITY_CLASSES: False} if own else {})}
 
 
 _OTHERS = {

@@ -64,10 +64,8 @@ def value(judgement: Judgement) -> Object:
         "message": judgement.message,
         "errors": list(judgement.errors),
         "warnings": list(judgement.warnings),
-        "queues": [
-            {"name": name, "open": not text, "message": text}
-            for name, text in judgement.queues.items()
-        ],
+        "queues": [_queue(judgement, name) for name in judgement.queues],
+        **_position(judgement),
         "jobs": [
             {
                 "name": piece.name,
@@ -94,8 +92,27 @@ def _head(judgement: Judgement) -> Text:
 def _remarks(judgement: Judgement) -> list[Text]:
     lines = [Text(error, style="red") for error in judgement.errors]
     lines += [Text(f"warning: {text}", style="yellow") for text in judgement.warnings]
-    lines += [Text(f"queue {name} {text or 'is Open'}") for name, text in judgement.queues.items()]
+    waits = judgement.verdict is Verdict.WAITS
+    for name, text in judgement.queues.items():
+        share = judgement.shares.get(name)
+        uses = f", {'uses' if waits else 'then uses'} {share}" if share is not None else ""
+        lines.append(Text(f"queue {name} {text or 'is Open'}{uses}"))
     return lines
+
+
+def _queue(judgement: Judgement, name: str) -> Object:
+    text, share = judgement.queues[name], judgement.shares.get(name)
+    found: Object = {"name": name, "open": not text, "message": text}
+    if share is not None:
+        found |= {"resource": share.resource, "used": share.used, "share": share.entitled}
+    return found
+
+
+def _position(judgement: Judgement) -> Object:
+    line = judgement.waits_in
+    if line is None:
+        return {}
+    return {"position": {"queue": line.queue, "place": line.place, "of": line.length}}
 
 
 def _branch(piece: Piece) -> Node:

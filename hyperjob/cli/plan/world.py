@@ -6,6 +6,7 @@ Made from plain objects by the controller's own reading of them; asks nobody.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from controller.caches import hyperjob_keys, job_key_of_binding
 from controller.ledger import Ledger
@@ -19,10 +20,17 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
 from hyperjob.kube.resources import key_of
 
+# Name, cluster, demand and pods of a sub-job that would be made.
+Taken: TypeAlias = tuple[str, str, Resources, tuple[PodGroup, ...]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything there is; objects by `namespace/name`, queues' states by name or unknown."""
+    """Everything there is, by `namespace/name`; children by that of their HyperJob.
+
+    `queues` are their states by name or unknown. `shown` is what the clusters' status alone says is
+    free; `earlier` are HyperJobs planned before, and `taken` the keys of their children.
+    """
 
     now: datetime
     clusters: tuple[Cluster, ...]
@@ -30,16 +38,21 @@ class World:
     admission: QueueAdmission
     namespace: str = "default"
     hyperjobs: Mapping[str, Object] = field(default_factory=dict)
-    jobs: Mapping[str, Object] = field(default_factory=dict)
-    policies: Mapping[str, Object] = field(default_factory=dict)
+    jobs: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    policies: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     bindings: Mapping[str, Object] = field(default_factory=dict)
+    queue_objects: Sequence[Object] = ()
+    priority_classes: Mapping[str, Object] = field(default_factory=dict)
+    shown: Mapping[str, Resources] = field(default_factory=dict)
+    earlier: Mapping[str, Object] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()
 
     def observe(self, raw: Object) -> Observed:
         """Look at one HyperJob as the controller would."""
         hyperjob = parse_hyperjob(raw)
         key = f"{hyperjob.namespace}/{hyperjob.name}"
-        jobs = [parse_job(item, owner=hyperjob) for item in _of(self.jobs, key)]
-        policies = [parse_policy(item, owner=hyperjob) for item in _of(self.policies, key)]
+        jobs = [parse_job(item, owner=hyperjob) for item in self.jobs.get(key, ())]
+        policies = [parse_policy(item, owner=hyperjob) for item in self.policies.get(key, ())]
         found = (
             self.bindings.get(f"{hyperjob.namespace}/{binding_name(job.name)}") for job in jobs
         )
@@ -56,17 +69,27 @@ class World:
             queues=self.queues,
         )
 
-    def taking(self, taken: Sequence[tuple[str, Resources, tuple[PodGroup, ...]]]) -> "World":
-        """Return the world after demands, with their pods, were put on clusters."""
+    def after(self, raw: Object, taken: Sequence[Taken]) -> "World":
+        """Return the world with a planned HyperJob as its status says it is then."""
         clusters = {cluster.name: cluster for cluster in self.clusters}
-        for name, demand, pods in taken:
+        shown = dict(self.shown)
+        key = key_of(raw)
+        for _, name, demand, pods in taken:
             before = clusters[name]
+            shown[name] = subtract(shown.get(name, {}), demand)
             clusters[name] = replace(
                 before,
                 free=subtract(before.free, demand),
                 reserved_pods=(*before.reserved_pods, *pods),
             )
-        return replace(self, clusters=tuple(clusters.values()))
+        namespace = key.partition("/")[0]
+        return replace(
+            self,
+            clusters=tuple(clusters.values()),
+            shown=shown,
+            earlier={**self.earlier, key: raw},
+            taken=self.taken | {f"{namespace}/{child}" for child, _, _, _ in taken},
+        )
 
 
 def world_of(
@@ -82,6 +105,7 @@ def world_of(
     jobs: Iterable[Object] = (),
     policies: Iterable[Object] = (),
     bindings: Iterable[Object] = (),
+    priority_classes: Iterable[Object] = (),
 ) -> World:
     """Read objects; what was placed and is not in a cluster's status yet is taken off."""
     jobs_by, policies_by = _by_key(jobs), _by_key(policies)
@@ -96,6 +120,7 @@ def world_of(
     for key in jobs_by:
         ledger.update(key, now=now)
     summaries = [summarise(item, candidacy) for item in clusters]
+    queues = None if queues is None else list(queues)
     states = (
         None
         if queues is None
@@ -111,9 +136,12 @@ def world_of(
         admission=admission,
         namespace=namespace,
         hyperjobs=_by_key(hyperjobs),
-        jobs=jobs_by,
-        policies=policies_by,
+        jobs=_by_hyperjob(jobs_by.values()),
+        policies=_by_hyperjob(policies_by.values()),
         bindings=_by_key(item for key, item in bindings_by_job.items() if key is not None),
+        queue_objects=queues or (),
+        priority_classes={string(at(item, "metadata", "name")): item for item in priority_classes},
+        shown={item.name: item.free for item in summaries},
     )
 
 
@@ -121,5 +149,9 @@ def _by_key(items: Iterable[Object]) -> dict[str, Object]:
     return {key_of(item): item for item in items}
 
 
-def _of(items: Mapping[str, Object], key: str) -> list[Object]:
-    return [item for item in items.values() if key in hyperjob_keys(item)]
+def _by_hyperjob(items: Iterable[Object]) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for item in items:
+        for key in hyperjob_keys(item):
+            found.setdefault(key, []).append(item)
+    return found

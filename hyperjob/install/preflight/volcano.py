@@ -1,6 +1,6 @@
 """Checks of what is installed beside Karmada: definitions, Volcano Global, queues. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from hyperjob.api import conditions
@@ -70,8 +70,13 @@ def volcano_global(observed: Observed) -> Verdict:
 
 
 def has_volcano_global(observed: Observed) -> bool:
+    """Tell whether Volcano Global is here."""
+    return queues_bindings(need(observed.mutating))
+
+
+def queues_bindings(mutating: Iterable[Object]) -> bool:
     """Tell whether something suspends bindings at their creation as Volcano Global does."""
-    for configuration in need(observed.mutating):
+    for configuration in mutating:
         for webhook in configuration.get("webhooks") or []:
             client = webhook.get("clientConfig") or {}
             path = str(client.get("url") or (client.get("service") or {}).get("path") or "")

@@ -1,0 +1,14 @@
+"""The priority that a PriorityClass gives; pure."""
+
+from collections.abc import Mapping
+
+from controller.model.wire import at, integer
+from hyperjob.api.meta import Object
+
+
+def priority_of(name: str, classes: Mapping[str, Object]) -> int:
+    """Return the value of a PriorityClass; of none, that of the default class, or 0."""
+    if not name:
+        defaults = (each for each in classes.values() if each.get("globalDefault") is True)
+        return max((integer(each.get("value")) or 0 for each in defaults), default=0)
+    return integer(at(classes.get(name), "value")) or 0

@@ -1,0 +1,100 @@
+"""What our own queue admission would say of a HyperJob: the controller's book, over a plan's world.
+
+Plays the rounds that the controller would; the HyperJobs that wait already come in their turn.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from controller.model.observed import Observed
+from controller.model.resources import subtract
+from controller.queueing.book import Book
+from controller.queueing.priority import priority_of
+from controller.queueing.queues import parse_queue
+from controller.queueing.read import unit_of
+from controller.queueing.round import play
+from controller.queueing.verdict import Share, share_of, verdict_of
+from hyperjob.cli.plan.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A place in the line of a queue, from 1."""
+
+    queue: str
+    place: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a HyperJob stands with its queues.
+
+    `problems` say why a queue takes no jobs, empty when it does; `line` is where it would wait.
+    """
+
+    problems: Mapping[str, str] = field(default_factory=dict)
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    line: Line | None = None
+
+
+def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
+    """Return what the controller would see once its queues have judged, and how it stands then."""
+    book = Book(lag=timedelta(), counts=lambda key: key in world.taken)
+    if world.queues is not None:
+        book.set_queues(parse_queue(raw) for raw in world.queue_objects)
+    mine = f"{observed.hyperjob.namespace}/{observed.hyperjob.name}"
+    for key, raw in {**world.hyperjobs, **world.earlier}.items():
+        if key != mine:
+            _put(book, key, world.observe(raw), world)
+    _put(book, mine, observed, world)
+    book.begin(world.clusters, shown=world.shown, now=world.now)
+    while play(book, now=world.now):
+        book.begin(world.clusters, shown=world.shown, now=world.now)
+    return _judged(observed, book, mine), _standing(book, mine)
+
+
+def _put(book: Book, key: str, observed: Observed, world: World) -> None:
+    unit = unit_of(observed, priority=lambda name: priority_of(name, world.priority_classes))
+    book.put(key, unit, now=world.now)
+
+
+def _judged(observed: Observed, book: Book, mine: str) -> Observed:
+    promised = book.promised(but=mine)
+    clusters = tuple(
+        replace(each, free=subtract(each.free, promised[each.name]))
+        if each.name in promised
+        else each
+        for each in observed.clusters
+    )
+    return replace(observed, clusters=clusters, verdict=verdict_of(book, mine))
+
+
+def _standing(book: Book, mine: str) -> Standing:
+    entry = book.entries.get(mine)
+    if entry is None or not book.known:
+        return Standing()
+    problems, shares = {}, {}
+    for part in entry.unit.parts:
+        if part.queue in problems:
+            continue
+        problem = book.account.tree.problem(part.queue)
+        about = f"queue {part.queue} "
+        if problem.startswith(about):
+            problem = problem.removeprefix(about)
+        elif problem:
+            problem = f"takes no jobs: {problem}"
+        problems[part.queue] = problem
+        share = share_of(book, part.queue, part.request.demand)
+        if share is not None:
+            shares[part.queue] = share
+    waiting = entry.waiting
+    line = None
+    if waiting is not None:
+        line = Line(
+            queue=waiting.queue,
+            place=book.lines.place(waiting.queue, waiting.order),
+            length=len(book.lines.line(waiting.queue)),
+        )
+    return Standing(problems=problems, shares=shares, line=line)

@@ -1,0 +1,169 @@
+"""`hyperjob plan` with built-in queues: the controller's own verdict, place and share."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from controller.model.observed import QueueAdmission
+from controller.placement.capacity import Candidacy
+from hyperjob.cli.lint.documents import read
+from hyperjob.cli.plan import plan
+from hyperjob.cli.plan.judge import Judgement, Verdict, judge
+from hyperjob.cli.plan.world import World, world_of
+from tests.unit.cli.objects import GPU, queue
+from tests.unit.cli.test_plan import job, judged
+
+Object = dict[str, Any]
+CREATED = "2026-01-01T00:00:00Z"
+
+
+def member(name: str = "a", gpus: int = 64) -> Object:
+    return {
+        "metadata": {"name": name},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "apiEnablements": [
+                {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
+            ],
+            "resourceSummary": {"allocatable": {GPU: str(gpus), "pods": "99"}},
+        },
+    }
+
+
+def existing(name: str, *, gpus: int, queue: str = "default", priority: str = "") -> Object:
+    """Build a HyperJob that is there and has nothing yet."""
+    made = job(name, gpus=gpus, queue=queue)
+    made["metadata"] |= {"uid": name, "generation": 1, "creationTimestamp": CREATED}
+    made["status"] = {}
+    if priority:
+        made["spec"]["replicatedJobs"][0]["templateSpec"]["priorityClassName"] = priority
+    return made
+
+
+def live(*hyperjobs: Object, queues: list[Object] | None = None, gpus: int = 64) -> World:
+    return world_of(
+        clusters=[member(gpus=gpus)],
+        queues=[queue()] if queues is None else queues,
+        now=datetime(2026, 1, 2, tzinfo=UTC),
+        admission=QueueAdmission.BUILTIN,
+        lag=timedelta(seconds=30),
+        candidacy=Candidacy(),
+        hyperjobs=hyperjobs,
+        priority_classes=[{"metadata": {"name": "urgent"}, "value": 1000}],
+    )
+
+
+def planned(folder: Path, world: World, *jobs: Object) -> list[Judgement]:
+    path = folder / "jobs.yaml"
+    path.write_text(yaml.safe_dump_all(jobs))
+    return judge(read(str(path)), world)[0]
+
+
+def test_one_that_fits_says_what_its_queue_uses_then(tmp_path: Path) -> None:
+    (found,) = planned(tmp_path, live(), job(gpus=24))
+    assert (found.verdict, found.message) == (Verdict.FITS, "1 sub-job on a")
+    assert found.waits_in is None
+    assert str(found.shares["default"]) == f"24 of its share of 64 {GPU}"
+
+
+def test_a_capability_makes_it_wait_with_what_is_missing(tmp_path: Path) -> None:
+    queues = [queue(capability={GPU: 24})]
+    one, two = planned(tmp_path, live(queues=queues), job("one", gpus=16), job("two", gpus=16))
+    assert one.verdict is Verdict.FITS
+    assert two.verdict is Verdict.WAITS
+    assert two.message == (
+        f"first of 1 in queue default (uses 16 of its share of 24 {GPU}): queue default uses 16 of"
+        f" its capability of 24 {GPU}, 8 {GPU} are missing"
+    )
+    assert two.waits_in is not None
+    assert (two.waits_in.queue, two.waits_in.place, two.waits_in.length) == ("default", 1, 1)
+    assert [piece.phase for piece in two.pieces] == ["Queued"]
+
+
+def test_those_that_wait_already_come_first(tmp_path: Path) -> None:
+    (found,) = planned(tmp_path, live(existing("old", gpus=48)), job("new", gpus=24))
+    assert found.verdict is Verdict.WAITS
+    assert found.message.startswith("first of 1 in queue default (uses 48 of")
+    (behind,) = planned(tmp_path, live(existing("big", gpus=72)), job("new", gpus=72))
+    assert behind.waits_in is not None
+    assert (behind.waits_in.place, behind.waits_in.length) == (2, 2)
+
+
+def test_a_priority_class_puts_it_before_those_that_wait(tmp_path: Path) -> None:
+    urgent = existing("new", gpus=48, priority="urgent")
+    urgent = {key: urgent[key] for key in ("apiVersion", "kind", "spec")} | {
+        "metadata": {"name": "new", "namespace": "ml"}
+    }
+    (found,) = planned(tmp_path, live(existing("old", gpus=48)), urgent)
+    assert found.verdict is Verdict.FITS
+
+
+@pytest.mark.parametrize(
+    ("queues", "message"),
+    [
+        ([], "queue default does not exist"),
+        ([queue(state="Closed")], "queue default is Closed"),
+        ([queue(), queue("child", parent="default")], "queue default has child queues"),
+    ],
+)
+def test_a_queue_that_takes_no_jobs_is_named(
+    tmp_path: Path, queues: list[Object], message: str
+) -> None:
+    (found,) = planned(tmp_path, live(queues=queues), job())
+    assert found.verdict is Verdict.WAITS
+    assert message in found.message
+    assert f"queue default {found.queues['default']}".startswith(message)
+
+
+def test_room_that_is_kept_for_the_first_in_line_is_named(tmp_path: Path) -> None:
+    queues = [queue(), queue("x", priority=1), queue("y", priority=2)]
+    running = existing("running", gpus=40, queue="y")
+    first = existing("first", gpus=64, queue="x")
+    (found,) = planned(tmp_path, live(running, first, queues=queues), job("new", gpus=8))
+    assert found.verdict is Verdict.WAITS
+    assert "kept for ml/first, first in queue x" in found.message
+
+
+def from_file(folder: Path, *jobs: Object, form: str = "json", **more: Object) -> Result:
+    clusters = folder / "clusters.yaml"
+    nodes = [{"name": "n", "count": 4, "allocatable": {"cpu": 64, GPU: 8, "pods": 32}}]
+    clusters.write_text(yaml.safe_dump({"clusters": [{"name": "a", "nodes": nodes}], **more}))
+    path = folder / "jobs.yaml"
+    path.write_text(yaml.safe_dump_all(jobs))
+    return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), "-o", form])
+
+
+WITHOUT = {"volcanoGlobal": {"enabled": False}}
+LIMITED = {"queues": [{"name": "default", "capability": {GPU: 16}}]}
+
+
+def test_a_file_without_volcano_global_is_planned_with_built_in_queues(tmp_path: Path) -> None:
+    result = from_file(tmp_path, job(gpus=16), job("next", gpus=8), **WITHOUT, **LIMITED)
+    assert result.exit_code == 1, result.output
+    one, two = judged(result)
+    told = {"name": "default", "open": True, "message": "", "resource": GPU}
+    assert one["queues"] == two["queues"] == [{**told, "used": "16", "share": "16"}]
+    assert "position" not in one
+    assert two["position"] == {"queue": "default", "place": 1, "of": 1}
+
+
+def test_volcano_globals_verdict_is_not_foretold(tmp_path: Path) -> None:
+    result = from_file(tmp_path, job(gpus=16), job("next", gpus=8), **LIMITED)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["items"][1]["queues"] == [
+        {"name": "default", "open": True, "message": ""}
+    ]
+
+
+@pytest.mark.parametrize("form", ["table", "tree"])
+def test_words_for_people_have_share_and_place(tmp_path: Path, form: str) -> None:
+    jobs = job(gpus=16), job("next", gpus=8)
+    text = from_file(tmp_path, *jobs, form=form, **WITHOUT, **LIMITED).output
+    assert f"queue default is Open, then uses 16 of its share of 16 {GPU}" in text
+    assert f"queue default is Open, uses 16 of its share of 16 {GPU}" in text
+    assert "ml/next  Waits  first of 1 in queue default" in text
