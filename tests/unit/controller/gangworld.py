@@ -168,10 +168,10 @@ class GangWorld(World):
                 continue
             if self.bindings[key]["spec"]["suspension"].get("scheduling"):
                 suspended.append((key, job))
-            elif _phase(job) not in ENDED:
-                used[job["spec"]["queue"]] += _gpus(demand_of(job["spec"]))
+            elif phase_of(job) not in ENDED:
+                used[job["spec"]["queue"]] += gpus_of(demand_of(job["spec"]))
         for key, job in suspended:
-            queue, gpus = job["spec"]["queue"], _gpus(demand_of(job["spec"]))
+            queue, gpus = job["spec"]["queue"], gpus_of(demand_of(job["spec"]))
             if at_most > 0 and used[queue] + gpus <= self.quotas[queue]:
                 used[queue] += gpus
                 at_most -= 1
@@ -213,7 +213,7 @@ class GangWorld(World):
             if not raw.get("status"):
                 raw["status"] = vcjob_status("Pending")
                 self._touch(name)
-            if _phase(raw) == "Pending" and self._starts(raw, where):
+            if phase_of(raw) == "Pending" and self._starts(raw, where):
                 raw["status"] = vcjob_status("Running")
                 self.ends[uid] = self.now + RUNS
                 self._touch(name)
@@ -222,7 +222,7 @@ class GangWorld(World):
         """End what has run its time."""
         before = self.free()
         for name, raw in self.jobs.items():
-            if _phase(raw) != "Running":
+            if phase_of(raw) != "Running":
                 continue
             if self.now >= self.ends[raw["metadata"]["uid"]]:
                 raw["status"] = vcjob_status("Completed")
@@ -239,6 +239,16 @@ class GangWorld(World):
                 name, size - self.foreign[name], total=size, unusable=reason
             )
         self._wake(before, back=lost - self.lost)
+
+    def heal(self) -> None:
+        """Bring all clusters back, empty but for ours."""
+        self.foreign.clear()
+        self.lost.clear()
+        self.clusters_change()
+
+    def next_moments(self) -> list[datetime]:
+        """List the times at which something happens by itself."""
+        return [*self.timers.values(), *(at for at in self.ends.values() if at > self.now)]
 
     def delete_ended(self) -> None:
         """Let users take away what has ended."""
@@ -269,9 +279,9 @@ class GangWorld(World):
     def _starts(self, raw: Object, where: str) -> bool:
         used = self.foreign[where]
         for name, other in self.jobs.items():
-            if _phase(other) == "Running" and self._cluster_of(name) == where:
-                used += _gpus(demand_of(other["spec"]))
-        return used + _gpus(demand_of(raw["spec"])) <= self.sizes[where]
+            if phase_of(other) == "Running" and self._cluster_of(name) == where:
+                used += gpus_of(demand_of(other["spec"]))
+        return used + gpus_of(demand_of(raw["spec"])) <= self.sizes[where]
 
     def _touch(self, child: str) -> None:
         self.due[child.rsplit("-", 2)[0]] = None
@@ -314,13 +324,13 @@ class GangWorld(World):
                     assert child.cluster in free
             for name, room in free.items():
                 own = [c.name for c in children if c.name in opened and c.cluster == name]
-                held = sum(_gpus(demand_of(self.jobs[each]["spec"])) for each in own)
+                held = sum(gpus_of(demand_of(self.jobs[each]["spec"])) for each in own)
                 others = [
                     child.name
                     for child in children
                     if child.cluster == name and child.name not in opened | through
                 ]
-                mine = sum(_gpus(demand_of(self.jobs[each]["spec"])) for each in others)
+                mine = sum(gpus_of(demand_of(self.jobs[each]["spec"])) for each in others)
                 assert not own or room.get(GPU, 0) // NANO + held + mine >= held, "no room"
 
     def _check_room(
@@ -332,10 +342,10 @@ class GangWorld(World):
             if (isinstance(action, CreateChild) and action.job is not None) or isinstance(
                 action, Repin
             ):
-                taken[action.cluster] += _gpus(action.demand)
+                taken[action.cluster] += gpus_of(action.demand)
         for name, gpus in taken.items():
             own = [job for job, pin in pins.items() if pin == name and job in self.jobs]
-            held = sum(_gpus(demand_of(self.jobs[job]["spec"])) for job in own)
+            held = sum(gpus_of(demand_of(self.jobs[job]["spec"])) for job in own)
             assert gpus <= before[name][GPU] // NANO + held, "beyond what is free"
 
     def _apply(self, hyperjob: str, action: Action) -> None:
@@ -356,11 +366,13 @@ class GangWorld(World):
                 super()._apply(hyperjob, action)
 
 
-def _phase(job: Object) -> str:
+def phase_of(job: Object) -> str:
+    """Give the phase of a vcjob, empty while it has none."""
     return str((job.get("status") or {}).get("state", {}).get("phase", ""))
 
 
-def _gpus(demand: Resources) -> int:
+def gpus_of(demand: Resources) -> int:
+    """Give the accelerators of a demand."""
     return demand.get(GPU, 0) // NANO
 
 
@@ -376,5 +388,5 @@ def feasible(raw: Object, sizes: list[int], quotas: list[int]) -> bool:
     for action in made:
         assert isinstance(action, CreateChild)
         assert action.job is not None
-        used[action.job["spec"]["queue"]] += _gpus(action.demand)
+        used[action.job["spec"]["queue"]] += gpus_of(action.demand)
     return all(used[name] <= quota for name, quota in world.quotas.items())

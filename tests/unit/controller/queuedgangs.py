@@ -1,0 +1,239 @@
+"""Gangs behind our own queues: Karmada, members and a controller that may die, in any order.
+
+What the controller knows of queues is as old as their last message. What it admits is counted
+here anew, from objects, records and its word, never from its book.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import jsonpatch
+
+from controller.expansion.expand import demand_of
+from controller.model.observed import Observed, QueueAdmission, Verdict
+from controller.model.parse import parse_hyperjob
+from controller.model.planned import Plan
+from controller.model.resources import Resources, subtract
+from controller.queueing.book import Book
+from controller.queueing.queues import parse_queue
+from controller.queueing.read import unit_of
+from controller.queueing.round import play
+from controller.queueing.verdict import verdict_of
+from tests.unit.controller.builders import GPU, Object
+from tests.unit.controller.gangworld import ENDED, GangWorld, gpus_of, phase_of
+from webhook.bindings import stamp
+
+LAG = timedelta(seconds=30)
+
+
+@dataclass
+class QueuedGangs(GangWorld):
+    """`quotas` are the capabilities of the queues; `allowed` is what they may have come to hold."""
+
+    closed: set[str] = field(default_factory=set)
+    heard: dict[str, Object] = field(default_factory=dict)
+    book: Book = field(default_factory=lambda: Book(lag=LAG))
+    allowed: Counter[str] = field(default_factory=Counter)
+    refused: set[str] = field(default_factory=set)  # clusters that Karmada schedules nothing on
+    granted_first: dict[str, int] = field(default_factory=dict)
+    verdict: Verdict = field(default_factory=Verdict)
+    woken: bool = True
+    heals: bool = True
+
+    @classmethod
+    def of(cls, sizes: list[int], quotas: list[int]) -> "QueuedGangs":
+        """Make an empty world whose queues are known."""
+        world = cls(
+            clusters={},
+            admission=QueueAdmission.BUILTIN,
+            sizes={f"c{i}": size for i, size in enumerate(sizes)},
+            quotas={f"q{i}": quota for i, quota in enumerate(quotas)},
+        )
+        world.granted_first = dict(world.quotas)
+        world.restart()
+        world.clusters_change()
+        return world
+
+    # what the controller sees and does
+
+    def observe(self, name: str) -> Observed:
+        """Look with the controller's eyes, which tells the book."""
+        found, key = super().observe(name), f"default/{name}"
+        promised = self.book.promised(but=key)
+        found = replace(
+            found,
+            contended=found.contended or self.book.lines.has_others(key),
+            clusters=tuple(
+                replace(each, free=subtract(each.free, promised.get(each.name, {})))
+                for each in found.clusters
+            ),
+        )
+        self.woken |= self.book.put(key, unit_of(found, priority=lambda _: 0), now=self.now)
+        self.verdict = verdict_of(self.book, key)
+        return replace(found, verdict=self.verdict)
+
+    def work(self, name: str, *, dies_after: int | None = None) -> Plan:
+        """Make a pass; what was granted before it and not made by it is taken back."""
+        decided = super().work(name, dies_after=dies_after)
+        key, verdict = f"default/{name}", self.verdict
+        entry = self.book.entries.get(key)
+        if dies_after is None and entry is not None and entry.granted & verdict.admitted:
+            self.observe(name)
+            rest = self.book.returned(key, verdict.admitted, now=self.now)
+            if rest is not None:
+                self.woken = True
+                self.timers[name] = min(self.timers.get(name, self.now + rest), self.now + rest)
+        self.check_limits()
+        return decided
+
+    def restart(self) -> None:
+        """Start the controller anew: its book is filled from what objects and records say."""
+        super().restart()
+        self.book = Book(lag=LAG, counts=self._counts)
+        self.queues_arrive()
+        for name in self.hyperjobs:
+            self.observe(name)
+
+    def queues_arrive(self) -> None:
+        """Let the controller see the queues as they are now."""
+        self.heard = {
+            name: {
+                "metadata": {"name": name},
+                "spec": {"capability": {GPU: str(quota)}, "weight": 1},
+                "status": {"state": "Closed" if name in self.closed else "Open"},
+            }
+            for name, quota in self.quotas.items()
+        }
+        self.allowed = self.holding()
+        self.book.set_queues(parse_queue(raw) for raw in self.heard.values())
+        self.woken = True
+
+    # what others do
+
+    def release(self, *, at_most: int = 99, in_turn: bool = False) -> None:
+        """Play a round of our own queue admission, if anything woke it; nobody else releases."""
+        wait = self.book.next_change(now=self.now)
+        if not self.woken and wait != timedelta():
+            return
+        self.woken = False
+        room = self.free()
+        clusters = [replace(each, free=room[each.name]) for each in self.clusters.values()]
+        self.book.begin(clusters, shown=self._shown(), now=self.now)
+        for key in [*play(self.book, now=self.now), *self.book.untold()]:
+            self.due[key.partition("/")[2]] = None
+        self.check_limits()
+
+    def clusters_change(self) -> None:
+        """Make the clusters what sizes, loss and foreign use say; a round looks at them."""
+        super().clusters_change()
+        self.woken = True
+
+    def heal(self) -> None:
+        """Bring all clusters back, and queues too unless they are to stay as they are."""
+        super().heal()
+        self.refused.clear()
+        if self.heals:
+            self.quotas |= self.granted_first
+            self.closed.clear()
+        self.queues_arrive()
+
+    def schedule(self) -> None:
+        """Let Karmada's scheduler read the pins, those that it can follow."""
+        lost = set(self.lost)
+        self.lost |= self.refused
+        super().schedule()
+        self.lost = lost
+
+    def delete_ended(self) -> None:
+        """Let users take away what has ended; the book hears of it."""
+        gone = [name for name in self.hyperjobs if self.phase(name) in ENDED]
+        super().delete_ended()
+        for name in gone:
+            self.book.put(f"default/{name}", None, now=self.now)
+
+    # looking
+
+    def holding(self) -> Counter[str]:
+        """Count what each queue holds: what exists, is recorded as admitted, or was granted."""
+        held: Counter[str] = Counter()
+        for name, raw in self.hyperjobs.items():
+            if self.phase(name) in ENDED:
+                continue
+            hyperjob = parse_hyperjob(raw)
+            record_ = hyperjob.gang
+            gave = record_ is not None and record_.retry_time is not None
+            gave = gave and self.now < record_.retry_time
+            granted = self.book.admitted(f"default/{name}")
+            for group in hyperjob.replicated_jobs:
+                gpus = gpus_of(demand_of(group.template))
+                for index in range(group.replicas):
+                    child = f"{name}-{group.name}-{index}"
+                    job, record = self.jobs.get(child), hyperjob.records.get(child)
+                    if job is not None and phase_of(job) in ENDED:
+                        continue
+                    recorded = record is not None and record.admitted and not gave
+                    if job is not None or child in granted or recorded:
+                        held[str(group.template["queue"])] += gpus
+        return held
+
+    def check_limits(self) -> None:
+        """Assert that no queue holds more than its capability, or than when that was lowered."""
+        held = self.holding()
+        for name, raw in self.heard.items():
+            most = max(int(raw["spec"]["capability"][GPU]), self.allowed[name])
+            assert held[name] <= most, f"queue {name} holds {held[name]}, may hold {most}"
+            self.allowed[name] = held[name]
+
+    def next_moments(self) -> list[datetime]:
+        """List the times at which something happens by itself."""
+        wait = self.book.next_change(now=self.now)
+        return [*super().next_moments(), *([self.now + wait] if wait is not None else [])]
+
+    def waits_in_vain(self, name: str) -> bool:
+        """Tell whether open queues and their capabilities would let a HyperJob go, were it alone.
+
+        The smallest sub-jobs come first, so that no choice is overlooked.
+        """
+        hyperjob = parse_hyperjob(self.hyperjobs[name])
+        left: list[tuple[int, str]] = []
+        ended = 0
+        for group in hyperjob.replicated_jobs:
+            for index in range(group.replicas):
+                job = self.jobs.get(f"{name}-{group.name}-{index}")
+                if job is not None and phase_of(job) in ENDED:
+                    ended += 1
+                else:
+                    left.append((gpus_of(demand_of(group.template)), str(group.template["queue"])))
+        if any(queue in self.closed for _, queue in left):
+            return False
+        used: Counter[str] = Counter()
+        allowed = 0
+        for gpus, queue in sorted(left):
+            if used[queue] + gpus <= self.quotas[queue]:
+                used[queue] += gpus
+                allowed += 1
+        total_ = len(left) + ended
+        least = min(hyperjob.min_available or total_, total_)
+        return allowed >= max(1, least - ended)
+
+    def _counts(self, key: str) -> bool:
+        return key.partition("/")[2] in self.jobs
+
+    def _shown(self) -> dict[str, Resources]:
+        """Give what the clusters' status says is free: all but what others take and what runs."""
+        shown = {name: item.free for name, item in self.clusters.items()}
+        for name, raw in self.jobs.items():
+            where = self._cluster_of(name)
+            if phase_of(raw) == "Running" and where in shown:
+                shown[where] = subtract(shown[where], demand_of(raw["spec"]))
+        return shown
+
+    def _wake(self, before: dict[str, Resources], *, back: Collection[str] = ()) -> None:
+        super()._wake(before, back=back)
+        now = self.free()
+        self.woken |= any(now[name][GPU] > free[GPU] for name, free in before.items())
+
+    def _admit(self, key: str, obj: Object, operation: str) -> None:
+        self.bindings[key] = jsonpatch.apply_patch(obj, list(stamp(obj, operation=operation)))

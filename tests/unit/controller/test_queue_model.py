@@ -1,0 +1,177 @@
+"""Gangs behind our own queues in any history: never above a limit, never in parts, all of them end.
+
+HYPERJOB_MODEL_EXAMPLES is the number of histories, 150 unless set.
+"""
+
+import os
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from tests.unit.controller.gangworld import feasible
+from tests.unit.controller.queuedgangs import QueuedGangs
+from tests.unit.controller.test_gang_model import StuckError, demand, made, run_out, shapes, told
+
+EXAMPLES = int(os.environ.get("HYPERJOB_MODEL_EXAMPLES", "150"))
+MOST = 5
+
+
+class QueuedHistories(RuleBasedStateMachine):
+    """Submissions, losses, restarts, closed and smaller queues, late or repeated messages."""
+
+    @initialize(
+        sizes=st.lists(st.integers(8, 24), min_size=1, max_size=3),
+        spare=st.tuples(st.sampled_from([0, 0, 4, 12]), st.sampled_from([0, 0, 4, 12])),
+        first=st.lists(shapes, min_size=2, max_size=3),
+        heals=st.booleans(),
+    )
+    def begin(
+        self, sizes: list[int], spare: tuple[int, int], first: list[Any], heals: bool
+    ) -> None:
+        """Capabilities hold the largest of the first HyperJobs and a little more: they compete."""
+        wishes = [made(number, shape) for number, shape in enumerate(first)]
+        wishes = [raw for raw in wishes if feasible(raw, sizes, [999, 999])]
+        self.quotas = [
+            extra + max((demand(raw, queue) for raw in wishes), default=8)
+            for queue, extra in zip(("q0", "q1"), spare, strict=True)
+        ]
+        self.world = QueuedGangs.of(sizes, self.quotas)
+        self.world.heals = heals
+        self.sizes, self.number = sizes, len(first)
+        for raw in wishes:
+            self.world.submit(raw)
+
+    def pick(self, data: st.DataObject, names: Any) -> str | None:
+        return data.draw(st.sampled_from(sorted(names))) if names else None
+
+    @precondition(lambda self: self.number < MOST)
+    @rule(shape=shapes)
+    def a_user_submits(self, shape: Any) -> None:
+        raw = made(self.number, shape)
+        if feasible(raw, self.sizes, self.quotas):
+            self.world.submit(raw)
+            self.number += 1
+
+    @rule(data=st.data())
+    def a_pass(self, data: st.DataObject) -> None:
+        name = self.pick(data, self.world.hyperjobs)
+        if name is not None:
+            self.world.work(name)
+
+    @rule(data=st.data(), actions=st.integers(0, 4))
+    def the_controller_dies_in_a_pass(self, data: st.DataObject, actions: int) -> None:
+        name = self.pick(data, self.world.hyperjobs)
+        if name is not None:
+            self.world.work(name, dies_after=actions)
+
+    @rule()
+    def all_passes_that_are_due(self) -> None:
+        for name in list(self.world.due):
+            self.world.work(name)
+
+    @rule()
+    def a_round_is_played(self) -> None:
+        self.world.release()
+
+    @rule(dispatches=st.booleans())
+    def karmada_works(self, dispatches: bool) -> None:
+        self.world.bind()
+        self.world.schedule()
+        if dispatches:
+            self.world.dispatch()
+
+    @rule(data=st.data())
+    def a_message_arrives(self, data: st.DataObject) -> None:
+        name = self.pick(data, self.world.hyperjobs)
+        if name is not None:
+            self.world.deliver(name)
+
+    @rule()
+    def all_messages_arrive(self) -> None:
+        for name in self.world.hyperjobs:
+            self.world.deliver(name)
+
+    @rule(data=st.data(), gpus=st.integers(0, 32), arrives=st.booleans())
+    def a_capability_changes(self, data: st.DataObject, gpus: int, arrives: bool) -> None:
+        name = data.draw(st.sampled_from(sorted(self.world.quotas)))
+        self.world.quotas[name] = gpus
+        if arrives:
+            self.world.queues_arrive()
+
+    @rule(data=st.data(), arrives=st.booleans())
+    def a_queue_is_closed_or_opened(self, data: st.DataObject, arrives: bool) -> None:
+        self.world.closed ^= {data.draw(st.sampled_from(sorted(self.world.quotas)))}
+        if arrives:
+            self.world.queues_arrive()
+
+    @rule()
+    def a_message_about_queues_arrives_again(self) -> None:
+        self.world.queues_arrive()
+
+    @rule(data=st.data())
+    def karmada_cannot_schedule_on_a_cluster_or_can_again(self, data: st.DataObject) -> None:
+        self.world.refused ^= {data.draw(st.sampled_from(sorted(self.world.sizes)))}
+
+    @rule(data=st.data(), gpus=st.integers(0, 32))
+    def others_take_room(self, data: st.DataObject, gpus: int) -> None:
+        name = data.draw(st.sampled_from(sorted(self.world.sizes)))
+        self.world.foreign[name] = min(gpus, self.world.sizes[name])
+        self.world.clusters_change()
+
+    @rule(data=st.data())
+    def a_cluster_is_lost_or_comes_back(self, data: st.DataObject) -> None:
+        self.world.lost ^= {data.draw(st.sampled_from(sorted(self.world.sizes)))}
+        self.world.clusters_change()
+
+    @rule(minutes=st.sampled_from([0.1, 1, 2.5, 6]))
+    def time_goes_by(self, minutes: float) -> None:
+        self.world.now += timedelta(minutes=minutes)
+        self.world.finish_jobs()
+
+    @rule()
+    def users_take_away_what_has_ended(self) -> None:
+        self.world.delete_ended()
+
+    def teardown(self) -> None:
+        """All end once everything heals; with queues as they are, all that the rules allow."""
+        if not hasattr(self, "world"):
+            return
+        if self.world.heals:
+            run_out(self.world)
+            return
+        try:
+            run_out(self.world, patience=timedelta(hours=6))
+        except StuckError:
+            vain = [name for name in self.world.hyperjobs if self.world.waits_in_vain(name)]
+            assert not vain, f"{vain} of {told(self.world)}"
+
+
+QueuedHistories.TestCase.settings = settings(
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking takes minutes
+    max_examples=EXAMPLES,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestQueuedHistories = QueuedHistories.TestCase
+
+
+def test_a_gang_that_karmada_cannot_schedule_makes_way_and_comes_back() -> None:
+    """The first holds the queue's whole share and cannot start; the second ends before it."""
+    world = QueuedGangs.of([16, 16], [16, 16])
+    world.refused = {"c0", "c1"}
+    world.submit(made(0, ([(2, 8, "q0", False)], None, None)))
+    for _ in range(4):
+        world.release()
+        for name in list(world.due):
+            world.work(name)
+        world.bind()
+        world.schedule()
+        world.deliver("hj0")
+    assert world.holding()["q0"] == 16
+    world.submit(made(1, ([(2, 8, "q0", False)], None, None)))
+    run_out(world)
+    assert world.given_back["hj0"] <= 1
