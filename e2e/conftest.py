@@ -21,10 +21,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def shared_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Give what the environment names, or an embedded control plane."""
     with open_world(from_environment(), tmp_path_factory.mktemp("e2e")) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def world(shared_world: World) -> World:
+    """Give the world of all scenarios; a module that needs another one says so itself."""
+    return shared_world
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -14,22 +15,36 @@ from e2e.support.scenario import clusters_of, phase_of
 from e2e.support.settings import from_environment
 from e2e.support.world import CLUSTERS_FILE, World, open_world
 from hyperjob.kube.resources import HYPERJOBS, PRIORITY_CLASSES
+from tests.support.stack import controller_service
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     """Give a world whose controller admits by queues itself."""
     settings = from_environment()
-    if not settings.embedded and not settings.local:
-        pytest.skip("the installed release may run in another mode")
     directory = tmp_path_factory.mktemp("queues")
-    alone = yaml.safe_load(CLUSTERS_FILE.read_text()) | {"volcanoGlobal": {"enabled": False}}
-    file = directory / "clusters.yaml"
-    file.write_text(yaml.safe_dump(alone))
-    with open_world(settings, directory, clusters=file, queue_admission="builtin") as opened:
-        if opened.volcano_global:
-            pytest.skip("Volcano Global is there, and must not be beside our own queue admission")
-        yield opened
+    if settings.embedded:
+        alone = yaml.safe_load(CLUSTERS_FILE.read_text()) | {"volcanoGlobal": {"enabled": False}}
+        file = directory / "clusters.yaml"
+        file.write_text(yaml.safe_dump(alone))
+        with open_world(settings, directory, clusters=file, queue_admission="builtin") as opened:
+            yield opened
+        return
+    shared: World = request.getfixturevalue("shared_world")
+    if shared.stack is None:
+        pytest.skip("the installed release may run in another mode")
+    if shared.volcano_global:
+        pytest.skip("Volcano Global is there, and must not be beside our own queue admission")
+    admitting = controller_service(directory, shared.kubeconfig, queue_admission="builtin")
+    shared.stack.controller.stop()
+    try:
+        admitting.start()
+        yield replace(shared, stack=replace(shared.stack, controller=admitting))
+    finally:
+        admitting.stop()
+        shared.stack.controller.start()
 
 
 def of(world: World, name: str, *, pods: int, seconds: float = 2, **template: object):

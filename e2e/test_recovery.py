@@ -47,25 +47,21 @@ async def test_a_failing_sub_job_is_restarted_until_the_budget_is_spent(scenario
 async def test_a_failing_sub_job_is_moved_to_another_cluster(scenario):
     world = scenario.world
     first, second = world.pair
-    await scenario.apply(
-        hyperjob(
-            "moves",
-            group(
-                world,
-                "failing",
-                accelerators=1,
-                seconds=1,
-                exit_code=3,
-                only_on=[first, second],
-                maxRetry=1,
-            ),
-            failurePolicy={"maxRestarts": 1, "rules": [{"action": "MigrateJob"}]},
-        )
+    failing = group(
+        world,
+        "failing",
+        accelerators=1,
+        seconds=1,
+        exit_code=3,
+        only_on=[first, second],
+        maxRetry=1,
     )
+    policy = {"maxRestarts": 1, "rules": [{"action": "MigrateJob"}]}
     async with scenario.sightings() as sightings:
+        await scenario.apply(hyperjob("moves", failing, failurePolicy=policy))
         ended = await scenario.until_phase("moves", "Failed", "Completed")
         members = {each.member for each in sightings.seen}
-    assert members == {first, second}
+    assert members == {first, second}, (ended["status"], sightings.seen)
     (job,) = ended["status"]["jobs"]
     assert job["cluster"] not in job["excludedClusters"]
     assert {job["cluster"], *job["excludedClusters"]} == {first, second}
