@@ -164,8 +164,10 @@ async def test_three_queues_share_by_weight(scenario):
             await stack.enter_async_context(scenario.queue(f"-{weight}", weight=weight))
             for weight in (1, 2, 3)
         ]
+        # Of a queue of its own: while its last pods end, it still counts against its queue.
+        other = await stack.enter_async_context(scenario.queue("-other"))
         whole = 6 * part + rest
-        await scenario.apply(of(world, "blocker", pods=whole, seconds=12, queue=queues[0]))
+        await scenario.apply(of(world, "blocker", pods=whole, seconds=12, queue=other))
         await scenario.until_phase("blocker", "Starting", "Running")
         jobs = [
             of(world, f"w{weight}-{number}", pods=part, seconds=30, queue=queue)
