@@ -37,6 +37,7 @@ class QueuedGangs(GangWorld):
     book: Book = field(default_factory=lambda: Book(lag=LAG))
     allowed: Counter[str] = field(default_factory=Counter)
     refused: set[str] = field(default_factory=set)  # clusters that Karmada schedules nothing on
+    unschedulable: set[str] = field(default_factory=set)  # HyperJobs that it schedules nowhere
     granted_first: dict[str, int] = field(default_factory=dict)
     verdict: Verdict = field(default_factory=Verdict)
     woken: bool = True
@@ -135,6 +136,7 @@ class QueuedGangs(GangWorld):
         super().heal()
         self.refused.clear()
         if self.heals:
+            self.unschedulable.clear()
             self.quotas |= self.granted_first
             self.closed.clear()
         self.queues_arrive()
@@ -145,6 +147,11 @@ class QueuedGangs(GangWorld):
         self.lost |= self.refused
         super().schedule()
         self.lost = lost
+        for key, known in self.bindings.items():
+            if key.rsplit("-", 3)[0] in self.unschedulable:
+                known["spec"].pop("clusters", None)
+                condition = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit"}
+                known.setdefault("status", {})["conditions"] = [condition]
 
     def delete_ended(self) -> None:
         """Let users take away what has ended; the book hears of it."""
@@ -196,6 +203,8 @@ class QueuedGangs(GangWorld):
 
         The smallest sub-jobs come first, so that no choice is overlooked.
         """
+        if name in self.unschedulable:
+            return False
         hyperjob = parse_hyperjob(self.hyperjobs[name])
         left: list[tuple[int, str]] = []
         ended = 0

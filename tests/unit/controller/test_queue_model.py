@@ -1,12 +1,13 @@
 """Gangs behind our own queues in any history: never above a limit, never in parts, all of them end.
 
-HYPERJOB_MODEL_EXAMPLES is the number of histories, 150 unless set.
+HYPERJOB_MODEL_EXAMPLES is the number of histories, 75 unless set.
 """
 
 import os
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -15,7 +16,7 @@ from tests.unit.controller.gangworld import feasible
 from tests.unit.controller.queuedgangs import QueuedGangs
 from tests.unit.controller.test_gang_model import StuckError, demand, made, run_out, shapes, told
 
-EXAMPLES = int(os.environ.get("HYPERJOB_MODEL_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("HYPERJOB_MODEL_EXAMPLES", "75"))
 MOST = 5
 
 
@@ -115,6 +116,12 @@ class QueuedHistories(RuleBasedStateMachine):
     def karmada_cannot_schedule_on_a_cluster_or_can_again(self, data: st.DataObject) -> None:
         self.world.refused ^= {data.draw(st.sampled_from(sorted(self.world.sizes)))}
 
+    @rule(data=st.data())
+    def karmada_cannot_schedule_a_hyperjob(self, data: st.DataObject) -> None:
+        name = self.pick(data, self.world.hyperjobs)
+        if name is not None and not any(job.startswith(f"{name}-") for job in self.world.jobs):
+            self.world.unschedulable.add(name)
+
     @rule(data=st.data(), gpus=st.integers(0, 32))
     def others_take_room(self, data: st.DataObject, gpus: int) -> None:
         name = data.draw(st.sampled_from(sorted(self.world.sizes)))
@@ -159,10 +166,10 @@ QueuedHistories.TestCase.settings = settings(
 TestQueuedHistories = QueuedHistories.TestCase
 
 
-def test_a_gang_that_karmada_cannot_schedule_makes_way_and_comes_back() -> None:
-    """The first holds the queue's whole share and cannot start; the second ends before it."""
+def test_a_gang_that_karmada_cannot_schedule_makes_way_for_ever() -> None:
+    """The first holds the queue's whole share and can never start; the second goes before it."""
     world = QueuedGangs.of([16, 16], [16, 16])
-    world.refused = {"c0", "c1"}
+    world.heals, world.unschedulable = False, {"hj0"}
     world.submit(made(0, ([(2, 8, "q0", False)], None, None)))
     for _ in range(4):
         world.release()
@@ -173,5 +180,7 @@ def test_a_gang_that_karmada_cannot_schedule_makes_way_and_comes_back() -> None:
         world.deliver("hj0")
     assert world.holding()["q0"] == 16
     world.submit(made(1, ([(2, 8, "q0", False)], None, None)))
-    run_out(world)
-    assert world.given_back["hj0"] <= 1
+    with pytest.raises(StuckError):
+        run_out(world, patience=timedelta(hours=6))
+    assert list(world.hyperjobs) == ["hj0"], "the second has ended and is gone"
+    assert world.given_back["hj0"] == 1, "it keeps its share while nobody else waits"
