@@ -133,12 +133,19 @@ def _urgency(job: JobState) -> tuple[int, str]:
 def _each(jobs: Sequence[JobState]) -> str:
     """Name the first few sub-jobs with their phase and message; like ones once."""
     shown = sorted(jobs, key=_urgency)[:_NAMES_SHOWN]
-    texts = [f"{job.name} {job.message}" if job.phase == UNPLACED else _one(job) for job in shown]
+    texts = [_one(job) for job in shown]
     hidden = len(jobs) - len(shown)
     return "; ".join([*texts, *([f"and {hidden} more"] if hidden else [])])
 
 
 def _one(job: JobState) -> str:
+    if job.phase == UNPLACED:
+        if job.reason != Reason.RESTARTING:
+            return f"{job.name} {job.message}"
+        # It tells of a failure, often but not always of this sub-job's own.
+        return (
+            job.message if job.message.startswith(f"{job.name} ") else f"{job.name}: {job.message}"
+        )
     where = f" on {job.cluster}" if job.cluster else ""
     return f"{job.name} is {job.phase}{where}" + (f": {job.message}" if job.message else "")
 

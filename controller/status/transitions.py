@@ -125,7 +125,8 @@ def _told(actions: Sequence[Action]) -> Event:
         case Resize():
             return _event("Resized", "Resize", f"Changed the size of {names}")
         case OpenGate():
-            return _event("GateOpened", "Dispatch", f"Let {names} be dispatched together")
+            together = " together" if len(actions) > 1 else ""
+            return _event("GateOpened", "Dispatch", f"Let {names} be dispatched{together}")
         case Repin():
             return _event("Moved", "Move", f"Moved {names} to another cluster")
         case DeleteChild():

@@ -154,6 +154,24 @@ def test_phase(objects: list[Object], phase: str, reason: str, text: str) -> Non
     assert text in state["message"]
 
 
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        ("RestartJob", "1 of 2 needed sub-jobs run; hj-trainer-0 is Failed on a"),
+        (
+            "RestartHyperJob",
+            "0 of 2 needed sub-jobs run; hj-trainer-0 is Failed on a;"
+            " hj-trainer-1: restarted with all, for hj-trainer-0 is Failed on a",
+        ),
+    ],
+)
+def test_what_is_made_again_is_named_once_with_the_failure(action: str, text: str) -> None:
+    raw = hyperjob(failurePolicy={"maxRestarts": 1, "rules": [{"action": action}]})
+    objects = [*child(0, phase="Failed"), *child(1, phase="Running")]
+    state = derived(raw, *objects, clusters=(A,))["state"]
+    assert (state["phase"], state["message"]) == ("Restarting", text)
+
+
 def test_after_it_ran_missing_sub_jobs_make_it_degraded() -> None:
     raw = hyperjob(status={"state": {"phase": "Running"}})
     state = derived(raw, *child(0, phase="Running"), *child(1, phase="Pending"))["state"]
