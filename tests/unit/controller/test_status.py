@@ -160,8 +160,10 @@ def test_phase(objects: list[Object], phase: str, reason: str, text: str) -> Non
         ("RestartJob", "1 of 2 needed sub-jobs run; hj-trainer-0 is Failed on a"),
         (
             "RestartHyperJob",
-            "0 of 2 needed sub-jobs run; hj-trainer-0 is Failed on a;"
-            " hj-trainer-1: restarted with all, for hj-trainer-0 is Failed on a",
+            (
+                "0 of 2 needed sub-jobs run; hj-trainer-0 is Failed on a;"
+                " hj-trainer-1: restarted with all, for hj-trainer-0 is Failed on a"
+            ),
         ),
     ],
 )
