@@ -108,5 +108,6 @@ def _announce(topology: Topology, output: str) -> None:
         for name, path in topology.members.items():
             click.echo(f"  {name:24} {path}")
         click.echo(f"\nexport KUBECONFIG={topology.kubeconfig}\nkubectl get clusters\n")
+        click.echo("Neither webhook nor controller runs: `hyperjob demo --keep` starts them too.")
         click.echo("Ctrl-C ends it.")
     sys.stdout.flush()
