@@ -184,3 +184,20 @@ def test_a_gang_that_karmada_cannot_schedule_makes_way_for_ever() -> None:
         run_out(world, patience=timedelta(hours=6))
     assert list(world.hyperjobs) == ["hj0"], "the second has ended and is gone"
     assert world.given_back["hj0"] == 1, "it keeps its share while nobody else waits"
+
+
+def test_a_gang_of_which_karmada_schedules_one_half_is_not_opened() -> None:
+    world = QueuedGangs.of([8, 8], [16, 16])
+    world.refused = {"c1"}
+    world.submit(made(0, ([(2, 8, "q0", False)], None, None)))
+    for _ in range(6):
+        world.release()
+        for name in list(world.due):
+            world.work(name)
+        world.bind()
+        world.schedule()
+        world.dispatch()
+        world.deliver("hj0")
+    assert len(world.jobs) == 2
+    assert not any(raw.get("status") for raw in world.jobs.values()), "no member has seen it"
+    run_out(world)
