@@ -125,8 +125,14 @@ class Handlers:
             return
         self._update(job_key)
         job = self._caches.job(job_key)
-        for key in sorted(hyperjob_keys(job) if job is not None else ()):
+        keys = hyperjob_keys(job) if job is not None else self._namesakes(job_key)
+        for key in sorted(keys):
             self._queue.add_after(key, SETTLE_SECONDS)
+
+    def _namesakes(self, job_key: str) -> list[str]:
+        """Give the HyperJobs whose sub-job a vcjob that is gone may have been, by its name."""
+        ends = (number for number, letter in enumerate(job_key) if letter == "-")
+        return [job_key[:end] for end in ends if self._caches.hyperjob(job_key[:end]) is not None]
 
     def _cluster(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         name = string(at(new if new is not None else old, "metadata", "name"))

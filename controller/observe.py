@@ -11,7 +11,15 @@ from functools import partial
 from controller.admission import Admission
 from controller.caches import Caches
 from controller.ledger import Ledger
-from controller.model.observed import Binding, Cluster, Job, Observed, Policy, QueueAdmission
+from controller.model.observed import (
+    Binding,
+    Cluster,
+    HyperJob,
+    Job,
+    Observed,
+    Policy,
+    QueueAdmission,
+)
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.resources import Resources, subtract, total
 from controller.model.wire import at, string
@@ -21,6 +29,7 @@ from controller.refusals import Refusals
 from controller.splitting.client import Splitter
 from controller.waiting import Waiting
 from hyperjob.api.meta import Object
+from hyperjob.api.names import child_name
 from hyperjob.kube.client import EventType
 
 _SOON = timedelta(seconds=1)
@@ -84,7 +93,7 @@ class Observer:
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
             policies={policy.name: policy for policy in policies},
-            bindings=self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs]),
+            bindings=self._bindings_of(key, hyperjob, [job.name for job in jobs]),
             clusters=self.clusters(now=now, but=key),
             refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
             admission=self._admission,
@@ -127,8 +136,15 @@ class Observer:
         shown = {each.name: each.free for each in self._summaries.values()}
         return self.clusters(now=self._now()), shown
 
-    def _bindings_of(self, key: str, namespace: str, jobs: Sequence[str]) -> dict[str, Binding]:
-        looked_up = (self._caches.binding_of(f"{namespace}/{name}") for name in jobs)
+    def _bindings_of(self, key: str, hyperjob: HyperJob, jobs: Sequence[str]) -> dict[str, Binding]:
+        """Give the bindings of sub-jobs, those too that outlive their vcjob."""
+        wanted = (
+            child_name(hyperjob.name, group.name, index)
+            for group in hyperjob.replicated_jobs
+            for index in range(group.replicas)
+        )
+        names = dict.fromkeys((*jobs, *hyperjob.records, *wanted))
+        looked_up = (self._caches.binding_of(f"{hyperjob.namespace}/{name}") for name in names)
         found = [raw for raw in looked_up if raw is not None]
         bindings = self._bindings.of(key, found, parse_binding, view=None)
         return {binding.name: binding for binding in bindings}

@@ -22,6 +22,8 @@ class Child:
     policy: Policy | None
     binding: Binding | None
     record: Record | None
+    left_behind: str = ""
+    """Name of a predecessor's binding; Karmada would give it, status and all, to a new vcjob."""
 
     @cached_property
     def exists(self) -> bool:
@@ -62,9 +64,12 @@ class Child:
         """Return the freshest report: the binding's comes one hop earlier than the vcjob's."""
         if not self.exists or self.job is None:
             return None
-        if self.binding is not None and self.binding.report is not None:
-            return self.binding.report
-        return self.job.report
+        if self.binding is None:
+            return self.job.report
+        pins = self.policy.clusters if self.policy is not None else ()
+        if pins and self.binding.cluster and self.binding.cluster not in pins:
+            return None  # of the place that it is moved away from
+        return self.binding.report or self.job.report
 
     @cached_property
     def phase(self) -> JobPhase:
@@ -110,12 +115,14 @@ def child_of(observed: Observed, name: str) -> Child:
     """Gather the objects of one sub-job."""
     job = observed.jobs.get(name)
     binding = observed.bindings.get(binding_name(name))
+    left_behind = ""
     if binding is not None and (job is None or binding.job_uid != job.uid):
-        binding = None  # of a predecessor that is on its way out
+        left_behind, binding = binding.name, None  # of a predecessor that is on its way out
     return Child(
         name=name,
         job=job,
         policy=observed.policies.get(name),
         binding=binding,
         record=observed.hyperjob.records.get(name),
+        left_behind=left_behind,
     )

@@ -98,6 +98,8 @@ def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool)
         for kind, item in (("Job", child.job), ("PropagationPolicy", child.policy))
         if item is not None and item.deleting
     ]
+    if child.job is None and child.left_behind:
+        leaving.append(f"ResourceBinding {child.left_behind}")
     if leaving:
         draft.blocked[name] = Reason.BEING_DELETED, f"waits until its old {leaving[0]} is gone"
     elif refused:

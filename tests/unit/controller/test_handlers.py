@@ -240,6 +240,13 @@ def test_an_object_concerns_its_controller_and_the_hyperjob_of_its_label() -> No
     assert set(hyperjob_keys({"metadata": None})) == set()
 
 
+def test_a_binding_that_goes_after_its_job_wakes_who_may_wait_for_it(rig: Rig) -> None:
+    rig.known["default/hj"] = hyperjob()
+    rig.bindings.tell(DELETED, binding("hj-trainer-0"), None)
+    rig.bindings.tell(DELETED, binding("other-trainer-0"), None)
+    assert rig.queued == ["default/hj"]
+
+
 def test_of_a_foreign_binding_only_the_identity_is_kept() -> None:
     foreign = binding()
     foreign["spec"]["resource"]["apiVersion"] = "apps/v1"

@@ -487,3 +487,24 @@ def test_an_end_that_leaves_something_to_remove_is_followed_by_another_pass(stil
     decided = plan(observed(hyperjob(failurePolicy=stops), *children, clusters=(A, B)))
     assert phase(decided)[0] == "Failed"
     assert decided.requeue_after == (timedelta() if still == "Running" else None)
+
+
+def test_nothing_is_made_while_a_predecessors_binding_is_there() -> None:
+    """Karmada would hand it on, and the new vcjob would have failed before it began."""
+    old = binding(status=vcjob_status("Failed"))
+    decided = plan(observed(hyperjob(group(replicas=1)), old, clusters=(A, B)))
+    assert decided.actions == ()
+    assert phase(decided) == ("Pending", "BeingDeleted")
+    assert "its old ResourceBinding hj-trainer-0-job is gone" in message(decided)
+    assert kinds(plan(observed(hyperjob(group(replicas=1)), clusters=(A, B)))) == [
+        ("CreateChild", "hj-trainer-0")
+    ]
+
+
+def test_a_report_from_another_place_than_the_pin_is_not_believed() -> None:
+    moved = binding(cluster="a", status=vcjob_status("Failed"))
+    here = policy(cluster="b")
+    single = hyperjob(group(replicas=1))
+    assert phase(plan(observed(single, job(phase="Failed"), here, moved)))[0] == "Starting"
+    there = policy(cluster="a")
+    assert phase(plan(observed(single, job(phase="Failed"), there, moved)))[0] == "Failed"
