@@ -1,4 +1,4 @@
-"""Words that every part says in the same way: lists that name the first few, texts cut to a limit.
+"""Words that every part says in the same way: lists that name the first few, texts cut, spans.
 
 The standard library only.
 """
@@ -16,3 +16,32 @@ def listed(names: Sequence[str], *, shown: int = 3) -> str:
 def shortened(text: str, limit: int) -> str:
     """Cut a text to `limit` characters, and show that it was."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def human_duration(seconds: float) -> str:
+    """Print a span as kubectl prints ages: two units at most, coarser the longer it is."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole < 120:
+        return f"{max(whole, 0)}s"
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if minutes < 10:
+        return _two(minutes, "m", whole % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 730:
+        return f"{days}d"
+    if days < 2920:
+        return _two(days // 365, "y", days % 365, "d")
+    return f"{days // 365}y"
+
+
+def _two(first: int, unit: str, second: int, smaller: str) -> str:
+    return f"{first}{unit}{second}{smaller}" if second else f"{first}{unit}"

@@ -9,13 +9,13 @@ from rich.status import Status
 
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.durations import human
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.reading import changes
 from hyperjob.cli.views.summary import Summary, read
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.errors import NotFound, make_status
 from hyperjob.kube.resources import HYPERJOBS
+from hyperjob.text import human_duration
 
 Holds = Callable[[Object | None], bool]
 """Tells whether it holds; None is a HyperJob that is gone. Raises FailureError if it never will."""
@@ -47,7 +47,7 @@ async def until(
                         progress(f"{name} {_told(last)}; waiting until {what}")
     except TimeoutError:
         raise FailureError(
-            f"timed out after {human(seconds)} waiting until {out.title(name)} {what}; it"
+            f"timed out after {human_duration(seconds)} waiting until {out.title(name)} {what}; it"
             f" {_told(last)}",
             code=Code.NOT_YET,
         ) from None

@@ -8,9 +8,10 @@ from controller.model.wire import at, integer, mapping, string, timestamp
 from controller.status.outlook import Reason
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.status import Phase
-from hyperjob.cli.kubectl.durations import age, human
+from hyperjob.cli.kubectl.durations import age
 from hyperjob.cli.why.evidence import Cause, Evidence
 from hyperjob.kube.errors import KubeError
+from hyperjob.text import human_duration
 
 _PATIENCE: Final = timedelta(seconds=15)
 """How long a change may go unseen before the absence of a controller is suspected."""
@@ -129,7 +130,9 @@ def _nobody(evidence: Evidence) -> Iterator[Cause]:
     spec = mapping(evidence.lease[0].get("spec"))
     holder, renewed = string(spec.get("holderIdentity")), timestamp(spec.get("renewTime"))
     if _leads(evidence):
-        since = human((evidence.now - renewed).total_seconds()) if renewed else "unknown time"
+        since = (
+            human_duration((evidence.now - renewed).total_seconds()) if renewed else "unknown time"
+        )
         yield Cause(
             reason="ControllerBusy",
             message=f"{holder} leads (Lease {where}, renewed {since} ago): look at its log",

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.cli.kubectl.durations import age, human, parse_duration
+from hyperjob.cli.kubectl.durations import age, parse_duration
+from hyperjob.text import human_duration
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ from hyperjob.cli.kubectl.durations import age, human, parse_duration
     ],
 )
 def test_an_age_has_two_units_at_most(seconds: int, shown: str) -> None:
-    assert human(seconds) == shown
+    assert human_duration(seconds) == shown
 
 
 def test_a_time_that_nobody_told_is_unknown() -> None:
@@ -62,7 +63,7 @@ def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
 def test_what_is_printed_is_never_more_than_what_passed(seconds: int) -> None:
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "y": 31536000}
     total, number = 0, ""
-    for character in human(seconds):
+    for character in human_duration(seconds):
         if character.isdigit():
             number += character
         else:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import orjson
 
 from hyperjob.sandbox.apiserver.jsonvalue import Json, go_format, json_type
+from hyperjob.text import human_duration
 
 Step: TypeAlias = Callable[[list[Json]], list[Json]]
 
@@ -87,38 +88,6 @@ def age(timestamp: str, *, now: datetime) -> str:
     if then.tzinfo is None:
         return "<invalid>"
     return human_duration((now.astimezone(UTC) - then).total_seconds())
-
-
-def human_duration(seconds: float) -> str:
-    """Print a duration in at most two units, coarser the longer it is."""
-    whole = int(seconds)
-    if whole < -1:
-        return "<invalid>"
-    if whole < 0:
-        return "0s"
-    if whole < 120:
-        return f"{whole}s"
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
-    if minutes < 10:
-        return _two(minutes, "m", whole % 60, "s")
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
-    if hours < 48:
-        return f"{hours}h"
-    if hours < 24 * 8:
-        return _two(days, "d", hours % 24, "h")
-    if hours < 24 * 365 * 2:
-        return f"{days}d"
-    years = hours // (24 * 365)
-    if years < 8:
-        return _two(years, "y", days % 365, "d")
-    return f"{years}y"
-
-
-def _two(first: int, unit: str, second: int, smaller: str) -> str:
-    return f"{first}{unit}{second}{smaller}" if second else f"{first}{unit}"
 
 
 class _Parser:
