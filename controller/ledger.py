@@ -15,7 +15,7 @@ from controller.expansion.expand import demand_of
 from controller.model.observed import Report
 from controller.model.parse import parse_binding, parse_report, pinned_clusters
 from controller.model.planned import Action, CreateChild, Repin
-from controller.model.resources import Resources
+from controller.model.resources import Resources, accumulate
 from controller.model.wire import at, mapping, string
 from controller.placement.capacity import Reservation, is_complete, reservation
 from hyperjob.api.meta import Object
@@ -108,14 +108,14 @@ class Ledger:
         keys = [f"{namespace}/{action.name}" for action in assumed]
         self._assumed.update(keys)
         for action in assumed:
-            _add(self._sums, action.cluster, action.demand, 1)
+            accumulate(self._sums.setdefault(action.cluster, {}), action.demand, 1)
         try:
             yield
         finally:
             self._assumed.subtract(keys)
             self._assumed += Counter()  # forget what is at zero
             for action in assumed:
-                _add(self._sums, action.cluster, action.demand, -1)
+                accumulate(self._sums.setdefault(action.cluster, {}), action.demand, -1)
 
     def counts(self, key: str) -> bool:
         """Tell whether a vcjob is counted here or in its cluster's status already."""
@@ -180,16 +180,6 @@ class Ledger:
                 self._replace(key, None)
 
     def _count(self, entry: Reservation, sign: int) -> None:
-        _add(self._sums, entry.cluster, entry.demand, sign)
+        accumulate(self._sums.setdefault(entry.cluster, {}), entry.demand, sign)
         if entry.shown_at is not None:
-            _add(self._settling, entry.cluster, entry.demand, sign)
-
-
-def _add(sums: dict[str, dict[str, int]], cluster: str, demand: Resources, sign: int) -> None:
-    vector = sums.setdefault(cluster, {})
-    for name, amount in demand.items():
-        left = vector.get(name, 0) + sign * amount
-        if left:
-            vector[name] = left
-        else:
-            vector.pop(name, None)
+            accumulate(self._settling.setdefault(entry.cluster, {}), entry.demand, sign)

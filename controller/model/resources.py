@@ -118,6 +118,16 @@ def quantities(vector: Resources) -> dict[str, str]:
     }
 
 
+def accumulate(sums: dict[str, int], demand: Resources, sign: int) -> None:
+    """Add a demand to running sums in place, or take it off; what comes to nothing is left out."""
+    for name, amount in demand.items():
+        left = sums.get(name, 0) + sign * amount
+        if left:
+            sums[name] = left
+        else:
+            sums.pop(name, None)
+
+
 def pod_request(pod_spec: Object) -> dict[str, int]:
     """Return what one pod requests: its containers and sidecars, or its largest init step.
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from controller.model.resources import Resources
+from controller.model.resources import Resources, accumulate
 from controller.queueing.queues import ROOT, Tree
 
 OrderKey = tuple[tuple[int, float, str], ...]
@@ -41,12 +41,12 @@ class Account:
     def add(self, queue: str, demand: Resources, sign: int = 1) -> None:
         """Count a demand in a queue and all above it, or take it off."""
         for name in self.tree.path(queue):
-            _add(self._used[name], demand, sign)
+            accumulate(self._used[name], demand, sign)
 
     def claim(self, queue: str, demand: Resources) -> None:
         """Keep room under the capabilities for a head of queue, for the rest of the round."""
         for name in self.tree.path(queue):
-            _add(self._claimed.setdefault(name, {}), demand, 1)
+            accumulate(self._claimed.setdefault(name, {}), demand, 1)
 
     def forget_claims(self) -> None:
         """Begin a new round."""
@@ -124,12 +124,3 @@ class Account:
                 most = entitled.get(name, 0)
                 largest = max(largest, amount / most if most > 0 else math.inf)
         return largest
-
-
-def _add(sums: dict[str, int], demand: Resources, sign: int) -> None:
-    for name, amount in demand.items():
-        left = sums.get(name, 0) + sign * amount
-        if left:
-            sums[name] = left
-        else:
-            sums.pop(name, None)
