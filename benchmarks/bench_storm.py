@@ -21,6 +21,7 @@ from typing import Self
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.bench_expansion import hyperjobs
 from hyperjob.api.meta import Object
 from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.kube.client import EventType, Kube, PatchType
@@ -93,22 +94,6 @@ class Effort:
         return replace(self, passes=self.passes - other.passes, cpu=self.cpu - other.cpu)
 
 
-def hyperjobs(count: int, replicas: int) -> list[Object]:
-    """Make HyperJobs of one-pod sub-jobs."""
-    container = {"name": "c", "image": "i", "resources": {"requests": {"nvidia.com/gpu": 1}}}
-    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
-    group = {"name": "t", "replicas": replicas, "templateSpec": {"tasks": [task]}}
-    return [
-        {
-            "apiVersion": HYPERJOBS.api_version,
-            "kind": HYPERJOBS.kind,
-            "metadata": {"name": f"hj{number:03}", "namespace": OURS},
-            "spec": {"replicatedJobs": [group]},
-        }
-        for number in range(count)
-    ]
-
-
 def vcjob_status(phase: str) -> Object:
     """Make the status of a one-pod vcjob."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -154,7 +139,7 @@ async def measure(kube: Kube, controller: Service, count: int, replicas: int) ->
     task = asyncio.create_task(watching.run())
     await watching.synced.wait()
     watcher.expect(lambda item: len((item.get("status") or {}).get("jobs") or ()) == replicas)
-    for item in hyperjobs(count, replicas):
+    for item in hyperjobs(OURS, count, replicas):
         await kube.create(HYPERJOBS, item)
     await watcher.until(count)
     jobs: list[Object] = []
