@@ -8,20 +8,27 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, rule
 
-from tests.unit.controller.gangworld import feasible
+from tests.unit.controller.histories import (
+    Events,
+    StuckError,
+    made,
+    run_out,
+    settings_of,
+    shapes,
+    told,
+)
 from tests.unit.controller.queuedgangs import QueuedGangs
-from tests.unit.controller.test_gang_model import StuckError, demand, made, run_out, shapes, told
 
 EXAMPLES = int(os.environ.get("HYPERJOB_MODEL_EXAMPLES", "75"))
-MOST = 5
 
 
-class QueuedHistories(RuleBasedStateMachine):
+class QueuedHistories(Events):
     """Submissions, losses, restarts, closed and smaller queues, late or repeated messages."""
+
+    world: QueuedGangs
 
     @initialize(
         sizes=st.lists(st.integers(8, 24), min_size=1, max_size=3),
@@ -32,46 +39,8 @@ class QueuedHistories(RuleBasedStateMachine):
     def begin(
         self, sizes: list[int], spare: tuple[int, int], first: list[Any], heals: bool
     ) -> None:
-        """Capabilities hold the largest of the first HyperJobs and a little more: they compete."""
-        wishes = [made(number, shape) for number, shape in enumerate(first)]
-        wishes = [raw for raw in wishes if feasible(raw, sizes, [999, 999])]
-        self.quotas = [
-            extra + max((demand(raw, queue) for raw in wishes), default=8)
-            for queue, extra in zip(("q0", "q1"), spare, strict=True)
-        ]
-        self.world = QueuedGangs.of(sizes, self.quotas)
+        self.start(QueuedGangs, sizes, spare, first)
         self.world.heals = heals
-        self.sizes, self.number = sizes, len(first)
-        for raw in wishes:
-            self.world.submit(raw)
-
-    def pick(self, data: st.DataObject, names: Any) -> str | None:
-        return data.draw(st.sampled_from(sorted(names))) if names else None
-
-    @precondition(lambda self: self.number < MOST)
-    @rule(shape=shapes)
-    def a_user_submits(self, shape: Any) -> None:
-        raw = made(self.number, shape)
-        if feasible(raw, self.sizes, self.quotas):
-            self.world.submit(raw)
-            self.number += 1
-
-    @rule(data=st.data())
-    def a_pass(self, data: st.DataObject) -> None:
-        name = self.pick(data, self.world.hyperjobs)
-        if name is not None:
-            self.world.work(name)
-
-    @rule(data=st.data(), actions=st.integers(0, 4))
-    def the_controller_dies_in_a_pass(self, data: st.DataObject, actions: int) -> None:
-        name = self.pick(data, self.world.hyperjobs)
-        if name is not None:
-            self.world.work(name, dies_after=actions)
-
-    @rule()
-    def all_passes_that_are_due(self) -> None:
-        for name in list(self.world.due):
-            self.world.work(name)
 
     @rule()
     def a_round_is_played(self) -> None:
@@ -83,17 +52,6 @@ class QueuedHistories(RuleBasedStateMachine):
         self.world.schedule()
         if dispatches:
             self.world.dispatch()
-
-    @rule(data=st.data())
-    def a_message_arrives(self, data: st.DataObject) -> None:
-        name = self.pick(data, self.world.hyperjobs)
-        if name is not None:
-            self.world.deliver(name)
-
-    @rule()
-    def all_messages_arrive(self) -> None:
-        for name in self.world.hyperjobs:
-            self.world.deliver(name)
 
     @rule(data=st.data(), gpus=st.integers(0, 32), arrives=st.booleans())
     def a_capability_changes(self, data: st.DataObject, gpus: int, arrives: bool) -> None:
@@ -122,26 +80,6 @@ class QueuedHistories(RuleBasedStateMachine):
         if name is not None and not any(job.startswith(f"{name}-") for job in self.world.jobs):
             self.world.unschedulable.add(name)
 
-    @rule(data=st.data(), gpus=st.integers(0, 32))
-    def others_take_room(self, data: st.DataObject, gpus: int) -> None:
-        name = data.draw(st.sampled_from(sorted(self.world.sizes)))
-        self.world.foreign[name] = min(gpus, self.world.sizes[name])
-        self.world.clusters_change()
-
-    @rule(data=st.data())
-    def a_cluster_is_lost_or_comes_back(self, data: st.DataObject) -> None:
-        self.world.lost ^= {data.draw(st.sampled_from(sorted(self.world.sizes)))}
-        self.world.clusters_change()
-
-    @rule(minutes=st.sampled_from([0.1, 1, 2.5, 6]))
-    def time_goes_by(self, minutes: float) -> None:
-        self.world.now += timedelta(minutes=minutes)
-        self.world.finish_jobs()
-
-    @rule()
-    def users_take_away_what_has_ended(self) -> None:
-        self.world.delete_ended()
-
     def teardown(self) -> None:
         """All end once everything heals; with queues as they are, all that the rules allow."""
         if not hasattr(self, "world"):
@@ -156,13 +94,7 @@ class QueuedHistories(RuleBasedStateMachine):
             assert not vain, f"{vain} of {told(self.world)}"
 
 
-QueuedHistories.TestCase.settings = settings(
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking takes minutes
-    max_examples=EXAMPLES,
-    stateful_step_count=25,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+QueuedHistories.TestCase.settings = settings_of(EXAMPLES)
 TestQueuedHistories = QueuedHistories.TestCase
 
 
