@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from controller.model.resources import Resources, accumulate
 from controller.queueing.queues import ROOT, Tree
 
-OrderKey = tuple[tuple[int, float, str], ...]
+Rank = tuple[int, float, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,16 +89,26 @@ class Account:
             beside = max(0, free.get(name, 0) - self._unused(ROOT, name))
             self._spoken_for[name] = max(self._spoken_for.get(name, 0), min(amount, beside))
 
-    def key(self, queue: str, demand: Resources) -> OrderKey:
-        """Return what orders a queue among others, level by level: priority, share, name.
+    def whose_turn(self, asking: Mapping[str, Resources]) -> str:
+        """Return the queue that is next, given what the first in line of each asks for.
 
-        The share is what it would be with half of the next demand: counted without it, queues of
-        small weight would get too much on average, counted with all of it too little.
+        Those that do not exist come first, for they only have to be told so. Then, level by level
+        from the leaves up, siblings are compared, each with what the next of it asks for: the share
+        of a parent says nothing about which of its children is next.
         """
-        return tuple(
-            (-self.tree.queues[name].priority, self._share(name, demand), name)
-            for name in self.tree.path(queue)[1:]
-        )
+        paths = {queue: self.tree.path(queue) for queue in asking}
+        nowhere = [queue for queue, path in paths.items() if len(path) == 1]
+        if nowhere:
+            return min(nowhere)
+        standing = {queue: queue for queue in asking}  # per queue on the way up, who is next of it
+        for depth in range(max(len(path) for path in paths.values()) - 1, 0, -1):
+            rivals: dict[str, list[tuple[Rank, str]]] = {}
+            for queue in [each for each in standing if len(self.tree.path(each)) == depth + 1]:
+                leaf = standing.pop(queue)
+                rank = self._rank(queue, asking[leaf])
+                rivals.setdefault(self.tree.path(queue)[-2], []).append((rank, leaf))
+            standing |= {parent: min(ranked)[1] for parent, ranked in rivals.items()}
+        return standing[ROOT]
 
     def is_guaranteed(self, queue: str, demand: Resources) -> bool:
         """Tell whether a demand is within what is guaranteed to a queue, or one above, and free."""
@@ -113,6 +123,16 @@ class Account:
         own = self.tree.queues[queue].guarantee.get(resource, 0)
         inner = sum(self._unused(child, resource) for child in self.tree.children[queue])
         return max(own - self._used[queue].get(resource, 0), inner, 0)
+
+    def _rank(self, queue: str, demand: Resources) -> Rank:
+        """Return what orders a queue among its siblings: priority, share, name.
+
+        The share is what it would be with half of the next demand: counted without it, queues of
+        small weight would get too much on average, counted with all of it too little.
+        """
+        known = self.tree.queues.get(queue)
+        priority = known.priority if known is not None else 0
+        return -priority, self._share(queue, demand), queue
 
     def _share(self, queue: str, demand: Resources) -> float:
         """Return the largest part that a queue uses of what it is entitled to, of any resource."""

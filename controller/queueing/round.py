@@ -50,7 +50,9 @@ class _Round:
         book = self._book
         ahead = {queue: book.lines.firsts(queue) for queue in book.lines.queues()}
         while ahead:
-            queue = min(ahead, key=lambda each: book.account.key(each, self._next(ahead[each])))
+            queue = book.account.whose_turn(
+                {each: self._next(firsts) for each, firsts in ahead.items()}
+            )
             if not self._advance(queue, ahead[queue]):
                 del ahead[queue]
         for (queue, shape), block in self._blocks.items():

@@ -87,6 +87,35 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         {"high"},
         {"low": "first of 1 in queue x"},
     ),
+    "of siblings the one that uses less of its share comes first, whatever the first asks for": (
+        world(
+            [
+                unit("large", 8, queue="x"),
+                unit("small", 4, queue="x", age=1),
+                unit("other", 16, queue="y", age=2),
+            ],
+            queue("up"),
+            queue("x", parent="up"),
+            queue("y", parent="up"),
+            a=24,
+        ),
+        {"large", "other"},
+        {"small": "first of 1 in queue x"},
+    ),
+    "of two departments the one that uses less comes first, however many queues it has": (
+        world(
+            [
+                *(unit(f"one-{n}", 8, queue=f"x{n}", age=n) for n in range(3)),
+                unit("two", 16, queue="y", age=9),
+            ],
+            queue("up"),
+            *(queue(f"x{n}", parent="up") for n in range(3)),
+            queue("down"),
+            queue("y", parent="down"),
+        ),
+        {"one-0", "one-1", "two"},
+        {"one-2": "first of 1 in queue x2"},
+    ),
     "in a queue the higher PriorityClass comes first": (
         world([unit("old", 32), unit("urgent", 32, priority=1000, age=9)]),
         {"urgent"},
