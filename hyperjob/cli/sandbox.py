@@ -37,6 +37,11 @@ def sandbox() -> None:
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Drive this API server instead of the embedded one.",
 )
+@click.option(
+    "--volcano-global/--no-volcano-global",
+    default=None,
+    help="Whether Volcano Global is there.  [default: as the clusters file says]",
+)
 @click.option("--speed", type=click.FloatRange(min=0.01), help="Run simulated time faster.")
 @click.option(
     "--port",
@@ -50,6 +55,7 @@ def up(
     clusters: Path | None,
     directory: Path | None,
     kubeconfig: Path | None,
+    volcano_global: bool | None,
     speed: float | None,
     port: int,
     output: str,
@@ -64,6 +70,9 @@ def up(
         raise click.ClickException(str(error)) from None
     if speed is not None:
         config = config.model_copy(update={"speed": speed})
+    if volcano_global is not None:
+        present = config.volcano_global.model_copy(update={"enabled": volcano_global})
+        config = config.model_copy(update={"volcano_global": present})
     where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-"))
     where.mkdir(parents=True, exist_ok=True)
     try:

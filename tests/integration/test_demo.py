@@ -38,6 +38,8 @@ def test_every_example_completes_and_use_case_one_stands_on_two_clusters(tmp_pat
     assert {name: each["phase"] for name, each in by_name.items()} == {
         "default/llm-training": "Completed",
         "default/ascend-heterogeneous-training": "Completed",
+        "default/tuning-a": "Completed",
+        "default/tuning-b": "Completed",
         "ml/torchrun-gang": "Completed",
         "ml/mpi-gang": "Completed",
     }
@@ -45,12 +47,28 @@ def test_every_example_completes_and_use_case_one_stands_on_two_clusters(tmp_pat
     assert len(by_name["default/ascend-heterogeneous-training"]["clusters"]) == 2
 
 
-@pytest.mark.timeout(120)
-def test_sigterm_ends_every_part_of_it(tmp_path: Path) -> None:
+@pytest.mark.timeout(240)
+def test_preflight_is_content_with_it_and_sigterm_ends_every_part(tmp_path: Path) -> None:
     log = tmp_path / "demo.log"
-    with running([*HYPERJOB, "demo", "--keep", "--directory", tmp_path], log=log) as demo:
-        controller_log = tmp_path / "controller.log"
-        wait_for(controller_log.exists, what="controller", process=demo, log=log)
+    command = [*HYPERJOB, "demo", "--keep", "--speed", "4", "--directory", tmp_path]
+    with running([*command, "-f", ROOT / "examples/queue.yaml"], log=log) as demo:
+        wait_for(
+            lambda: "Ctrl-C ends it" in log.read_text(),
+            what="the end of its HyperJobs",
+            process=demo,
+            log=log,
+            timeout=180,
+        )
+        preflight = subprocess.run(
+            [*HYPERJOB, "preflight", "--kubeconfig", tmp_path / "karmada.kubeconfig"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert preflight.returncode == 0, preflight.stdout + preflight.stderr
+        told = log.read_text()
+        assert "$ kubectl hyperjob why tuning-b -n default" in told
+        assert "queue research uses 32 of its capability of 48 ascend910c" in told
         demo.send_signal(signal.SIGTERM)
         assert demo.wait(30) == 130
     left = subprocess.run(

@@ -17,6 +17,7 @@ EXAMPLES = (
     "ascend-heterogeneous-training.yaml",
     "torchrun-gang.yaml",
     "mpi-gang.yaml",
+    "queue.yaml",
 )
 
 
@@ -33,6 +34,12 @@ EXAMPLES = (
     "--clusters",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Clusters, sizes, run times and failures as YAML.  [default: examples/clusters.yaml]",
+)
+@click.option(
+    "--volcano-global/--no-volcano-global",
+    default=None,
+    help="Whether Volcano Global admits to queues, or HyperJob does.  [default: as the clusters"
+    " file says: HyperJob]",
 )
 @click.option("--speed", type=click.FloatRange(min=0.01), help="Run simulated time faster.")
 @click.option(
@@ -56,6 +63,7 @@ EXAMPLES = (
 def demo(
     manifests: tuple[Path, ...],
     clusters: Path | None,
+    volcano_global: bool | None,
     speed: float | None,
     keep: bool | None,
     directory: Path | None,
@@ -75,11 +83,20 @@ def demo(
     from hyperjob.cli.data import data_file
     from hyperjob.cli.demo.run import Demo, Options
     from hyperjob.cli.demo.stack import StackError
+    from hyperjob.sandbox.clusters import SandboxConfigError, load
 
     where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-demo-"))
     where.mkdir(parents=True, exist_ok=True)
+    file = clusters or data_file("examples/clusters.yaml")
+    try:
+        config = load(file)
+    except SandboxConfigError as error:
+        raise click.ClickException(str(error)) from None
+    if volcano_global is None:
+        volcano_global = config.volcano_global.enabled
     options = Options(
-        clusters=clusters or data_file("examples/clusters.yaml"),
+        clusters=file,
+        volcano_global=volcano_global,
         manifests=manifests or tuple(data_file(f"examples/{name}") for name in EXAMPLES),
         directory=where,
         speed=speed,

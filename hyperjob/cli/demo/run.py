@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
 from rich.console import Console
 from rich.live import Live
 
+from controller.model.observed import QueueAdmission
 from hyperjob.api.meta import Object
 from hyperjob.cli.data import data_file
 from hyperjob.cli.demo import view
@@ -27,9 +27,17 @@ from hyperjob.cli.demo.stack import (
     until_file,
     until_ready,
 )
+from hyperjob.cli.installview import problems_text, summary
 from hyperjob.cli.ready import READY_FILE
+from hyperjob.cli.why import view as why_view
+from hyperjob.cli.why.explain import explain
+from hyperjob.cli.why.gather import gather
+from hyperjob.install.execute import execute
+from hyperjob.install.manifest import Settings, manifest
+from hyperjob.install.plan import plan
+from hyperjob.install.problems import InstallError
 from hyperjob.kube.client import Kube
-from webhook.configuration import configurations
+from hyperjob.kube.errors import KubeError
 
 _START_SECONDS = 60.0
 
@@ -41,10 +49,16 @@ class Options:
     clusters: Path
     manifests: tuple[Path, ...]
     directory: Path
+    volcano_global: bool
     speed: float | None
     keep: bool
     seconds: float
     output: str
+
+    @property
+    def queue_admission(self) -> QueueAdmission:
+        """Choose who admits: what the control plane has."""
+        return QueueAdmission.VOLCANO_GLOBAL if self.volcano_global else QueueAdmission.BUILTIN
 
 
 @dataclass(slots=True)
@@ -134,7 +148,7 @@ class Demo:
             self._say(f"Up after {time.monotonic() - result.started:.1f} s.")
             applying = asyncio.create_task(self._apply(self._options.manifests))
             try:
-                await self._watch(follower, result, applying)
+                await self._watch(kube, follower, result, applying)
             finally:
                 await _finish(applying)
             result.hyperjobs = follower.hyperjobs
@@ -150,6 +164,9 @@ class Demo:
         python = sys.executable
         sandbox_command: list[str | Path] = [python, "-m", "hyperjob", "sandbox", "up"]
         sandbox_command += ["--clusters", options.clusters, "--directory", directory]
+        sandbox_command.append(
+            "--volcano-global" if options.volcano_global else "--no-volcano-global"
+        )
         if options.speed is not None:
             sandbox_command += ["--speed", str(options.speed)]
         ready = directory / READY_FILE
@@ -182,30 +199,34 @@ class Demo:
                 "controller",
                 *(python, "-m", "controller"),
                 f"--kubeconfig={self._kubeconfig}",
-                *("--queue-admission=volcano-global", "--no-leader-elect"),
+                f"--queue-admission={options.queue_admission}",
+                "--no-leader-elect",
                 f"--metrics-bind-address=127.0.0.1:{metrics}",
                 f"--health-probe-bind-address=127.0.0.1:{probe}",
                 log=directory / "controller.log",
             )
         )
         self._parts = [sandbox, webhook, controller]
-        crd = data_file("crds/training.volcano.sh_hyperjobs.yaml")
-        hooks = configurations(
+        settings = Settings(
             url=f"https://127.0.0.1:{webhook_port}", ca_bundle=(tls / "ca.crt").read_bytes()
         )
         await asyncio.gather(
-            kubectl(self._kubeconfig, "apply", "--server-side", "-f", str(crd)),
+            self._install(settings),
             until_ready(webhook, ("127.0.0.1", webhook_probe), seconds=_START_SECONDS),
-        )
-        await asyncio.gather(
-            kubectl(
-                self._kubeconfig,
-                *("apply", "--server-side", "-f", "-"),
-                stdin=yaml.safe_dump_all(hooks).encode(),
-            ),
-            kubectl(self._kubeconfig, "wait", "--for=condition=Established", "-f", str(crd)),
             until_ready(controller, ("127.0.0.1", probe), seconds=_START_SECONDS),
         )
+
+    async def _install(self, settings: Settings) -> None:
+        self._say(f"$ hyperjob install --webhook-url {settings.url} --ca-file tls/ca.crt")
+        async with Kube.connect(kubeconfig=self._kubeconfig) as kube:
+            try:
+                found = await plan(kube, manifest(settings))
+                if found.problems:
+                    raise StackError(problems_text(found.problems))
+                made = [change async for change in execute(kube, found)]
+            except (InstallError, KubeError) as error:
+                raise StackError(f"install: {error}") from error
+        self._say(summary(made, dry_run=False))
 
     async def _apply(self, manifests: Sequence[Path]) -> None:
         files = [word for manifest in manifests for word in ("-f", str(manifest))]
@@ -213,15 +234,21 @@ class Demo:
         self._say((await kubectl(self._kubeconfig, "apply", *files)).rstrip())
 
     async def _watch(
-        self, follower: Follower, result: Result, applying: asyncio.Task[None]
+        self, kube: Kube, follower: Follower, result: Result, applying: asyncio.Task[None]
     ) -> None:
         live = self._console.is_terminal and self._options.output != "json"
         with (
-            Live(console=self._console, refresh_per_second=8, transient=True)
+            Live(
+                console=self._console,
+                refresh_per_second=8,
+                transient=True,
+                vertical_overflow="crop",
+            )
             if live
             else contextlib.nullcontext()
         ) as screen:
             shown: dict[str, str] = {}
+            explained = self._options.output == "json"
             deadline = time.monotonic() + self._options.seconds
             while time.monotonic() < deadline:
                 self._check_parts()
@@ -232,10 +259,22 @@ class Demo:
                     screen.update(view.screen(result.hyperjobs, follower.clusters, elapsed))
                 else:
                     self._print_transitions(result.hyperjobs, shown, result.started)
+                if not explained and (waiting := view.waiting_in_line(result.hyperjobs)):
+                    explained = True
+                    await self._explain(kube, waiting)
                 if applying.done():
                     applying.result()
                 if applying.done() and result.finished:
                     return
+
+    async def _explain(self, kube: Kube, hyperjob: Object) -> None:
+        """Print what `kubectl hyperjob why` says of a HyperJob while it waits."""
+        namespace, name = hyperjob["metadata"]["namespace"], hyperjob["metadata"]["name"]
+        evidence = await gather(kube, namespace, name, lease_namespace="karmada-system")
+        self._say(f"\n$ kubectl hyperjob why {name} -n {namespace}")
+        for line in why_view.lines(explain(evidence), [], evidence.now, str):
+            self._console.print(line, soft_wrap=True)
+        self._say("")
 
     def _print_transitions(
         self, hyperjobs: Sequence[Object], shown: dict[str, str], started: float
@@ -259,7 +298,8 @@ class Demo:
         if self._options.output == "json":
             return
         for hyperjob in result.hyperjobs:
-            self._console.print(view.hyperjob_tree(hyperjob), soft_wrap=True)
+            for line in view.hyperjob_tree(hyperjob):
+                self._console.print(line, soft_wrap=True)
         self._say("\n$ kubectl get hyperjobs -A -o wide")
         self._say(
             (await kubectl(self._kubeconfig, "get", "hyperjobs", "-A", "-o", "wide")).rstrip()
@@ -272,7 +312,8 @@ class Demo:
             )
         else:
             count = len(result.hyperjobs)
-            self._say(f"\n{count} HyperJobs ended after {result.seconds:.1f} s.")
+            noun = "HyperJob" if count == 1 else "HyperJobs"
+            self._say(f"\n{count} {noun} ended after {result.seconds:.1f} s.")
         if self._options.keep:
             self._say(
                 view.what_to_try(

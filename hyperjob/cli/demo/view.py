@@ -9,10 +9,11 @@ from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
+from controller.status.outlook import Reason
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
+from hyperjob.cli.views.lines import Node, draw
 from hyperjob.cli.views.styles import phase
 
 FINISHED = frozenset({"Completed", "Failed"})
@@ -53,6 +54,15 @@ def row(hyperjob: Object) -> Row:
     )
 
 
+def waiting_in_line(hyperjobs: Sequence[Object]) -> Object | None:
+    """Find a HyperJob that waits for others of its queue, which is worth explaining."""
+    for hyperjob in hyperjobs:
+        state = (hyperjob.get("status") or {}).get("state") or {}
+        if state.get("reason") == Reason.QUEUE_LIMIT_REACHED:
+            return hyperjob
+    return None
+
+
 def hyperjob_table(hyperjobs: Sequence[Object]) -> Table:
     """Draw the table of HyperJobs; on a narrow terminal what it waits for is cut, nothing else."""
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
@@ -70,16 +80,16 @@ def hyperjob_table(hyperjobs: Sequence[Object]) -> Table:
     return table
 
 
-def hyperjob_tree(hyperjob: Object) -> Tree:
+def hyperjob_tree(hyperjob: Object) -> list[Text]:
     """Draw one HyperJob, its groups and its sub-jobs with their clusters."""
     item = row(hyperjob)
-    tree = Tree(Text.assemble(item.name, "  ", phase(item.phase)), guide_style="dim")
     status: dict[str, Any] = hyperjob.get("status") or {}
     groups = {
         str(group["name"]): group
         for group in status.get("replicatedJobsStatus") or []
         if "name" in group
     }
+    branches = []
     for name, group in groups.items():
         pods = ", ".join(
             f"{group[count]} {count}"
@@ -89,10 +99,9 @@ def hyperjob_tree(hyperjob: Object) -> Tree:
         jobs = [job for job in status.get("jobs") or [] if job.get("replicatedJob") == name]
         # Volcano reports no counts any more once a job has ended; its size is still known.
         size = sum(int(job.get("pods") or 0) for job in jobs)
-        branch = tree.add(Text.assemble((name, "bold"), "  ", (pods or f"{size} pods", "dim")))
-        for job in jobs:
-            branch.add(_sub_job(job))
-    return tree
+        head = Text.assemble((name, "bold"), "  ", (pods or f"{size} pods", "dim"))
+        branches.append(Node(head, [Node(_sub_job(job)) for job in jobs]))
+    return draw(Node(Text.assemble(item.name, "  ", phase(item.phase)), branches))
 
 
 def _sub_job(job: Mapping[str, Any]) -> Text:
@@ -161,10 +170,15 @@ def cluster_table(clusters: Sequence[Object]) -> Table:
 
 
 def screen(hyperjobs: Sequence[Object], clusters: Sequence[Object], note: str) -> RenderableType:
-    """Draw everything: table, trees, clusters and one line on what is going on."""
-    parts: list[RenderableType] = [hyperjob_table(hyperjobs), ""]
-    parts.extend(hyperjob_tree(hyperjob) for hyperjob in hyperjobs)
-    parts += ["", cluster_table(clusters), "", Text(note, style="dim")]
+    """Draw everything; what a low terminal cuts off is the end, trees of what goes on."""
+    parts: list[RenderableType] = [Text(note, style="dim"), hyperjob_table(hyperjobs), ""]
+    parts += [cluster_table(clusters), ""]
+    for hyperjob in hyperjobs:
+        if not row(hyperjob).finished:
+            parts += [
+                Text(line.plain, spans=line.spans, style=line.style, no_wrap=True)
+                for line in hyperjob_tree(hyperjob)
+            ]
     return Group(*parts)
 
 
@@ -173,6 +187,7 @@ def what_to_try(kubeconfig: Path, programs: Path, examples: Path) -> str:
     commands = (
         ("kubectl hyperjob get -A -o wide", "status, clusters and why, for all"),
         ("kubectl hyperjob top", "what clusters have free"),
+        ("hyperjob preflight", "what HyperJobs need, and what is there"),
         (f"kubectl apply -f {examples}/auto-split.yaml", "200 GPUs, split by what is free"),
         (f"kubectl apply -f {examples}/{EXAMPLE}", "fails on gpu-east, and moves away"),
         ("kubectl hyperjob tree recovers -w", "watch it; Ctrl-C ends it"),

@@ -226,11 +226,15 @@ def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Itera
 
 
 def _queue_state(evidence: Evidence, queue: str) -> str | None:
-    """Give a queue's state; "" when there is none of the name, None when nobody could look."""
+    """Give a queue's state; "" when there is none of the name, None when nobody has said.
+
+    A queue that has no state yet keeps nobody waiting: Volcano's webhook refuses its sub-jobs
+    outright, and the built-in admission takes it as open.
+    """
     if isinstance(evidence.queues, KubeError):
         return None
     found = evidence.queue(queue)
-    return "" if found is None else string(at(found, "status", "state")) or "without a state"
+    return "" if found is None else string(at(found, "status", "state")) or None
 
 
 def _free(evidence: Evidence, job: SubJob) -> str:

@@ -33,6 +33,10 @@ def text(renderable: Any, *, width: int = 200) -> str:
     return captured.get()
 
 
+def lines(hyperjob: dict[str, Any]) -> str:
+    return "\n".join(line.plain for line in view.hyperjob_tree(hyperjob))
+
+
 def test_a_hyperjob_without_status_is_pending() -> None:
     item = view.row({"metadata": {"name": "new"}})
     assert (item.name, item.phase, item.clusters, item.finished) == (
@@ -88,13 +92,28 @@ def test_the_tree_shows_every_sub_job_with_cluster_and_reason() -> None:
         ],
         replicatedJobsStatus=[{"name": "t"}],
     )
-    shown = text(view.hyperjob_tree(waiting))
+    shown = lines(waiting)
     assert "llm-t-0  Pending  on no cluster yet  8 nvidia.com/gpu are missing on east" in shown
     assert "t  8 pods" in shown
 
 
 def test_the_tree_counts_pods_by_state() -> None:
-    assert "256 running" in text(view.hyperjob_tree(RUNNING))
+    assert "256 running" in lines(RUNNING)
+
+
+def test_a_low_terminal_cuts_the_trees_and_keeps_the_table_and_the_clusters() -> None:
+    shown = text(view.screen([RUNNING], [], "3 s")).splitlines()
+    assert shown[0] == "3 s"
+    titles = [line.split()[0] for line in shown if line.startswith(("HYPERJOB", "CLUSTER"))]
+    assert titles == ["HYPERJOB", "CLUSTER"]
+    assert shown[-1].split() == ["└─", "llm-t-1", "Running", "on", "west"]
+
+
+def test_the_first_that_waits_for_others_of_its_queue_is_worth_explaining() -> None:
+    state = {"phase": "Queued", "reason": "QueueLimitReached"}
+    waiting, full = hyperjob(state=state), hyperjob(state=state | {"reason": "Other"})
+    assert view.waiting_in_line([RUNNING, full, waiting]) is waiting
+    assert view.waiting_in_line([RUNNING, full]) is None
 
 
 def test_a_transition_is_one_line() -> None:

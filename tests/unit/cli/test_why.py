@@ -119,6 +119,13 @@ CASES = {
         "queue gold does not exist",
         "kubectl get queues",
     ),
+    "a queue that nobody has given a state yet is no cause": Case(
+        hyperjob("Queued", waiting("WaitingForQueue", "has not admitted it")),
+        WAITS,
+        "WaitingForQueue",
+        "queue default: llm-trainer-0: has not admitted it",
+        more={"queues": [queue(state="")]},
+    ),
     "the queue has others before it": Case(
         hyperjob("Queued", waiting("WaitingForQueue", "has not admitted it")),
         WAITS,
