@@ -13,6 +13,7 @@ import click
 
 from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
+from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
@@ -21,6 +22,7 @@ from hyperjob.cli.plan import view
 from hyperjob.cli.plan.judge import Judgement, Verdict, judge
 from hyperjob.cli.plan.sources import from_control_plane, from_file
 from hyperjob.cli.plan.world import World
+from hyperjob.kube.resources import QUEUES
 from hyperjob.sandbox.clusters import SandboxConfigError
 
 FITS, WAITS, REFUSED = 0, 1, 2
@@ -80,8 +82,9 @@ def plan(
     """Say what would become of HyperJobs, and for every cluster why they are not on it.
 
     Each is checked as admission would, then split and placed as the controller would; those that
-    come later find what those before them leave. With built-in queues each waits in line as it
-    would there, behind those that wait already. Nothing is written.
+    come later find what those before them leave. Queues in the files count as created. With
+    built-in queues each waits in line as it would there, behind those that wait already. Nothing
+    is written.
 
     Exit code 0: all would be made at once; 1: one would wait; 2: one would be refused, or cannot
     be planned.
@@ -103,6 +106,7 @@ def plan(
         )
     except SandboxConfigError as error:
         raise FailureError(str(error), code=Code.USAGE) from None
+    world = world.with_queues(_queues(sources))
     found: list[Judgement] = []
     for source in sources:
         judgements, world = judge(source, world)
@@ -111,6 +115,16 @@ def plan(
         raise FailureError("there is no HyperJob in what was given", code=Code.USAGE)
     _print(found, form)
     sys.exit(_code(found))
+
+
+def _queues(sources: Sequence[Source]) -> list[Object]:
+    """Choose the queues that are written beside the HyperJobs."""
+    documents = [document.content for source in sources for document in source.documents]
+    return [
+        content
+        for content in documents
+        if (content.get("apiVersion"), content.get("kind")) == (QUEUES.api_version, "Queue")
+    ]
 
 
 def _read(name: str) -> Source:

@@ -69,6 +69,23 @@ class World:
             queues=self.queues,
         )
 
+    def with_queues(self, specs: Iterable[Object]) -> "World":
+        """Return the world with queues as they are written; those that are there keep their state.
+
+        Where queues cannot be read, those that are written are no answer either.
+        """
+        written = {string(at(item, "metadata", "name")): item for item in specs}
+        if self.queues is None or not written:
+            return self
+        states = {name: self.queues.get(name, "Open") for name in written}
+        others = [
+            item
+            for item in self.queue_objects
+            if string(at(item, "metadata", "name")) not in written
+        ]
+        mine = [item | {"status": {"state": states[name]}} for name, item in written.items()]
+        return replace(self, queues={**self.queues, **states}, queue_objects=[*others, *mine])
+
     def after(self, raw: Object, taken: Sequence[Taken]) -> "World":
         """Return the world with a planned HyperJob as its status says it is then."""
         clusters = {cluster.name: cluster for cluster in self.clusters}

@@ -50,7 +50,8 @@ def job(name: str = "llm", *, gpus: int = 64, split: Object | None = None, **gro
 def run(folder: Path, *jobs: Object, form: str = "json", clusters: Path = CLUSTERS) -> Result:
     path = folder / "jobs.yaml"
     path.write_text(yaml.safe_dump_all(jobs), encoding="utf-8")
-    return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), "-o", form])
+    given = ["--clusters", str(clusters), "--queue-admission", "volcano-global"]
+    return CliRunner().invoke(plan, ["-f", str(path), *given, "-o", form])
 
 
 def judged(result: Result) -> list[Object]:
@@ -207,7 +208,24 @@ def test_the_examples_are_planned():
     for path in sorted((ROOT / "examples").glob("*.yaml")):
         if path != CLUSTERS:
             result = CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(CLUSTERS)])
-            assert result.exit_code == 0, result.output
+            assert result.exit_code == (path.name == "queue.yaml"), result.output
+
+
+def test_a_queue_beside_the_hyperjobs_counts_as_created(tmp_path: Path):
+    written: Object = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "research"},
+        "spec": {"capability": {GPU: 64}},
+    }
+    first, second = job("first", queue="research"), job("second", queue="research")
+    assert run(tmp_path, first, written).exit_code == 0
+    path = tmp_path / "jobs.yaml"
+    path.write_text(yaml.safe_dump_all([first, written, second]), encoding="utf-8")
+    builtin = ["--clusters", str(CLUSTERS), "--queue-admission", "builtin", "-o", "json"]
+    one, two = judged(CliRunner().invoke(plan, ["-f", str(path), *builtin]))
+    assert (one["verdict"], two["verdict"]) == ("Fits", "Waits")
+    assert "uses 64 of its capability of 64" in two["message"]
 
 
 def live(*, existing: Object | None = None, **objects: Any):
