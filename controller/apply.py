@@ -14,6 +14,7 @@ from controller.exports import Exports
 from controller.model.planned import (
     Action,
     Adopt,
+    AskAgain,
     CreateChild,
     DeleteChild,
     DeleteHyperJob,
@@ -22,7 +23,7 @@ from controller.model.planned import (
     Resize,
 )
 from hyperjob.api.meta import Object
-from hyperjob.api.names import FIELD_MANAGER, GATE, GATE_OPEN
+from hyperjob.api.names import ASKED_AGAIN, FIELD_MANAGER, GATE, GATE_OPEN
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import (
     AlreadyExists,
@@ -134,6 +135,9 @@ class Applier:
                 await self._patch(
                     VCJOBS, namespace, action.name, list(action.operations), PatchType.JSON
                 )
+            case AskAgain():
+                body = {"metadata": {"uid": action.uid, "annotations": {ASKED_AGAIN: action.mark}}}
+                await self._merge(VCJOBS, namespace, action.name, body)
             case OpenGate():
                 await self._open(namespace, action)
             case DeleteChild():

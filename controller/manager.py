@@ -127,6 +127,7 @@ class Manager:
             candidacy=options.candidacy,
             cluster_lost_timeout=options.lost_after,
             gang_timeout=timedelta(seconds=options.gang_timeout),
+            silence_timeout=timedelta(seconds=options.silence_timeout),
             waiting=handlers.waiting,
             now=now,
             own=self._own,

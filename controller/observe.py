@@ -48,6 +48,7 @@ class Observer:
         candidacy: Candidacy,
         cluster_lost_timeout: timedelta,
         gang_timeout: timedelta,
+        silence_timeout: timedelta,
         waiting: Waiting,
         now: Callable[[], datetime],
         own: Admission | None = None,
@@ -63,6 +64,7 @@ class Observer:
         self._candidacy = candidacy
         self._cluster_lost_timeout = cluster_lost_timeout
         self._gang_timeout = gang_timeout
+        self._silence_timeout = silence_timeout
         self._waiting = waiting
         self._now = now
         self._jobs: Parsed[Job] = Parsed()
@@ -102,6 +104,7 @@ class Observer:
             capacity_changes_in=None if wait is None else max(wait, _SOON),
             cluster_lost_timeout=self._cluster_lost_timeout,
             gang_timeout=self._gang_timeout,
+            silence_timeout=self._silence_timeout,
             contended=self._waiting.is_contended(key)
             or (self._own is not None and self._own.is_contended(key)),
             split_answers=None if self._splitter is None else self._splitter.answers(key),

@@ -28,6 +28,7 @@ class Options:
     cluster_status_lag: float = 30.0
     cluster_lost_timeout: float = 300.0
     gang_timeout: float = 300.0
+    silence_timeout: float = 30.0
     splitter_url: str | None = None
     splitter_timeout: float = 10.0
     splitter_token_file: str | None = None
@@ -55,6 +56,8 @@ class Options:
             raise ValueError("--gang-timeout must be between 1 and 86400 seconds")
         if not 0.1 <= self.splitter_timeout <= 300:
             raise ValueError("--splitter-timeout must be between 0.1 and 300 seconds")
+        if not 1 <= self.silence_timeout <= 86400:
+            raise ValueError("--silence-timeout must be between 1 and 86400 seconds")
         if self.splitter_url is not None and not is_web_address(self.splitter_url):
             raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
         for name in ("metrics_bind_address", "health_probe_bind_address", "debug_bind_address"):
@@ -109,6 +112,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "gang_timeout": Setting(
         "how long a gang that the queue admits only in part keeps its quota before it gives back"
         " and tries later",
+        float,
+        metavar="SECONDS",
+    ),
+    "silence_timeout": Setting(
+        "how long a cluster may report nothing of a sub-job that it has, until Karmada is asked to"
+        " apply it again",
         float,
         metavar="SECONDS",
     ),

@@ -113,6 +113,14 @@ class GangRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """How often something was done about a silence, and when the next look is due."""
+
+    times: int = 0
+    retry_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """What the HyperJob's status last said about one sub-job."""
 
@@ -131,6 +139,7 @@ class Record:
     admitted: bool = False
     retry_time: datetime | None = None
     rejections: tuple[Rejection, ...] = ()
+    silence: Silence | None = None
     last_transition_time: str = ""
 
 
@@ -239,7 +248,8 @@ class Policy:
 class Binding:
     """A sub-job's ResourceBinding: where Karmada put it and what came back.
 
-    `pins` are the clusters of the policy as Karmada has read it.
+    `pins` are the clusters of the policy as Karmada has read it; `applied_since` is when all of it
+    was applied.
     """
 
     name: str
@@ -252,6 +262,7 @@ class Binding:
     unscheduled_reason: str
     unscheduled_message: str
     applied: bool
+    applied_since: datetime | None
     apply_error: str
     report: Report | None
 
@@ -332,5 +343,6 @@ class Observed:
     verdict: Verdict | None = None  # None: somebody else admits
     cluster_lost_timeout: timedelta = timedelta(minutes=5)
     gang_timeout: timedelta = timedelta(minutes=5)
+    silence_timeout: timedelta = timedelta(seconds=30)
     contended: bool = False  # another HyperJob waits for capacity or a share
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked

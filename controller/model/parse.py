@@ -22,6 +22,7 @@ from controller.model.observed import (
     Rejection,
     ReplicatedJob,
     Report,
+    Silence,
     SplitPolicy,
     SuccessPolicy,
     Task,
@@ -151,6 +152,7 @@ def parse_binding(raw: Object) -> Binding:
     clusters = objects(spec.get("clusters"))
     cluster = string(clusters[0].get("name")) if clusters else ""
     scheduled = condition(status, "Scheduled")
+    fully_applied = condition(status, "FullyApplied")
     unscheduled = scheduled.get("status") == "False"
     item = _aggregated(status, cluster)
     return Binding(
@@ -164,6 +166,9 @@ def parse_binding(raw: Object) -> Binding:
         unscheduled_reason=string(scheduled.get("reason")) if unscheduled else "",
         unscheduled_message=string(scheduled.get("message")) if unscheduled else "",
         applied=item.get("applied") is True,
+        applied_since=timestamp(fully_applied.get("lastTransitionTime"))
+        if fully_applied.get("status") == "True"
+        else None,
         apply_error=string(item.get("appliedMessage")),
         report=parse_report(item.get("status")),
     )
@@ -316,6 +321,7 @@ def _records(status: Object) -> Iterable[Record]:
             admitted=item.get("admitted") is True,
             retry_time=timestamp(item.get("retryTime")),
             rejections=tuple(_rejection(each) for each in objects(item.get("rejections"))),
+            silence=_silence(item.get("silence")),
             last_transition_time=string(item.get("lastTransitionTime")),
         )
 
@@ -327,6 +333,12 @@ def _rejection(raw: Object) -> Rejection:
         since=timestamp(raw.get("since")),
         retry_time=timestamp(raw.get("retryTime")),
     )
+
+
+def _silence(raw: object) -> Silence | None:
+    if not isinstance(raw, dict):
+        return None
+    return Silence(times=count(raw.get("times")), retry_time=timestamp(raw.get("retryTime")))
 
 
 def _gang(raw: object) -> GangRecord | None:

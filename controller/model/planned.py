@@ -68,6 +68,15 @@ class OpenGate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskAgain:
+    """Have Karmada apply a vcjob again, which any new annotation does; `mark` tells them apart."""
+
+    name: str
+    uid: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteChild:
     """Delete a sub-job's vcjob, then its policy; only objects with these UIDs.
 
@@ -89,7 +98,9 @@ class DeleteHyperJob:
     uid: str
 
 
-Action: TypeAlias = CreateChild | Repin | Adopt | Resize | OpenGate | DeleteChild | DeleteHyperJob
+Action: TypeAlias = (
+    CreateChild | Repin | Adopt | Resize | OpenGate | AskAgain | DeleteChild | DeleteHyperJob
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,14 @@ from typing import Final
 
 from controller.expansion.expand import queue_of
 from controller.gang.gate import is_held, is_released
-from controller.model.observed import Observed, QueueAdmission, Record, Rejection, Report
+from controller.model.observed import (
+    Observed,
+    QueueAdmission,
+    Record,
+    Rejection,
+    Report,
+    Silence,
+)
 from controller.model.wire import rfc3339
 from controller.status.outlook import Outlook, Reason
 from hyperjob.api.batch import JobPhase
@@ -52,6 +59,7 @@ class JobState:
     retry_time: str = ""
     excluded_clusters: tuple[str, ...] = ()
     rejections: tuple[Rejection, ...] = ()
+    silence: Silence | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -88,6 +96,7 @@ class JobState:
             "excludedClusters": list(self.excluded_clusters),
             "retryTime": self.retry_time,
             "rejections": [_rejection(item) for item in self.rejections],
+            "silence": _silence(self.silence),
             "lastTransitionTime": self.last_transition_time,
         }
         return entry | {key: value for key, value in optional.items() if value}
@@ -127,6 +136,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
         excluded_clusters=record.excluded_clusters if record is not None else (),
         rejections=outlook.rejections,
+        silence=outlook.silence,
     )
 
 
@@ -172,6 +182,8 @@ def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
         return _trouble(outlook), outlook.cluster_trouble
     if binding is not None and binding.apply_error:
         return apply_failure(binding.cluster, binding.apply_error)
+    if outlook.unheard:
+        return Reason.NOTHING_REPORTED, outlook.unheard
     return record.reason, record.message
 
 
@@ -205,6 +217,8 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         return PLACED, Reason.WAITING_FOR_GANG, "admitted, waits for the rest of the gang"
     if binding.dispatching_suspended and not is_held(child):
         return PLACED, Reason.SUSPENDED_BY_POLICY, "its policy suspends dispatching"
+    if outlook.unheard:
+        return PLACED, Reason.NOTHING_REPORTED, outlook.unheard
     return PLACED, Reason.DISPATCHING, "is being dispatched"
 
 
@@ -226,6 +240,12 @@ def _rejection(rejection: Rejection) -> Object:
     if rejection.retry_time is not None:
         entry["retryTime"] = rfc3339(rejection.retry_time)
     return entry
+
+
+def _silence(silence: Silence | None) -> Object | None:
+    if silence is None or silence.retry_time is None:
+        return None
+    return {"times": silence.times, "retryTime": rfc3339(silence.retry_time)}
 
 
 def _queued(observed: Observed, queue: str) -> str:

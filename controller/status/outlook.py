@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from controller.expansion.expand import SubJob
 from controller.lifecycle.verdict import End
 from controller.model.child import Child
-from controller.model.observed import GangRecord, Rejection, Verdict
+from controller.model.observed import GangRecord, Rejection, Silence, Verdict
 
 
 class Reason(enum.StrEnum):
@@ -35,6 +35,7 @@ class Reason(enum.StrEnum):
     WAITING_FOR_GANG = "WaitingForGang"
     SUSPENDED_BY_POLICY = "DispatchingSuspended"
     DISPATCHING = "Dispatching"
+    NOTHING_REPORTED = "NothingReported"
     APPLY_FAILED = "ApplyFailed"
     REFUSED_BY_CLUSTER = "RefusedByCluster"
     PODS_PENDING = "PodsPending"
@@ -58,7 +59,7 @@ class Outlook:
     """A sub-job, its objects, and what keeps it from being made, if anything does.
 
     `cluster_trouble` says what is the matter with its cluster, `lost` that it counts as lost;
-    `ended` says why the end of the HyperJob ended it too.
+    `ended` says why the end of the HyperJob ended it too; `unheard` that its cluster is silent.
     """
 
     sub_job: SubJob
@@ -74,6 +75,8 @@ class Outlook:
     no_room: str = ""
     note: str = ""
     rejections: tuple[Rejection, ...] = ()
+    silence: Silence | None = None
+    unheard: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,7 +123,12 @@ def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
 
 def _urgency(job: JobState) -> tuple[int, str]:
     """Put what needs a person's help before what only needs time."""
-    order = (Reason.APPLY_FAILED, Reason.REFUSED_BY_CLUSTER, Reason.SUSPENDED_BY_POLICY)
+    order = (
+        Reason.APPLY_FAILED,
+        Reason.REFUSED_BY_CLUSTER,
+        Reason.SUSPENDED_BY_POLICY,
+        Reason.NOTHING_REPORTED,
+    )
     patient = (Reason.PODS_PENDING, Reason.WAITING_FOR_GANG, Reason.DISPATCHING)
     if job.reason in order:
         return 0, job.name

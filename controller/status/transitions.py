@@ -11,6 +11,7 @@ from controller.lifecycle.verdict import Restart
 from controller.model.planned import (
     Action,
     Adopt,
+    AskAgain,
     CreateChild,
     DeleteChild,
     DeleteHyperJob,
@@ -32,6 +33,7 @@ _TROUBLES: Final = frozenset(
         Reason.NAME_CONFLICT,
         Reason.REFUSED,
         Reason.APPLY_FAILED,
+        Reason.NOTHING_REPORTED,
         Reason.REFUSED_BY_CLUSTER,
         Reason.INVALID_SPEC,
         Reason.GANG_BACK_OFF,
@@ -124,6 +126,8 @@ def _told(actions: Sequence[Action]) -> Event:
             return _event("Adopted", "Adopt", f"Took over {names}")
         case Resize():
             return _event("Resized", "Resize", f"Changed the size of {names}")
+        case AskAgain():
+            return _event("AskedAgain", "Dispatch", f"Asked Karmada to apply {names} again")
         case OpenGate():
             together = " together" if len(actions) > 1 else ""
             return _event("GateOpened", "Dispatch", f"Let {names} be dispatched{together}")

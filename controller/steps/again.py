@@ -23,6 +23,7 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     observed, now = draft.observed, draft.observed.now
     known = [draft.judgement.wait, draft.split.again, next_loss(observed, draft.losses)]
     known += [lesson.wait for lesson in draft.lessons.values()]
+    known += [hush.wait for hush in draft.hushes.values()]
     yield from (wait for wait in known if wait is not None)
     for name, refusal in observed.refusals.items():
         if name in draft.blocked and refusal.retry_at > now:

@@ -13,6 +13,7 @@ from controller.gang.rejections import Lesson, describe
 from controller.gang.review import Review, Seat
 from controller.lifecycle.dependencies import Waiting
 from controller.lifecycle.loss import Loss
+from controller.lifecycle.silence import Hush
 from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed
@@ -38,6 +39,7 @@ class Draft:
     actions: list[Action] = field(default_factory=list)
     blocked: dict[str, tuple[Reason, str]] = field(default_factory=dict)
     lessons: dict[str, Lesson] = field(default_factory=dict)
+    hushes: dict[str, Hush] = field(default_factory=dict)
     missing: dict[str, Member] = field(default_factory=dict)
     seats: dict[str, tuple[Seat, SubJob, Child]] = field(default_factory=dict)
     standing: list[tuple[str, str]] = field(default_factory=list)
@@ -81,6 +83,7 @@ class Draft:
             reason, message = Reason.INSUFFICIENT_CAPACITY, self.placement.unplaced[name]
         loss = self.losses.get(name)
         lesson = self.lessons.get(name, Lesson())
+        hush = self.hushes.get(name, Hush())
         return Outlook(
             sub_job=sub_job,
             child=child,
@@ -94,6 +97,8 @@ class Draft:
             no_room=self.review.short.get(name, ""),
             note=describe(lesson),
             rejections=lesson.rejections,
+            silence=hush.record,
+            unheard=hush.message,
         )
 
     def _holds_share(self, child: Child) -> bool:

@@ -11,7 +11,9 @@ from controller.expansion.resize import resize
 from controller.gang.giveback import backs_off, describe_wait
 from controller.gang.places import seat_of
 from controller.gang.rejections import learn
+from controller.lifecycle.silence import Step, listen
 from controller.model.child import Child
+from controller.model.planned import AskAgain
 from controller.model.wire import rfc3339
 from controller.status.outlook import Reason
 from controller.steps.draft import Draft
@@ -45,7 +47,15 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
         return
     draft.lessons[name] = learn(child, now=draft.observed.now)
     refused = _is_refused(draft, name)
+    draft.hushes[name] = hush = listen(draft.observed, child)
+    if hush.step is Step.MAKE_AGAIN:
+        draft.actions += deletion(child, why="whose cluster reports nothing of it")
+        draft.blocked[name] = Reason.NOTHING_REPORTED, hush.message
+        return
     if child.exists and child.job is not None:
+        if hush.step is Step.ASK and hush.record is not None:
+            mark = str(hush.record.times)
+            draft.actions.append(AskAgain(name=name, uid=child.job.uid, mark=mark))
         _sort_standing(draft, sub_job, child)
         if refused:
             return

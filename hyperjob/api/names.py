@@ -39,6 +39,9 @@ GATE_OPEN: Final = "open"
 # On a vcjob: the generation of the world that it was made for, and a digest of what plugins wrote.
 WORLD: Final = f"{GROUP}/world"
 
+# On a vcjob: how often Karmada was asked to apply it again; whatever changes makes it do so.
+ASKED_AGAIN: Final = f"{GROUP}/asked-again"
+
 # What a person asks for once: "<token> [sub-job ...]". A token is acted on once and then recorded
 # in the status, so that neither a repeated look nor a restarted controller does it twice.
 RESTART_REQUEST: Final = f"{GROUP}/restart"

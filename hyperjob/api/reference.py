@@ -69,6 +69,7 @@ _NAMES: Final = (
     (f"`{names.LABEL_REPLICATED_JOB}`", "vcjob, policy", "Name of the replicatedJob."),
     (f"`{names.LABEL_INDEX}`", "vcjob, policy", "Index of the sub-job in its replicatedJob."),
     (f"`{names.LABEL_ATTEMPT}`", "vcjob, policy", "How often the sub-job was made again before."),
+    (f"`{names.ASKED_AGAIN}`", "vcjob", "How often Karmada was asked to apply it again."),
     (f"`{names.LABEL_BINDING}`", "ResourceBinding", "It is a HyperJob's; set by the webhook."),
     (
         f"`{names.GATE}`",

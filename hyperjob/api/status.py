@@ -73,6 +73,15 @@ class Rejection(Model):
     )
 
 
+class Silence(Model):
+    """A sub-job that Karmada applied and of which its cluster reports nothing."""
+
+    times: Count = Field(default=0, description="How often something was done about it.")
+    retry_time: Time | None = Field(
+        default=None, description="When the next thing is done about it, or a person has to look."
+    )
+
+
 class GangStatus(Model):
     """Sub-jobs that are held until enough of them are admitted to start together."""
 
@@ -124,6 +133,9 @@ class JobStatus(Model):
         default=None,
         description="Clusters on which Karmada could not schedule it.",
         json_schema_extra=list_map("cluster"),
+    )
+    silence: Silence | None = Field(
+        default=None, description="What was done because nothing is reported of it."
     )
     last_transition_time: Time | None = Field(
         default=None, description="When the phase last changed."

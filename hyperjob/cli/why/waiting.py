@@ -32,6 +32,7 @@ _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
     Reason.SUSPENDED_BY_POLICY: ("kubectl get propagationpolicies -n {namespace}", True),
     Reason.REFUSED_BY_CLUSTER: (_SEE, True),
     Reason.APPLY_FAILED: (_SEE, True),
+    Reason.NOTHING_REPORTED: (_SEE, False),
     Reason.QUEUE_NOT_OPEN: ("kubectl get queues.scheduling.volcano.sh", True),
     Reason.QUEUE_LIMIT_REACHED: ("kubectl hyperjob top --by queue", False),
     Reason.WAITING_FOR_SPLITTER: (_SEE, False),

@@ -176,6 +176,11 @@ CASES = {
         "Karmada has made no ResourceBinding", "describe jobs.batch.volcano.sh llm-trainer-0",
         {"vcjobs": [VCJOB]},
     ),
+    "the member reports nothing": Case(
+        hyperjob("Starting", waiting("NothingReported", "nothing reported by cluster east")),
+        WAITS, "NothingReported", "llm-trainer-0: nothing reported by cluster east",
+        "kubectl hyperjob describe llm",
+    ),
     "the member refuses the job": Case(
         hyperjob("Starting", waiting("ApplyFailed", phase="Placed", cluster="east")),
         HELP, "ApplyFailed", "llm-trainer-0 on east: timed out", "get works -n karmada-es-east",

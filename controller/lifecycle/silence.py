@@ -1,0 +1,103 @@
+"""Sub-jobs that Karmada says are applied, and of which their cluster reports nothing.
+
+A message can be lost on the way: a vcjob that is made again can go with its predecessor, or never
+be noticed in its member. Karmada is asked to apply it again, less often each time; in the end it is
+made again, if it was never known to run. No attempt is spent on any of that.
+"""
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller.model.child import Child
+from controller.model.observed import Observed, Silence
+from controller.model.wire import rfc3339
+from hyperjob.api.batch import JobPhase
+
+TIMES: Final = 3
+"""After so many steps it is for a person to look."""
+
+
+class Step(enum.StrEnum):
+    """What is done about a silence now."""
+
+    WAIT = "Wait"
+    ASK = "Ask"
+    MAKE_AGAIN = "MakeAgain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hush:
+    """How a silence goes on; `message` is empty while it is no longer than usual."""
+
+    step: Step = Step.WAIT
+    record: Silence | None = None
+    message: str = ""
+    wait: timedelta | None = None
+
+
+_HEARD: Final = Hush()
+
+
+def listen(observed: Observed, child: Child) -> Hush:
+    """Judge the silence about a sub-job; what is reported of it ends it."""
+    if child.report is not None:
+        return _HEARD
+    record = child.record.silence if child.record is not None else None
+    since = _silent_since(observed, child)
+    if since is None:
+        return _HEARD if record is None else Hush(record=record)
+    now, due = observed.now, since + observed.silence_timeout
+    if now < due:
+        return Hush(record=record, wait=due - now)
+    if record is not None and record.retry_time is not None and now < record.retry_time:
+        wait = record.retry_time - now
+        return Hush(record=record, message=_describe(child, since, record.times), wait=wait)
+    times = record.times if record is not None else 0
+    if times >= TIMES:
+        text = f"{_describe(child, since, times)}; {_advice(observed, child)}"
+        return Hush(record=record, message=text)
+    times += 1
+    wait = observed.silence_timeout * 2**times
+    return Hush(
+        step=Step.MAKE_AGAIN if _is_last_resort(child, times) else Step.ASK,
+        record=Silence(times=times, retry_time=now.replace(microsecond=0) + wait),
+        message=_describe(child, since, times),
+        wait=wait,
+    )
+
+
+def _silent_since(observed: Observed, child: Child) -> datetime | None:
+    """Return when a sub-job was applied of which nothing is known since."""
+    binding = child.binding
+    if not child.exists or child.is_terminal or binding is None:
+        return None
+    if binding.scheduling_suspended or binding.dispatching_suspended or not binding.applied:
+        return None
+    reachable = any(
+        cluster.name == binding.cluster and cluster.not_ready_since is None
+        for cluster in observed.clusters
+    )
+    return binding.applied_since if reachable else None
+
+
+def _is_last_resort(child: Child, times: int) -> bool:
+    """Tell whether the step is to make the sub-job again, which only one that never ran bears."""
+    return times == TIMES and child.phase is JobPhase.UNKNOWN
+
+
+def _describe(child: Child, since: datetime, times: int) -> str:
+    done = "it is made again" if _is_last_resort(child, times) else "Karmada is asked again"
+    return (
+        f"nothing reported by cluster {child.cluster} since it was applied there at"
+        f" {rfc3339(since)}; {done}"
+    )
+
+
+def _advice(observed: Observed, child: Child) -> str:
+    return (
+        f"this did not help {TIMES} times: see in the cluster whether Job {child.name} is there and"
+        f" Volcano's controller runs, then: kubectl hyperjob restart {observed.hyperjob.name}"
+        f" --job {child.name}"
+    )
