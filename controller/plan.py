@@ -13,6 +13,7 @@ from controller.expansion.expand import SpecError, expand
 from controller.lifecycle.ending import ending
 from controller.lifecycle.failures import judge
 from controller.lifecycle.finished import after_end, needs_more
+from controller.lifecycle.reclaimed import giving_back
 from controller.lifecycle.records import with_restart
 from controller.lifecycle.requests import answer
 from controller.lifecycle.verdict import End, Restart
@@ -85,7 +86,7 @@ def _refuse(observed: Observed, why: str) -> Plan:
 
 
 def _record(draft: Draft) -> Plan | None:
-    """Write down an end, or a restart that people or the failure policy ask for; None if neither.
+    """Write down an end, or a restart that people, failures or the queue ask for; None if neither.
 
     Sub-jobs that are not wanted go before a restart, so that its record is of all there is.
     """
@@ -104,6 +105,7 @@ def _record(draft: Draft) -> Plan | None:
     verdict = judge(observed, children, draft.losses)
     if isinstance(verdict, End):
         return _end(draft, verdict)
+    verdict = verdict or giving_back(observed, children)
     return None if verdict is None else _restart(draft, verdict)
 
 

@@ -185,6 +185,23 @@ async def test_three_queues_share_by_weight(scenario):
         assert started == {"w1": 1, "w2": 2, "w3": 3}
 
 
+async def test_what_was_lent_comes_back_at_once_where_the_queue_is_reclaimable(scenario):
+    world = scenario.world
+    whole = world.sizes[world.largest]
+    async with (
+        scenario.queue("-lent", weight=1, reclaimable=True) as lent,
+        scenario.queue("-owner", weight=8) as owner,
+    ):
+        await scenario.apply(of(world, "borrower", pods=whole, seconds=3600, queue=lent))
+        await scenario.until_phase("borrower", "Running")
+        await scenario.apply(of(world, "owner", pods=whole, queue=owner))
+        await scenario.until_phase("owner", "Completed")
+        waiting = await scenario.until_phase("borrower", "Queued", "Starting", "Running")
+        assert [job["attempt"] for job in waiting["status"]["jobs"]] == [1]
+        assert not waiting["status"].get("restarts"), "giving back costs no restart"
+        await scenario.until_phase("borrower", "Running")
+
+
 async def admitted(scenario) -> Counter[str]:
     """Count the HyperJobs that are admitted and have not ended, by the first part of their name."""
     found = await scenario.kube.list(HYPERJOBS, namespace=scenario.namespace)

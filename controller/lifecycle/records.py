@@ -9,7 +9,7 @@ from dataclasses import replace
 from controller.lifecycle.backoff import retry_time
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
-from controller.model.observed import Observed, Record
+from controller.model.observed import Observed, Record, Verdict
 from controller.model.wire import count, mapping, rfc3339, timestamp
 from controller.status.outlook import Reason
 
@@ -23,15 +23,18 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
     records: dict[str, Record] = dict(hyperjob.records)
     for sub_job, child in members:
         if child.name in chosen:
-            records[child.name] = _record(
-                observed, sub_job.group.name, sub_job.index, child, chosen[child.name]
+            record = _record(observed, sub_job.group.name, sub_job.index, child, chosen[child.name])
+            records[child.name] = replace(
+                record, admitted=record.admitted and not decided.gives_back
             )
     status = dict(hyperjob.status)
     if decided.spent:
         status["restarts"] = count(status.get("restarts")) + decided.spent
     if decided.handled:
         status["requests"] = mapping(status.get("requests")) | dict(decided.handled)
-    return replace(observed, hyperjob=replace(hyperjob, records=records, status=status))
+    verdict = Verdict() if decided.gives_back else observed.verdict
+    hyperjob = replace(hyperjob, records=records, status=status)
+    return replace(observed, hyperjob=hyperjob, verdict=verdict)
 
 
 def _record(observed: Observed, group: str, index: int, child: Child, again: Again) -> Record:

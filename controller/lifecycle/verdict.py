@@ -25,10 +25,14 @@ class Again:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """Sub-jobs that are made again, how many restarts that spends, and the requests it answers."""
+    """Sub-jobs that are made again, how many restarts that spends, and the requests it answers.
+
+    `gives_back`: the share of their queue is given back, and asked for again.
+    """
 
     again: tuple[Again, ...] = ()
     spent: int = 0
+    gives_back: bool = False
     handled: Mapping[str, str] = field(default_factory=dict)
 
 

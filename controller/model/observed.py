@@ -303,12 +303,14 @@ class Verdict:
     """What our own queue admission says of a HyperJob: who may be made, and why the others wait.
 
     `undecided`: it has nothing yet and nobody has looked at it; that takes a moment.
+    `reclaimed_for`: the HyperJob for which it must give back what was lent to it.
     """
 
     undecided: bool = False
     admitted: frozenset[str] = frozenset()
     reason: str = ""
     message: str = ""
+    reclaimed_for: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

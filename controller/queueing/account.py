@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from controller.model.resources import Resources, accumulate
+from controller.model.resources import Resources, accelerator_of, accumulate
 from controller.queueing.queues import ROOT, Tree
 
 Rank = tuple[int, float, str]
@@ -33,6 +33,12 @@ class Account:
         self._used: dict[str, dict[str, int]] = {name: {} for name in tree.queues}
         self._claimed: dict[str, dict[str, int]] = {}
         self._spoken_for: dict[str, int] = {}
+
+    def copy(self) -> "Account":
+        """Return an independent copy, without claims."""
+        made = Account(self.tree)
+        made._used = {name: dict(used) for name, used in self._used.items()}
+        return made
 
     def used(self, queue: str) -> Resources:
         """Return what a queue and its children use."""
@@ -88,6 +94,25 @@ class Account:
         for name, amount in demand.items():
             beside = max(0, free.get(name, 0) - self._unused(ROOT, name))
             self._spoken_for[name] = max(self._spoken_for.get(name, 0), min(amount, beside))
+
+    def owes(self, borrower: str, queue: str, demand: Resources) -> bool:
+        """Tell whether what a queue uses was lent to it by another one that asks for it now.
+
+        It must allow that (`reclaimable`). Where their branches of the tree part, the one that asks
+        must stay within its share, the other one be above, and not be of higher priority.
+        """
+        known, measure = self.tree.queues.get(borrower), accelerator_of(demand) or "cpu"
+        if known is None or not known.reclaimable:
+            return False
+        pairs = zip(self.tree.path(borrower), self.tree.path(queue), strict=False)
+        theirs, ours = next((pair for pair in pairs if pair[0] != pair[1]), (ROOT, ROOT))
+        if theirs == ours or self.tree.queues[theirs].priority > self.tree.queues[ours].priority:
+            return False
+        share, used = self.tree.entitled[ours], self._used[ours]
+        if any(used.get(r, 0) + more > share.get(r, 0) for r, more in demand.items() if more > 0):
+            return False
+        most = self.tree.entitled.get(theirs, {}).get(measure, 0)
+        return self._used[theirs].get(measure, 0) > most
 
     def whose_turn(self, asking: Mapping[str, Resources]) -> str:
         """Return the queue that is next, given what the first in line of each asks for.

@@ -36,6 +36,15 @@ class Waiting:
     order: OrderInQueue
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reclaim:
+    """Who is giving back what was lent, and for whom; nobody else is asked before `until`."""
+
+    head: str
+    borrowers: set[str]
+    until: datetime
+
+
 @dataclass(slots=True)
 class Entry:
     """What is known of one HyperJob.
@@ -51,6 +60,7 @@ class Entry:
     waiting: Waiting | None = None
     rests_until: datetime | None = None
     rests: int = 0
+    reclaims: int = 0
     told: object = None
 
     @property
@@ -69,6 +79,8 @@ class Book:
         the moment it is being made, which is before its HyperJob is looked at again.
         """
         self._counts = counts
+        self._lag = lag
+        self._began: datetime | None = None
         self.known = False
         self.entries: dict[str, Entry] = {}
         self.lines = Lines()
@@ -76,6 +88,7 @@ class Book:
         self.space = Space((), {})
         self.open = Space((), {})
         self.heads: dict[str, str] = {}
+        self.reclaim: Reclaim | None = None
         self.missing: dict[str, None] = {}
         self.blocks: dict[tuple[str, Shape], Block] = {}
         self.could: WeakKeyDictionary[Site, bool] = WeakKeyDictionary()
@@ -133,6 +146,45 @@ class Book:
         self._change(key, entry, entry.unit, now)
         return rest
 
+    def take_back(self, head: str, borrowers: Iterable[str], *, now: datetime) -> None:
+        """Have borrowers give back what they hold; whoever cannot use it asks again later."""
+        entry = self.entries[head]
+        until = now + self._lag * (1 << min(entry.reclaims, 6))
+        entry.reclaims += 1
+        self.reclaim = Reclaim(head=head, borrowers=set(borrowers), until=until)
+
+    def gives_back_for(self, key: str) -> str:
+        """Name the HyperJob for which another one is to give back what it holds; empty for none."""
+        known = self.reclaiming()
+        return known.head if known is not None and key in known.borrowers else ""
+
+    def gives_back_to(self, key: str) -> bool:
+        """Tell whether a HyperJob is the one that others give back for."""
+        return self.reclaim is not None and self.reclaim.head == key
+
+    def reclaiming(self) -> Reclaim | None:
+        """Return who gives back for whom, as long as that one waits."""
+        if self.reclaim is not None:
+            entry = self.entries.get(self.reclaim.head)
+            waiting = entry.waiting if entry is not None else None
+            if waiting is None or not waiting.shape.site.needed:
+                self.reclaim = None
+        return self.reclaim
+
+    def may_take_back(self, *, now: datetime) -> bool:
+        """Tell whether somebody may be asked now: nobody is giving back, and all ends are seen.
+
+        A controller that has just begun cannot know yet what its predecessor took back.
+        """
+        if not self.account.tree.lends or self._began is None or now < self._began + self._lag:
+            return False
+        known = self.reclaiming()
+        return known is None or (not known.borrowers and known.until <= now)
+
+    def coming(self) -> Space:
+        """Return the room that there will be when clusters show all that has ended."""
+        return self.open.emptied(self._occupancy.fading)
+
     def begin(
         self,
         clusters: Sequence[Cluster],
@@ -144,6 +196,7 @@ class Book:
 
         `shown` is what each cluster's status alone says is free, without our reservations.
         """
+        self._began = self._began or now
         for key in list(self._resting):
             entry = self.entries[key]
             if entry.rests_until is not None and entry.rests_until <= now:
@@ -192,8 +245,16 @@ class Book:
         if not self.lines:
             return None
         resting = (self.entries[key].rests_until for key in self._resting)
-        times = [self._occupancy.next_change(), *resting]
+        times = [self._occupancy.next_change(), self._may_take_back_from(now), *resting]
         return min((max(each - now, timedelta()) for each in times if each), default=None)
+
+    def _may_take_back_from(self, now: datetime) -> datetime | None:
+        """Return when borrowers may be asked, if time alone keeps them from it."""
+        if not self.account.tree.lends or self._began is None:
+            return None
+        known = self.reclaiming()
+        moment = known.until if known is not None else self._began + self._lag
+        return moment if moment > now else None
 
     def untold(self) -> Iterator[str]:
         """Name those whose message says something else than when it was told last."""
@@ -237,6 +298,8 @@ class Book:
             self.missing[key] = None
         else:
             self.missing.pop(key, None)
+        if self.reclaim is not None and not entry.holding:
+            self.reclaim.borrowers.discard(key)
         self._line_up(key, entry)
 
     def _rebook(

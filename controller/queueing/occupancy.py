@@ -37,6 +37,11 @@ class Occupancy:
         if cluster:
             self._fading.append((now + self._lag, cluster, demand))
 
+    @property
+    def fading(self) -> list[tuple[str, Resources]]:
+        """Return what has ended, by cluster, and may not show yet."""
+        return [(cluster, demand) for _, cluster, demand in self._fading]
+
     def next_change(self) -> datetime | None:
         """Tell when the next ended one is forgotten."""
         return self._fading[0][0] if self._fading else None

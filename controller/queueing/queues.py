@@ -25,6 +25,7 @@ class Queue:
     weight: int = 1
     priority: int = 0
     fifo: bool = False
+    reclaimable: bool = False
     state: str = ""
     capability: Resources = field(default_factory=dict)
     guarantee: Resources = field(default_factory=dict)
@@ -40,6 +41,7 @@ def parse_queue(raw: Object) -> Queue:
         weight=count(at(raw, "spec", "weight")) or 1,
         priority=count(at(raw, "spec", "priority")),
         fifo=at(raw, "spec", "dequeueStrategy") == "fifo",
+        reclaimable=at(raw, "spec", "reclaimable") is True,
         state=string(at(raw, "status", "state")),
         capability=parse_resources(at(raw, "spec", "capability")),
         guarantee=parse_resources(at(raw, "spec", "guarantee", "resource")),
@@ -63,6 +65,7 @@ class Tree:
             if len(path) > 1:
                 self.children[path[-2]].append(name)
         self.guaranteed = any(queue.guarantee for queue in self.queues.values())
+        self.lends = any(queue.reclaimable for queue in self.queues.values())
         self.entitled: dict[str, dict[str, int]] = {ROOT: dict(total)}
         self._share_out(ROOT)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from controller.model.observed import Cluster
-from controller.model.resources import Resources, fits, scale, subtract, total
+from controller.model.resources import Resources, fits, scale, total
 from controller.placement.assign import Request, Room
 from controller.placement.search import assign
 
@@ -57,11 +57,19 @@ class Space:
         room.free = {name: self._eventual.get(name, {}) for name in room.free}
         return len(assign(requests, room, max_domains=max_domains).assigned)
 
-    def take(self, cluster: str, demand: Resources) -> None:
-        """Take a demand; more than is free leaves less than nothing."""
+    def emptied(self, ended: Iterable[tuple[str, Resources]]) -> "Space":
+        """Return a copy with the room of what has ended, looking at no single nodes."""
+        made = self.copy()
+        made.clusters = tuple(replace(each, nodes=None) for each in self.clusters)
+        for cluster, demand in ended:
+            made.take(cluster, demand, -1)
+        return made
+
+    def take(self, cluster: str, demand: Resources, sign: int = 1) -> None:
+        """Take a demand, or give it back; more than is free leaves less than nothing."""
         if cluster in self.free:
             before = self.free[cluster]
-            self.free[cluster] = subtract(before, demand)
+            self.free[cluster] = total((before, scale(demand, -sign)))
             self._count(before, self.free[cluster])
 
     def wants(

@@ -23,6 +23,7 @@ from controller.queueing.admit import (
     try_to_admit,
 )
 from controller.queueing.book import Book, Waiting
+from controller.queueing.reclaim import borrowers_for
 from controller.queueing.shapes import Shape, Site
 from controller.queueing.units import OrderInQueue
 
@@ -30,7 +31,7 @@ _BEHIND: Final = Block(kind=Kind.BEHIND)
 
 
 def play(book: Book, *, now: datetime) -> list[str]:
-    """Play a round that has begun; return the HyperJobs that were granted something."""
+    """Play a round that has begun; return whoever was granted something or is to give back."""
     return _Round(book, now).play() if book.known else []
 
 
@@ -45,9 +46,11 @@ class _Round:
         self._failed: set[Site] = set()
         self._led: set[str] = set()
         self._granted: dict[str, None] = {}
+        self._asked: dict[str, None] = {}
 
     def play(self) -> list[str]:
         book = self._book
+        self._resume()
         ahead = {queue: book.lines.firsts(queue) for queue in book.lines.queues()}
         while ahead:
             queue = book.account.whose_turn(
@@ -60,7 +63,21 @@ class _Round:
             if before is None or before.kind is not block.kind:
                 book.lines.changed.add(queue)
         book.blocks = self._blocks
-        return list(self._granted)
+        return [*self._granted, *self._asked]
+
+    def _resume(self) -> None:
+        """Begin with the one that others give back for: nobody else gets what becomes free."""
+        known = self._book.reclaiming()
+        entry = self._book.entries[known.head] if known is not None else None
+        if known is None or entry is None or entry.waiting is None or entry.rests_until:
+            return
+        waiting = entry.waiting
+        verdict = self._judge(waiting)
+        if isinstance(verdict, Grant):
+            self._grant(waiting.queue, known.head, waiting.shape, verdict, [])
+        else:
+            self._blocks[waiting.queue, waiting.shape] = verdict
+            self._lead(waiting.queue, known.head, waiting, verdict)
 
     def _next(self, firsts: list[OrderInQueue]) -> Resources:
         """Return what the first of a line asks for."""
@@ -152,8 +169,22 @@ class _Round:
                 space.keep(wants)
                 self._book.heads[queue] = key
         self._led.add(queue)
+        self._take_back(key, waiting)
         for part in gang:
             account.claim(part.queue, part.request.demand)
+
+    def _take_back(self, key: str, waiting: Waiting) -> None:
+        """Have others give back what was lent to them, for one that nobody is ahead of."""
+        book = self._book
+        ahead = [head for head in book.heads.values() if head != key]
+        if ahead or not book.may_take_back(now=self._now):
+            return
+        borrowers = borrowers_for(book, waiting)
+        if borrowers:
+            book.take_back(key, borrowers, now=self._now)
+            self._asked |= dict.fromkeys(borrowers)
+        elif borrowers is None and book.gives_back_to(key):
+            book.reclaim = None  # all was in vain: it is not first any more
 
     def _is_fifo(self, queue: str) -> bool:
         known = self._book.account.tree.queues.get(queue)

@@ -16,6 +16,7 @@ from controller.queueing.book import Book, Entry, Waiting, roughly
 from controller.queueing.room import Space
 from controller.status.outlook import Reason
 from hyperjob.api.quantity import NANO
+from hyperjob.text import listed
 
 _NAMES_SHOWN: Final = 3
 _UNKNOWN: Final = (
@@ -50,8 +51,9 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     `patient`: that queues are not known yet is not worth telling.
     """
     entry = book.entries.get(key)
+    reclaimed_for = book.gives_back_for(key)
     if entry is None or entry.waiting is None:
-        return Verdict(admitted=book.admitted(key))
+        return Verdict(admitted=book.admitted(key), reclaimed_for=reclaimed_for)
     waiting = entry.waiting
     place_ = book.lines.place(waiting.queue, waiting.order)
     entry.told = book.gist(entry, place_)
@@ -61,7 +63,12 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
         return Verdict(undecided=True)
     reason = _REASONS[block.kind] if block is not None else Reason.WAITING_FOR_QUEUE
     text = f"{_place(book, waiting, place_)}: {_why(book, entry, waiting, block)}"
-    return Verdict(admitted=book.admitted(key), reason=reason, message=text)
+    known = book.reclaiming()
+    if known is not None and known.head == key and known.borrowers:
+        text = f"{text}; takes back what its queue lent to {listed(sorted(known.borrowers))}"
+    return Verdict(
+        admitted=book.admitted(key), reason=reason, message=text, reclaimed_for=reclaimed_for
+    )
 
 
 def _place(book: Book, waiting: Waiting, number: int) -> str:

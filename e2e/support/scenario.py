@@ -170,7 +170,7 @@ class Scenario:
             "apiVersion": QUEUES.api_version,
             "kind": QUEUES.kind,
             "metadata": {"name": name},
-            "spec": {"weight": 1, "reclaimable": True, **spec},
+            "spec": {"weight": 1, **spec},
         }
         await self.kube.create(QUEUES, queue)
         try:

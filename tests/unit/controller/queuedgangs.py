@@ -33,6 +33,7 @@ class QueuedGangs(GangWorld):
     """`quotas` are the capabilities of the queues; `allowed` is what they may have come to hold."""
 
     closed: set[str] = field(default_factory=set)
+    lending: set[str] = field(default_factory=set)
     heard: dict[str, Object] = field(default_factory=dict)
     book: Book = field(default_factory=lambda: Book(lag=LAG))
     allowed: Counter[str] = field(default_factory=Counter)
@@ -102,7 +103,11 @@ class QueuedGangs(GangWorld):
         self.heard = {
             name: {
                 "metadata": {"name": name},
-                "spec": {"capability": {GPU: str(quota)}, "weight": 1},
+                "spec": {
+                    "capability": {GPU: str(quota)},
+                    "weight": 1,
+                    "reclaimable": name in self.lending,
+                },
                 "status": {"state": "Closed" if name in self.closed else "Open"},
             }
             for name, quota in self.quotas.items()

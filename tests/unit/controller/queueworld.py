@@ -69,6 +69,9 @@ class QueueWorld:
     ends: dict[str, datetime] = field(default_factory=dict)
     started: dict[str, datetime] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
+    shows_after: timedelta = timedelta()
+    leaving: list[tuple[datetime, str, Resources]] = field(default_factory=list)
+    reclaimed: list[str] = field(default_factory=list)
 
     def set_queues(self, *queues: Queue) -> None:
         self.book.set_queues(queues)
@@ -84,6 +87,9 @@ class QueueWorld:
             for part in each.parts:
                 if part.name in each.made:
                     held.setdefault(each.clusters[part.name], []).append(part.request.demand)
+        for until, where, demand in self.leaving:
+            if self.now < until:
+                held.setdefault(where, []).append(demand)
         found = []
         for name, gpus in self.gpus.items():
             made = cluster(name, gpus)
@@ -93,12 +99,27 @@ class QueueWorld:
         return found
 
     def decide(self) -> list[str]:
-        """Play a round and run what it granted."""
+        """Play a round; run what it granted, and end what is to give back."""
         self.book.begin(self.clusters(), now=self.now)
-        granted = play(self.book, now=self.now)
-        for key in granted:
-            self.make(key)
-        return granted
+        woken = play(self.book, now=self.now)
+        for key in woken:
+            if self.book.gives_back_for(key):
+                self.give_back(key)
+            else:
+                self.make(key)
+        return woken
+
+    def give_back(self, key: str) -> None:
+        """Take down a HyperJob, which queues again; its clusters show that `shows_after` later."""
+        known = self.units[key]
+        for part in known.parts:
+            if part.name in known.made:
+                gone = self.now + self.shows_after, known.clusters[part.name], part.request.demand
+                self.leaving.append(gone)
+        self.reclaimed.append(key[3:])
+        self.ends.pop(key)
+        self.units[key] = replace(known, held=frozenset(), made=frozenset(), clusters={})
+        self.book.put(key, self.units[key], now=self.now)
 
     def make(self, key: str) -> None:
         """Make all of a HyperJob that may be made."""

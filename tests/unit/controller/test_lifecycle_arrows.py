@@ -1,11 +1,12 @@
 """Every arrow of the table in docs/lifecycle.md, and no other, can be gone."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from controller.model.observed import Observed, QueueAdmission
+from controller.model.observed import Observed, QueueAdmission, Verdict
 from controller.plan import plan
 from hyperjob.api.v1alpha1 import Phase
 from tests.unit.controller.arrows import NEW, arrows
@@ -62,6 +63,19 @@ def asked(origin: str) -> Observed:
     return observed(raw, *child(0, "Running"), *child(1, "Running"), clusters=(A,))
 
 
+def taken_back(origin: str) -> Observed:
+    raw = hyperjob(status=status(origin, "Running", "Running"))
+    look = observed(
+        raw,
+        *child(0, "Running"),
+        *child(1, "Pending"),
+        clusters=(A,),
+        admission=QueueAdmission.BUILTIN,
+    )
+    names = frozenset({"hj-trainer-0", "hj-trainer-1"})
+    return replace(look, verdict=Verdict(admitted=names, reclaimed_for="ns/other"))
+
+
 def seen(*objects: Object, **options: Any) -> Callable[[str], Observed]:
     """Look at objects with a status in the phase that the arrow leaves."""
     groups = options.pop("groups", ())
@@ -95,6 +109,7 @@ CASES: dict[str, Callable[[str], Observed]] = {
     "one-failed": seen(*child(0, "Running"), *child(1, "Failed")),
     "policy-restarts": seen(*child(0, "Running"), *child(1, "Failed"), **RESTARTS),
     "asked-for": asked,
+    "taken-back": taken_back,
     "suspend": seen(*child(0, "Running"), *child(1), suspend=True),
     "all-completed": seen(*child(0, "Completed"), *child(1, "Completed")),
     "success-policy": seen(

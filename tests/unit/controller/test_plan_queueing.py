@@ -15,6 +15,7 @@ from tests.unit.controller.builders import (
     job,
     observed,
     policy,
+    vcjob_status,
 )
 
 BOTH = frozenset({"hj-trainer-0", "hj-trainer-1"})
@@ -83,6 +84,60 @@ def test_an_admitted_sub_job_keeps_its_share_while_it_is_made_again() -> None:
     made = decided(Verdict(admitted=BOTH), raw=raw, gpus=0)
     assert all(job["admitted"] for job in status(made)["jobs"])
     assert made.waits_for_capacity
+
+
+TAKEN_BACK = Verdict(admitted=BOTH, reclaimed_for="team-b/base-model")
+
+
+def running(**options: Any) -> tuple[Object, list[Object]]:
+    """Return a HyperJob of which all runs, admitted, and the objects of its sub-jobs."""
+    records = [
+        {"name": name, "replicatedJob": "trainer", "index": index, "admitted": True}
+        for index, name in enumerate(sorted(BOTH))
+    ]
+    raw = hyperjob(status={"jobs": records, "restarts": 2}, **options)
+    pods = vcjob_status("Running", {"running": 8})
+    objects = [
+        made
+        for name in sorted(BOTH)
+        for made in (job(name), policy(name), binding(name, cluster="a", status=pods))
+    ]
+    return raw, objects
+
+
+def test_a_hyperjob_that_must_give_back_is_recorded_to_be_made_again_behind_its_queue() -> None:
+    raw, objects = running()
+    made = decided(TAKEN_BACK, *objects, raw=raw)
+    assert made.actions == (), "the record comes first"
+    found = status(made)
+    assert found["state"]["phase"] == "Restarting"
+    assert "gives back what its queue was lent, for team-b/base-model" in found["state"]["message"]
+    assert found["restarts"] == 2, "it costs none of its restarts"
+    assert [(each["attempt"], each.get("admitted")) for each in found["jobs"]] == [(1, None)] * 2
+    assert [(event.type, event.reason) for event in made.events] == [("Normal", "Restarting")]
+
+
+def test_what_was_recorded_is_taken_down_and_queues_again() -> None:
+    raw, objects = running()
+    recorded = decided(TAKEN_BACK, *objects, raw=raw)
+    raw["status"] = status(recorded)
+    waits = Verdict(reason="InsufficientCapacity", message="first of 1 in queue research")
+    leaving = decided(waits, *objects, raw=raw)
+    assert {type(action).__name__ for action in leaving.actions} == {"DeleteChild"}
+    assert status(decided(waits, raw=raw))["state"]["phase"] == "Queued"
+
+
+def test_a_suspended_hyperjob_has_nothing_to_give_back() -> None:
+    raw, objects = running(suspend=True)
+    found = status(decided(TAKEN_BACK, *objects, raw=raw))
+    assert not any(each.get("attempt") for each in found["jobs"])
+
+
+def test_sub_jobs_that_have_ended_are_not_made_again_for_a_queue() -> None:
+    raw, objects = running()
+    objects[2] = binding("hj-trainer-0", cluster="a", status=vcjob_status("Completed", {}))
+    found = status(decided(TAKEN_BACK, *objects, raw=raw))
+    assert [each.get("attempt") for each in found["jobs"]] == [None, 1]
 
 
 def test_the_gate_opens_when_karmada_has_placed_the_gang() -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -35,12 +36,20 @@ class QueuedHistories(Events):
         spare=st.tuples(st.sampled_from([0, 0, 4, 12]), st.sampled_from([0, 0, 4, 12])),
         first=st.lists(shapes, min_size=2, max_size=3),
         heals=st.booleans(),
+        lending=st.sets(st.sampled_from(["q0", "q1"])),
     )
     def begin(
-        self, sizes: list[int], spare: tuple[int, int], first: list[Any], heals: bool
+        self,
+        sizes: list[int],
+        spare: tuple[int, int],
+        first: list[Any],
+        heals: bool,
+        lending: set[str],
     ) -> None:
         self.start(QueuedGangs, sizes, spare, first)
         self.world.heals = heals
+        self.world.lending = lending
+        self.world.queues_arrive()
 
     @rule()
     def a_round_is_played(self) -> None:
@@ -63,6 +72,14 @@ class QueuedHistories(Events):
     @rule(data=st.data(), arrives=st.booleans())
     def a_queue_is_closed_or_opened(self, data: st.DataObject, arrives: bool) -> None:
         self.world.closed ^= {data.draw(st.sampled_from(sorted(self.world.quotas)))}
+        if arrives:
+            self.world.queues_arrive()
+
+    @rule(data=st.data(), arrives=st.booleans())
+    def a_queue_lends_what_can_be_taken_back_or_not(
+        self, data: st.DataObject, arrives: bool
+    ) -> None:
+        self.world.lending ^= {data.draw(st.sampled_from(sorted(self.world.quotas)))}
         if arrives:
             self.world.queues_arrive()
 
@@ -133,3 +150,80 @@ def test_a_gang_of_which_karmada_schedules_one_half_is_not_opened() -> None:
     assert len(world.jobs) == 2
     assert not any(raw.get("status") for raw in world.jobs.values()), "no member has seen it"
     run_out(world)
+
+
+STEPS = ("round", "pass", "dies", "restarts", "karmada", "members", "messages", "minute", "lost")
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3)), max_size=30))
+@example(steps=[])
+def test_what_was_lent_is_taken_back_whatever_happens_meanwhile(
+    steps: list[tuple[str, int]],
+) -> None:
+    """One runs on both clusters, the half of it lent; then somebody asks for that half."""
+    world = QueuedGangs.of([8, 8], [16, 16])
+    world.lending = {"q0"}
+    world.queues_arrive()
+    world.submit(made(0, ([(2, 8, "q0", False)], None, None)))
+    for _ in range(6):
+        go_on(world)
+    assert world.phase("hj0") == "Running"
+    world.now += timedelta(minutes=1)
+    world.submit(made(1, ([(1, 8, "q1", False)], None, None)))
+    for step, number in steps:
+        happens(world, step, number)
+    world.heal()
+    for _ in range(40):
+        go_on(world)
+        world.now += timedelta(seconds=2)
+        if "hj1" not in world.hyperjobs or world.phase("hj1") == "Running":
+            break
+    else:
+        raise AssertionError(told(world))
+    if not steps:
+        attempts = [job["attempt"] for job in world.hyperjobs["hj0"]["status"]["jobs"]]
+        assert attempts == [1, 1], "it gave way long before its end"
+        assert not world.hyperjobs["hj0"]["status"].get("restarts")
+    run_out(world)
+
+
+def go_on(world: QueuedGangs) -> None:
+    """Let each part do what it has to do now, once."""
+    world.release()
+    for name in [name for name, at in world.timers.items() if at <= world.now]:
+        del world.timers[name]
+        world.due[name] = None
+    for name in list(world.due):
+        world.work(name)
+    world.bind()
+    world.schedule()
+    world.dispatch()
+    world.finish_jobs()
+    for name in world.hyperjobs:
+        world.deliver(name)
+
+
+def happens(world: QueuedGangs, step: str, number: int) -> None:
+    """Let one thing happen."""
+    names = sorted(world.hyperjobs)
+    match step:
+        case "round":
+            world.release()
+        case "pass" | "dies":
+            world.work(names[number % len(names)], dies_after=number if step == "dies" else None)
+        case "restarts":
+            world.restart()
+        case "karmada":
+            world.bind()
+            world.schedule()
+        case "members":
+            world.dispatch()
+            world.finish_jobs()
+        case "messages":
+            world.deliver(names[number % len(names)])
+        case "minute":
+            world.now += timedelta(minutes=1)
+            world.woken = True
+        case "lost":
+            world.lost ^= {f"c{number % 2}"}
+            world.clusters_change()

@@ -1,0 +1,23 @@
+"""What becomes of a HyperJob whose queue must give back what was lent to it.
+
+It costs none of its restarts: nothing of it has failed.
+"""
+
+from collections.abc import Sequence
+
+from controller.lifecycle.verdict import Again, Member, Restart
+from controller.model.observed import Observed
+
+
+def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None:
+    """Return the restart, behind a new admission, of all that has not ended; None if unasked."""
+    verdict = observed.verdict
+    if verdict is None or not verdict.reclaimed_for:
+        return None
+    why = f"gives back what its queue was lent, for {verdict.reclaimed_for}"
+    again = tuple(
+        Again(name=child.name, why=why)
+        for _, child in members
+        if child.name in verdict.admitted and not (child.is_terminal or child.is_outdated)
+    )
+    return Restart(again=again, gives_back=True) if again else None
