@@ -80,7 +80,11 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(CLUSTERS, "get", sub="proxy", when="while pods do not start", optional=True),
     ),
     "describe": (*_SHOWN, _EVENTS),
-    "logs": (_right(HYPERJOBS, "get"), _right(CLUSTERS, "get", sub="proxy")),
+    "logs": (
+        _right(HYPERJOBS, "get"),
+        _right(HYPERJOBS, "list", "watch", when="with -f"),
+        _right(CLUSTERS, "get", sub="proxy"),
+    ),
     "top": (
         _right(HYPERJOBS, "list", when="in all namespaces, else in one"),
         _right(CLUSTERS, "list", optional=True),

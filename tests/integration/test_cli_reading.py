@@ -106,12 +106,6 @@ async def test_logs_can_be_chosen_and_printed_bare_or_as_json(world: CliWorld) -
     assert bare.stdout.splitlines() == ["ended with exit code 0"] * 2
 
 
-async def test_following_ends_with_the_containers(world: CliWorld) -> None:
-    done = await world.run("logs", "llm", "-f", "--tail=-1")
-    assert done.exit_code == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 2 * 5
-
-
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -95,9 +95,10 @@ def test_logs_come_from_every_cluster_and_pods_are_in_the_tree(
 
 
 @needs_proxy
-def test_following_a_log_ends_with_its_pod(system: System, project: str) -> None:
-    system.apply(project, hyperjob("follow", pods=1, seconds=4))
-    plugin(system, project, "wait", "follow", "--for=phase=Running", "--timeout=60s")
+def test_a_log_is_followed_from_before_its_pod_starts_to_its_end(
+    system: System, project: str
+) -> None:
+    system.apply(project, hyperjob("follow", pods=1, seconds=1))
     done = plugin(system, project, "logs", "follow", "-f", "--job", "trainer-0", "--no-prefix")
     assert done.stdout.splitlines()[-1] == "ended with exit code 0"
 

@@ -19,6 +19,7 @@ from hyperjob.api.names import LABEL_HYPERJOB, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.cli import main
 from hyperjob.cli.reference import role
 from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import AlreadyExists
 from hyperjob.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -41,6 +42,11 @@ Object = dict[str, Any]
 USER = "ann"
 NAMESPACE = "ml"
 GPU = "nvidia.com/gpu"
+ENDED = {
+    "startedAt": "2026-01-01T00:00:00Z",
+    "finishedAt": "2026-01-01T00:00:03Z",
+    "exitCode": 0,
+}
 
 
 @dataclass
@@ -49,9 +55,12 @@ class CliWorld:
 
     server: ApiServer
     kube: Kube
+    member: Kube
     kubeconfig: Path
     heard: list[tuple[User, Action]]
     watched: asyncio.Event
+    asked: list[Action]
+    asking: asyncio.Event
 
     async def run(self, *words: str, **more: Any) -> Result:
         """Run a command in this process; the server answers meanwhile."""
@@ -143,6 +152,58 @@ class CliWorld:
             subresource="status",
         )
 
+    async def asked_member(self, verb: str, path: str, *, after: int = 0) -> int:
+        """Wait until the member was asked for pods, or for `NAME/log`; give how much it was asked.
+
+        `after` questions are passed over.
+        """
+        while not any(
+            (action.verb, f"{action.name}/{action.subresource}") == (verb, path)
+            and action.resource == "pods"
+            for action in self.asked[after:]
+        ):
+            await self.asking.wait()
+            self.asking.clear()
+        return len(self.asked)
+
+    async def pod(
+        self,
+        name: str,
+        state: Object,
+        *,
+        index: int = 0,
+        restarts: int = 0,
+        phase: str = "Succeeded",
+    ) -> None:
+        """Make a pod of a sub-job in the member, or bring it to another state."""
+        labels = {
+            "volcano.sh/job-name": name.rsplit("-worker-", 1)[0],
+            "volcano.sh/task-spec": "worker",
+            "volcano.sh/task-index": str(index),
+        }
+        containers = [{"name": each, "image": "a"} for each in ("main", "side")]
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+            "spec": {"nodeName": "node-1", "containers": containers},
+        }
+        with contextlib.suppress(AlreadyExists):
+            await self.member.create(PODS, pod)
+        if "running" in state:
+            phase = "Running"
+        told = [
+            {"name": item["name"], "state": state, "restartCount": restarts} for item in containers
+        ]
+        await self.member.patch(
+            PODS,
+            name,
+            {"status": {"phase": phase, "containerStatuses": told}},
+            kind=PatchType.MERGE,
+            namespace=NAMESPACE,
+            subresource="status",
+        )
+
     async def take(self, kind: str) -> None:
         """Record every request of HyperJob llm as a controller would, until cancelled."""
         annotation = RESTART_REQUEST if kind == "restart" else MIGRATE_REQUEST
@@ -165,7 +226,14 @@ async def open_world(stack: AsyncExitStack, directory: Path) -> CliWorld:
         if (user.name, action.verb) == (USER, "watch"):
             watched.set()
 
-    member = await stack.enter_async_context(ApiServer(name="east"))
+    asked: list[Action] = []
+    asking = asyncio.Event()
+
+    def note_there(_user: User, action: Action, _allowed: bool) -> None:
+        asked.append(action)
+        asking.set()
+
+    member = await stack.enter_async_context(ApiServer(name="east", audit=note_there))
     member.kubeconfig(directory / "east")
     there = await stack.enter_async_context(Kube.connect(kubeconfig=directory / "east"))
     server = await stack.enter_async_context(
@@ -183,7 +251,7 @@ async def open_world(stack: AsyncExitStack, directory: Path) -> CliWorld:
     document = yaml.safe_load(kubeconfig.read_text())
     document["contexts"][0]["context"]["namespace"] = NAMESPACE
     kubeconfig.write_text(yaml.safe_dump(document))
-    world = CliWorld(server, kube, kubeconfig, heard, watched)
+    world = CliWorld(server, kube, there, kubeconfig, heard, watched, asked, asking)
     for each in (kube, there):
         await each.create(
             NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
@@ -191,7 +259,7 @@ async def open_world(stack: AsyncExitStack, directory: Path) -> CliWorld:
     await _allow(kube)
     await _fill(world)
     for index in range(2):
-        await _pod(there, index)
+        await world.pod(f"llm-trainer-0-worker-{index}", {"terminated": ENDED}, index=index)
     return world
 
 
@@ -288,39 +356,6 @@ def _condition(kind: str, truth: str) -> Object:
         "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
-
-
-async def _pod(there: Kube, index: int) -> None:
-    name = f"llm-trainer-0-worker-{index}"
-    labels = {
-        "volcano.sh/job-name": "llm-trainer-0",
-        "volcano.sh/task-spec": "worker",
-        "volcano.sh/task-index": str(index),
-    }
-    containers = [{"name": name, "image": "a"} for name in ("main", "side")]
-    await there.create(
-        PODS,
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
-            "spec": {"nodeName": "node-1", "containers": containers},
-        },
-    )
-    ended = {
-        "startedAt": "2026-01-01T00:00:00Z",
-        "finishedAt": "2026-01-01T00:00:03Z",
-        "exitCode": 0,
-    }
-    told = [{"name": item["name"], "state": {"terminated": ended}} for item in containers]
-    await there.patch(
-        PODS,
-        name,
-        {"status": {"phase": "Succeeded", "containerStatuses": told}},
-        kind=PatchType.MERGE,
-        namespace=NAMESPACE,
-        subresource="status",
-    )
 
 
 async def _allow(kube: Kube) -> None:

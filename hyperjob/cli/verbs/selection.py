@@ -11,13 +11,15 @@ _SHOWN = 8
 
 def choose(summary: Summary, words: Sequence[str]) -> list[SubJob]:
     """Choose sub-jobs in their own order; FailureError that names those there are."""
-    chosen: dict[str, SubJob] = {}
     for word in words:
-        meant = [job for job in summary.jobs if _is_meant(summary, job, word)]
-        if not meant:
+        if not meant(summary, [word]):
             raise FailureError(f"{summary.name} has no sub-job {word!r}; {_there_are(summary)}")
-        chosen.update((job.name, job) for job in meant)
-    return [job for job in summary.jobs if job.name in chosen]
+    return meant(summary, words)
+
+
+def meant(summary: Summary, words: Sequence[str]) -> list[SubJob]:
+    """List the sub-jobs that any of the words means, in their own order."""
+    return [job for job in summary.jobs if any(_is_meant(summary, job, word) for word in words)]
 
 
 def _is_meant(summary: Summary, job: SubJob, word: str) -> bool:

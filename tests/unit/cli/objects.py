@@ -93,6 +93,7 @@ def pod(name: str, phase: str = "Pending", **status: Any) -> Object:
     return {
         "metadata": {
             "name": name,
+            "uid": status.pop("uid", ""),
             "labels": {"volcano.sh/task-spec": "worker"},
             "annotations": status.pop("annotations", {}),
         },

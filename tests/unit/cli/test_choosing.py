@@ -4,7 +4,7 @@ import pytest
 
 from hyperjob.api.status import Phase
 from hyperjob.cli.kubectl.exits import FailureError
-from hyperjob.cli.verbs.logs.choosing import Wanted, placed_jobs, sources
+from hyperjob.cli.verbs.logs.choosing import Source, Wanted, placed_jobs, require_placed, sources
 from hyperjob.cli.verbs.requests import movable
 from hyperjob.cli.verbs.selection import choose
 from hyperjob.cli.verbs.wait import parse_goal
@@ -78,7 +78,9 @@ def test_logs_are_looked_for_where_sub_jobs_stand() -> None:
         "llm-data-0",
     ]
     with pytest.raises(FailureError, match="no sub-job of llm stands on a cluster yet: kubectl"):
-        placed_jobs(LLM, Wanted(jobs=["data-1"]))
+        require_placed(LLM, Wanted(jobs=["data-1"]))
+    with pytest.raises(FailureError, match="llm has no sub-job 'data-7'"):
+        require_placed(LLM, Wanted(jobs=["data-7"]))
 
 
 STARTED = [{"name": "main", "state": {"running": {}}}, {"name": "side", "state": {"running": {}}}]
@@ -114,7 +116,18 @@ def test_what_has_not_started_is_named_with_the_reason() -> None:
     found, left_out = sources(
         LLM.jobs[:1], {"llm-trainer-0": [pod("w", containerStatuses=waiting)]}, Wanted()
     )
-    assert (found, left_out) == ([], ["east/w: has not started: ImagePullBackOff"])
+    assert (found, [*left_out.values()]) == ([], ["east/w: has not started: ImagePullBackOff"])
+
+
+def test_the_log_of_a_container_that_started_again_is_another_one() -> None:
+    def of(restarts: int, uid: str = "1", phase: str = "Running") -> Source:
+        told = [{"name": "main", "state": {"running": {}}, "restartCount": restarts}]
+        pods = {"llm-trainer-0": [pod("w", uid=uid, phase=phase, containerStatuses=told)]}
+        return sources(LLM.jobs[:1], pods, Wanted())[0][0]
+
+    assert len({of(0), of(1), of(0, uid="2")}) == 3
+    ended = of(0, phase="Failed")
+    assert (ended, ended.final, of(0).final) == (of(0), True, False)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,20 @@
 Read through Karmada's cluster proxy, several at a time; lines pass through and are never gathered.
 """
 
+from contextlib import aclosing
+
 import click
 
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, Duration, access
-from hyperjob.cli.kubectl.exits import run
+from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.names import name_argument
 from hyperjob.cli.verbs.logs.choosing import Wanted
-from hyperjob.cli.verbs.logs.reading import print_logs
+from hyperjob.cli.verbs.logs.following import Following
+from hyperjob.cli.verbs.logs.printing import Printer
+from hyperjob.cli.verbs.logs.standing import Standing
+from hyperjob.cli.views.summary import read
+from hyperjob.kube.resources import HYPERJOBS
 
 _FORMS = (out.JSON,)
 
@@ -18,7 +24,12 @@ _FORMS = (out.JSON,)
 @click.command()
 @name_argument()
 @access()
-@click.option("-f", "--follow", is_flag=True, help="Go on with new lines until the pods end.")
+@click.option(
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Go on with new lines, and with pods that start later, until it ends.",
+)
 @click.option(
     "--job",
     "jobs",
@@ -73,12 +84,15 @@ def logs(
 ) -> None:
     """Print the logs of a HyperJob's pods, whatever clusters they run in.
 
-    Without -f, pod by pod in the order of sub-job, task and index. With -f, lines as they come.
+    Without -f, pod by pod in the order of sub-job, task and index. With -f, lines as they come,
+    also of pods that start or restart later, until the HyperJob, or all of --job, has ended.
 
     Example: kubectl hyperjob logs llm-training --job trainer-0 --tail 20
     """
     if container and all_containers:
         raise click.UsageError("give --container or --all-containers, not both")
+    if follow and previous:
+        raise click.UsageError("give --follow or --previous, not both")
     wanted = Wanted(
         jobs=jobs, cluster=cluster, task=task, container=container, all_containers=all_containers
     )
@@ -88,15 +102,20 @@ def logs(
         **({"timestamps": "true"} if timestamps else {}),
         **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
     }
-    run(
-        print_logs(
-            access,
-            name,
-            wanted,
-            query=query,
-            tail=tail,
-            prefix=prefix,
-            limit=max_log_requests,
-            json=form == out.JSON,
-        )
-    )
+    printer = Printer(prefix=prefix, as_json=form == out.JSON)
+
+    async def show() -> None:
+        async with access.connect() as kube:
+            summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
+            found = (
+                Following(kube, summary, wanted, query=query, tail=tail, limit=max_log_requests)
+                if follow
+                else await Standing.of(kube, summary, wanted, query=query, tail=tail)
+            )
+            async with aclosing(found.lines()) as lines:
+                async for source, line in lines:
+                    printer.print(source, line)
+        if found.failed:
+            raise SystemExit(Code.FAILED)
+
+    run(show())

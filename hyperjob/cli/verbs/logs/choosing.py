@@ -1,12 +1,12 @@
 """Which containers' logs are meant. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from controller.model.wire import at, mapping, objects, string, string_map
+from controller.model.wire import at, count, mapping, objects, string, string_map
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.exits import Code, FailureError
-from hyperjob.cli.verbs.selection import choose
+from hyperjob.cli.verbs.selection import choose, meant
 from hyperjob.cli.views.summary import SubJob, Summary
 from hyperjob.cli.views.tree import task_of
 
@@ -26,12 +26,16 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One container's log."""
+    """One container's log; one that started again is another. `final`: its pod has ended."""
 
     cluster: str
     pod: str
     container: str
-    several: bool = False
+    uid: str = ""
+    restarts: int = 0
+    job: str = field(default="", compare=False)
+    several: bool = field(default=False, compare=False)
+    final: bool = field(default=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -40,51 +44,75 @@ class Source:
 
 
 def placed_jobs(summary: Summary, wanted: Wanted) -> list[SubJob]:
-    """Choose the sub-jobs to look for pods of; FailureError when none stands on a cluster."""
-    jobs = choose(summary, wanted.jobs) if wanted.jobs else list(summary.jobs)
-    placed = [job for job in jobs if job.cluster and wanted.cluster in (None, job.cluster)]
-    if placed:
+    """List the sub-jobs to look for pods of: those on a cluster."""
+    jobs = meant(summary, wanted.jobs) if wanted.jobs else list(summary.jobs)
+    return [job for job in jobs if job.cluster and wanted.cluster in (None, job.cluster)]
+
+
+def require_placed(summary: Summary, wanted: Wanted) -> list[SubJob]:
+    """List the sub-jobs on a cluster; FailureError when there is none, or none of a name."""
+    choose(summary, wanted.jobs)
+    if placed := placed_jobs(summary, wanted):
         return placed
     where = f"on cluster {wanted.cluster}" if wanted.cluster else "on a cluster yet"
     hint = f"kubectl hyperjob why {summary.name} -n {summary.namespace}"
     raise FailureError(f"no sub-job of {summary.name} stands {where}: {hint}", code=Code.NOT_YET)
 
 
-def sources(
-    jobs: Sequence[SubJob], pods: Mapping[str, Sequence[Object]], wanted: Wanted
-) -> tuple[list[Source], list[str]]:
-    """Give the logs to read, in order, and what is left out with the reason.
+def no_log(summary: Summary, *, failed: bool) -> FailureError:
+    """Say that no container has started, or none could be read."""
+    why = f"kubectl hyperjob why {summary.name} -n {summary.namespace}"
+    code = Code.FAILED if failed else Code.NOT_YET
+    return FailureError(f"no pod of {summary.name} has a log yet: {why}", code=code)
 
-    FailureError when a container was named that no pod has.
-    """
-    found: list[Source] = []
-    left_out: list[str] = []
-    known: set[str] = set()
-    for job in jobs:
-        for pod in pods.get(job.name, ()):
-            name = string(at(pod, "metadata", "name"))
-            if wanted.task and task_of(pod) != wanted.task:
-                continue
-            names = [string(item.get("name")) for item in objects(at(pod, "spec", "containers"))]
-            known |= set(names)
-            chosen = _chosen(pod, names, wanted)
-            waiting = _waiting(pod)
-            for container in chosen:
-                source = Source(
-                    cluster=job.cluster,
-                    pod=name,
-                    container=container,
-                    several=wanted.all_containers and len(names) > 1,
-                )
-                if container in waiting:
-                    left_out.append(f"{source.label}: has not started: {waiting[container]}")
-                else:
-                    found.append(source)
+
+def require_container(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> None:
+    """Raise FailureError when a container was named that no pod has."""
+    known = {name for each in pods.values() for pod in each for name in _containers(pod)}
     if wanted.container and known and wanted.container not in known:
         raise FailureError(
             f"no pod has a container {wanted.container!r}; there are {', '.join(sorted(known))}"
         )
+
+
+def sources(
+    jobs: Sequence[SubJob], pods: Mapping[str, Sequence[Object]], wanted: Wanted
+) -> tuple[list[Source], dict[Source, str]]:
+    """Give the logs to read, in order, and those left out with the reason."""
+    found: list[Source] = []
+    left_out: dict[Source, str] = {}
+    for job in jobs:
+        for pod in pods.get(job.name, ()):
+            if wanted.task and task_of(pod) != wanted.task:
+                continue
+            names = _containers(pod)
+            waiting = _waiting(pod)
+            restarts = _restarts(pod)
+            for container in _chosen(pod, names, wanted):
+                source = Source(
+                    cluster=job.cluster,
+                    pod=string(at(pod, "metadata", "name")),
+                    container=container,
+                    uid=string(at(pod, "metadata", "uid")),
+                    restarts=restarts.get(container, 0),
+                    job=job.name,
+                    several=wanted.all_containers and len(names) > 1,
+                    final=string(at(pod, "status", "phase")) in ("Succeeded", "Failed"),
+                )
+                if container in waiting:
+                    left_out[source] = f"{source.label}: has not started: {waiting[container]}"
+                else:
+                    found.append(source)
     return found, left_out
+
+
+def _containers(pod: Object) -> list[str]:
+    return [string(item.get("name")) for item in objects(at(pod, "spec", "containers"))]
+
+
+def _restarts(pod: Object) -> dict[str, int]:
+    told = objects(at(pod, "status", "containerStatuses"))
+    return {string(item.get("name")): count(item.get("restartCount")) for item in told}
 
 
 def _chosen(pod: Object, names: Sequence[str], wanted: Wanted) -> list[str]:
@@ -102,8 +130,7 @@ def _waiting(pod: Object) -> dict[str, str]:
     told = objects(status.get("containerStatuses"))
     if not told:
         phase = string(status.get("phase")) or "Pending"
-        names = [string(item.get("name")) for item in objects(at(pod, "spec", "containers"))]
-        return dict.fromkeys(names, phase) if phase == "Pending" else {}
+        return dict.fromkeys(_containers(pod), phase) if phase == "Pending" else {}
     return {
         string(item.get("name")): string(at(item, "state", "waiting", "reason")) or "waiting"
         for item in told

@@ -1,0 +1,70 @@
+"""`hyperjob logs -f` follows what starts later, against an API server with a member behind it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+
+import pytest
+import pytest_asyncio
+
+from hyperjob.kube.resources import HYPERJOBS
+from tests.support.cliworld import ENDED, NAMESPACE, CliWorld, hyperjob, open_world, status
+
+pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CliWorld]:
+    async with AsyncExitStack() as stack:
+        yield await open_world(stack, tmp_path_factory.mktemp("cli"))
+
+
+async def test_following_goes_on_with_pods_that_start_later_and_ends_with_the_hyperjob(
+    world: CliWorld,
+) -> None:
+    async def set_jobs(phase: str, *clusters: str) -> None:
+        jobs = [{"cluster": cluster, "phase": phase} for cluster in clusters]
+        await world.set_status(HYPERJOBS, "live", status("live", phase, *jobs))
+
+    now = datetime.now(UTC).isoformat()
+    await world.make(HYPERJOBS, hyperjob("live"), status("live", "Queued", {}, {}))
+    world.watched.clear()
+    following = asyncio.create_task(world.run("logs", "live", "-f", "-c", "main", "--tail=1"))
+    await world.watched.wait()
+    await world.pod("live-trainer-0-worker-0", {"terminated": ENDED})
+    await set_jobs("Running", "east")
+    await world.pod("live-trainer-1-worker-0", {"running": {"startedAt": now}})
+    await set_jobs("Running", "east", "east")
+    before = await world.asked_member("get", "live-trainer-1-worker-0/log")
+    once = {"startedAt": now, "finishedAt": now, "exitCode": 3}
+    await world.pod("live-trainer-1-worker-0", {"terminated": once}, phase="Running")
+    await world.asked_member("list", "/", after=before)
+    await world.pod("live-trainer-1-worker-0", {"terminated": ENDED}, restarts=1)
+    await set_jobs("Completed", "east", "east")
+    done = await following
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    first, second = (
+        [line.split("] ")[1] for line in lines if line.startswith(f"[east/live-trainer-{index}-")]
+        for index in range(2)
+    )
+    whole = ["started on node-1 (simulated)", "step 1", "step 2", "step 3", "ended with exit code"]
+    assert first == [*whole[:4], f"{whole[4]} 0"]
+    assert second[0] == whole[0]
+    assert second[-6:] == [f"{whole[4]} 3", *whole[:4], f"{whole[4]} 0"]
+    assert "no pod of live has a log yet: kubectl hyperjob why live -n ml" in done.stderr
+
+
+async def test_following_ends_when_the_hyperjob_is_deleted(world: CliWorld) -> None:
+    jobs = status("brief", "Running", {"cluster": "east"})
+    await world.make(HYPERJOBS, hyperjob("brief"), jobs)
+    await world.pod("brief-trainer-0-worker-0", {"terminated": ENDED}, phase="Running")
+    world.watched.clear()
+    following = asyncio.create_task(world.run("logs", "brief", "-f", "--tail=-1"))
+    await world.watched.wait()
+    await world.asked_member("get", "brief-trainer-0-worker-0/log")
+    await world.kube.delete(HYPERJOBS, "brief", namespace=NAMESPACE)
+    done = await following
+    assert done.exit_code == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 5
