@@ -82,13 +82,17 @@ class Space:
         found: dict[str, Resources] = {}
         for name in self.free:
             eventual = self._eventual.get(name, {})
-            if max_domains == 1 and not fits(everything, eventual):
-                continue
-            used = total(
-                scale(kind.demand, min(counts[kind.kind], most, _holds(eventual, kind.demand)))
-                for kind in kinds
+            numbers = [
+                min(counts[kind.kind], most, _holds(eventual, kind.demand))
                 if kind.allows(name)
-            )
+                else 0
+                for kind in kinds
+            ]
+            if max_domains == 1 and not (
+                fits(everything, eventual) if most >= len(requests) else sum(numbers) >= most
+            ):
+                continue
+            used = total(map(scale, (kind.demand for kind in kinds), numbers))
             if any(used.values()):
                 found[name] = used
         return found

@@ -98,9 +98,9 @@ class _Round:
                 self._grant(queue, key, waiting.shape, verdict, firsts)
                 return True
             self._blocks[queue, waiting.shape] = verdict
-            if queue not in self._led:
+            if queue not in self._led and self._will_go(waiting, verdict):
                 self._lead(queue, key, waiting, verdict)
-            if fifo and verdict.kind is not Kind.NOT_OPEN:
+            if fifo and (queue in self._led or not waiting.shape.site.needed):
                 for behind in firsts:
                     later = self._book.entries[behind[2]].waiting
                     if later is not None:
@@ -142,32 +142,36 @@ class _Round:
             if order is not None:
                 heapq.heappush(firsts, order)
 
-    def _lead(self, queue: str, key: str, waiting: Waiting, block: Block) -> None:
-        """Let the first of a line that will have room, or a share, some day keep its place."""
+    def _will_go(self, waiting: Waiting, block: Block) -> bool:
+        """Tell whether a gang will have room, or a share, when all HyperJobs have ended."""
         site, account, space = waiting.shape.site, self._book.account, self._book.space
         if not site.needed or block.kind is Kind.NOT_OPEN:
-            return
+            return False
         gang = gang_of(waiting.parts, site)
         if not may_ever(gang, account):
-            return
-        if block.kind is not Kind.LIMIT:
+            return False
+        could = self._book.could.get(site)
+        if could is None:
             requests = [part.request for part in waiting.parts]
-            could = self._book.could.get(site)
-            if could is None:
-                found = space.could(requests, site.standing, site.max_domains)
-                could = self._book.could[site] = found >= site.needed
-            if not could or not leaves_guarantees(gang, account, space.most):
-                return
-            if block.kind is Kind.GUARANTEE:
-                account.speak_for(total(part.request.demand for part in gang), space.sum)
-            else:
-                wants = self._book.wants.get(site)
-                if wants is None:
-                    most, limit = site.needed, site.max_domains
-                    wants = space.wants(requests, most=most, max_domains=limit)
-                    self._book.wants[site] = wants
-                space.keep(wants)
-                self._book.heads[queue] = key
+            found = space.could(requests, site.standing, site.max_domains)
+            could = self._book.could[site] = found >= site.needed
+        return could and leaves_guarantees(gang, account, space.most)
+
+    def _lead(self, queue: str, key: str, waiting: Waiting, block: Block) -> None:
+        """Let the first of a line that will go some day keep its place."""
+        site, account, space = waiting.shape.site, self._book.account, self._book.space
+        gang = gang_of(waiting.parts, site)
+        if block.kind is Kind.GUARANTEE:
+            account.speak_for(total(part.request.demand for part in gang), space.sum)
+        elif block.kind is not Kind.LIMIT:
+            wants = self._book.wants.get(site)
+            if wants is None:
+                requests = [part.request for part in waiting.parts]
+                most, limit = site.needed, site.max_domains
+                wants = space.wants(requests, most=most, max_domains=limit)
+                self._book.wants[site] = wants
+            space.keep(wants)
+            self._book.heads[queue] = key
         self._led.add(queue)
         self._take_back(key, waiting)
         for part in gang:

@@ -24,7 +24,7 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
     "what is missing is told": (
         world([unit("big", 24)], a=16, b=8),
         set(),
-        {"big": "big-0 needs 24 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (16 free); b lacks 16"},
+        {"big": "big-0 needs 24 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (has 16); b lacks 16"},
     ),
     "minAvailable is enough; the rest comes later": (
         world([unit("elastic", 16, 16, 16, minimum=2)]),
@@ -210,10 +210,33 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
     ),
     "a fifo queue lets nobody pass": (
         world(
-            [unit("never", 64), unit("small", 8, age=1)], queue("default", dequeueStrategy="fifo")
+            [unit("on", 8), unit("big", 32, age=1), unit("small", 8, age=2)],
+            queue("default", dequeueStrategy="fifo"),
         ),
-        set(),
-        {"small": "waits behind ns/never, for the queue's dequeueStrategy is fifo"},
+        {"on"},
+        {"small": "waits behind ns/big, for the queue's dequeueStrategy is fifo"},
+    ),
+    "one that never fits holds up no fifo queue": (
+        world(
+            [unit("never", 64), unit("over", 32, age=1), unit("small", 8, age=2)],
+            queue("default", dequeueStrategy="fifo", gpus=24),
+        ),
+        {"small"},
+        {},
+    ),
+    "one that never fits claims no capability": (
+        world(
+            [
+                unit("on", 32, only_on=("a",)),
+                unit("never", 40, age=1),
+                unit("small", 8, age=2),
+            ],
+            queue("default", gpus=48),
+            a=32,
+            b=16,
+        ),
+        {"on", "small"},
+        {},
     ),
     "the head of one queue holds back another queue too": (
         world(
@@ -245,6 +268,17 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         ),
         {"on", "small"},
         {},
+    ),
+    "what must stand together is as many as must start": (
+        world(
+            [
+                unit("on", 16),
+                unit("head", *[16] * 3, minimum=2, max_domains=1, age=1),
+                unit("small", 8, age=2),
+            ]
+        ),
+        {"on"},
+        {"small": "there is room, but it is kept for ns/head, first in queue default"},
     ),
 }
 
