@@ -13,9 +13,8 @@ from typing import Final, Protocol
 from controller.caches import Caches
 from controller.model.observed import Cluster, Observed, Verdict
 from controller.model.resources import Resources
-from controller.model.wire import at, string
+from controller.model.wire import at
 from controller.queueing.book import Book
-from controller.queueing.priority import priority_of
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
@@ -57,12 +56,10 @@ class Admission:
         self._now = now
         self._changed = asyncio.Event()
         self._patient = True
-        self._classes: dict[str, Object] = {}
         self._next_told = 0.0
         self._telling: set[str] = set()
         self._alone = True
         caches.queues.add_handler(self._queue_changed)
-        caches.priority_classes.add_handler(self._priority_changed)
 
     def judge(self, observed: Observed) -> Verdict:
         """Learn what a HyperJob says now, and say what is known about its admission."""
@@ -70,7 +67,7 @@ class Admission:
         key = f"{hyperjob.namespace}/{hyperjob.name}"
         self._telling.discard(key)
         self._look_for_others(observed)
-        if self._book.put(key, unit_of(observed, priority=self._priority), now=observed.now):
+        if self._book.put(key, unit_of(observed), now=observed.now):
             self.wake()
         return verdict_of(self._book, key, patient=self._patient)
 
@@ -180,13 +177,8 @@ class Admission:
     def _learn_queues(self) -> None:
         self._book.set_queues(parse_queue(raw) for raw in self._caches.queues.items())
 
-    def _priority_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        if kind is EventType.MODIFIED and at(old, "value") == at(new, "value"):
-            return
-        if new is None:
-            self._classes.pop(string(at(old, "metadata", "name")), None)
-        else:
-            self._classes[string(at(new, "metadata", "name"))] = new
+    def priorities_changed(self) -> None:
+        """Look at all again, whose order may be another now."""
         for key in self._book.entries:
             self._queue.add(key)
 
@@ -200,6 +192,3 @@ class Admission:
                     " or run with --queue-admission volcano-global",
                     extra={"binding": f"{observed.hyperjob.namespace}/{binding.name}"},
                 )
-
-    def _priority(self, name: str) -> int:
-        return priority_of(name, self._classes)

@@ -79,11 +79,8 @@ class Caches:
         kube: Kube,
         *,
         namespace: str | None = None,
-        priorities: bool = False,
         metrics: InformerMetrics = SILENT,
     ) -> None:
-        """PriorityClasses are only followed for `priorities`: our own queue admission."""
-
         def informer(resource: Resource, **options: object) -> Informer:
             scope = namespace if resource.namespaced else None
             return Informer(kube, resource, namespace=scope, metrics=metrics, **options)  # type: ignore[arg-type]  # passed through
@@ -98,7 +95,6 @@ class Caches:
         self.clusters = informer(CLUSTERS)
         self.queues = informer(QUEUES)
         self.priority_classes = informer(PRIORITY_CLASSES)
-        self._optional = (self.queues, self.priority_classes) if priorities else (self.queues,)
         self._written = {
             HYPERJOBS: MutationCache(self.hyperjobs),
             VCJOBS: MutationCache(self.jobs, index=BY_HYPERJOB, indexer=hyperjob_keys),
@@ -116,7 +112,7 @@ class Caches:
     @property
     def all(self) -> tuple[Informer, ...]:
         """Give every informer; HyperJobs can tell what is wrong without the optional ones."""
-        return *self.required, *self._optional
+        return *self.required, self.queues, self.priority_classes
 
     def note(self, resource: Resource, obj: Object) -> None:
         """Remember what the server answered to a write of ours."""

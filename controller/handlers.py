@@ -3,15 +3,18 @@
 Only queues keys; never reads what a HyperJob says.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
 from controller.caches import Caches, hyperjob_keys, job_key_of_binding
+from controller.firstinline import FirstInLine
 from controller.ledger import Ledger
 from controller.model.parse import condition
+from controller.model.planned import Plan
 from controller.model.resources import Resources, parse_resources, subtract, total
 from controller.model.wire import at, mapping, objects, string
+from controller.queueing.units import OrderInQueue
 from controller.waiting import SETTLE_SECONDS, Waiting
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
@@ -61,6 +64,7 @@ class Handlers:
         self._queue = queue
         self._now = now
         self._waiting = Waiting(queue.add_after)
+        self.line = FirstInLine(self._waiting)
         self._room: Callable[[str], Resources | None] = _unknown
         self._ledger: Ledger | None = None
         self._also: Callable[[], None] | None = None
@@ -87,21 +91,30 @@ class Handlers:
         """Give the HyperJobs that wait for capacity."""
         return self._waiting
 
-    def waits(self, key: str, needs: Sequence[Resources] | None) -> None:
-        """Remember what a HyperJob could not place; None: it waits for no capacity."""
-        if needs is None:
-            self._waiting.drop(key)
-            return
-        created = string(at(self._caches.hyperjob(key), "metadata", "creationTimestamp"))
-        self._waiting.put(key, created=created, needs=needs)
+    def waits(self, order: OrderInQueue, decided: Plan) -> None:
+        """Remember what a HyperJob could not place, or that it waits for no capacity."""
+        key = order[2]
+        if decided.waits_for_capacity:
+            changed = self._waiting.put(order, needs=decided.needs, claim=decided.claim)
+            changed = changed or self._waiting.keeps_time(key)
+        else:
+            changed = self._waiting.drop(key)
+        if changed:
+            self.line.look_again()
+
+    def priorities_changed(self) -> None:
+        """Look again at all that wait, whose order may be another now."""
+        for order, _ in self._waiting.claims():
+            self._queue.add(order[2])
 
     def freed(self, cluster: str) -> None:
         """Look again at the HyperJobs that can use what a cluster has free now."""
         if self._also is not None:
             self._also()
+        self.line.changed()
         room = self._room(cluster)
         if room is not None:
-            self._waiting.wake(room)
+            self.line.wake(cluster, room)
 
     def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old
@@ -139,6 +152,7 @@ class Handlers:
         if kind is not EventType.MODIFIED or not _same(old, new, _CLUSTER):
             if kind is EventType.DELETED or _only_shrank(old, new):
                 self._waiting.refresh()
+                self.line.look_again()
                 if self._also is not None:
                     self._also()
             else:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controller.expansion.expand import demand_of
-from controller.model.observed import Report
+from controller.model.observed import Cluster, Report
 from controller.model.parse import parse_binding, parse_report, pinned_clusters
 from controller.model.planned import Action, CreateChild, Repin
 from controller.model.resources import Resources, accumulate
 from controller.model.wire import at, mapping, string
 from controller.placement.capacity import Reservation, is_complete, reservation
+from controller.queueing.occupancy import Occupancy
 from hyperjob.api.meta import Object
 
 Lookup = Callable[[str], Object | None]
@@ -31,6 +32,7 @@ class _Known:
     generation: object
     demand: Resources
     complete_since: datetime | None = None
+    cluster: str = ""  # that it takes room of, shown in the summary or not
 
 
 class Ledger:
@@ -58,16 +60,19 @@ class Ledger:
         self._due: list[tuple[datetime, int, str, Reservation]] = []
         self._order = itertools.count()
         self._assumed: Counter[str] = Counter()
+        self._occupancy = Occupancy(lag=lag)
 
     def update(self, key: str, *, now: datetime) -> None:
         """Look at a vcjob's objects again."""
         raw = self._job(key)
         if raw is None or at(raw, "metadata", "deletionTimestamp") is not None:
-            self._known.pop(key, None)
+            self._occupy(self._known.pop(key, None), "", now)
             self._replace(key, None)
             return
-        known = self._remember(key, raw)
+        known = self._remember(key, raw, now)
         cluster, report = self._whereabouts(key, raw)
+        ended = report is not None and report.phase.is_terminal
+        self._occupy(known, "" if ended else cluster, now)
         if known.complete_since is None and is_complete(known.demand, report):
             known.complete_since = now
         elif report is not None and not is_complete(known.demand, report):
@@ -101,6 +106,18 @@ class Ledger:
         self._expire(now)
         return self._due[0][0] - now if self._due else None
 
+    def eventual(self, clusters: Iterable[Cluster], *, now: datetime) -> dict[str, Resources]:
+        """Give what will be free per cluster once all HyperJobs have ended.
+
+        `clusters` are as observed, all reservations taken off.
+        """
+        return self._occupancy.eventual(clusters, {}, now=now)
+
+    def eventual_changes_in(self, *, now: datetime) -> timedelta | None:
+        """Tell when that changes next by time alone."""
+        due = self._occupancy.next_change()
+        return None if due is None else max(due - now, timedelta())
+
     @contextmanager
     def assumed(self, actions: Iterable[Action], *, namespace: str = "") -> Iterator[None]:
         """Reserve what is about to be created, while inside."""
@@ -109,6 +126,7 @@ class Ledger:
         self._assumed.update(keys)
         for action in assumed:
             accumulate(self._sums.setdefault(action.cluster, {}), action.demand, 1)
+            self._occupancy.hold(action.cluster, action.demand)
         try:
             yield
         finally:
@@ -116,6 +134,7 @@ class Ledger:
             self._assumed += Counter()  # forget what is at zero
             for action in assumed:
                 accumulate(self._sums.setdefault(action.cluster, {}), action.demand, -1)
+                self._occupancy.drop(action.cluster, action.demand)
 
     def counts(self, key: str) -> bool:
         """Tell whether a vcjob is counted here or in its cluster's status already."""
@@ -127,16 +146,25 @@ class Ledger:
         for cluster in sorted(clusters):
             self._freed(cluster)
 
-    def _remember(self, key: str, raw: Object) -> _Known:
+    def _remember(self, key: str, raw: Object, now: datetime) -> _Known:
         metadata = mapping(raw.get("metadata"))
         uid, generation = string(metadata.get("uid")), metadata.get("generation")
         known = self._known.get(key)
         if known is None or known.uid != uid or known.generation != generation:
             demand = demand_of(mapping(raw.get("spec")))
             since = known.complete_since if known is not None and known.uid == uid else None
+            self._occupy(known, "", now)
             known = _Known(uid, generation, demand, since)
             self._known[key] = known
         return known
+
+    def _occupy(self, known: _Known | None, cluster: str, now: datetime) -> None:
+        if known is None or known.cluster == cluster:
+            return
+        self._occupancy.drop(known.cluster, known.demand)
+        self._occupancy.fade(known.cluster, known.demand, now=now)
+        self._occupancy.hold(cluster, known.demand)
+        known.cluster = cluster
 
     def _whereabouts(self, key: str, raw: Object) -> tuple[str, Report | None]:
         """Return where a sub-job is or will be, and what it reports.

@@ -24,6 +24,7 @@ from controller.measures import Meter
 from controller.model.observed import QueueAdmission
 from controller.observe import Observer
 from controller.options import Options
+from controller.priorities import Priorities
 from controller.queueing.book import Book
 from controller.reconciler import Reconciler
 from controller.refusals import Refusals
@@ -89,9 +90,7 @@ class Manager:
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
         self.working = asyncio.Event()
         builtin = options.queue_admission is QueueAdmission.BUILTIN
-        self.caches = Caches(
-            kube, namespace=options.namespace, priorities=builtin, metrics=self.metrics
-        )
+        self.caches = Caches(kube, namespace=options.namespace, metrics=self.metrics)
         self.queue: WorkQueue[str] = WorkQueue(
             CONTROLLER,
             limiter=DefaultLimiter(cap=_LONGEST_BACKOFF, qps=_RETRIES_PER_SECOND),
@@ -102,6 +101,8 @@ class Manager:
             kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
         )
         handlers = Handlers(self.caches, self.queue, now=now)
+        priorities = Priorities(self.caches.priority_classes)
+        priorities.tell(handlers.priorities_changed)
         ledger = Ledger(
             job=self.caches.job,
             policy=self.caches.policy,
@@ -119,6 +120,7 @@ class Manager:
                 self.caches, self.queue, Book(lag=options.lag, counts=ledger.counts), now=now
             )
             handlers.tell_too(self._own.wake)
+            priorities.tell(self._own.priorities_changed)
         self._observer = observer = Observer(
             self.caches,
             ledger,
@@ -129,6 +131,8 @@ class Manager:
             gang_timeout=timedelta(seconds=options.gang_timeout),
             silence_timeout=timedelta(seconds=options.silence_timeout),
             waiting=handlers.waiting,
+            line=handlers.line,
+            priorities=priorities,
             now=now,
             own=self._own,
             splitter=self._splitter,
@@ -155,6 +159,8 @@ class Manager:
             ),
         )
         handlers.connect(ledger, observer.room)
+        if not builtin:  # there the queues keep the order
+            handlers.line.connect(observer.eventual)
 
     async def run(self) -> None:
         """Run until cancelled; the queue is not worked on before every cache is complete."""

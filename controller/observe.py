@@ -10,6 +10,7 @@ from functools import partial
 
 from controller.admission import Admission
 from controller.caches import Caches
+from controller.firstinline import FirstInLine
 from controller.ledger import Ledger
 from controller.model.observed import (
     Binding,
@@ -25,6 +26,7 @@ from controller.model.resources import Resources, subtract, total
 from controller.model.wire import at, string
 from controller.parsed import Parsed
 from controller.placement.capacity import Candidacy, Summary, candidates, summarise
+from controller.priorities import Priorities
 from controller.refusals import Refusals
 from controller.splitting.client import Splitter
 from controller.waiting import Waiting
@@ -50,6 +52,8 @@ class Observer:
         gang_timeout: timedelta,
         silence_timeout: timedelta,
         waiting: Waiting,
+        line: FirstInLine,
+        priorities: Priorities,
         now: Callable[[], datetime],
         own: Admission | None = None,
         splitter: Splitter | None = None,
@@ -66,6 +70,8 @@ class Observer:
         self._gang_timeout = gang_timeout
         self._silence_timeout = silence_timeout
         self._waiting = waiting
+        self._line = line
+        self._priorities = priorities
         self._now = now
         self._jobs: Parsed[Job] = Parsed()
         self._policies: Parsed[Policy] = Parsed()
@@ -89,8 +95,7 @@ class Observer:
         policies = self._policies.of(
             key, self._caches.policies_of(key), partial(parse_policy, owner=hyperjob), view=owner
         )
-        keeps_time = self._waiting.keeps_time(key)
-        wait = self._ledger.next_change(now=now) if keeps_time else None
+        priority = self._priorities.of(hyperjob)
         observed = Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
@@ -101,12 +106,14 @@ class Observer:
             admission=self._admission,
             now=now,
             queues=self._queues(),
-            capacity_changes_in=None if wait is None else max(wait, _SOON),
+            capacity_changes_in=self._capacity_changes_in(key, now=now),
             cluster_lost_timeout=self._cluster_lost_timeout,
             gang_timeout=self._gang_timeout,
             silence_timeout=self._silence_timeout,
-            contended=self._waiting.is_contended(key)
+            contended=self._line.is_contended(key)
             or (self._own is not None and self._own.is_contended(key)),
+            priority=priority,
+            kept=self._line.kept_from((-priority, hyperjob.created, key)),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
         )
         if self._own is None:
@@ -138,6 +145,20 @@ class Observer:
         """Give the clusters with what is free after reservations, and what their status shows."""
         shown = {each.name: each.free for each in self._summaries.values()}
         return self.clusters(now=self._now()), shown
+
+    def eventual(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
+        """Give the clusters, and what will be free on each once all HyperJobs have ended."""
+        now = self._now()
+        found = self.clusters(now=now)
+        usable = [cluster for cluster in found if cluster.usable]
+        return found, self._ledger.eventual(usable, now=now)
+
+    def _capacity_changes_in(self, key: str, *, now: datetime) -> timedelta | None:
+        """Tell the one that keeps the time for all when capacity changes by time alone."""
+        if not self._waiting.keeps_time(key):
+            return None
+        known = self._ledger.next_change(now=now), self._ledger.eventual_changes_in(now=now)
+        return min((max(wait, _SOON) for wait in known if wait is not None), default=None)
 
     def _bindings_of(self, key: str, hyperjob: HyperJob, jobs: Sequence[str]) -> dict[str, Binding]:
         """Give the bindings of sub-jobs, those too that outlive their vcjob."""

@@ -28,7 +28,7 @@ from controller.steps.again import look_again_after
 from controller.steps.draft import Draft
 from controller.steps.release import give_back, let_through, plug_in
 from controller.steps.scale import scale
-from controller.steps.settle import look_again, needs, place_missing
+from controller.steps.settle import claim, look_again, needs, place_missing
 from controller.steps.sort import sort
 
 AT_ONCE: Final = timedelta()
@@ -134,6 +134,7 @@ def _restart(draft: Draft, decided: Restart) -> Plan:
         events=restart_events(decided, decision.events),
         requeue_after=AT_ONCE,
         waits_for_capacity=False,
+        claim=None,
     )
 
 
@@ -145,6 +146,7 @@ def _tell(draft: Draft) -> Plan:
         minimum=draft.minimum,
         room_for=draft.placement.room_for,
         needed=draft.needed,
+        never=draft.placement.never,
         verdict=observed.verdict,
         suspended=observed.hyperjob.suspend,
         gang=draft.judgement.record,
@@ -157,5 +159,6 @@ def _tell(draft: Draft) -> Plan:
         requeue_after=look_again_after(draft),
         waits_for_capacity=draft.is_short,
         needs=needs(draft),
+        claim=claim(draft),
         questions=draft.split.questions,
     )

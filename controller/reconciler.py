@@ -4,7 +4,7 @@ Nothing is decided here.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -16,9 +16,9 @@ from controller.ledger import Ledger
 from controller.measures import Meter
 from controller.model.observed import Observed
 from controller.model.planned import Event, Plan
-from controller.model.resources import Resources
 from controller.observe import Observer
 from controller.plan import plan
+from controller.queueing.units import OrderInQueue
 from controller.refusals import Refusals
 from controller.splitting.client import Splitter
 from controller.status.diff import differs_in_words_only, merge_patch
@@ -58,11 +58,11 @@ class Reconciler:
         meter: Meter,
         *,
         waiting: Waiting,
-        waits: Callable[[str, Sequence[Resources] | None], None],
+        waits: Callable[[OrderInQueue, Plan], None],
         own: Admission | None = None,
         splitter: Splitter | None = None,
     ) -> None:
-        """Tell `waits`, after each pass, for what capacity a HyperJob waits, None for none."""
+        """Tell `waits`, after each pass, what was decided: it may wait for capacity."""
         self._splitter = splitter
         self._kube = kube
         self._caches = caches
@@ -92,7 +92,7 @@ class Reconciler:
             if seen is None:
                 return None
             observed, decided = seen, plan(seen)
-        self._waits(key, decided.needs if decided.waits_for_capacity else None)
+        self._waits((-observed.priority, observed.hyperjob.created, key), decided)
         put_off = self._puts_off(key, observed, decided)
         if put_off is not None:
             # Nothing but words would change: no action or event goes with them.
@@ -195,7 +195,7 @@ class Reconciler:
 
     def _forget(self, key: str) -> None:
         self._refusals.forget(key)
-        self._waits(key, None)
+        self._waits((0, "", key), Plan())
         self._worded.pop(key, None)
         if self._splitter is not None:
             self._splitter.forget(key)

@@ -4,16 +4,22 @@ A sub-job that stands or has ended keeps its size. The sizes recorded for the ot
 together they make up exactly what was asked for; else they are stale, and the rest is open again.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
 from controller.expansion.expand import SpecError, pod_groups
 from controller.expansion.members import present_indices
 from controller.expansion.split import Scale, SplitError, auto_scale
 from controller.model.child import Child, child_of
+from controller.model.nodes import PodGroup
 from controller.model.observed import Observed, Ownership, Record, ReplicatedJob, SplitPolicy
+from controller.model.resources import scale as multiply
+from controller.placement.assign import Request
 from controller.placement.share import Wish
 from hyperjob.api.names import child_name
+
+_PIECES: Final = 128  # an automatic split is judged in no more pieces than this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,23 @@ def part_of(observed: Observed, group: ReplicatedJob) -> Part:
         excluded.clear()  # each of them left some cluster; together they may try all again
     wish = _wish(group, split, scale, left, frozenset(excluded)) if left > 0 else None
     return Part(group=group, decided=decided, wish=wish, parked=parked)
+
+
+def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[Request]:
+    """Cut an open split into pieces that can stand anywhere: its sub-jobs are sized later."""
+    pods = max(1, -(-(wish.accelerators - wish.fixed) // max(1, wish.per_pod)))
+    number = min(pods, _PIECES)
+    index = 0
+    for position in range(number):
+        while (name := child_name(hyperjob, wish.group, index)) in taken:
+            index += 1
+        index += 1
+        share = pods // number + (position < pods % number)
+        piece = wish.request(share, name)
+        if position:
+            pods_ = PodGroup(wish.pod, share)
+            piece = replace(piece, demand=multiply(wish.pod, share), pods=(pods_,))
+        yield piece
 
 
 def _scale_of(group: ReplicatedJob) -> tuple[SplitPolicy, Scale]:

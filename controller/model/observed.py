@@ -287,6 +287,16 @@ class Cluster:
     not_ready_since: datetime | None = None
     nodes: Nodes | None = None  # None: nothing is known of them
     reserved_pods: tuple[PodGroup, ...] = ()  # that `nodes` may not count yet
+    unkept: Resources | None = None  # what was free before room was kept for `kept_for`
+    kept_for: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Room that nobody behind `owner` may use, by cluster: it waits longest, or is most urgent."""
+
+    owner: str
+    room: Mapping[str, Resources]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,4 +357,6 @@ class Observed:
     gang_timeout: timedelta = timedelta(minutes=5)
     silence_timeout: timedelta = timedelta(seconds=30)
     contended: bool = False  # another HyperJob waits for capacity or a share
+    priority: int = 0
+    kept: Kept | None = None  # for somebody who is before this one in line
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked

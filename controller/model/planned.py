@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Literal, TypeAlias
 
 from controller.model.resources import Resources
+from controller.placement.claim import Claim
 from hyperjob.api.meta import Object
 
 
@@ -131,7 +132,7 @@ class Plan:
     """The whole decision; `status` None means leave the status alone.
 
     `needs` are the sizes of what could not be placed; of a HyperJob that waits for capacity without
-    any, nothing is known of what would help it.
+    any, nothing is known of what would help it. `claim` is what a gang of it could use.
     """
 
     actions: tuple[Action, ...] = ()
@@ -140,4 +141,5 @@ class Plan:
     requeue_after: timedelta | None = None
     waits_for_capacity: bool = False
     needs: tuple[Resources, ...] = ()
+    claim: Claim | None = None
     questions: tuple[Question, ...] = ()

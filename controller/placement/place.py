@@ -4,7 +4,7 @@ A gang is placed whole or not at all. Nothing is remembered between calls.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controller.model.observed import Cluster
 from controller.placement.assign import Request, Room
@@ -16,13 +16,15 @@ from controller.placement.shortage import explain, explain_overflow
 class Placement:
     """Cluster by sub-job, and for every sub-job without one the reason.
 
-    `overflow` says of those that stand on no preferred cluster why.
+    `overflow` says of those that stand on no preferred cluster why; `never` that not even empty
+    clusters would hold as many as must be placed together.
     """
 
     assigned: Mapping[str, str] = field(default_factory=dict)
     overflow: Mapping[str, str] = field(default_factory=dict)
     unplaced: Mapping[str, str] = field(default_factory=dict)
     room_for: int = 0
+    never: bool = False
 
 
 def place(
@@ -65,4 +67,16 @@ def place(
         name: f"has room on {cluster}, waits until {minimum} sub-jobs can be placed together"
         for name, cluster in done.assigned.items()
     }
-    return Placement(unplaced={**short, **waiting}, room_for=len(done.assigned))
+    return Placement(
+        unplaced={**short, **waiting},
+        room_for=len(done.assigned),
+        never=minimum > 1 and not _could_hold(requests, room, max_domains, minimum),
+    )
+
+
+def _could_hold(
+    requests: Sequence[Request], room: Room, max_domains: int | None, minimum: int
+) -> bool:
+    empty = Room.of((replace(each, nodes=None) for each in room.clusters.values()), ())
+    empty.free = {name: cluster.allocatable for name, cluster in room.clusters.items()}
+    return len(assign(requests, empty, max_domains=max_domains).assigned) >= minimum

@@ -15,6 +15,8 @@ from controller.model.resources import (
     fits,
     lacking,
     order_of,
+    subtract,
+    total,
 )
 from controller.placement.assign import Request, Room
 from controller.placement.slots import Crowding
@@ -76,6 +78,8 @@ def obstacle(request: Request, cluster: Cluster, room: Room, max_domains: int | 
         return "is not in clusterNames (clusterPolicy Required)"
     available = room.free.get(cluster.name, cluster.free)
     if not fits(request.demand, available):
+        if cluster.unkept is not None and _fits_unkept(request.demand, available, cluster):
+            return f"has room, but it is kept for {cluster.kept_for}, which is first in line for it"
         return f"lacks {_lacks(request.demand, available, cluster)}"
     crowding = room.slots.crowding(cluster.name, request.pods)
     if crowding is not None:
@@ -96,16 +100,28 @@ def need(demand: Resources) -> str:
     return " and ".join(shown) or amount_text(PODS, demand.get(PODS, 0))
 
 
+def _fits_unkept(demand: Resources, available: Resources, cluster: Cluster) -> bool:
+    kept = subtract(cluster.unkept or {}, cluster.free)
+    return fits(demand, total((available, kept)))
+
+
 def _lacks(demand: Resources, free: Resources, cluster: Cluster) -> str:
     missing = lacking(demand, free)
     texts = []
     for name in sorted(missing, key=order_of)[:_RESOURCES_SHOWN]:
-        if cluster.allocatable.get(name, 0) <= 0:
+        whole = cluster.allocatable.get(name, 0)
+        if whole <= 0:
             texts.append(f"{amount_text(name, missing[name])} (has none)")
-        else:
-            left = amount_text(name, max(free.get(name, 0), 0)).split(" ", maxsplit=1)[0]
-            texts.append(f"{amount_text(name, missing[name])} ({left} free)")
+            continue
+        left = f"{_amount(name, max(free.get(name, 0), 0))} free"
+        if whole < demand[name]:
+            left = f"has {_amount(name, whole)}"
+        texts.append(f"{amount_text(name, missing[name])} ({left})")
     return " and ".join(texts)
+
+
+def _amount(name: str, amount: int) -> str:
+    return amount_text(name, amount).split(" ", maxsplit=1)[0]
 
 
 def _crowded(crowding: Crowding) -> str:

@@ -2,11 +2,18 @@
 
 from collections.abc import Mapping
 
-from controller.model.wire import at, integer
+from controller.model.observed import HyperJob
+from controller.model.wire import at, integer, string
 from hyperjob.api.meta import Object
 
 
-def priority_of(name: str, classes: Mapping[str, Object]) -> int:
+def priority_of(hyperjob: HyperJob, classes: Mapping[str, Object]) -> int:
+    """Return the highest priority of a HyperJob's templates."""
+    names = {string(group.template.get("priorityClassName")) for group in hyperjob.replicated_jobs}
+    return max((_value(name, classes) for name in names), default=0)
+
+
+def _value(name: str, classes: Mapping[str, Object]) -> int:
     """Return the value of a PriorityClass; of none, that of the default class, or 0."""
     if not name:
         defaults = (each for each in classes.values() if each.get("globalDefault") is True)

@@ -3,30 +3,22 @@
 Whoever holds a share is told by objects and records alone, so a restarted controller knows it too.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Final
+from collections.abc import Iterator
 
 from controller.expansion.expand import Group, SpecError, SubJob, expand, queue_of, sub_jobs
 from controller.expansion.members import members_of
-from controller.expansion.parts import is_auto, part_of
+from controller.expansion.parts import is_auto, part_of, pieces
 from controller.gang.giveback import backs_off
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import Child, child_of
-from controller.model.nodes import PodGroup
 from controller.model.observed import HyperJob, Observed
-from controller.model.resources import scale
-from controller.model.wire import string
 from controller.placement.assign import Request
 from controller.placement.share import Wish
 from controller.queueing.units import Part, Unit
 from controller.status.conditions import is_finished
-from hyperjob.api.names import child_name
-
-_PIECES: Final = 128  # an automatic split is judged in no more pieces than this
 
 
-def unit_of(observed: Observed, *, priority: Callable[[str], int]) -> Unit | None:
+def unit_of(observed: Observed) -> Unit | None:
     """Return a HyperJob as a unit; None when it holds nothing and waits for nothing.
 
     Sub-jobs that wait for others to be ready or complete are left out until their time has come,
@@ -56,10 +48,10 @@ def unit_of(observed: Observed, *, priority: Callable[[str], int]) -> Unit | Non
     for group, wish in wishes.items():
         taken = {child.name for sub_job, child in members if sub_job.group.name == group}
         queue = next(queue_of(g.template) for g in hyperjob.replicated_jobs if g.name == group)
-        pieces = [Part(queue=queue, request=piece) for piece in _pieces(hyperjob, wish, taken)]
-        parts += pieces
+        cut = [Part(queue=queue, request=each) for each in pieces(hyperjob.name, wish, taken)]
+        parts += cut
         if _holds_all(hyperjob, group):
-            kept |= {piece.name for piece in pieces}
+            kept |= {piece.name for piece in cut}
     children = [child for _, child in members]
     made = {child.name: child for child in children if child.exists and not child.is_terminal}
     recorded = {
@@ -71,13 +63,7 @@ def unit_of(observed: Observed, *, priority: Callable[[str], int]) -> Unit | Non
     return Unit(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
         created=hyperjob.created,
-        priority=max(
-            (
-                priority(string(g.template.get("priorityClassName")))
-                for g in hyperjob.replicated_jobs
-            ),
-            default=0,
-        ),
+        priority=observed.priority,
         minimum=len(parts) if wanted is None or wishes else max(1, min(wanted, len(parts))),
         max_domains=hyperjob.max_domains,
         parts=tuple(parts),
@@ -128,20 +114,3 @@ def _holds_all(hyperjob: HyperJob, group: str) -> bool:
 def _request(sub_job: SubJob, child: Child) -> Request:
     record = child.record
     return sub_job.request(frozenset(record.excluded_clusters if record is not None else ()))
-
-
-def _pieces(hyperjob: HyperJob, wish: Wish, taken: set[str]) -> Iterator[Request]:
-    """Cut an open split into pieces that can stand anywhere: its sub-jobs are sized later."""
-    pods = max(1, -(-(wish.accelerators - wish.fixed) // max(1, wish.per_pod)))
-    number = min(pods, _PIECES)
-    index = 0
-    for position in range(number):
-        while (name := child_name(hyperjob.name, wish.group, index)) in taken:
-            index += 1
-        index += 1
-        share = pods // number + (position < pods % number)
-        piece = wish.request(share, name)
-        if position:
-            pods_ = PodGroup(wish.pod, share)
-            piece = replace(piece, demand=scale(wish.pod, share), pods=(pods_,))
-        yield piece

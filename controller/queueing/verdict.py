@@ -15,6 +15,7 @@ from controller.queueing.admit import Block, Kind
 from controller.queueing.book import Book, Entry, Waiting, roughly
 from controller.queueing.room import Space
 from controller.status.outlook import Reason
+from controller.status.phase import NEVER
 from hyperjob.api.quantity import NANO
 from hyperjob.text import listed
 
@@ -150,7 +151,8 @@ def _shortage(book: Book, waiting: Waiting) -> str:
         texts.append(f"and {len(short) - len(texts)} more")
     told = "; ".join(texts) or "there is room, and it is its turn next"
     if needed > 1 and texts:
-        return f"{needed} sub-jobs must start together, there is room for {found.room_for}: {told}"
+        room = f"{found.room_for}{NEVER if found.never else ''}"
+        return f"{needed} sub-jobs must start together, there is room for {room}: {told}"
     return told
 
 

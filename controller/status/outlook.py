@@ -81,12 +81,16 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlooks:
-    """All sub-jobs of a HyperJob in the order of its spec, and how many must run together."""
+    """All sub-jobs of a HyperJob in the order of its spec, and how many must run together.
+
+    `never`: not even empty clusters would hold as many as are `needed`.
+    """
 
     items: Sequence[Outlook]
     minimum: int
     room_for: int = 0
     needed: int = 0
+    never: bool = False
     verdict: Verdict | None = None
     suspended: bool = False
     end: End | None = None

@@ -16,6 +16,7 @@ from hyperjob.text import listed, shortened
 
 _NAMES_SHOWN: Final = 3
 _MESSAGE_LIMIT: Final = 1024
+NEVER: Final = " and too little even on empty clusters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
     if outlooks.needed > 1:
         text = (
             f"{outlooks.needed} sub-jobs must be placed together, there is room for"
-            f" {outlooks.room_for}: {text}"
+            f" {outlooks.room_for}{NEVER if outlooks.never else ''}: {text}"
         )
     return _state(Phase.PENDING, Reason.INSUFFICIENT_CAPACITY, text)
 

@@ -18,6 +18,7 @@ from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed
 from controller.model.planned import Action
+from controller.placement.assign import Request
 from controller.placement.place import Placement
 from controller.status.outlook import Outlook, Reason
 
@@ -28,7 +29,7 @@ class Draft:
 
     `blocked` has a reason and a message by sub-job; `standing` (group, cluster) of those that stay;
     `secured` counts those that need no place; `needed` says how many of the missing had to fit
-    together, and `outdated` which sub-jobs plugins have made again.
+    together, `sought` what they ask for, and `outdated` which sub-jobs plugins have made again.
     """
 
     observed: Observed
@@ -45,6 +46,7 @@ class Draft:
     standing: list[tuple[str, str]] = field(default_factory=list)
     secured: int = 0
     needed: int = 0
+    sought: Sequence[Request] = ()
     placement: Placement = field(default_factory=Placement)
     review: Review = field(default_factory=Review)
     outdated: frozenset[str] = frozenset()
@@ -57,6 +59,11 @@ class Draft:
         total, wanted = len(self.children), self.observed.hyperjob.min_available
         able = total - len(self.waiting.for_what)
         return max(1, min(total if wanted is None else wanted, able))
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether some of the gang stand and the rest does not: it goes before all others."""
+        return 0 < self.secured < self.minimum
 
     @property
     def staying(self) -> list[Child]:

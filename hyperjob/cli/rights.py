@@ -104,7 +104,7 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(
             MUTATING_WEBHOOKS, "list", when="without --queue-admission or --clusters", optional=True
         ),
-        _right(PRIORITY_CLASSES, "list", when="with built-in queues", optional=True),
+        _right(PRIORITY_CLASSES, "list", optional=True),
     ),
 }
 """By command; those that are not here make no request, or are an administrator's."""

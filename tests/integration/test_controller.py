@@ -122,7 +122,7 @@ async def test_a_waiting_hyperjob_is_not_written_again_by_a_restart(
         await kube.create(HYPERJOBS, hyperjob(namespace))
         async with running_controller(control_plane.kubeconfig, namespace) as manager:
             status = await phase_is(kube, namespace, "Pending")
-            assert "small lacks 1 nvidia.com/gpu (3 free)" in status["state"]["message"]
+            assert "small lacks 1 nvidia.com/gpu (has 3)" in status["state"]["message"]
             await settled(manager, kube, namespace)
         before = control_plane.writes()
         async with running_controller(control_plane.kubeconfig, namespace) as manager:
@@ -160,14 +160,14 @@ async def test_those_that_wait_are_not_written_at_every_heartbeat_but_say_what_i
     ):
         for number in range(waiting):
             await kube.create(HYPERJOBS, hyperjob(namespace, f"hj{number}"))
-        await eventually(partial(all_say, "(1 free)"), what="all wait")
+        await eventually(partial(all_say, "(has 1)"), what="all wait")
         await settled(manager, kube, namespace)
         before, began = control_plane.writes(), asyncio.get_running_loop().time()
         for beat in range(beats):
             await set_cluster(kube, "busy", 2 + beat % 2)
             await asyncio.sleep(0.15)  # longer than changes are gathered
         elapsed = asyncio.get_running_loop().time() - began
-        await eventually(partial(all_say, "(3 free)"), what="all say what is true")
+        await eventually(partial(all_say, "(has 3)"), what="all say what is true")
         written = ours(control_plane.writes() - before)
         rounds = 2 + (elapsed + 5) // MESSAGE_SECONDS
         assert written["PATCH hyperjobs status"] <= waiting * min(rounds, beats - 1)

@@ -1,4 +1,4 @@
-"""Our own queue admission over HTTP: who is made, who waits and why, and after a restart."""
+"""Queue admission over HTTP: who is made, who waits and why, and after a restart."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -265,3 +265,28 @@ async def test_suspending_gives_the_share_back(
         suspend = {"spec": {"suspend": True}}
         await kube.patch(HYPERJOBS, "first", suspend, kind=PatchType.MERGE, namespace=namespace)
         await until_jobs(kube, namespace, "second")
+
+
+async def test_without_queues_of_ours_the_first_that_waits_keeps_its_room(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        clusters(kube, one=16),
+        running_controller(control_plane.kubeconfig, namespace, cluster_status_lag=0) as manager,
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace, "first"))
+        await until_jobs(kube, namespace, "first")
+        await kube.create(HYPERJOBS, hyperjob(namespace, "never", gpus=9))
+        await state_with(kube, namespace, "never", "too little even on empty clusters")
+        await kube.create(HYPERJOBS, hyperjob(namespace, "big", gpus=8))
+        await state_with(kube, namespace, "big", "there is room for 1")
+        await kube.create(HYPERJOBS, hyperjob(namespace, "small"))
+        kept = f"one has room, but it is kept for {namespace}/big, which is first in line for it"
+        status = await state_with(kube, namespace, "small", kept)
+        assert status["state"]["reason"] == "InsufficientCapacity"
+        await settled(manager, kube, namespace)
+        await report(kube, namespace, "first", "Completed")
+        await until_jobs(kube, namespace, "first", "big")
+        await state_with(kube, namespace, "small", "one lacks")
+        await kube.delete(HYPERJOBS, "big", namespace=namespace)
+        await until_jobs(kube, namespace, "first", "small")

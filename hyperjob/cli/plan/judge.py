@@ -25,6 +25,7 @@ from hyperjob.api.meta import Object
 from hyperjob.cli.lint.check import check
 from hyperjob.cli.lint.documents import Document, Source
 from hyperjob.cli.plan.queueing import Line, Standing, ask
+from hyperjob.cli.plan.waiting import behind_others
 from hyperjob.cli.plan.world import World
 from webhook.defaulting import default
 from webhook.validation.context import Cluster as KnownCluster
@@ -126,6 +127,8 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
     builtin = observed.admission is QueueAdmission.BUILTIN
     if builtin:
         observed, standing = ask(observed, world)
+    else:
+        observed = behind_others(observed, world)
     decided = plan(observed)
     state = mapping(at(decided.status, "state"))
     try:

@@ -10,7 +10,6 @@ from datetime import timedelta
 from controller.model.observed import Observed
 from controller.model.resources import subtract
 from controller.queueing.book import Book
-from controller.queueing.priority import priority_of
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
@@ -56,8 +55,7 @@ def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
 
 
 def _put(book: Book, key: str, observed: Observed, world: World) -> None:
-    unit = unit_of(observed, priority=lambda name: priority_of(name, world.priority_classes))
-    book.put(key, unit, now=world.now)
+    book.put(key, unit_of(observed), now=world.now)
 
 
 def _judged(observed: Observed, book: Book, mine: str) -> Observed:

@@ -69,7 +69,7 @@ async def from_control_plane(
     """
     async with access.connect() as kube:
         selected = {"label_selector": LABEL_HYPERJOB}
-        wanted = {**_OTHERS, **_for_queues(admission)}
+        wanted = {**_OTHERS, **({MUTATING_WEBHOOKS: False} if admission is None else {})}
         readings = dict(
             zip(
                 wanted,
@@ -104,19 +104,12 @@ async def from_control_plane(
         jobs=items(readings[VCJOBS]),
         policies=items(readings[PROPAGATION_POLICIES]),
         bindings=items(readings[RESOURCE_BINDINGS]),
-        priority_classes=items(readings.get(PRIORITY_CLASSES, [])),
+        priority_classes=items(readings[PRIORITY_CLASSES]),
     )
 
 
 def _found(*, volcano_global: bool) -> QueueAdmission:
     return QueueAdmission.VOLCANO_GLOBAL if volcano_global else QueueAdmission.BUILTIN
-
-
-def _for_queues(admission: QueueAdmission | None) -> dict[Resource, bool]:
-    """Return what is read besides to know who admits, and how."""
-    asked = {MUTATING_WEBHOOKS: False} if admission is None else {}
-    own = admission in (None, QueueAdmission.BUILTIN)
-    return {**asked, **({PRIORITY_CLASSES: False} if own else {})}
 
 
 _OTHERS = {
@@ -125,6 +118,7 @@ _OTHERS = {
     PROPAGATION_POLICIES: True,
     RESOURCE_BINDINGS: False,
     QUEUES: False,
+    PRIORITY_CLASSES: False,
 }
 """What is read beside the clusters, and whether only what bears our label."""
 

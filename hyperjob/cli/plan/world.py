@@ -16,6 +16,7 @@ from controller.model.parse import parse_binding, parse_hyperjob, parse_job, par
 from controller.model.resources import Resources, subtract
 from controller.model.wire import at, string
 from controller.placement.capacity import Candidacy, candidates, summarise
+from controller.queueing.priority import priority_of
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
 from hyperjob.kube.resources import key_of
@@ -29,7 +30,8 @@ class World:
     """Everything there is, by `namespace/name`; children by that of their HyperJob.
 
     `queues` are their states by name or unknown. `shown` is what the clusters' status alone says is
-    free; `earlier` are HyperJobs planned before, and `taken` the keys of their children.
+    free, `eventual` what will be once all HyperJobs have ended; `earlier` are HyperJobs planned
+    before, and `taken` the keys of their children.
     """
 
     now: datetime
@@ -46,6 +48,7 @@ class World:
     shown: Mapping[str, Resources] = field(default_factory=dict)
     earlier: Mapping[str, Object] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
+    eventual: Mapping[str, Resources] = field(default_factory=dict)
 
     def observe(self, raw: Object) -> Observed:
         """Look at one HyperJob as the controller would."""
@@ -67,6 +70,7 @@ class World:
             admission=self.admission,
             now=self.now,
             queues=self.queues,
+            priority=priority_of(hyperjob, self.priority_classes),
         )
 
     def with_queues(self, specs: Iterable[Object]) -> "World":
@@ -146,9 +150,10 @@ def world_of(
             for item in queues
         }
     )
+    found = candidates(summaries, ledger.reserved(now=now))
     return World(
         now=now,
-        clusters=candidates(summaries, ledger.reserved(now=now)),
+        clusters=found,
         queues=states,
         admission=admission,
         namespace=namespace,
@@ -159,6 +164,7 @@ def world_of(
         queue_objects=queues or (),
         priority_classes={string(at(item, "metadata", "name")): item for item in priority_classes},
         shown={item.name: item.free for item in summaries},
+        eventual=ledger.eventual((each for each in found if each.usable), now=now),
     )
 
 

@@ -128,6 +128,28 @@ def test_those_that_come_later_find_what_is_left(tmp_path: Path):
     assert three["jobs"][0]["notOn"]["gpu-west"] == f"lacks 8 {GPU} (0 free)"
 
 
+def planned(tmp_path: Path, *jobs: Object, admission: QueueAdmission) -> dict[str, Object]:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(yaml.safe_dump_all(jobs), encoding="utf-8")
+    given = ["-f", str(path), "--clusters", str(CLUSTERS), "-o", "json"]
+    result = CliRunner().invoke(plan, [*given, "--queue-admission", str(admission)])
+    return {item["name"]: item for item in judged(result)}
+
+
+@pytest.mark.parametrize("admission", [QueueAdmission.NONE, QueueAdmission.VOLCANO_GLOBAL])
+def test_without_our_queues_room_is_kept_for_the_first_that_waits(
+    tmp_path: Path, admission: QueueAdmission
+):
+    jobs = [job("one", gpus=128), job("big", split={"accelerators": 272}), job("small", gpus=8)]
+    found = planned(tmp_path, *jobs, admission=admission)
+    assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Waits"]
+    text = "gpu-west has room, but it is kept for ml/big, which is first in line for it"
+    assert text in found["small"]["message"]
+    jobs[1] = job("never", split={"accelerators": 280})
+    found = planned(tmp_path, *jobs, admission=admission)
+    assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Fits"]
+
+
 def test_what_would_be_refused_takes_no_room(tmp_path: Path):
     wrong = job("wrong", gpus=144)
     wrong["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["minAvailable"] = 99

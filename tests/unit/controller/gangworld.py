@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 import jsonpatch
 
 from controller.expansion.expand import demand_of
+from controller.firstinline import FirstInLine
 from controller.gang.gate import is_through
 from controller.model.child import child_of
-from controller.model.observed import Observed, QueueAdmission
+from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_binding, parse_hyperjob
 from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
 from controller.model.resources import Resources
@@ -44,16 +45,23 @@ class GangWorld(World):
     due: dict[str, None] = field(default_factory=dict)
     timers: dict[str, datetime] = field(default_factory=dict)
     waiting: Waiting = field(init=False)
+    line: FirstInLine = field(init=False)
     ends: dict[str, datetime] = field(default_factory=dict)
     order: dict[str, int] = field(default_factory=dict)
     given_back: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, sizes: list[int], quotas: list[int]) -> "GangWorld":
+    def of(
+        cls,
+        sizes: list[int],
+        quotas: list[int],
+        *,
+        admission: QueueAdmission = QueueAdmission.VOLCANO_GLOBAL,
+    ) -> "GangWorld":
         """Make an empty world."""
         world = cls(
             clusters={},
-            admission=QueueAdmission.VOLCANO_GLOBAL,
+            admission=admission,
             sizes={f"c{i}": size for i, size in enumerate(sizes)},
             quotas={f"q{i}": quota for i, quota in enumerate(quotas)},
         )
@@ -62,7 +70,7 @@ class GangWorld(World):
 
     def __post_init__(self) -> None:
         """Begin with nobody who waits."""
-        self.waiting = Waiting(self._wakes)
+        self._nobody_waits()
 
     # what the controller sees and does
 
@@ -74,7 +82,8 @@ class GangWorld(World):
             found,
             bindings={item.name: item for item in bindings},
             gang_timeout=LIMIT,
-            contended=self.waiting.is_contended(name),
+            contended=self.line.is_contended(name),
+            kept=self.line.kept_from((0, found.hyperjob.created, name)),
         )
 
     def submit(self, raw: Object) -> None:
@@ -107,18 +116,19 @@ class GangWorld(World):
         self.timers.pop(name, None)
         if decided.requeue_after is not None:
             self.timers[name] = self.now + max(decided.requeue_after, timedelta(milliseconds=1))
+        order = 0, observed.hyperjob.created, name
         if decided.waits_for_capacity:
-            created = self.hyperjobs[name]["metadata"]["creationTimestamp"]
-            self.waiting.put(name, created=created, needs=decided.needs)
+            self.waiting.put(order, needs=decided.needs, claim=decided.claim)
         else:
             self.waiting.drop(name)
+        self.line.look_again()
         self._wake(before)
         return decided
 
     def restart(self) -> None:
         """Start the controller anew: it remembers nothing and looks at all."""
         self.timers.clear()
-        self.waiting = Waiting(self._wakes)
+        self._nobody_waits()
         for name in self.hyperjobs:
             self.due[name] = None
 
@@ -239,6 +249,7 @@ class GangWorld(World):
                 name, size - self.foreign[name], total=size, unusable=reason
             )
         self._wake(before, back=lost - self.lost)
+        self.line.look_again()
 
     def heal(self) -> None:
         """Bring all clusters back, empty but for ours."""
@@ -260,6 +271,7 @@ class GangWorld(World):
             self.due.pop(name, None)
             self.timers.pop(name, None)
             self.waiting.drop(name)
+        self.line.look_again()
 
     # looking
 
@@ -291,7 +303,21 @@ class GangWorld(World):
         now = self.free()
         for name, free in before.items():
             if self.clusters[name].usable and (name in back or now[name][GPU] > free[GPU]):
-                self.waiting.wake(now[name])
+                self.line.changed()
+                self.line.wake(name, now[name])
+
+    def _nobody_waits(self) -> None:
+        self.waiting = Waiting(self._wakes)
+        self.line = FirstInLine(self.waiting)
+        if self.admission is not QueueAdmission.BUILTIN:
+            self.line.connect(self._look)
+
+    def _look(self) -> tuple[list[Cluster], dict[str, Resources]]:
+        """Give what the controller knows of clusters, now and once all HyperJobs have ended."""
+        free = self.free()
+        found = [replace(each, free=free[each.name]) for each in self.clusters.values()]
+        usable = [each for each in found if each.usable]
+        return found, {each.name: self.clusters[each.name].free for each in usable}
 
     def _wakes(self, key: str, delay: float) -> None:
         if delay <= SETTLE_SECONDS:  # what comes later would only tell other words
@@ -300,7 +326,8 @@ class GangWorld(World):
     def _admit(self, key: str, obj: Object, operation: str) -> None:
         if operation == "CREATE":
             obj = jsonpatch.apply_patch(obj, list(stamp(obj, operation="CREATE")))
-            obj["spec"]["suspension"] = {"scheduling": True}  # Volcano Global's webhook
+            if self.admission is QueueAdmission.VOLCANO_GLOBAL:
+                obj["spec"]["suspension"] = {"scheduling": True}  # by its webhook
         obj = jsonpatch.apply_patch(obj, list(stamp(obj, operation=operation)))
         self.bindings[key] = obj
 

@@ -45,11 +45,17 @@ class QueuedGangs(GangWorld):
     heals: bool = True
 
     @classmethod
-    def of(cls, sizes: list[int], quotas: list[int]) -> "QueuedGangs":
+    def of(
+        cls,
+        sizes: list[int],
+        quotas: list[int],
+        *,
+        admission: QueueAdmission = QueueAdmission.BUILTIN,
+    ) -> "QueuedGangs":
         """Make an empty world whose queues are known."""
         world = cls(
             clusters={},
-            admission=QueueAdmission.BUILTIN,
+            admission=admission,
             sizes={f"c{i}": size for i, size in enumerate(sizes)},
             quotas={f"q{i}": quota for i, quota in enumerate(quotas)},
         )
@@ -72,7 +78,7 @@ class QueuedGangs(GangWorld):
                 for each in found.clusters
             ),
         )
-        self.woken |= self.book.put(key, unit_of(found, priority=lambda _: 0), now=self.now)
+        self.woken |= self.book.put(key, unit_of(found), now=self.now)
         self.verdict = verdict_of(self.book, key)
         return replace(found, verdict=self.verdict)
 

@@ -48,7 +48,7 @@ def test_without_room_anywhere_it_waits_and_says_what_is_missing() -> None:
     assert (found.ready, dict(found.moves)) == (frozenset(), {})
     assert found.short["x"] == (
         "needs 8 nvidia.com/gpu: a lacks 3 nvidia.com/gpu (5 free);"
-        " b lacks 1 nvidia.com/gpu (7 free)"
+        " b lacks 1 nvidia.com/gpu (has 7)"
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from controller.caches import hyperjob_keys, job_key_of_binding, slim_binding
 from controller.handlers import Handlers
 from controller.ledger import Ledger
+from controller.model.planned import Plan
 from controller.model.resources import parse_resources
 from controller.waiting import Waiting
 from hyperjob.kube.client import EventType
@@ -148,15 +149,15 @@ def free(gpus: int, *, version: str = "v1") -> Object:
 
 def waiting(rig: Rig, key: str, second: int, *gpus: int) -> None:
     created = f"2026-01-02T03:00:{second:02}Z"
-    rig.known[key] = {"metadata": {"creationTimestamp": created}}
-    rig.handlers.waits(key, [parse_resources({GPU: str(each)}) for each in gpus])
+    needs = tuple(parse_resources({GPU: str(each)}) for each in gpus)
+    rig.handlers.waits((0, created, key), Plan(waits_for_capacity=True, needs=needs))
 
 
 def test_new_capacity_wakes_those_that_wait_for_it_the_oldest_first(rig: Rig) -> None:
     waiting(rig, "ns/b", 1, 8)
     waiting(rig, "ns/c", 0, 4)
     waiting(rig, "ns/a", 2, 8)
-    rig.handlers.waits("ns/c", None)
+    rig.handlers.waits((0, "", "ns/c"), Plan())
     rig.queued.clear()
     rig.clusters.tell(MODIFIED, free(8), free(8, version="v2"))
     assert (rig.queued, rig.later) == ([], [])
@@ -202,7 +203,7 @@ def test_one_of_those_that_wait_keeps_the_time_for_all(rig: Rig) -> None:
     waiting(rig, "ns/b", 1, 8)
     assert [found.keeps_time(key) for key in ("ns/a", "ns/b", "ns/new")] == [True, False, False]
     assert [found.is_contended(key) for key in ("ns/a", "ns/new")] == [True, True]
-    rig.handlers.waits("ns/a", None)
+    rig.handlers.waits((0, "", "ns/a"), Plan())
     assert rig.queued == ["ns/b"], "it looks now, and keeps the time from now on"
     assert found.keeps_time("ns/b")
     assert not found.is_contended("ns/b")
@@ -211,7 +212,7 @@ def test_one_of_those_that_wait_keeps_the_time_for_all(rig: Rig) -> None:
 def test_the_more_wait_the_less_often_each_says_something_new() -> None:
     found = Waiting(lambda _key, _delay: None)
     for number in range(5000):
-        found.put(f"ns/{number}", created=f"{number:05}", needs=())
+        found.put((0, f"{number:05}", f"ns/{number}"), needs=())
         if number == 9:
             assert found.message_seconds == 5
     assert 5000 / found.message_seconds == 20
@@ -219,7 +220,7 @@ def test_the_more_wait_the_less_often_each_says_something_new() -> None:
 
 
 def test_a_child_that_ends_wakes_those_that_wait(rig: Rig) -> None:
-    rig.handlers.waits("ns/waiting", [])
+    waiting(rig, "ns/waiting", 0)
     pinned = Ledger(
         job=rig.job,
         policy=lambda _: policy(),

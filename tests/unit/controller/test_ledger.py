@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -5,8 +6,17 @@ import pytest
 
 from controller.ledger import Ledger
 from controller.model.planned import CreateChild
-from controller.model.resources import parse_resources
-from tests.unit.controller.builders import GPU, NOW, Object, binding, job, policy, vcjob_status
+from controller.model.resources import parse_resources, subtract
+from tests.unit.controller.builders import (
+    GPU,
+    NOW,
+    Object,
+    binding,
+    cluster,
+    job,
+    policy,
+    vcjob_status,
+)
 
 LAG = timedelta(seconds=30)
 KEY = "default/hj-trainer-0"
@@ -64,6 +74,32 @@ def test_a_sub_job_that_was_moved_counts_where_it_goes_and_one_that_reports_wher
     assert books.held() == {"a": 8}
     books.update(bindings=binding(cluster="b", status=vcjob_status("Pending")))
     assert books.held() == {"b": 8}
+
+
+def test_what_is_free_once_all_have_ended_changes_only_with_what_others_take(books: Books) -> None:
+    def eventual(free: int, now: datetime = NOW) -> int:
+        shown = cluster("a", free, total=32)
+        held = books.ledger.reserved(now=now).get("a", {})
+        seen = replace(shown, free=subtract(shown.free, held))
+        return books.ledger.eventual([seen], now=now)["a"][GPU] // 10**9
+
+    assert eventual(28) == 28, "others use 4"
+    making = CreateChild(
+        name="x", policy=None, job=None, cluster="a", demand=parse_resources({GPU: "8"})
+    )
+    with books.ledger.assumed([making]):
+        assert eventual(28) == 28
+    books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
+    assert eventual(28) == 28, "reserved, not shown"
+    books.update(jobs=job(gpus=8, phase="Running", pods={"running": 8}))
+    assert eventual(20, NOW + LAG) == 28, "shown"
+    books.update(now=NOW + LAG, jobs=job(gpus=8, phase="Completed"))
+    assert eventual(20, NOW + LAG) == 28, "ended, and the status does not show it yet"
+    assert books.ledger.eventual_changes_in(now=NOW + LAG) == LAG
+    assert eventual(20, NOW + 2 * LAG) == 20, "others took its place"
+    books.update(now=NOW + 2 * LAG, jobs=None)
+    assert eventual(28, NOW + 2 * LAG) == 28
+    assert books.ledger.eventual_changes_in(now=NOW + 2 * LAG) is None
 
 
 def test_without_a_policy_it_counts_where_karmada_put_it(books: Books) -> None:

@@ -43,7 +43,7 @@ def test_required_clusters_are_the_only_ones() -> None:
     found = place(wanted, [cluster("a", 7), cluster("c", 8)])
     assert assigned(found) == {}
     assert found.unplaced["j-0"] == (
-        "needs 8 nvidia.com/gpu (clusterPolicy Required): a lacks 1 nvidia.com/gpu (7 free)"
+        "needs 8 nvidia.com/gpu (clusterPolicy Required): a lacks 1 nvidia.com/gpu (has 7)"
     )
 
 
@@ -117,7 +117,7 @@ def test_a_gang_is_placed_whole_or_not_at_all() -> None:
 def test_the_shortage_is_told_cluster_by_cluster() -> None:
     found = place([request("j", 128)], [cluster("m1", 64, total=96), cluster("m2", 0)])
     assert found.unplaced["j"] == (
-        "needs 128 nvidia.com/gpu: m1 lacks 64 nvidia.com/gpu (64 free);"
+        "needs 128 nvidia.com/gpu: m1 lacks 64 nvidia.com/gpu (has 96);"
         " m2 lacks 128 nvidia.com/gpu (has none)"
     )
 

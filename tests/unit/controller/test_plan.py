@@ -142,8 +142,9 @@ def test_4_nothing_of_a_gang_is_made_until_all_of_it_has_room() -> None:
     assert decided.waits_for_capacity
     assert phase(decided) == ("Pending", "InsufficientCapacity")
     assert message(decided) == (
-        "2 sub-jobs must be placed together, there is room for 1: hj-trainer-1 needs"
-        " 8 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (0 free); b lacks 1 nvidia.com/gpu (7 free)"
+        "2 sub-jobs must be placed together, there is room for 1 and too little even on empty"
+        " clusters: hj-trainer-1 needs 8 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (0 free);"
+        " b lacks 1 nvidia.com/gpu (has 7)"
     )
 
 
@@ -468,7 +469,7 @@ def test_an_overflow_is_told() -> None:
     assert [(event.reason, event.note) for event in events][1:] == [
         (
             "Overflowed",
-            "hj-trainer-0 stands on b, for a lacks 1 nvidia.com/gpu (7 free); typo does not exist",
+            "hj-trainer-0 stands on b, for a lacks 1 nvidia.com/gpu (has 7); typo does not exist",
         )
     ]
 

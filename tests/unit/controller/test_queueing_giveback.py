@@ -63,7 +63,7 @@ def status(decided: Plan) -> Object:
 
 
 def held(seen: Observed) -> frozenset[str] | None:
-    found = unit_of(seen, priority=lambda _: 0)
+    found = unit_of(seen)
     return None if found is None else found.held
 
 
@@ -96,7 +96,7 @@ def test_what_it_gives_back_is_deleted_first_and_only_then_its_share_is_free() -
 
 def test_it_queues_again_when_its_time_has_come() -> None:
     seen = look(made=False, gang=BACK_OFF, admitted=False, later=LIMIT)
-    found = unit_of(seen, priority=lambda _: 0)
+    found = unit_of(seen)
     assert found is not None
     assert [part.name for part in found.parts] == list(NAMES)
     assert not found.held

@@ -1,10 +1,12 @@
 """What queue admission reads of a HyperJob: demands, lines, and who holds a share."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from controller.model.observed import QueueAdmission
+from controller.queueing.priority import priority_of
 from controller.queueing.read import unit_of
 from controller.queueing.units import Unit
 from tests.unit.controller.builders import (
@@ -20,12 +22,12 @@ from tests.unit.controller.builders import (
     template,
 )
 
-PRIORITIES = {"": 0, "low": 10, "high": 1000}
+PRIORITIES: dict[str, Object] = {"low": {"value": 10}, "high": {"value": 1000}}
 
 
 def read(raw: Object, *objects: Object) -> Unit | None:
     seen = observed(raw, *objects, clusters=(cluster("a"),), admission=QueueAdmission.BUILTIN)
-    return unit_of(seen, priority=lambda name: PRIORITIES.get(name, 0))
+    return unit_of(replace(seen, priority=priority_of(seen.hyperjob, PRIORITIES)))
 
 
 def unit(raw: Object, *objects: Object) -> Unit:

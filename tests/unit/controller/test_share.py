@@ -261,7 +261,7 @@ def test_a_large_choice_is_made_in_steps_and_still_fewest_and_equal() -> None:
             wish(8, per_pod=8),
             (cluster("a", 7),),
             None,
-            f"needs 8 {GPU} in multiples of 8, none fit now: a lacks 1 {GPU} (7 free)",
+            f"needs 8 {GPU} in multiples of 8, none fit now: a lacks 1 {GPU} (has 7)",
         ),
         (wish(8), (), None, f"needs 8 {GPU}, none fit now: no cluster is registered"),
     ],
