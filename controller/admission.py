@@ -78,8 +78,8 @@ class Admission:
             self.wake()
 
     def is_contended(self, key: str) -> bool:
-        """Tell whether another one waits in a queue."""
-        return self._book.lines.has_others(key)
+        """Tell whether another one waits that may use what this one holds."""
+        return self._book.is_contended(key)
 
     def promised(self, key: str) -> Mapping[str, Resources]:
         """Give what is kept on each cluster for HyperJobs other than this one."""

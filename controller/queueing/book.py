@@ -230,6 +230,18 @@ class Book:
         waiting = entry.waiting
         return self.blocks.get((waiting.queue, waiting.shape)) if waiting is not None else None
 
+    def is_contended(self, key: str) -> bool:
+        """Tell whether another one waits that may use what this one holds.
+
+        Whoever asks a closed queue, or for more than there will ever be for it, may not.
+        """
+        return any(other != key for other in self._resting) or any(
+            self.could.get(shape.site, True)
+            and _may_use(self.blocks.get((queue, shape)))
+            and any(order[2] != key for order in orders[:2])
+            for queue, shape, orders in self.lines.groups()
+        )
+
     def promised(self, *, but: str) -> dict[str, Resources]:
         """Return what is promised on each cluster to other HyperJobs and not made yet."""
         sums: dict[str, list[Resources]] = {}
@@ -380,6 +392,13 @@ class Book:
             if left:
                 most, limit = len(left), unit.max_domains
                 self.space.keep(self.space.wants(left, most=most, max_domains=limit))
+
+
+def _may_use(block: Block | None) -> bool:
+    if block is None:
+        return True
+    over = block.limit is not None and not block.limit.ever
+    return block.kind is not Kind.NOT_OPEN and not over
 
 
 def roughly(place: int) -> int:

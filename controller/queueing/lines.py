@@ -4,7 +4,7 @@ Keeps order only; why somebody waits is not known here.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from controller.queueing.shapes import Shape
 from controller.queueing.units import OrderInQueue
@@ -35,9 +35,11 @@ class Lines:
         """Return a place in a line, from 1."""
         return bisect_left(self.line(queue), order) + 1
 
-    def has_others(self, key: str) -> bool:
-        """Tell whether anybody waits but one."""
-        return any(order[2] != key for line in self._lines.values() for order in line[:2])
+    def groups(self) -> Iterator[tuple[str, Shape, Sequence[OrderInQueue]]]:
+        """Give those that wait, by queue and shape, whoever rests left out."""
+        for queue, groups in self._groups.items():
+            for shape, orders in groups.items():
+                yield queue, shape, orders
 
     def firsts(self, queue: str) -> list[OrderInQueue]:
         """Return the first of every group in a line, in order."""

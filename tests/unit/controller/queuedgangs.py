@@ -72,7 +72,7 @@ class QueuedGangs(GangWorld):
         promised = self.book.promised(but=key)
         found = replace(
             found,
-            contended=found.contended or self.book.lines.has_others(key),
+            contended=found.contended or self.book.is_contended(key),
             clusters=tuple(
                 replace(each, free=subtract(each.free, promised.get(each.name, {})))
                 for each in found.clusters

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from tests.unit.controller.builders import (
     observed,
     policy,
 )
-from tests.unit.controller.queueworld import unit, world
+from tests.unit.controller.queueworld import queue, unit, world
 
 LIMIT = timedelta(minutes=5)
 NAMES = ("hj-trainer-0", "hj-trainer-1")
@@ -109,7 +110,27 @@ def test_it_queues_again_when_its_time_has_come() -> None:
 def test_only_others_that_wait_make_a_queue_contended() -> None:
     made = world([unit("big", 64)], a=32)
     made.decide()
-    assert not made.book.lines.has_others("ns/big")
-    assert made.book.lines.has_others("ns/other")
+    assert not made.book.is_contended("ns/big")
+    assert made.book.is_contended("ns/other")
     made.submit(unit("next", 64))
-    assert made.book.lines.has_others("ns/big")
+    assert made.book.is_contended("ns/big"), "nobody has looked at it yet"
+    made.decide()
+    assert not made.book.is_contended("ns/big"), "it can never stand"
+
+
+@pytest.mark.parametrize("rule", [{"state": "Closed"}, {"gpus": 8}])
+def test_whoever_its_queue_will_not_let_in_makes_nothing_contended(rule: dict[str, Any]) -> None:
+    made = world([unit("on", 16)], queue("default"), queue("other", **rule), a=32)
+    made.decide()
+    made.submit(unit("shut", 9, queue="other"))
+    made.decide()
+    assert not made.book.is_contended("ns/on")
+    made.submit(unit("next", 32))
+    made.decide()
+    assert made.book.is_contended("ns/on")
+    made.end("ns/next")
+    made.set_queues(queue("default"), queue("other", gpus=9))
+    made.decide()
+    made.submit(unit("more", 9, queue="other", age=1))
+    made.decide()
+    assert made.book.is_contended("ns/on"), "it waits for the other's share"
