@@ -107,15 +107,16 @@ def test_it_queues_again_when_its_time_has_come() -> None:
     assert "retryTime" not in status(decided)["gang"]
 
 
-def test_only_others_that_wait_make_a_queue_contended() -> None:
-    made = world([unit("big", 64)], a=32)
+def test_only_others_that_wait_and_will_go_make_a_queue_contended() -> None:
+    made = world([unit("on", 16), unit("next", 24, age=1)], a=32)
+    assert made.book.is_contended("ns/on"), "nobody has looked at the other yet"
     made.decide()
-    assert not made.book.is_contended("ns/big")
-    assert made.book.is_contended("ns/other")
-    made.submit(unit("next", 64))
-    assert made.book.is_contended("ns/big"), "nobody has looked at it yet"
+    assert made.book.is_contended("ns/on")
+    assert not made.book.is_contended("ns/next")
+    made.end("ns/next")
+    made.submit(unit("never", 64))
     made.decide()
-    assert not made.book.is_contended("ns/big"), "it can never stand"
+    assert not made.book.is_contended("ns/on"), "the other can never stand"
 
 
 @pytest.mark.parametrize("rule", [{"state": "Closed"}, {"gpus": 8}])
