@@ -14,6 +14,7 @@ from controller.caches import Caches
 from controller.model.observed import Cluster, Observed, Verdict
 from controller.model.resources import Resources
 from controller.model.wire import at
+from controller.placement.assign import Request
 from controller.queueing.book import Book
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of
@@ -81,8 +82,8 @@ class Admission:
         """Tell whether another one waits that may use what this one holds."""
         return self._book.is_contended(key)
 
-    def promised(self, key: str) -> Mapping[str, Resources]:
-        """Give what is kept on each cluster for HyperJobs other than this one."""
+    def promised(self, key: str) -> Mapping[str, Sequence[Request]]:
+        """Give the sub-jobs of other HyperJobs that room is kept for, by cluster."""
         return self._book.promised(but=key)
 
     def passed(self, observed: Observed, look: Callable[[], Observed | None]) -> None:

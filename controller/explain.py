@@ -17,7 +17,7 @@ from controller.model.wire import objects, rfc3339
 from controller.status.diff import merge_patch
 from hyperjob.api.meta import Object
 
-_HIDDEN: Final = frozenset({"policy", "job", "placement", "patch", "operations", "demand"})
+_HIDDEN: Final = frozenset({"policy", "job", "placement", "patch", "operations", "demand", "pods"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

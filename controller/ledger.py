@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controller.expansion.expand import demand_of
+from controller.expansion.expand import pod_groups
+from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster, Report
 from controller.model.parse import parse_binding, parse_report, pinned_clusters
 from controller.model.planned import Action, CreateChild, Repin
-from controller.model.resources import Resources, accumulate
+from controller.model.resources import Resources, accumulate, scale, total
 from controller.model.wire import at, mapping, string
 from controller.placement.capacity import Reservation, is_complete, reservation
 from controller.queueing.occupancy import Occupancy
@@ -31,6 +32,7 @@ class _Known:
     uid: str
     generation: object
     demand: Resources
+    pods: tuple[PodGroup, ...]
     complete_since: datetime | None = None
     cluster: str = ""  # that it takes room of, shown in the summary or not
 
@@ -57,6 +59,7 @@ class Ledger:
         self._entries: dict[str, Reservation] = {}
         self._sums: dict[str, dict[str, int]] = {}
         self._settling: dict[str, dict[str, int]] = {}
+        self._pods: dict[str, Counter[tuple[tuple[str, int], ...]]] = {}
         self._due: list[tuple[datetime, int, str, Reservation]] = []
         self._order = itertools.count()
         self._assumed: Counter[str] = Counter()
@@ -83,6 +86,7 @@ class Ledger:
             report=report,
             complete_since=known.complete_since,
             lag=self._lag,
+            pods=known.pods,
         )
         held = entry if entry is not None and cluster and entry.holds(now) else None
         self._replace(key, held)
@@ -100,6 +104,15 @@ class Ledger:
         """Give the part of it that the summaries may count already: all pods are there."""
         self._expire(now)
         return {cluster: sums for cluster, sums in self._settling.items() if sums}
+
+    def pods(self, *, now: datetime) -> dict[str, tuple[PodGroup, ...]]:
+        """Give the pods that the reservations per cluster are made of."""
+        self._expire(now)
+        return {
+            cluster: tuple(PodGroup(dict(kind), number) for kind, number in sums.items())
+            for cluster, sums in self._pods.items()
+            if sums
+        }
 
     def next_change(self, *, now: datetime) -> timedelta | None:
         """Tell when the next reservation ends by time alone."""
@@ -126,6 +139,7 @@ class Ledger:
         self._assumed.update(keys)
         for action in assumed:
             accumulate(self._sums.setdefault(action.cluster, {}), action.demand, 1)
+            self._count_pods(action.cluster, action.pods, 1)
             self._occupancy.hold(action.cluster, action.demand)
         try:
             yield
@@ -134,6 +148,7 @@ class Ledger:
             self._assumed += Counter()  # forget what is at zero
             for action in assumed:
                 accumulate(self._sums.setdefault(action.cluster, {}), action.demand, -1)
+                self._count_pods(action.cluster, action.pods, -1)
                 self._occupancy.drop(action.cluster, action.demand)
 
     def counts(self, key: str) -> bool:
@@ -151,10 +166,11 @@ class Ledger:
         uid, generation = string(metadata.get("uid")), metadata.get("generation")
         known = self._known.get(key)
         if known is None or known.uid != uid or known.generation != generation:
-            demand = demand_of(mapping(raw.get("spec")))
+            pods = pod_groups(mapping(raw.get("spec")))
+            demand = total(scale(group.request, group.number) for group in pods)
             since = known.complete_since if known is not None and known.uid == uid else None
             self._occupy(known, "", now)
-            known = _Known(uid, generation, demand, since)
+            known = _Known(uid, generation, demand, pods, since)
             self._known[key] = known
         return known
 
@@ -209,5 +225,14 @@ class Ledger:
 
     def _count(self, entry: Reservation, sign: int) -> None:
         accumulate(self._sums.setdefault(entry.cluster, {}), entry.demand, sign)
+        self._count_pods(entry.cluster, entry.pods, sign)
         if entry.shown_at is not None:
             accumulate(self._settling.setdefault(entry.cluster, {}), entry.demand, sign)
+
+    def _count_pods(self, cluster: str, pods: Iterable[PodGroup], sign: int) -> None:
+        sums = self._pods.setdefault(cluster, Counter())
+        for group in pods:
+            kind = tuple(sorted(group.request.items()))
+            sums[kind] += sign * group.number
+            if not sums[kind]:
+                del sums[kind]

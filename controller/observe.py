@@ -22,10 +22,10 @@ from controller.model.observed import (
     QueueAdmission,
 )
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
-from controller.model.resources import Resources, subtract, total
+from controller.model.resources import Resources, subtract
 from controller.model.wire import at, string
 from controller.parsed import Parsed
-from controller.placement.capacity import Candidacy, Summary, candidates, summarise
+from controller.placement.capacity import Candidacy, Summary, candidates, less, summarise
 from controller.priorities import Priorities
 from controller.refusals import Refusals
 from controller.splitting.client import Splitter
@@ -125,14 +125,16 @@ class Observer:
 
         With `but`, what was promised to HyperJobs other than this one is not free either.
         """
-        reserved: Mapping[str, Resources] = self._ledger.reserved(now=now)
+        found = candidates(
+            self._summaries.values(),
+            self._ledger.reserved(now=now),
+            self._ledger.settling(now=now),
+            self._ledger.pods(now=now),
+        )
         promised = self._own.promised(but) if self._own is not None and but is not None else {}
-        if promised:
-            reserved = {
-                name: total((reserved.get(name, {}), promised.get(name, {})))
-                for name in {*reserved, *promised}
-            }
-        return candidates(self._summaries.values(), reserved, self._ledger.settling(now=now))
+        if not promised:
+            return found
+        return tuple(less(each, promised.get(each.name, ())) for each in found)
 
     def room(self, cluster: str) -> Resources | None:
         """Give what a cluster has free after reservations, None when it is no candidate."""

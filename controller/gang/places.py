@@ -4,14 +4,14 @@ Decides who may go and who must move; carries nothing out.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from controller.expansion.expand import SubJob
 from controller.gang.gate import is_cleared, is_held, is_released, is_through
 from controller.gang.review import Review, Seat, review
 from controller.model.child import Child
 from controller.model.observed import Observed, Ownership, QueueAdmission
-from controller.model.resources import Resources, subtract, total
+from controller.placement.assign import Request
+from controller.placement.capacity import less
 from hyperjob.api.batch import JobPhase
 
 
@@ -50,20 +50,18 @@ def look_again(
     seats: Sequence[Seat],
     *,
     standing: Sequence[tuple[str, str]],
-    placed: Iterable[tuple[str, str, Resources]],
+    placed: Iterable[tuple[Request, str]],
 ) -> Review:
-    """Look at every seat, after what was just placed as (group, cluster, demand)."""
+    """Look at every seat, after what was just placed, each with its cluster."""
     if not seats:
         return Review()
-    taken: dict[str, list[Resources]] = {}
+    taken: dict[str, list[Request]] = {}
     stays = list(standing)
-    for group, name, demand in placed:
-        taken.setdefault(name, []).append(demand)
-        stays.append((group, name))
+    for request, name in placed:
+        taken.setdefault(name, []).append(request)
+        stays.append((request.group, name))
     clusters = [
-        replace(cluster, free=subtract(cluster.free, total(taken[cluster.name])))
-        if cluster.name in taken
-        else cluster
+        less(cluster, taken[cluster.name]) if cluster.name in taken else cluster
         for cluster in observed.clusters
     ]
     return review(seats, clusters, standing=stays, max_domains=observed.hyperjob.max_domains)

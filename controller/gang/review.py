@@ -5,11 +5,12 @@ that nothing moves without need.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from controller.model.observed import Cluster
-from controller.model.resources import Resources, fits, subtract, total
+from controller.model.resources import fits, total
 from controller.placement.assign import Request
+from controller.placement.capacity import less
 from controller.placement.place import Placement, place
 
 
@@ -91,20 +92,18 @@ def _sort(
         if not certain:
             unsettled.append(seat)
         if seat.held:
-            left[seat.pin] = replace(cluster, free=subtract(cluster.free, demand))
+            left[seat.pin] = less(cluster, [seat.request])
     return kept, unsettled, leaving, list(left.values())
 
 
 def _given_back(seats: Sequence[Seat], clusters: Sequence[Cluster]) -> list[Cluster]:
     """Return the clusters as if nothing were reserved for the seats that are held."""
-    own: dict[str, list[Resources]] = {}
+    own: dict[str, list[Request]] = {}
     for seat in seats:
         if seat.held:
-            own.setdefault(seat.pin, []).append(seat.request.demand)
+            own.setdefault(seat.pin, []).append(seat.request)
     return [
-        replace(cluster, free=total((cluster.free, *own[cluster.name])))
-        if cluster.name in own
-        else cluster
+        less(cluster, own[cluster.name], -1) if cluster.name in own else cluster
         for cluster in clusters
     ]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
+from controller.model.nodes import PodGroup
 from controller.model.resources import Resources
 from controller.placement.claim import Claim
 from hyperjob.api.meta import Object
@@ -25,6 +26,7 @@ class CreateChild:
     job: Object | None
     cluster: str
     demand: Resources
+    pods: tuple[PodGroup, ...] = ()
     overflow: str = ""
     export: Object | None = None
 
@@ -38,6 +40,7 @@ class Repin:
     cluster: str
     demand: Resources
     placement: Object
+    pods: tuple[PodGroup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

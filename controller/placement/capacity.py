@@ -6,15 +6,24 @@ the safe side: for a moment a sub-job may be counted twice, but never not at all
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller.model.nodes import Nodes, parse_nodes
+from controller.model.nodes import Nodes, PodGroup, parse_nodes
 from controller.model.observed import Cluster, Report
 from controller.model.parse import condition
-from controller.model.resources import PODS, Resources, parse_resources, subtract, total, whole
+from controller.model.resources import (
+    PODS,
+    Resources,
+    parse_resources,
+    scale,
+    subtract,
+    total,
+    whole,
+)
 from controller.model.wire import at, count, mapping, objects, string, timestamp
+from controller.placement.assign import Request
 from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
@@ -29,6 +38,7 @@ class Reservation:
     cluster: str
     demand: Resources
     shown_at: datetime | None
+    pods: tuple[PodGroup, ...] = ()
 
     def holds(self, now: datetime) -> bool:
         """Tell whether the summary may still lack this sub-job."""
@@ -66,6 +76,7 @@ def reservation(
     report: Report | None,
     complete_since: datetime | None,
     lag: timedelta,
+    pods: tuple[PodGroup, ...] = (),
 ) -> Reservation | None:
     """Return what a sub-job reserves on its cluster; None once it is terminal.
 
@@ -78,7 +89,8 @@ def reservation(
     known = [complete_since] if complete_since is not None else []
     if report is not None and is_complete(demand, report) and report.phase is JobPhase.RUNNING:
         known += [report.since] if report.since is not None else []
-    return Reservation(cluster=cluster, demand=demand, shown_at=min(known) + lag if known else None)
+    shown_at = min(known) + lag if known else None
+    return Reservation(cluster=cluster, demand=demand, shown_at=shown_at, pods=pods)
 
 
 def is_complete(demand: Resources, report: Report | None) -> bool:
@@ -124,12 +136,14 @@ def candidates(
     summaries: Iterable[Summary],
     reserved: Mapping[str, Resources],
     settling: Mapping[str, Resources] | None = None,
+    pods: Mapping[str, tuple[PodGroup, ...]] | None = None,
 ) -> tuple[Cluster, ...]:
     """Take reservations off what the summaries say is free; ordered by name.
 
-    `settling` is the part of the reservations that the summaries may count already.
+    `settling` is the part of the reservations that the summaries may count already, `pods` are all
+    that they are made of.
     """
-    settling = settling or {}
+    settling, pods = settling or {}, pods or {}
     return tuple(
         Cluster(
             name=summary.name,
@@ -145,8 +159,25 @@ def candidates(
             zone=summary.zone,
             not_ready_since=summary.not_ready_since,
             nodes=summary.nodes,
+            reserved_pods=pods.get(summary.name, ()),
         )
         for summary in sorted(summaries, key=lambda summary: summary.name)
+    )
+
+
+def less(cluster: Cluster, requests: Iterable[Request], sign: int = 1) -> Cluster:
+    """Return a cluster with sub-jobs put on it; with sign -1, without those that are reserved."""
+    requests = list(requests)
+    taken = total(request.demand for request in requests)
+    pods = (
+        PodGroup(group.request, sign * group.number)
+        for request in requests
+        for group in request.pods
+    )
+    return replace(
+        cluster,
+        free=total((cluster.free, scale(taken, -sign))),
+        reserved_pods=(*cluster.reserved_pods, *pods),
     )
 
 

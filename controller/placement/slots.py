@@ -64,7 +64,7 @@ class Slots:
             put = dict(self._put.get((cluster, resource), {}))
             for amount, number in _by_amount(pods, resource).items():
                 put[amount] = put.get(amount, 0) + sign * number
-            self._put[cluster, resource] = {a: n for a, n in put.items() if n}
+            self._put[cluster, resource] = {a: n for a, n in put.items() if n > 0}
 
     def _bound(self, nodes: Nodes, cluster: str, resource: str, amount: int) -> int:
         key = cluster, resource, amount
@@ -77,6 +77,6 @@ def _by_amount(pods: Iterable[PodGroup], resource: str) -> dict[int, int]:
     found: dict[int, int] = {}
     for group in pods:
         amount = group.request.get(resource, 0)
-        if amount > 0 and group.number > 0:
+        if amount > 0:
             found[amount] = found.get(amount, 0) + group.number
     return found

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, total
+from controller.placement.assign import Request
 from controller.queueing.account import Account
 from controller.queueing.admit import Block, Kind
 from controller.queueing.lines import Lines
@@ -242,15 +243,15 @@ class Book:
             for queue, shape, orders in self.lines.groups()
         )
 
-    def promised(self, *, but: str) -> dict[str, Resources]:
-        """Return what is promised on each cluster to other HyperJobs and not made yet."""
-        sums: dict[str, list[Resources]] = {}
+    def promised(self, *, but: str) -> dict[str, list[Request]]:
+        """Return the sub-jobs of other HyperJobs that are promised a cluster and not made yet."""
+        found: dict[str, list[Request]] = {}
         for key in self.missing:
             entry = self.entries[key]
             for part in self._promises(entry) if key != but else ():
                 if cluster := entry.spots.get(part.name):
-                    sums.setdefault(cluster, []).append(part.request.demand)
-        return {cluster: total(demands) for cluster, demands in sums.items()}
+                    found.setdefault(cluster, []).append(part.request)
+        return found
 
     def next_change(self, *, now: datetime) -> timedelta | None:
         """Tell when time alone may admit somebody."""
@@ -373,7 +374,7 @@ class Book:
             for part in self._promises(entry):
                 spot = entry.spots.get(part.name)
                 if spot in self.space.free:
-                    self.space.take(spot, part.request.demand)
+                    self.space.put(part.request, spot)
                 else:
                     entry.spots.pop(part.name, None)
                     homeless.append(part.request)
@@ -387,7 +388,7 @@ class Book:
             for request in homeless:
                 if request.name in found:
                     entry.spots[request.name] = found[request.name]
-                    self.space.take(found[request.name], request.demand)
+                    self.space.put(request, found[request.name])
             left = [request for request in homeless if request.name not in found]
             if left:
                 most, limit = len(left), unit.max_domains

@@ -12,6 +12,7 @@ from controller.model.observed import Cluster
 from controller.model.resources import Resources, fits, scale, total
 from controller.placement.assign import Request, Room
 from controller.placement.search import assign
+from controller.placement.slots import Slots
 
 Standing = Sequence[tuple[str, str]]
 
@@ -24,6 +25,7 @@ class Space:
         self.free: dict[str, Resources] = {
             cluster.name: cluster.free for cluster in self.clusters if cluster.usable
         }
+        self.slots = Room.of(self.clusters, ()).slots
         self._eventual = eventual
         self.most: Resources = total(eventual.values())
         self.sum: dict[str, int] = {}  # of what is free, wherever that is
@@ -34,6 +36,7 @@ class Space:
         """Return an independent copy."""
         made = Space((), self._eventual)
         made.clusters, made.free, made.sum = self.clusters, dict(self.free), dict(self.sum)
+        made.slots = self.slots.copy()
         return made
 
     def allows(self, floor: Resources) -> bool:
@@ -45,7 +48,7 @@ class Space:
     ) -> Mapping[str, str]:
         """Return clusters for as many requests as there is room for."""
         room = Room.of(self.clusters, standing)
-        room.free = dict(self.free)
+        room.free, room.slots = dict(self.free), self.slots
         return assign(requests, room, max_domains=max_domains).assigned
 
     def could(
@@ -61,9 +64,15 @@ class Space:
         """Return a copy with the room of what has ended, looking at no single nodes."""
         made = self.copy()
         made.clusters = tuple(replace(each, nodes=None) for each in self.clusters)
+        made.slots = Slots(())
         for cluster, demand in ended:
             made.take(cluster, demand, -1)
         return made
+
+    def put(self, request: Request, cluster: str) -> None:
+        """Put a sub-job on a cluster."""
+        self.take(cluster, request.demand)
+        self.slots.add(cluster, request.pods)
 
     def take(self, cluster: str, demand: Resources, sign: int = 1) -> None:
         """Take a demand, or give it back; more than is free leaves less than nothing."""

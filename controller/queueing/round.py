@@ -132,8 +132,8 @@ class _Round:
         waiting = self._book.entries[key].waiting
         for part in waiting.parts if waiting is not None else ():
             if cluster := grant.clusters.get(part.name):
-                self._book.space.take(cluster, part.request.demand)
-                self._book.open.take(cluster, part.request.demand)
+                self._book.space.put(part.request, cluster)
+                self._book.open.put(part.request, cluster)
         self._book.grant(key, grant.clusters, now=self._now)
         self._granted[key] = None
         rest = self._book.entries[key].waiting

@@ -54,9 +54,7 @@ def look_again(draft: Draft) -> None:
         [seat for seat, _, _ in draft.seats.values()],
         standing=draft.standing,
         placed=[
-            (sub_job.group.name, placed[name], sub_job.size.demand)
-            for name, (sub_job, _) in draft.missing.items()
-            if name in placed
+            (request, placed[request.name]) for request in draft.sought if request.name in placed
         ],
     )
     if backs_off(observed):
@@ -124,6 +122,7 @@ def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) ->
         uid=policy.uid,
         cluster=cluster,
         demand=sub_job.size.demand,
+        pods=sub_job.size.pod_groups,
         placement=placement_object(cluster, observed.admission),
     )
 
@@ -149,5 +148,6 @@ def _creation(
         job=None if child.exists else vcjob(observed.hyperjob, sub_job, attempt=child.attempt),
         cluster=cluster,
         demand=sub_job.size.demand,
+        pods=sub_job.size.pod_groups,
         overflow=overflow,
     )

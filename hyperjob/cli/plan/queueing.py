@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from controller.model.observed import Observed
-from controller.model.resources import subtract
+from controller.placement.capacity import less
 from controller.queueing.book import Book
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of
@@ -61,9 +61,7 @@ def _put(book: Book, key: str, observed: Observed, world: World) -> None:
 def _judged(observed: Observed, book: Book, mine: str) -> Observed:
     promised = book.promised(but=mine)
     clusters = tuple(
-        replace(each, free=subtract(each.free, promised[each.name]))
-        if each.name in promised
-        else each
+        less(each, promised[each.name]) if each.name in promised else each
         for each in observed.clusters
     )
     return replace(observed, clusters=clusters, verdict=verdict_of(book, mine))

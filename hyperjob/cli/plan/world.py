@@ -150,7 +150,9 @@ def world_of(
             for item in queues
         }
     )
-    found = candidates(summaries, ledger.reserved(now=now))
+    found = candidates(
+        summaries, ledger.reserved(now=now), ledger.settling(now=now), ledger.pods(now=now)
+    )
     return World(
         now=now,
         clusters=found,

@@ -16,6 +16,7 @@ from controller.model.observed import Observed, QueueAdmission, Verdict
 from controller.model.parse import parse_hyperjob
 from controller.model.planned import Plan
 from controller.model.resources import Resources, subtract
+from controller.placement.capacity import less
 from controller.queueing.book import Book
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of
@@ -73,10 +74,7 @@ class QueuedGangs(GangWorld):
         found = replace(
             found,
             contended=found.contended or self.book.is_contended(key),
-            clusters=tuple(
-                replace(each, free=subtract(each.free, promised.get(each.name, {})))
-                for each in found.clusters
-            ),
+            clusters=tuple(less(each, promised.get(each.name, ())) for each in found.clusters),
         )
         self.woken |= self.book.put(key, unit_of(found), now=self.now)
         self.verdict = verdict_of(self.book, key)

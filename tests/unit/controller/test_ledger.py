@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from controller.ledger import Ledger
+from controller.model.nodes import PodGroup
 from controller.model.planned import CreateChild
 from controller.model.resources import parse_resources, subtract
 from tests.unit.controller.builders import (
@@ -102,6 +103,24 @@ def test_what_is_free_once_all_have_ended_changes_only_with_what_others_take(boo
     assert books.ledger.eventual_changes_in(now=NOW + 2 * LAG) is None
 
 
+def test_the_pods_of_reservations_are_counted_by_what_each_requests(books: Books) -> None:
+    def pods(now: datetime = NOW) -> dict[str, list[tuple[int, int]]]:
+        return {
+            name: sorted((group.request[GPU] // 10**9, group.number) for group in groups)
+            for name, groups in books.ledger.pods(now=now).items()
+        }
+
+    books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
+    assert pods() == {"a": [(1, 8)]}
+    two = tuple(PodGroup(parse_resources({GPU: str(each)}), 2) for each in (4, 1))
+    making = CreateChild(name="x", policy=None, job=None, cluster="b", demand={}, pods=two)
+    with books.ledger.assumed([making]):
+        assert pods() == {"a": [(1, 8)], "b": [(1, 2), (4, 2)]}
+    books.update(jobs=job(gpus=8, phase="Pending", pods={"pending": 8}))
+    assert pods() == {"a": [(1, 8)]}
+    assert pods(NOW + LAG) == {}, "the status has them"
+
+
 def test_without_a_policy_it_counts_where_karmada_put_it(books: Books) -> None:
     books.update(jobs=job(gpus=8), bindings=binding(cluster="b"))
     assert books.held() == {"b": 8}
@@ -193,4 +212,4 @@ def test_nothing_is_lost_or_left_over_in_the_long_run(books: Books) -> None:
         books.update(now, jobs=job(gpus=round_ % 7 + 1), policies=policy(cluster="ab"[round_ % 2]))
         books.update(now, jobs=job(gpus=3, phase="Pending", pods={"pending": 3}))
     books.update(jobs=None)
-    assert books.ledger.reserved(now=NOW) == {}
+    assert books.ledger.reserved(now=NOW) == books.ledger.pods(now=NOW) == {}

@@ -1,19 +1,26 @@
 import itertools
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.gang.review import Seat, review
 from controller.model.nodes import Nodes, PodGroup, parse_nodes
+from controller.model.observed import Cluster
 from controller.model.resources import parse_resources, scale, total, whole
 from controller.placement.assign import Request, Room
-from controller.placement.capacity import Candidacy, summarise
+from controller.placement.capacity import Candidacy, less, summarise
 from controller.placement.place import place
 from controller.placement.share import Wish, share
+from controller.queueing.book import Book
+from controller.queueing.round import play
+from controller.queueing.units import Part, Unit
 from hyperjob.sandbox.karmada.clusterstatus import cluster_status, default_resource_models
-from tests.unit.controller.builders import GPU, cluster
+from tests.unit.controller.builders import GPU, NOW, cluster
+from tests.unit.controller.queueworld import queue
 
 Object = dict[str, Any]
 
@@ -211,3 +218,48 @@ def test_pods_taken_back_leave_their_nodes() -> None:
     room.take(wanted)
     assert room.options(wanted) == ["a"]
     assert total([room.free["a"]]) == total([cluster("a", 100).free])
+
+
+def halved(free: int = 100, *reserved: Request) -> Cluster:
+    """Four nodes of which two have 4 left: as many pods of 4, or none of 8."""
+    crowded = replace(cluster("a", free), nodes=known(FOUR, HALF, GPU))
+    return less(crowded, reserved)
+
+
+def test_what_is_reserved_takes_its_nodes_and_gives_them_back() -> None:
+    wanted, other = sized(4, 4), replace(sized(1, 4), name="k")
+    assert Room.of([halved()], ()).options(wanted) == ["a"]
+    taken = halved(100, other)
+    assert Room.of([taken], ()).options(wanted) == []
+    assert Room.of([less(taken, [other], -1)], ()).options(wanted) == ["a"]
+    again = less(halved(), [other], -1)  # nobody knows of it
+    assert Room.of([again], ()).options(replace(wanted, name="l")) == ["a"]
+    assert Room.of([again], ()).options(sized(4, 5)) == [], "that makes no room"
+
+
+def test_what_is_placed_again_does_not_stand_in_its_own_way() -> None:
+    """Two held sub-jobs of 2 pods each are reserved; the cluster of one is lost."""
+    one, two = (replace(sized(4, 2), name=name) for name in "jk")
+    seats = [
+        Seat(request=one, pin="a", held=True, released=True),
+        Seat(request=two, pin="gone", held=True, released=True),
+    ]
+    found = review(seats, [halved(92, one)], standing=(), max_domains=None)
+    assert (found.ready, dict(found.moves)) == (frozenset({"j"}), {"k": "a"})
+    third = Seat(request=replace(two, name="l"), pin="gone", held=True, released=True)
+    found = review([*seats, third], [halved(92, one)], standing=(), max_domains=None)
+    assert (found.moves, list(found.short)) == ({"k": "a"}, ["l"])
+
+
+def test_two_of_one_round_are_not_promised_the_same_nodes() -> None:
+    book = Book(lag=timedelta(seconds=30))
+    book.set_queues([queue("default")])
+    for name in ("first", "second"):
+        part = Part(queue="default", request=replace(sized(4, 3), name=f"{name}-0"))
+        alone = Unit(key=f"ns/{name}", created=name, minimum=1, parts=(part,))
+        book.put(alone.key, alone, now=NOW)
+    book.begin([halved()], now=NOW)
+    assert play(book, now=NOW) == ["ns/first"]
+    assert [request.name for request in book.promised(but="ns/second")["a"]] == ["first-0"]
+    book.begin([halved()], now=NOW)
+    assert play(book, now=NOW) == []
