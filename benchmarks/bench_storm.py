@@ -160,7 +160,7 @@ async def measure(kube: Kube, controller: Service, count: int, replicas: int) ->
         effort = Effort.of(controller) - before
         began = time.monotonic()
         await storm(kube, PLAIN, plain, phase)
-        report(phase, watcher, last, took / (time.monotonic() - began), effort)
+        report(phase, watcher, last, took, took / (time.monotonic() - began), effort)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -188,7 +188,12 @@ async def copies(kube: Kube, jobs: Sequence[Object]) -> list[Object]:
 
 
 def report(
-    phase: str, watcher: Watcher, last: dict[str, float], ratio: float, effort: Effort
+    phase: str,
+    watcher: Watcher,
+    last: dict[str, float],
+    took: float,
+    ratio: float,
+    effort: Effort,
 ) -> None:
     """Print one storm."""
     lags = sorted(max(0.0, watcher.right[name] - moment) for name, moment in last.items())
@@ -197,6 +202,7 @@ def report(
     print(
         f"{phase:>9}  lag p50 {statistics.median(lags):.3f} s  p99 {p99:.3f} s  most {lags[-1]:.3f}"
         f" s  status writes a HyperJob: mean {statistics.mean(writes):.1f}, most {writes[-1]}"
+        f" in {took:.1f} s"
         f"  ratio {ratio:.2f}  controller: {effort.passes:.0f} passes, {effort.cpu:.2f} CPU s",
         flush=True,
     )

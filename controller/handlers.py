@@ -68,6 +68,11 @@ class Handlers:
         self._room: Callable[[str], Resources | None] = _unknown
         self._ledger: Ledger | None = None
         self._also: Callable[[], None] | None = None
+        self._settle: Callable[[str], float] = _soon
+
+    def pace(self, settle_seconds: Callable[[str], float]) -> None:
+        """Have somebody else say how soon changes of a HyperJob's sub-jobs are looked at."""
+        self._settle = settle_seconds
 
     def tell_too(self, wake: Callable[[], None]) -> None:
         """Have somebody else told as well whenever capacity may have become free."""
@@ -129,7 +134,7 @@ class Handlers:
         self._update(key_of(obj))
         urgent = kind is not EventType.MODIFIED
         for key in sorted({*hyperjob_keys(obj), *(hyperjob_keys(old) if old else ())}):
-            self._queue.add_after(key, 0 if urgent else SETTLE_SECONDS)
+            self._queue.add_after(key, 0 if urgent else self._settle(key))
 
     def _binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old
@@ -140,7 +145,7 @@ class Handlers:
         job = self._caches.job(job_key)
         keys = hyperjob_keys(job) if job is not None else self._namesakes(job_key)
         for key in sorted(keys):
-            self._queue.add_after(key, SETTLE_SECONDS)
+            self._queue.add_after(key, self._settle(key))
 
     def _namesakes(self, job_key: str) -> list[str]:
         """Give the HyperJobs whose sub-job a vcjob that is gone may have been, by its name."""
@@ -170,6 +175,10 @@ class Handlers:
     def _update(self, job_key: str) -> None:
         if self._ledger is not None:
             self._ledger.update(job_key, now=self._now())
+
+
+def _soon(_key: str) -> float:
+    return SETTLE_SECONDS
 
 
 def _unknown(cluster: str) -> Resources | None:

@@ -24,6 +24,7 @@ from controller.measures import Meter
 from controller.model.observed import QueueAdmission
 from controller.observe import Observer
 from controller.options import Options
+from controller.pace import Pace
 from controller.priorities import Priorities
 from controller.queueing.book import Book
 from controller.reconciler import Reconciler
@@ -152,6 +153,8 @@ class Manager:
             own=self._own,
             splitter=self._splitter,
         )
+        self._pace = Pace(self._reconciler.reconcile)
+        handlers.pace(self._pace.settle_seconds)
         show_accelerators(
             self.metrics.families,
             accelerator_samples(
@@ -188,7 +191,7 @@ class Manager:
                 rounds = group.create_task(own) if own is not None else None
                 await run_workers(
                     self.queue,
-                    self._reconciler.reconcile,
+                    self._pace.reconcile,
                     workers=self.options.workers,
                     metrics=self.metrics,
                 )
