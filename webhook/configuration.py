@@ -88,9 +88,10 @@ def configurations(
             | {"rules": [_HYPERJOBS], "matchConditions": [_NOT_DELETED]}
             | {"reinvocationPolicy": "IfNeeded"},
             # Fail: a binding that got past us would be dispatched before its gang. The conditions
-            # select only our own bindings, so an outage of ours stops nobody else's work.
+            # select only our own bindings, so an outage of ours stops nobody else's work; one that
+            # is being deleted loses its finalizer without us, and its job leaves the member.
             _webhook("mresourcebinding.training.volcano.sh", client(MUTATE_RESOURCEBINDING))
-            | {"rules": [_RESOURCEBINDINGS], "matchConditions": [_GATED]}
+            | {"rules": [_RESOURCEBINDINGS], "matchConditions": [_GATED, _NOT_DELETED]}
             | {"reinvocationPolicy": "IfNeeded"},
         ],
     )

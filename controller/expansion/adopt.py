@@ -30,7 +30,8 @@ def conflict(child: Child, hyperjob: str) -> str:
             if predecessor(child, hyperjob):
                 return f"waits until the {kind} of an earlier HyperJob of this name is gone"
             holder = f", controlled by {item.owner}" if item.owner else ""
-            return f"{kind} {child.name} exists and is not this HyperJob's{holder}"
+            told = f"{kind} {child.name} exists and is not this HyperJob's{holder}"
+            return f"{told}; delete it, or give the HyperJob another name"
     return ""
 
 

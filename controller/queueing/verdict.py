@@ -11,7 +11,7 @@ from controller.model.resources import Resources, accelerator_of, amount_text, i
 from controller.model.wire import rfc3339
 from controller.placement.place import place
 from controller.queueing.account import Limit
-from controller.queueing.admit import Block, Kind
+from controller.queueing.admit import Block, Kind, gang_of, may_ever
 from controller.queueing.book import Book, Entry, Waiting, roughly
 from controller.queueing.room import Space
 from controller.status.outlook import Reason
@@ -63,6 +63,8 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
         entry.told = None
         return Verdict(undecided=True)
     reason = _REASONS[block.kind] if block is not None else Reason.WAITING_FOR_QUEUE
+    if block is not None and _never(book, waiting, block):
+        reason = Reason.EXCEEDS_QUEUE
     text = f"{_place(book, waiting, place_)}: {_why(book, entry, waiting, block)}"
     known = book.reclaiming()
     if known is not None and known.head == key and known.borrowers:
@@ -106,7 +108,7 @@ def _why(book: Book, entry: Entry, waiting: Waiting, block: Block | None) -> str
         case Kind.NOT_OPEN:
             return block.text
         case Kind.LIMIT:
-            return _limit(block.limit)
+            return _limit(block.limit, never=_never(book, waiting, block))
         case Kind.GUARANTEE:
             return f"the {block.text} that is free is guaranteed to other queues"
         case Kind.CAPACITY:
@@ -119,13 +121,22 @@ def _why(book: Book, entry: Entry, waiting: Waiting, block: Block | None) -> str
             return f"was admitted and could not be made; it is its turn again from {until}"
 
 
-def _limit(limit: Limit | None) -> str:
+def _never(book: Book, waiting: Waiting, block: Block) -> bool:
+    """Tell whether a queue's capability forbids it for ever."""
+    gang = gang_of(waiting.parts, waiting.shape.site) or waiting.parts[:1]
+    return block.kind is Kind.LIMIT and not may_ever(gang, book.account)
+
+
+def _limit(limit: Limit | None, *, never: bool) -> str:
     if limit is None:
         return "its queue's capability is used up"
     most = amount_text(limit.resource, limit.capability)
     missing = amount_text(limit.resource, limit.missing)
     if not limit.ever:
         return f"asks for more than queue {limit.queue} may ever use, its capability of {most}"
+    if never:
+        gang = "the sub-jobs that must start together ask for more than queue"
+        return f"{gang} {limit.queue} may ever use, its capability of {most}"
     used = _amount(limit.resource, limit.used)
     return f"queue {limit.queue} uses {used} of its capability of {most}, {missing} are missing"
 

@@ -32,6 +32,7 @@ class Reason(enum.StrEnum):
     WAITING_FOR_QUEUE = "WaitingForQueue"
     QUEUE_NOT_OPEN = "QueueNotOpen"
     QUEUE_LIMIT_REACHED = "QueueLimitReached"
+    EXCEEDS_QUEUE = "ExceedsQueue"
     WAITING_FOR_GANG = "WaitingForGang"
     SUSPENDED_BY_POLICY = "DispatchingSuspended"
     DISPATCHING = "Dispatching"

@@ -34,7 +34,8 @@ _RIGHTS = """## Rights
 
 What a user must be allowed in the Karmada API server. A command works without what is marked
 with \\*, and says what it could not see. `clusters/proxy` reaches into members: Karmada acts
-there as the user, who needs `list` on `pods` and `get` on `pods/log` in each member. `install`,
+there as the user, who needs `list` on `pods` and `get` on `pods/log` in each member; with `list`
+on `podgroups` there, `why` also tells what Volcano says of pods that do not start. `install`,
 `uninstall` and `preflight` are an administrator's ([install](../install.md)); the other
 commands make no request.
 """

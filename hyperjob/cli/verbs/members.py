@@ -6,10 +6,11 @@ from typing import Final
 from urllib.parse import quote
 
 from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.cli.views.summary import SubJob
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import CLUSTERS, PODS
+from hyperjob.kube.resources import CLUSTERS, PODGROUPS, PODS
 
 JOB_LABEL: Final = "volcano.sh/job-name"
 _PARALLEL: Final = 16
@@ -59,6 +60,29 @@ async def pods_of_all(
 
     await asyncio.gather(*(one(job) for job in jobs if job.cluster))
     return pods, errors
+
+
+async def pod_groups_of_all(
+    kube: Kube, namespace: str, hyperjob: str, jobs: Sequence[SubJob]
+) -> dict[str, list[Object]]:
+    """List what Volcano in the members says of sub-jobs; those that cannot be read are left out."""
+    found: dict[str, list[Object]] = {}
+    names = {(job.cluster, job.name) for job in jobs}
+
+    async def one(cluster: str) -> None:
+        path = proxied(cluster, PODGROUPS.path(namespace))
+        selector = {"labelSelector": f"{LABEL_HYPERJOB}={hyperjob}", "limit": _PAGE}
+        try:
+            page = (await kube.raw("GET", path, params=selector)).json()
+        except KubeError:
+            return  # what the pods say is told without it
+        for item in page.get("items") or ():
+            for owner in item["metadata"].get("ownerReferences") or ():
+                if (cluster, owner.get("name")) in names:
+                    found.setdefault(owner["name"], []).append(item)
+
+    await asyncio.gather(*(one(cluster) for cluster in {job.cluster for job in jobs}))
+    return found
 
 
 def _place(pod: Object) -> tuple[str, int, str]:

@@ -3,12 +3,17 @@
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
+from controller.model.wire import timestamp
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.reading import Reading, items
 from hyperjob.cli.views.summary import SubJob, Summary
 from hyperjob.kube.errors import KubeError
+
+_PATIENCE: Final = timedelta(seconds=15)
+"""How long a change may go unseen before somebody is suspected not to look."""
 
 
 class Outcome(enum.StrEnum):
@@ -34,6 +39,7 @@ class Evidence:
     lease_name: str = ""
     pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     pod_errors: Mapping[str, KubeError] = field(default_factory=dict)
+    pod_groups: Mapping[str, Sequence[Object]] = field(default_factory=dict)
 
     def vcjob(self, name: str) -> Object | None:
         """Find the vcjob of a sub-job."""
@@ -75,6 +81,12 @@ class Explanation:
     headline: str
     causes: Sequence[Cause]
     unseen: Sequence[str] = ()
+
+
+def is_older(time: str, now: datetime) -> bool:
+    """Tell whether something is older than one waits for it without a word."""
+    moment = timestamp(time)
+    return moment is not None and now - moment > _PATIENCE
 
 
 def _named(objects: Sequence[Object], name: str) -> Object | None:

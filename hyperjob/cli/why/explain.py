@@ -5,7 +5,7 @@ from typing import Final
 
 from hyperjob.api.status import Phase
 from hyperjob.cli.kubectl.reading import Reading
-from hyperjob.cli.why import life, waiting
+from hyperjob.cli.why import life, pods, waiting
 from hyperjob.cli.why.evidence import Cause, Evidence, Explanation, Outcome
 from hyperjob.kube.errors import KubeError
 
@@ -17,7 +17,7 @@ _RUNNING: Final[Sequence[Rule]] = (
     life.failed,
     waiting.silent,
     waiting.karmada,
-    waiting.pending_pods,
+    pods.pending,
     life.asked,
 )
 _ON_THE_WAY: Final[Sequence[Rule]] = (
@@ -29,7 +29,7 @@ _ON_THE_WAY: Final[Sequence[Rule]] = (
     waiting.queued,
     waiting.no_room,
     waiting.held,
-    waiting.pending_pods,
+    pods.pending,
     life.asked,
 )
 

@@ -9,7 +9,7 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.cli.kubectl.reading import Reading, attempt
 from hyperjob.cli.verbs.describe import events_of
-from hyperjob.cli.verbs.members import pods_of_all
+from hyperjob.cli.verbs.members import pod_groups_of_all, pods_of_all
 from hyperjob.cli.views.summary import SubJob, Summary, read
 from hyperjob.cli.why.evidence import Evidence
 from hyperjob.kube.client import Kube
@@ -53,7 +53,9 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
         clusters = start(everything(CLUSTERS))
         leases = start(lease)
         events = group.create_task(events_of(kube, hyperjob))
-        pods = group.create_task(pods_of_all(kube, namespace, _troubled(summary)))
+        troubled = _troubled(summary)
+        pods = group.create_task(pods_of_all(kube, namespace, troubled))
+        groups = group.create_task(pod_groups_of_all(kube, namespace, name, troubled))
     found, errors = pods.result()
     return Evidence(
         now=datetime.now(UTC),
@@ -67,6 +69,7 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
         lease_name=f"{lease_namespace}/{_LEASE}",
         pods=found,
         pod_errors=errors,
+        pod_groups=groups.result(),
     )
 
 

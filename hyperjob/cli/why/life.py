@@ -1,7 +1,7 @@
 """Causes in the life of a HyperJob: deletion, nobody looking, suspension, its end. Pure."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from controller.model.wire import at, integer, mapping, string, timestamp
@@ -9,12 +9,10 @@ from controller.status.outlook import Reason
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.status import Phase
 from hyperjob.cli.kubectl.durations import age
-from hyperjob.cli.why.evidence import Cause, Evidence
+from hyperjob.cli.why.evidence import Cause, Evidence, is_older
 from hyperjob.kube.errors import KubeError
 from hyperjob.text import human_duration
 
-_PATIENCE: Final = timedelta(seconds=15)
-"""How long a change may go unseen before the absence of a controller is suspected."""
 _LEASE_SECONDS: Final = 15
 
 
@@ -25,7 +23,7 @@ def deleted(evidence: Evidence) -> Iterator[Cause]:
         return
     since = age(summary.deleting, evidence.now)
     held = ", ".join(summary.finalizers) or "nothing"
-    late = _older(summary.deleting, evidence.now)
+    late = is_older(summary.deleting, evidence.now)
     yield Cause(
         reason="BeingDeleted",
         message=f"is being deleted since {since}, held by finalizer {held}",
@@ -48,7 +46,7 @@ def unseen(evidence: Evidence) -> Iterator[Cause]:
         )
     else:
         what = "no controller has looked at it: it has no status"
-    late = summary.has_status or _older(summary.created, evidence.now)
+    late = summary.has_status or is_older(summary.created, evidence.now)
     yield Cause(
         reason="NotObserved",
         message=f"{what} (created {age(summary.created, evidence.now)} ago)",
@@ -159,8 +157,3 @@ def _leads(evidence: Evidence) -> bool:
         and renewed is not None
         and evidence.now - renewed <= timedelta(seconds=2 * seconds)
     )
-
-
-def _older(time: str, now: datetime) -> bool:
-    moment = timestamp(time)
-    return moment is not None and now - moment > _PATIENCE

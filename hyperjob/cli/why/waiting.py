@@ -16,10 +16,10 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_HELD, binding_name
 from hyperjob.api.quantity import NANO
 from hyperjob.api.status import Phase
+from hyperjob.cli.kubectl.durations import age
 from hyperjob.cli.kubectl.reading import items
 from hyperjob.cli.views.summary import SubJob
-from hyperjob.cli.views.tree import pod_trouble
-from hyperjob.cli.why.evidence import Cause, Evidence
+from hyperjob.cli.why.evidence import Cause, Evidence, is_older
 from hyperjob.kube.errors import KubeError
 from hyperjob.text import listed
 
@@ -27,7 +27,10 @@ _NAMES_SHOWN: Final = 3
 _SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"
 # What no other rule knows more about than the controller: the next command, and whose turn it is.
 _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
-    Reason.NAME_CONFLICT: (_SEE, True),
+    Reason.NAME_CONFLICT: (
+        "kubectl get jobs.batch.volcano.sh,propagationpolicies -n {namespace} --show-labels",
+        True,
+    ),
     Reason.REFUSED: (_SEE, True),
     Reason.SUSPENDED_BY_POLICY: ("kubectl get propagationpolicies -n {namespace}", True),
     Reason.REFUSED_BY_CLUSTER: (_SEE, True),
@@ -35,6 +38,7 @@ _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
     Reason.NOTHING_REPORTED: (_SEE, False),
     Reason.QUEUE_NOT_OPEN: ("kubectl get queues.scheduling.volcano.sh", True),
     Reason.QUEUE_LIMIT_REACHED: ("kubectl hyperjob top --by queue", False),
+    Reason.EXCEEDS_QUEUE: ("kubectl get queues.scheduling.volcano.sh -o yaml", True),
     Reason.WAITING_FOR_SPLITTER: (_SEE, False),
     Reason.GANG_BACK_OFF: ("kubectl hyperjob top", False),
     Reason.RESTARTING: (_SEE, False),
@@ -167,11 +171,7 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
         raw = evidence.binding(binding_name(job.name))
         if raw is None:
             if vcjob is not None and not isinstance(evidence.bindings, KubeError):
-                yield Cause(
-                    reason="NoBinding",
-                    message=f"{job.name}: Karmada has made no ResourceBinding for its vcjob",
-                    next=f"kubectl describe jobs.batch.volcano.sh {job.name} -n {namespace}",
-                )
+                yield _no_binding(evidence, job, vcjob)
             continue
         binding = parse_binding(raw)
         if binding.apply_error and not _is_held(binding):
@@ -190,25 +190,20 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
             )
 
 
-def pending_pods(evidence: Evidence) -> Iterator[Cause]:
-    """Say what keeps pods from starting in the members, each reason once."""
-    summary = evidence.summary
-    seen: dict[str, list[str]] = {}
-    for job in evidence.summary.jobs:
-        for pod in evidence.pods.get(job.name, ()):
-            if string(at(pod, "status", "phase")) in ("Running", "Succeeded"):
-                continue
-            if trouble := pod_trouble(pod):
-                name = f"{job.cluster}/{string(at(pod, 'metadata', 'name'))}"
-                seen.setdefault(trouble, []).append(name)
-    for trouble, names in list(seen.items())[:_NAMES_SHOWN]:
-        number = f" (and {len(names) - 1} more pods)" if len(names) > 1 else ""
-        yield Cause(
-            reason="PodsPending",
-            message=f"pod {names[0]}{number}: {trouble}",
-            next=f"kubectl hyperjob tree {summary.name} -n {summary.namespace} --pods",
-            needs_help="ImagePull" in trouble or "CrashLoop" in trouble or "Config" in trouble,
-        )
+def _no_binding(evidence: Evidence, job: SubJob, vcjob: Object) -> Cause:
+    """Say that Karmada has not taken a vcjob up; the webhook that it asks may be why."""
+    made = string(at(vcjob, "metadata", "creationTimestamp"))
+    late = is_older(made, evidence.now)
+    since = f" for {age(made, evidence.now)}" if made else ""
+    return Cause(
+        reason="NoBinding",
+        message=f"{job.name}: Karmada has made no ResourceBinding for its vcjob{since}"
+        + ("; see that Karmada's controller manager and HyperJob's webhook run" if late else ""),
+        next="kubectl hyperjob preflight"
+        if late
+        else f"kubectl describe jobs.batch.volcano.sh {job.name} -n {evidence.summary.namespace}",
+        needs_help=late,
+    )
 
 
 def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Iterator[Cause]:

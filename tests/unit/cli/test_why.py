@@ -60,6 +60,16 @@ class Case:
     more: dict[str, Any] = field(default_factory=dict)
 
 
+POD_GROUP = {
+    "status": {
+        "conditions": [
+            {"type": "Unschedulable", "status": "True", "message": "3/3 tasks unschedulable"}
+        ]
+    }
+}
+OLD_VCJOB = {
+    "metadata": {"name": "llm-trainer-0", "creationTimestamp": "2026-01-01T00:50:00Z"},
+}
 VCJOB = {"metadata": {"name": "llm-trainer-0"}}
 NO_ROOM = waiting("InsufficientCapacity", "needs 64 nvidia.com/gpu", phase="Unplaced")
 
@@ -176,6 +186,20 @@ CASES = {
         "Karmada has made no ResourceBinding", "describe jobs.batch.volcano.sh llm-trainer-0",
         {"vcjobs": [VCJOB]},
     ),
+    "Karmada makes no binding for long, since a webhook may not answer": Case(
+        hyperjob("Queued", waiting("Dispatching", phase="Placed")), HELP, "NoBinding",
+        "no ResourceBinding for its vcjob for 10m; see that Karmada's", "hyperjob preflight",
+        {"vcjobs": [OLD_VCJOB]},
+    ),
+    "no queue will ever have room for it": Case(
+        hyperjob("Queued", waiting("WaitingForQueue"), reason="ExceedsQueue", message="asks for 9"),
+        HELP, "ExceedsQueue", "asks for 9", "get queues.scheduling.volcano.sh",
+    ),
+    "Volcano in the member says why no pod is made": Case(
+        hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")),
+        WAITS, "PodsPending", "llm-trainer-0: Volcano on east: 3/3 tasks unschedulable", "--pods",
+        {"pod_groups": {"llm-trainer-0": [POD_GROUP]}},
+    ),
     "the member reports nothing": Case(
         hyperjob("Starting", waiting("NothingReported", "nothing reported by cluster east")),
         WAITS, "NothingReported", "llm-trainer-0: nothing reported by cluster east",
@@ -286,7 +310,8 @@ CASES = {
     ),
     "a name is taken": Case(
         hyperjob("Pending", waiting("NameConflict", "belongs to Deployment x", phase="Unplaced")),
-        HELP, "NameConflict", "llm-trainer-0: belongs to Deployment x", "describe",
+        HELP, "NameConflict", "llm-trainer-0: belongs to Deployment x",
+        "kubectl get jobs.batch.volcano.sh,propagationpolicies -n ml",
     ),
     "the spec makes no sense": Case(
         hyperjob("Pending", reason="InvalidSpec", message="9 GPUs are no whole number of pods"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from controller.model.observed import Cluster
+from controller.model.observed import Cluster, Verdict
 from controller.model.resources import Resources, parse_resources, subtract, total
 from controller.queueing.book import Book
 from controller.queueing.queues import Queue, parse_queue
@@ -155,8 +155,11 @@ class QueueWorld:
     def running(self) -> set[str]:
         return {key[3:] for key, each in self.units.items() if each.made}
 
+    def verdict(self, name: str) -> Verdict:
+        return verdict_of(self.book, f"ns/{name}")
+
     def message(self, name: str) -> str:
-        return verdict_of(self.book, f"ns/{name}").message
+        return self.verdict(name).message
 
 
 def world(units: Iterable[Unit] = (), *queues: Queue, **gpus: int) -> QueueWorld:

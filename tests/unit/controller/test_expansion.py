@@ -195,7 +195,13 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
         ([], ""),
         ([job(), policy()], ""),
         ([job(owners=[])], ""),
-        ([job(owners=[], marked={})], "Job hj-trainer-0 exists and is not this HyperJob's"),
+        (
+            [job(owners=[], marked={})],
+            (
+                "Job hj-trainer-0 exists and is not this HyperJob's; delete it, or give the"
+                " HyperJob another name"
+            ),
+        ),
         (
             [job(owners=owner("older"))],
             "waits until the Job of an earlier HyperJob of this name is gone",
@@ -204,7 +210,7 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
             [policy(owners=owner("older", "x"))],
             (
                 "PropagationPolicy hj-trainer-0 exists and is not this HyperJob's,"
-                " controlled by HyperJob x"
+                " controlled by HyperJob x; delete it, or give the HyperJob another name"
             ),
         ),
         ([job(phase="Running"), policy(owners=owner("older"))], ""),

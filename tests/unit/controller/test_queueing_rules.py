@@ -41,6 +41,11 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         {"small"},
         {"big": "asks for more than queue default may ever use, its capability of 12"},
     ),
+    "a gang that asks for more than the capability waits for ever, and says so": (
+        world([unit("gang", 8, 8), unit("small", 8, age=1)], queue("default", gpus=12)),
+        {"small"},
+        {"gang": "must start together ask for more than queue default may ever use, its cap"},
+    ),
     "a parent's capability bounds its children together": (
         world(
             [unit("one", 8, queue="x"), unit("two", 8, queue="y")],
@@ -291,6 +296,16 @@ def test_rule(rule: str) -> None:
     assert made.decide() == [], "one round admits all it can"
     for name, text in messages.items():
         assert text in made.message(name), made.message(name)
+
+
+def test_what_can_never_fit_its_queue_is_told_apart_from_what_waits_for_others() -> None:
+    limit = queue("default", gpus=12)
+    never = world([unit("gang", 8, 8)], limit)
+    later = world([unit("one", 8), unit("two", 8, age=1)], limit)
+    for made in (never, later):
+        made.decide()
+    assert never.verdict("gang").reason == "ExceedsQueue"
+    assert later.verdict("two").reason == "QueueLimitReached"
 
 
 def test_nobody_is_admitted_before_queues_are_known() -> None:

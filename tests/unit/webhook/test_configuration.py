@@ -117,6 +117,10 @@ def placed(*affinities, kind="Job"):
 BINDINGS = {
     "ours": (placed(GATED), True),
     "ours among others": (placed(NAMELESS, OTHER, GATED), True),
+    "ours that is being deleted": (
+        placed(GATED) | {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        False,
+    ),
     "what goes with a vcjob": (placed(GATED, kind="ServiceExport"), False),
     "no resource": ({"spec": {"placement": {"clusterAffinities": [GATED]}}}, False),
     "another name": (placed(OTHER), False),
@@ -169,8 +173,7 @@ def conditions(hook):
     ],
 )
 def test_match_conditions_select(evaluate, hook, obj, expected):
-    (expression,) = conditions(hook)
-    assert evaluate(expression, obj) is expected
+    assert all(evaluate(expression, obj) for expression in conditions(hook)) is expected
 
 
 def test_match_conditions_are_named_once_per_webhook():
