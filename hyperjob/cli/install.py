@@ -94,9 +94,16 @@ class _CannotLookError(click.ClickException):
     help="User of `hyperjob-certs inject`, in the same form.",
 )
 @click.option(
+    "--webhook-user",
+    metavar="USER",
+    default="hyperjob-webhook",
+    show_default=True,
+    help="User of a webhook that is given a kubeconfig, in the same form.",
+)
+@click.option(
     "--service-accounts",
     is_flag=True,
-    help="Make both users service accounts in the namespace of the Lease; `hyperjob credentials"
+    help="Make all users service accounts in the namespace of the Lease; `hyperjob credentials"
     " renew` gets their tokens.",
 )
 @_lease_namespace
@@ -125,6 +132,7 @@ def install(
     ca_file: Path | None,
     controller_user: str,
     certs_user: str,
+    webhook_user: str,
     service_accounts: bool,
     lease_namespace: str,
     skip: Sequence[str],
@@ -150,6 +158,7 @@ def install(
         ca_bundle=_authorities(ca_file) if ca_file else b"",
         controller_user=controller_user,
         certs_user=certs_user,
+        webhook_user=webhook_user,
         lease_namespace=lease_namespace,
         service_accounts=service_accounts,
         skip=skipped,

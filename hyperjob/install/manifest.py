@@ -24,7 +24,7 @@ class Settings:
 
     `url` or `service` says where the webhook is, unless the webhooks are skipped. An empty
     `ca_bundle` (PEM) leaves `caBundle` as it is, for whoever else fills it in. `service_accounts`
-    makes both users accounts in the namespace of the Lease, whatever their names here.
+    makes all users accounts in the namespace of the Lease, whatever their names here.
     """
 
     url: str | None = None
@@ -32,6 +32,7 @@ class Settings:
     ca_bundle: bytes = b""
     controller_user: str = "hyperjob-controller"
     certs_user: str = "hyperjob-certs"
+    webhook_user: str = "hyperjob-webhook"
     lease_namespace: str = "karmada-system"
     service_accounts: bool = False
     skip: frozenset[Part] = frozenset()
@@ -43,6 +44,7 @@ def manifest(settings: Settings) -> list[Item]:
     items += rbac(
         controller_user=settings.controller_user,
         certs_user=settings.certs_user,
+        webhook_user=settings.webhook_user,
         lease_namespace=settings.lease_namespace,
         service_accounts=settings.service_accounts,
     )

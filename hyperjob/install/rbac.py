@@ -1,7 +1,6 @@
 """Who may do what in the Karmada API server: exactly what each process calls, and no more.
 
-The webhook makes no API call and has no role. A right that a process gains or loses is changed
-here in the same commit.
+A right that a process gains or loses is changed here in the same commit.
 """
 
 from typing import Final
@@ -30,6 +29,7 @@ from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
 
 CONTROLLER: Final = "hyperjob-controller"
 CERTS: Final = "hyperjob-certs"
+WEBHOOK: Final = "hyperjob-webhook"
 LEASE: Final = "hyperjob-controller"
 
 # Karmada copies each new namespace into every member unless this label is there.
@@ -45,18 +45,24 @@ _EDIT: Final = (*_READ, "create", "update", "patch", "delete")
 
 
 def rbac(
-    *, controller_user: str, certs_user: str, lease_namespace: str, service_accounts: bool = False
+    *,
+    controller_user: str,
+    certs_user: str,
+    webhook_user: str,
+    lease_namespace: str,
+    service_accounts: bool = False,
 ) -> list[Item]:
-    """Build roles and bindings for the two processes, and roles for people.
+    """Build roles and bindings for the processes, and roles for people.
 
-    A user is a name, or `system:serviceaccount:NAMESPACE:NAME`; with `service_accounts` both are
+    A user is a name, or `system:serviceaccount:NAMESPACE:NAME`; with `service_accounts` all are
     accounts that are made in the namespace of the controller's Lease, and the second may renew the
-    tokens of both. That namespace is made where it is missing.
+    tokens of all. That namespace is made where it is missing.
     """
     accounts: list[Item] = []
     if service_accounts:
         controller_user = account_user(lease_namespace, CONTROLLER)
         certs_user = account_user(lease_namespace, CERTS)
+        webhook_user = account_user(lease_namespace, WEBHOOK)
         accounts = _accounts(lease_namespace, certs_user)
     return [
         _item(
@@ -71,6 +77,7 @@ def rbac(
             ROLES, CONTROLLER, {"rules": lease_rules(lease_namespace)}, namespace=lease_namespace
         ),
         _item(CLUSTER_ROLES, CERTS, {"rules": certs_rules()}),
+        _item(CLUSTER_ROLES, WEBHOOK, {"rules": webhook_rules()}),
         _item(CLUSTER_ROLES, "hyperjob-edit", _for_people("edit", _EDIT)),
         _item(CLUSTER_ROLES, "hyperjob-view", _for_people("view", _READ)),
         _item(
@@ -83,6 +90,7 @@ def rbac(
             namespace=lease_namespace,
         ),
         _item(CLUSTER_ROLE_BINDINGS, CERTS, _binding(CLUSTER_ROLES, CERTS, certs_user)),
+        _item(CLUSTER_ROLE_BINDINGS, WEBHOOK, _binding(CLUSTER_ROLES, WEBHOOK, webhook_user)),
     ]
 
 
@@ -119,12 +127,17 @@ def certs_rules() -> list[Object]:
     ]
 
 
+def webhook_rules() -> list[Object]:
+    """List what the webhook may do, for its warnings; it decides without them."""
+    return [_rule(CLUSTERS, "list", "watch"), _rule(QUEUES, "list", "watch")]
+
+
 def token_rules() -> list[Object]:
     """List what `hyperjob credentials renew` may do in the namespace of the accounts."""
     return [
         {
             **_rule(SERVICE_ACCOUNTS, "create", subresource="token"),
-            "resourceNames": [CERTS, CONTROLLER],
+            "resourceNames": [CERTS, CONTROLLER, WEBHOOK],
         }
     ]
 
@@ -150,8 +163,10 @@ def subject(user: str) -> Object:
 def _accounts(namespace: str, certs_user: str) -> list[Item]:
     binding = _binding(ROLES, CERTS, certs_user)
     return [
-        _item(SERVICE_ACCOUNTS, CONTROLLER, {}, namespace=namespace),
-        _item(SERVICE_ACCOUNTS, CERTS, {}, namespace=namespace),
+        *(
+            _item(SERVICE_ACCOUNTS, name, {}, namespace=namespace)
+            for name in (CONTROLLER, CERTS, WEBHOOK)
+        ),
         _item(ROLES, CERTS, {"rules": token_rules()}, namespace=namespace),
         _item(ROLE_BINDINGS, CERTS, binding, namespace=namespace),
     ]

@@ -41,8 +41,10 @@ SETUP = account_user(NAMESPACE, f"{RELEASE}-setup")
 RENEWAL = account_user(NAMESPACE, f"{RELEASE}-renewal")
 CONTROLLER = account_user(NAMESPACE, "hyperjob-controller")
 CERTS = account_user(NAMESPACE, "hyperjob-certs")
+WEBHOOK = account_user(NAMESPACE, "hyperjob-webhook")
 OWN_SECRETS = {
-    f"{RELEASE}-{name}" for name in ("webhook-tls", "controller-karmada", "certs-karmada")
+    f"{RELEASE}-{name}"
+    for name in ("webhook-tls", "controller-karmada", "webhook-karmada", "certs-karmada")
 }
 
 
@@ -137,7 +139,7 @@ async def lose_certificate(kube: Kube) -> None:
 async def tokens(here: World) -> dict[str, bytes]:
     """Read the tokens that are kept in the host cluster."""
     found = {}
-    for name in ("controller-karmada", "certs-karmada"):
+    for name in ("controller-karmada", "webhook-karmada", "certs-karmada"):
         secret = await here.host_kube.get(SECRETS, f"{RELEASE}-{name}", namespace=NAMESPACE)
         found[name] = base64.b64decode(secret["data"]["token"])
     return found
@@ -205,6 +207,7 @@ async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
             *(await here.karmada_kube.get(CLUSTER_ROLES, "hyperjob-certs"))["rules"],
             *(await here.karmada_kube.get(ROLES, "hyperjob-certs", namespace=NAMESPACE))["rules"],
         ]
+        webhook_rules = (await here.karmada_kube.get(CLUSTER_ROLES, "hyperjob-webhook"))["rules"]
 
         # While there are HyperJobs, nothing goes.
         await here.release("upgrade", setup={"uninstall": {"deleteCRDs": True}})
@@ -223,6 +226,7 @@ async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
         (here.on_host, SETUP, setup_rules),
         (here.on_host, RENEWAL, renewal_rules),
         (here.on_karmada, CERTS, certs_rules),
+        (here.on_karmada, WEBHOOK, webhook_rules),
     ):
         given = granted(rules)
         assert given, user

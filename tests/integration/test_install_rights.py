@@ -122,7 +122,11 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 def account(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Path:
     """Make the controller's account with its rights; give the kubeconfig that is its own."""
     items = rbac(
-        controller_user="", certs_user="", lease_namespace=namespace, service_accounts=True
+        controller_user="",
+        certs_user="",
+        webhook_user="",
+        lease_namespace=namespace,
+        service_accounts=True,
     )
     text = yaml.safe_dump_all([item.object for item in items])
     control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)

@@ -157,7 +157,7 @@ def test_every_object_is_one_that_kubernetes_takes(rendered: list[Object]) -> No
 
 def test_no_right_reaches_beyond_the_namespace_and_its_own_secrets(rendered: list[Object]) -> None:
     assert not [each for each in rendered if each["kind"].startswith("Cluster")]
-    secrets = {"-webhook-tls", "-controller-karmada", "-certs-karmada"}
+    secrets = {"-webhook-tls", "-controller-karmada", "-webhook-karmada", "-certs-karmada"}
     for role in (each for each in rendered if each["kind"] == "Role"):
         for rule in role["rules"]:
             assert (rule["apiGroups"], rule["resources"]) == ([""], ["secrets"])
@@ -212,7 +212,7 @@ def test_no_serving_pod_sees_a_key_that_signs_or_an_administrator(rendered: list
         volumes = deployment["spec"]["template"]["spec"]["volumes"]
         assert not [volume for volume in volumes if "projected" in volume]
         for volume in (volume["secret"] for volume in volumes if "secret" in volume):
-            if not volume["secretName"].endswith("-controller-karmada"):
+            if not volume["secretName"].endswith(("-controller-karmada", "-webhook-karmada")):
                 assert {item["key"] for item in volume["items"]} == {"tls.crt", "tls.key"}
 
 

@@ -50,6 +50,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{ include "hyperjob.fullname" . }}-certs-karmada
 {{- end -}}
 
+{{- define "hyperjob.webhookSecret" -}}
+{{ include "hyperjob.fullname" . }}-webhook-karmada
+{{- end -}}
+
 {{- define "hyperjob.webhookHost" -}}
 {{ include "hyperjob.fullname" . }}-webhook.{{ .Release.Namespace }}.svc
 {{- end -}}

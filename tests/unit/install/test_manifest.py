@@ -46,7 +46,7 @@ def test_accounts_of_our_own_are_who_the_rights_are_for() -> None:
     }
     assert subjects == {
         (name, "ServiceAccount", "leases", name)
-        for name in ("hyperjob-controller", "hyperjob-certs")
+        for name in ("hyperjob-controller", "hyperjob-certs", "hyperjob-webhook")
     }
     (tokens,) = [item for item in made if item.object.get("rules") == rbac.token_rules()]
     assert (tokens.name, tokens.namespace) == ("hyperjob-certs", "leases")

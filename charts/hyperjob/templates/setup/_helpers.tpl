@@ -7,7 +7,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 
 {{/* The Secrets that the Jobs write: a JSON list. */}}
 {{- define "hyperjob.ownSecrets" -}}
-{{- $secrets := list (include "hyperjob.controllerSecret" .) (include "hyperjob.certsSecret" .) -}}
+{{- $secrets := list (include "hyperjob.controllerSecret" .) (include "hyperjob.webhookSecret" .) (include "hyperjob.certsSecret" .) -}}
 {{- if eq .Values.certificates.mode "selfSigned" -}}
 {{- $secrets = append $secrets (include "hyperjob.tlsSecret" .) -}}
 {{- end -}}
@@ -46,6 +46,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - renew
 - --namespace={{ .Release.Namespace }}
 - --account=hyperjob-controller={{ include "hyperjob.controllerSecret" . }}
+- --account=hyperjob-webhook={{ include "hyperjob.webhookSecret" . }}
 - --account=hyperjob-certs={{ include "hyperjob.certsSecret" . }}
 - --lease-namespace={{ .Values.karmada.leaseNamespace }}
 - --days={{ .Values.renewal.tokenDays }}
