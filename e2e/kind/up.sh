@@ -152,7 +152,7 @@ install_release() {
         --namespace karmada-system --wait --timeout "${WAIT}s" \
         --set "image.repository=${HYPERJOB_IMAGE%:*}" --set "image.tag=${HYPERJOB_IMAGE##*:}" \
         --set "controller.queueAdmission=$admission" \
-        --set "controller.extraArgs={--gang-timeout=15}"
+        --set controller.settings.gang-timeout=15
 }
 
 # All that a release puts into the Karmada API server, but for the webhooks.

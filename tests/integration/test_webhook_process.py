@@ -241,3 +241,36 @@ async def test_a_flood_of_large_reviews_leaves_the_small_ones_their_time(tmp_pat
         assert slowest < 4.0, "below the time limit of the API server"
         for connection in (*floods, small):
             await connection.close()
+
+
+async def test_it_is_ready_and_answers_while_karmada_is_out_of_reach(tmp_path, certificates):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        kubeconfig = tmp_path / "kubeconfig"
+        server = f"https://127.0.0.1:{nobody.getsockname()[1]}"
+        cluster = {"name": "karmada", "cluster": {"server": server}}
+        context = {"name": "karmada", "context": {"cluster": "karmada", "user": "webhook"}}
+        user = {"name": "webhook", "user": {"tokenFile": "token"}}
+        (tmp_path / "token").write_text("expired")
+        kubeconfig.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "clusters": [cluster],
+                    "users": [user],
+                    "contexts": [context],
+                    "current-context": "karmada",
+                }
+            )
+        )
+        with webhook_process(
+            tmp_path, certificates, flags=[f"--kubeconfig={kubeconfig}"]
+        ) as webhook:
+            assert get(f"{webhook.side_door}/readyz") == (200, "ok")
+            connection = await RawConnection.open(webhook.port, webhook.client_tls())
+            status, _, _ = await connection.post(MUTATE_RESOURCEBINDING, BINDING)
+            assert status == 200
+            await connection.close()
+            webhook.terminate()
+            assert webhook.process.wait(30) == 0

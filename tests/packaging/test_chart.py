@@ -1,7 +1,8 @@
 """The chart as Helm of both majors renders it: valid and restricted, whatever the values."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,13 @@ import yaml
 import hyperjob
 from certs.__main__ import _parser as certs_parser
 from charts import reference
+from controller.options import SETTINGS as CONTROLLER_SETTINGS
+from controller.options import Options as ControllerOptions
 from controller.options import parse as parse_controller
 from hyperjob.cli import main as cli
 from tests.support.helm import CHART, MAJORS, NAMESPACE, one, run, template, unpack
+from webhook.options import SETTINGS as WEBHOOK_SETTINGS
+from webhook.options import Options as WebhookOptions
 from webhook.options import parse as parse_webhook
 
 Object = dict[str, Any]
@@ -70,7 +75,24 @@ VALUES: dict[str, Object] = {
             "egress": [{"ports": [{"port": 5443}]}],
         }
     },
-    "placed": {"webhook": PLACE, "controller": {**PLACE, "extraArgs": ["--in-flight=10"]}},
+    "placed": {"webhook": PLACE, "controller": PLACE},
+    "tuned": {
+        "webhook": {
+            "watchKarmada": False,
+            "settings": {"request-timeout": 2.5, "max-connections": 50, "bind-address": "::"},
+        },
+        "controller": {
+            "settings": {
+                "gang-timeout": 600,
+                "require-vcjob-api": False,
+                "require-resource-summary": True,
+                "splitter-url": "https://splitter.example/split",
+                "splitter-token-file": "/etc/splitter/token",
+            },
+            "extraVolumes": [{"name": "splitter", "secret": {"secretName": "splitter"}}],
+            "extraVolumeMounts": [{"name": "splitter", "mountPath": "/etc/splitter"}],
+        },
+    },
     "from a registry": {
         "image": {
             "repository": "registry.example/hyperjob",
@@ -98,7 +120,15 @@ REFUSED = {
     "a Secret of one's own without its name": ({"certificates": {"mode": "secret"}}, "secretName"),
     "a part that is not known": ({"setup": {"skip": ["everything"]}}, "skip"),
     "a digest that is none": ({"image": {"digest": "latest"}}, "digest"),
-    "a flag that is none": ({"controller": {"extraArgs": ["verbose"]}}, "extraArgs"),
+    "a setting that is not known": (
+        {"controller": {"settings": {"gang-timout": 5}}},
+        "gang-timout",
+    ),
+    "a setting that the chart makes": (
+        {"webhook": {"settings": {"secure-port": 8443}}},
+        "secure-port",
+    ),
+    "a setting out of range": ({"controller": {"settings": {"gang-timeout": 0}}}, "gang-timeout"),
 }
 
 
@@ -211,9 +241,12 @@ def test_no_serving_pod_sees_a_key_that_signs_or_an_administrator(rendered: list
     for deployment in (each for each in rendered if each["kind"] == "Deployment"):
         volumes = deployment["spec"]["template"]["spec"]["volumes"]
         assert not [volume for volume in volumes if "projected" in volume]
-        for volume in (volume["secret"] for volume in volumes if "secret" in volume):
-            if not volume["secretName"].endswith(("-controller-karmada", "-webhook-karmada")):
-                assert {item["key"] for item in volume["items"]} == {"tls.crt", "tls.key"}
+        secrets = {volume["name"]: volume["secret"] for volume in volumes if "secret" in volume}
+        if tls := secrets.pop("tls", None):
+            assert {item["key"] for item in tls["items"]} == {"tls.crt", "tls.key"}
+        if karmada := secrets.pop("karmada", None):
+            assert karmada["secretName"] == f"{deployment['metadata']['name']}-karmada"
+        assert set(secrets) <= {"splitter"}
 
 
 def test_the_commands_understand_their_flags(rendered: list[Object], tmp_path: Path) -> None:
@@ -234,6 +267,61 @@ def test_the_commands_understand_their_flags(rendered: list[Object], tmp_path: P
                     certs_parser().parse_args(words)
                 case _:
                     understand(cli, words)
+
+
+def test_settings_arrive_as_they_are_written(helms: list[Path]) -> None:
+    objects = template(helms[-1], VALUES["tuned"])
+    webhook, controller = (
+        one(objects, "Deployment", suffix)["spec"]["template"]["spec"]["containers"][0]["args"]
+        for suffix in ("-webhook", "-controller")
+    )
+    read = parse_webhook(webhook, {})
+    assert (read.request_timeout, read.max_connections, read.bind_address) == (2.5, 50, "::")
+    assert read.kubeconfig is None
+    told = parse_controller(controller, {})
+    assert (told.gang_timeout, told.require_vcjob_api) == (600, False)
+    assert told.splitter_token_file == "/etc/splitter/token"
+
+
+@pytest.mark.parametrize(
+    ("process", "kind", "known", "the_chart_makes"),
+    [
+        (
+            "webhook",
+            WebhookOptions,
+            WEBHOOK_SETTINGS,
+            (
+                "kubeconfig secure_port tls_cert_file tls_private_key_file shutdown_delay log_level"
+                " health_probe_bind_address metrics_bind_address"
+            ),
+        ),
+        (
+            "controller",
+            ControllerOptions,
+            CONTROLLER_SETTINGS,
+            (
+                "kubeconfig context queue_admission workers leader_elect leader_elect_namespace"
+                " leader_elect_name health_probe_bind_address metrics_bind_address log_level"
+            ),
+        ),
+    ],
+)
+def test_every_setting_of_a_process_is_the_charts_or_a_value(
+    process: str, kind: type, known: Mapping[str, object], the_chart_makes: str
+) -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = schema["properties"][process]["properties"]["settings"]["properties"]
+    left = {name for name in known if name not in the_chart_makes.split()}
+    assert set(values) == {name.replace("_", "-") for name in left}
+    text = reference.values((CHART / "values.yaml").read_text())
+    (described,) = [value.text for value in text if value.path == f"{process}.settings"]
+    assert described.partition("dashes: ")[2].split(", ") == sorted(values)
+    defaults = {field.name: field.default for field in fields(kind)}
+    types = {bool: "boolean", int: "integer", float: "number"}
+    for name in left:
+        wanted = types.get(type(defaults[name]), "string")
+        given = values[name.replace("_", "-")]
+        assert given.get("type", "string") == wanted, name
 
 
 def understand(command: click.Command, words: list[str]) -> None:

@@ -135,6 +135,17 @@ securityContext:
     drop: [ALL]
 {{- end -}}
 
+{{/* Settings as flags; one that is false is said with "no". */}}
+{{- define "hyperjob.settings" -}}
+{{- range $name, $value := . }}
+{{- if kindIs "bool" $value }}
+- {{ ternary "--" "--no-" $value }}{{ $name }}
+{{- else }}
+- {{ printf "--%s=%v" $name $value | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "hyperjob.tmpVolume" -}}
 - name: tmp
   emptyDir:
