@@ -10,6 +10,7 @@ MEMBERS=${MEMBERS:-member1 member2}      # names of members in Karmada
 MEMBER_NODES=${MEMBER_NODES:-4}          # workers in each member
 ACCELERATOR=${ACCELERATOR:-nvidia.com/gpu}
 ACCELERATORS=${ACCELERATORS:-8}          # of each worker; nothing is behind them
+LOST_TIMEOUT=${LOST_TIMEOUT:-10}         # seconds until the release counts a cluster as lost
 WAIT=${WAIT:-600}                        # seconds that one wait may take
 VOLCANO_GLOBAL=${VOLCANO_GLOBAL:-0}      # 1: with Volcano Global
 HYPERJOB_E2E_LOCAL=${HYPERJOB_E2E_LOCAL:-0} # 1: no release, the scenarios start our processes

@@ -152,7 +152,8 @@ install_release() {
         --namespace karmada-system --wait --timeout "${WAIT}s" \
         --set "image.repository=${HYPERJOB_IMAGE%:*}" --set "image.tag=${HYPERJOB_IMAGE##*:}" \
         --set "controller.queueAdmission=$admission" \
-        --set controller.settings.gang-timeout=15
+        --set controller.settings.gang-timeout=15 \
+        --set "controller.settings.cluster-lost-timeout=$LOST_TIMEOUT"
 }
 
 # All that a release puts into the Karmada API server, but for the webhooks.
@@ -179,6 +180,8 @@ print_line() {
         ask gateway 192.0.2.1 docker inspect \
             --format '{{range .NetworkSettings.Networks}}{{.Gateway}}{{end}}' "$HOST-control-plane"
         line+=(HYPERJOB_E2E_LOCAL=1 "HYPERJOB_E2E_ADDRESS=$gateway")
+    else
+        line+=("HYPERJOB_E2E_LOST_TIMEOUT=$LOST_TIMEOUT")
     fi
     printf '\nRun the scenarios, in %s, with:\n\n' "$ROOT"
     words "${line[@]}" make e2e && echo

@@ -20,6 +20,7 @@ class Settings:
     image: str = "busybox:1.37"
     seconds_annotation: str = ""
     exit_annotation: str = ""
+    lost_timeout: float = 300.0
     timeout: float = 180.0
 
     @property
@@ -33,7 +34,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
 
     KUBECONFIG of any Karmada, MEMBERS as `name=kubeconfig,…`, LOCAL=1 to start webhook and
     controller here, ADDRESS under which the API server then reaches this machine, ACCELERATOR
-    (resource name), IMAGE (any with `sh` and `sleep`), TIMEOUT in seconds.
+    (resource name), IMAGE (any with `sh` and `sleep`), TIMEOUT in seconds, LOST_TIMEOUT (an
+    installed release's --cluster-lost-timeout).
     Where kubelets are simulated, SECONDS_ANNOTATION and EXIT_ANNOTATION name the pod annotations
     that say how long a pod runs and with which code it ends.
     """
@@ -43,7 +45,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
 
     kubeconfig = read("KUBECONFIG")
     if not kubeconfig:
-        return Settings(timeout=_seconds(read("TIMEOUT")))
+        return Settings(timeout=_seconds("TIMEOUT", environment, unset=Settings().timeout))
     members: dict[str, Path] = {}
     for entry in filter(None, read("MEMBERS").split(",")):
         name, equals, path = entry.partition("=")
@@ -61,14 +63,14 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         image=read("IMAGE") or Settings().image,
         seconds_annotation=read("SECONDS_ANNOTATION"),
         exit_annotation=read("EXIT_ANNOTATION"),
-        timeout=_seconds(read("TIMEOUT")),
+        lost_timeout=_seconds("LOST_TIMEOUT", environment, unset=Settings().lost_timeout),
+        timeout=_seconds("TIMEOUT", environment, unset=Settings().timeout),
     )
 
 
-def _seconds(text: str) -> float:
-    if not text:
-        return Settings().timeout
+def _seconds(name: str, environment: Mapping[str, str], *, unset: float) -> float:
+    text = environment.get(_PREFIX + name, "")
     try:
-        return float(text)
+        return float(text) if text else unset
     except ValueError:
-        raise ValueError(f"{_PREFIX}TIMEOUT: seconds are expected, got {text!r}") from None
+        raise ValueError(f"{_PREFIX}{name}: seconds are expected, got {text!r}") from None

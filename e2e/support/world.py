@@ -19,6 +19,7 @@ from tests.support.stack import ROOT, Stack, installed, kubectl, our_stack, sand
 from webhook.configuration import MUTATING_NAME
 
 CLUSTERS_FILE = ROOT / "e2e/clusters.yaml"
+LOST_TIMEOUT = 10.0  # of a cluster that is not Ready, for a controller that is started here
 GANG_TIMEOUT = 15.0  # longer than a queue needs to admit a gang, short enough to wait for
 _VOLCANO_CRDS = ("batch.volcano.sh_jobs", "scheduling.volcano.sh_queues")
 _SANDBOX_ANNOTATION = "sandbox.hyperjob.volcano.sh/seconds"
@@ -33,6 +34,7 @@ class World:
     members: Mapping[str, Path]
     volcano_global: bool
     stack: Stack | None
+    lost_timeout: float
     accelerator: str
     per_pod: int
     sizes: Mapping[str, int]
@@ -94,6 +96,7 @@ def open_world(
                     queue_admission=queue_admission
                     or ("volcano-global" if volcano_global else "none"),
                     gang_timeout=GANG_TIMEOUT,
+                    cluster_lost_timeout=LOST_TIMEOUT,
                     address=settings.address,
                 )
             )
@@ -104,6 +107,7 @@ def open_world(
             members=members,
             volcano_global=volcano_global,
             stack=ours,
+            lost_timeout=settings.lost_timeout if ours is None else LOST_TIMEOUT,
             accelerator=settings.accelerator,
             per_pod=per_pod,
             sizes=sizes,

@@ -34,4 +34,4 @@ def test_the_chart_takes_the_values(
     ]
     assert container["image"] == "hyperjob:e2e"
     assert f"--queue-admission={admission}" in container["args"]
-    assert "--gang-timeout=15" in container["args"]
+    assert {"--gang-timeout=15", "--cluster-lost-timeout=10"} <= set(container["args"])

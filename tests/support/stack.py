@@ -185,7 +185,12 @@ def webhook_service(
 
 
 def controller_service(
-    directory: Path, kubeconfig: Path, *, queue_admission: str, gang_timeout: float = 300
+    directory: Path,
+    kubeconfig: Path,
+    *,
+    queue_admission: str,
+    gang_timeout: float = 300,
+    cluster_lost_timeout: float = 300,
 ) -> Service:
     """Describe a controller process; metrics are served beside its health."""
     probe = free_port()
@@ -193,6 +198,7 @@ def controller_service(
     command: list[str | Path] = [sys.executable, "-m", "controller", f"--kubeconfig={kubeconfig}"]
     command += [f"--queue-admission={queue_admission}", "--no-leader-elect", "--log-format=text"]
     command += [f"--gang-timeout={gang_timeout:g}"]
+    command += [f"--cluster-lost-timeout={cluster_lost_timeout:g}"]
     command += [f"--metrics-bind-address={address}", f"--health-probe-bind-address={address}"]
     return Service("controller", command, log=directory / "controller.log", probe_port=probe)
 
@@ -213,6 +219,7 @@ def our_stack(
     *,
     queue_admission: str,
     gang_timeout: float = 300,
+    cluster_lost_timeout: float = 300,
     address: str = LOOPBACK,
 ) -> Iterator[Stack]:
     """Run webhook and controller, registered by an address of here, for the length of the block."""
@@ -226,7 +233,11 @@ def our_stack(
         webhook.start()
         stack.enter_context(registered(kubeconfig, certificates, port=port, address=address))
         controller = controller_service(
-            directory, kubeconfig, queue_admission=queue_admission, gang_timeout=gang_timeout
+            directory,
+            kubeconfig,
+            queue_admission=queue_admission,
+            gang_timeout=gang_timeout,
+            cluster_lost_timeout=cluster_lost_timeout,
         )
         stack.callback(controller.stop)
         controller.start()

@@ -28,9 +28,10 @@ _HEALTH_SECONDS: Final = 3.0
 
 @dataclass(slots=True)
 class Member:
-    """A member as Karmada knows it: how to watch it, and what was learnt of its APIs."""
+    """A member as Karmada knows it: where it is, how to watch it, what was learnt of its APIs."""
 
     caches: MemberCaches
+    endpoint: str
     apis: list[Object] = field(default_factory=list)
     version: str = ""
     failing_since: float | None = None
@@ -44,13 +45,14 @@ class ClusterController:
         kube: Kube,
         caches: Caches,
         members: Mapping[str, MemberCaches],
+        endpoints: Mapping[str, str],
         *,
         every: float,
         failure_threshold: float,
     ) -> None:
         self._kube = kube
         self._caches = caches
-        self._members = {name: Member(member) for name, member in members.items()}
+        self._members = {name: Member(member, endpoints[name]) for name, member in members.items()}
         self._every = every
         self._threshold = failure_threshold
         self.status = Controller("cluster-status-controller", self._sync_status, workers=4)
@@ -61,7 +63,7 @@ class ClusterController:
         if new is None:
             return
         self.clusters.add(key_of(new))
-        if old is None:
+        if old is None or old["spec"].get("apiEndpoint") != new["spec"].get("apiEndpoint"):
             self.status.add(key_of(new))
 
     async def _sync_cluster(self, name: str) -> None:
@@ -115,6 +117,8 @@ class ClusterController:
             self.status.add(name, after=self._every)
 
     async def _status(self, cluster: Object, member: Member) -> Object:
+        if cluster["spec"].get("apiEndpoint") != member.endpoint:  # nobody answers anywhere else
+            return self._failing(cluster, member, clusterstatus.UNREACHABLE)
         try:
             async with asyncio.timeout(_HEALTH_SECONDS):
                 await member.caches.kube.raw("GET", "/readyz", accept="*/*")

@@ -110,6 +110,7 @@ class ControlPlane:
             kube,
             caches,
             self._members,
+            self._endpoints,
             every=config.karmada.cluster_status_seconds,
             failure_threshold=config.karmada.cluster_failure_seconds,
         )

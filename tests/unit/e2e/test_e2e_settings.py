@@ -22,6 +22,7 @@ def test_all_variables_are_read() -> None:
         "IMAGE": "alpine",
         "SECONDS_ANNOTATION": "s",
         "EXIT_ANNOTATION": "x",
+        "LOST_TIMEOUT": "20",
         "TIMEOUT": "7.5",
     }
     read = from_environment(KARMADA | {f"HYPERJOB_E2E_{name}": values[name] for name in values})
@@ -34,6 +35,7 @@ def test_all_variables_are_read() -> None:
         image="alpine",
         seconds_annotation="s",
         exit_annotation="x",
+        lost_timeout=20.0,
         timeout=7.5,
     )
 
@@ -43,6 +45,7 @@ def test_all_variables_are_read() -> None:
     [
         ({"HYPERJOB_E2E_MEMBERS": ""}, "HYPERJOB_E2E_MEMBERS must name the members"),
         ({"HYPERJOB_E2E_MEMBERS": "east"}, "HYPERJOB_E2E_MEMBERS: name=kubeconfig is expected"),
+        ({"HYPERJOB_E2E_LOST_TIMEOUT": "1m"}, "HYPERJOB_E2E_LOST_TIMEOUT: seconds are expected"),
         ({"HYPERJOB_E2E_TIMEOUT": "soon"}, "HYPERJOB_E2E_TIMEOUT: seconds are expected"),
     ],
 )

@@ -100,6 +100,7 @@ def test_it_goes_through_and_ends_with_the_line(machine: Machine) -> None:
         f"HYPERJOB_E2E_KUBECONFIG={out}/karmada.kubeconfig",
         f"HYPERJOB_E2E_MEMBERS=member1={out}/member1.kubeconfig,member2={out}/member2.kubeconfig",
         "HYPERJOB_E2E_ACCELERATOR=nvidia.com/gpu",
+        "HYPERJOB_E2E_LOST_TIMEOUT=10",
         "make",
         "e2e",
     ]
