@@ -75,6 +75,7 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(RESOURCE_BINDINGS, "list", optional=True),
         _right(QUEUES, "list", optional=True),
         _right(CLUSTERS, "list", optional=True),
+        _right(PRIORITY_CLASSES, "list", when="where it names one", optional=True),
         _EVENTS,
         _right(LEASES, "get", when="in karmada-system", optional=True),
         _right(CLUSTERS, "get", sub="proxy", when="while pods do not start", optional=True),

@@ -50,6 +50,7 @@ class Group:
 
     name: str
     queue: str
+    priority_class: str
     accelerator: str
     size: int
     pods: Mapping[str, int]
@@ -171,6 +172,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
             Group(
                 name=name,
                 queue=string(template.get("queue")) or "default",
+                priority_class=string(template.get("priorityClassName")),
                 accelerator=chosen,
                 size=demand.get(chosen, 0) // NANO,
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},

@@ -34,6 +34,7 @@ class Evidence:
     bindings: Reading = field(default_factory=list)
     queues: Reading = field(default_factory=list)
     clusters: Reading = field(default_factory=list)
+    priority_classes: Reading = field(default_factory=list)
     events: Reading = field(default_factory=list)
     lease: Reading = field(default_factory=list)
     lease_name: str = ""

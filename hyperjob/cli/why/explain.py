@@ -5,7 +5,7 @@ from typing import Final
 
 from hyperjob.api.status import Phase
 from hyperjob.cli.kubectl.reading import Reading
-from hyperjob.cli.why import life, pods, waiting
+from hyperjob.cli.why import dispatcher, life, pods, waiting
 from hyperjob.cli.why.evidence import Cause, Evidence, Explanation, Outcome
 from hyperjob.kube.errors import KubeError
 
@@ -27,6 +27,7 @@ _ON_THE_WAY: Final[Sequence[Rule]] = (
     waiting.silent,
     waiting.karmada,
     waiting.queued,
+    dispatcher.passed_over,
     waiting.no_room,
     waiting.held,
     pods.pending,
@@ -101,6 +102,7 @@ def _unseen(evidence: Evidence) -> list[str]:
         "resourcebindings": evidence.bindings,
         "queues": evidence.queues,
         "clusters": evidence.clusters,
+        "priorityclasses": evidence.priority_classes,
         "events": evidence.events,
         "lease": evidence.lease,
         **{f"pods of {name}": error for name, error in evidence.pod_errors.items()},

@@ -17,6 +17,7 @@ from hyperjob.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
     LEASES,
+    PRIORITY_CLASSES,
     QUEUES,
     RESOURCE_BINDINGS,
     VCJOBS,
@@ -42,6 +43,9 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
     async def lease() -> list[Object]:
         return [await kube.get(LEASES, _LEASE, namespace=lease_namespace)]
 
+    async def nothing() -> list[Object]:
+        return []
+
     async with asyncio.TaskGroup() as group:
 
         def start(ask: Callable[[], Awaitable[list[Object]]]) -> "asyncio.Task[Reading]":
@@ -52,6 +56,8 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
         queues = start(everything(QUEUES))
         clusters = start(everything(CLUSTERS))
         leases = start(lease)
+        named = any(each.priority_class for each in summary.groups)
+        classes = start(everything(PRIORITY_CLASSES) if named else nothing)
         events = group.create_task(events_of(kube, hyperjob))
         troubled = _troubled(summary)
         pods = group.create_task(pods_of_all(kube, namespace, troubled))
@@ -64,6 +70,7 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
         bindings=bindings.result(),
         queues=queues.result(),
         clusters=clusters.result(),
+        priority_classes=classes.result(),
         events=events.result(),
         lease=leases.result(),
         lease_name=f"{lease_namespace}/{_LEASE}",

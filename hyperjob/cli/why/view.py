@@ -16,6 +16,7 @@ _STYLES = {
     Outcome.WAITS: "yellow",
     Outcome.NEEDS_HELP: "bold red",
 }
+_SECONDS = len("2026-01-01T00:00:00")  # events may tell microseconds
 _WARNINGS_SHOWN = 3
 
 Command = Callable[[str], str]
@@ -33,7 +34,7 @@ def lines(
         Text.assemble("  ", (cause.reason, "bold"), "  ", cause.message)
         for cause in explanation.causes
     ]
-    warnings = _warnings(events)
+    warnings = _warnings(events, since=summary.since)
     for event in warnings:
         text = f"{string(event.get('reason'))}: {string(event.get('message'))}"
         found.append(Text(f"  event {age(event_time(event), now)} ago  {text}", style="dim"))
@@ -68,7 +69,11 @@ def value(explanation: Explanation, command: Command) -> Object:
     }
 
 
-def _warnings(events: Sequence[Object]) -> list[Object]:
-    """Choose the newest warnings."""
-    warnings = [event for event in events if event.get("type") == "Warning"]
+def _warnings(events: Sequence[Object], *, since: str) -> list[Object]:
+    """Choose the newest warnings since it is where it is; what came before is over."""
+    warnings = [
+        event
+        for event in events
+        if event.get("type") == "Warning" and event_time(event)[:_SECONDS] >= since[:_SECONDS]
+    ]
     return sorted(warnings, key=event_time, reverse=True)[:_WARNINGS_SHOWN]

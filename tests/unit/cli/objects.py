@@ -39,7 +39,15 @@ def hyperjob(phase: str = "", *jobs: Object, queue: str = "default", **status: A
     }
     spec = {
         "replicatedJobs": [
-            {"name": "trainer", "replicas": 2, "templateSpec": {"queue": queue, "tasks": [task]}}
+            {
+                "name": "trainer",
+                "replicas": 2,
+                "templateSpec": {
+                    "queue": queue,
+                    "tasks": [task],
+                    "priorityClassName": status.pop("priority", ""),
+                },
+            }
         ],
         **status.pop("spec", {}),
     }

@@ -13,6 +13,7 @@ from hyperjob.cli.why.evidence import Evidence, Explanation, Outcome
 from hyperjob.cli.why.explain import explain
 from hyperjob.kube.errors import Forbidden, make_status
 from tests.unit.cli.objects import (
+    GPU,
     NOW,
     Object,
     binding,
@@ -60,6 +61,7 @@ class Case:
     more: dict[str, Any] = field(default_factory=dict)
 
 
+HELD = binding("llm-trainer-0", suspension={"scheduling": True})
 POD_GROUP = {
     "status": {
         "conditions": [
@@ -199,6 +201,22 @@ CASES = {
         hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")),
         WAITS, "PodsPending", "llm-trainer-0: Volcano on east: 3/3 tasks unschedulable", "--pods",
         {"pod_groups": {"llm-trainer-0": [POD_GROUP]}},
+    ),
+    "Volcano Global passes over a priority class that is missing": Case(
+        hyperjob("Queued", waiting("WaitingForQueue"), priority="gold"),
+        HELP, "NoPriorityClass", "there is no PriorityClass gold", "get priorityclasses",
+        {"bindings": [HELD]},
+    ),
+    "a sub-job that Volcano Global's queue can never hold": Case(
+        hyperjob("Queued", waiting("WaitingForQueue")),
+        HELP, "ExceedsQueue", "for 8 nvidia.com/gpu, and queue default may never use more than 4",
+        "get queues.scheduling.volcano.sh default",
+        {"bindings": [HELD], "queues": [queue(capability={GPU: "4"})]},
+    ),
+    "our own admission looks at priority classes and queues itself": Case(
+        hyperjob("Queued", waiting("WaitingForQueue"), priority="gold", message="first of 2"),
+        WAITS, "WaitingForQueue", "first of 2", "top --by queue",
+        {"queues": [queue(capability={GPU: "4"})]},
     ),
     "the member reports nothing": Case(
         hyperjob("Starting", waiting("NothingReported", "nothing reported by cluster east")),
@@ -387,9 +405,10 @@ def test_it_is_said_with_warnings_what_could_not_be_seen_and_the_next_command() 
         "message": "not today",
         "lastTimestamp": "2026-01-01T00:59:00Z",
     }
+    over = event | {"lastTimestamp": "2025-12-31T23:59:59Z", "message": "before it was queued"}
     obj = hyperjob("Queued", waiting("WaitingForQueue", "waits"))
     answer = explain(evidence(obj, bindings=FORBIDDEN))
-    assert shown(answer, [event, {"type": "Normal", "reason": "Created"}]) == [
+    assert shown(answer, [event, over, {"type": "Normal", "reason": "Created"}]) == [
         "ml/llm is Queued",
         "  WaitingForQueue  queue default: llm-trainer-0: waits",
         "  event 60s ago  Refused: not today",
