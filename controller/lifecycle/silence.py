@@ -2,21 +2,26 @@
 
 A message can be lost on the way: a vcjob that is made again can go with its predecessor, or never
 be noticed in its member. Karmada is asked to apply it again, less often each time; in the end it is
-made again, if it was never known to run. No attempt is spent on any of that.
+made again, if it was never known to run. No attempt is spent on any of that. Where many sub-jobs of
+one HyperJob are silent nothing was lost: Karmada or the cluster is behind, and is left alone.
 """
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed, Silence
 from controller.model.wire import rfc3339
 from hyperjob.api.batch import JobPhase
 
-TIMES: Final = 3
+TIMES: Final = 4
 """After so many steps it is for a person to look."""
+FEW: Final = 3
+"""More silent sub-jobs of a HyperJob than this are a delay, not a loss."""
 
 
 class Step(enum.StrEnum):
@@ -40,8 +45,15 @@ class Hush:
 _HEARD: Final = Hush()
 
 
-def listen(observed: Observed, child: Child) -> Hush:
-    """Judge the silence about a sub-job; what is reported of it ends it."""
+def count_silent(observed: Observed, members: Sequence[Member]) -> int:
+    """Count the sub-jobs of which nothing is reported for longer than usual."""
+    moments = (_silent_since(observed, child) for _, child in members)
+    limit = observed.now - observed.silence_timeout
+    return sum(since is not None and since <= limit for since in moments)
+
+
+def listen(observed: Observed, child: Child, *, silent: int = 1) -> Hush:
+    """Judge the silence about a sub-job, one of so many; what is reported of it ends it."""
     if child.report is not None:
         return _HEARD
     record = child.record.silence if child.record is not None else None
@@ -55,6 +67,8 @@ def listen(observed: Observed, child: Child) -> Hush:
         wait = record.retry_time - now
         return Hush(record=record, message=_describe(child, since, record.times), wait=wait)
     times = record.times if record is not None else 0
+    if silent > FEW:  # each report makes a pass, so this is judged anew
+        return Hush(record=record, message=f"{_silence(child, since)}, as of many others")
     if times >= TIMES:
         text = f"{_describe(child, since, times)}; {_advice(observed, child)}"
         return Hush(record=record, message=text)
@@ -71,7 +85,7 @@ def listen(observed: Observed, child: Child) -> Hush:
 def _silent_since(observed: Observed, child: Child) -> datetime | None:
     """Return when a sub-job was applied of which nothing is known since."""
     binding = child.binding
-    if not child.exists or child.is_terminal or binding is None:
+    if not child.exists or child.report is not None or child.is_terminal or binding is None:
         return None
     if binding.scheduling_suspended or binding.dispatching_suspended or not binding.applied:
         return None
@@ -89,9 +103,13 @@ def _is_last_resort(child: Child, times: int) -> bool:
 
 def _describe(child: Child, since: datetime, times: int) -> str:
     done = "it is made again" if _is_last_resort(child, times) else "Karmada is asked again"
+    return f"{_silence(child, since)}; {done}"
+
+
+def _silence(child: Child, since: datetime) -> str:
     return (
         f"nothing reported by cluster {child.cluster} since it was applied there at"
-        f" {rfc3339(since)}; {done}"
+        f" {rfc3339(since)}"
     )
 
 

@@ -28,8 +28,9 @@ class Draft:
     """What is known of all wanted sub-jobs, and what is to be done about them.
 
     `blocked` has a reason and a message by sub-job; `standing` (group, cluster) of those that stay;
-    `secured` counts those that need no place; `needed` says how many of the missing had to fit
-    together, `sought` what they ask for, and `outdated` which sub-jobs plugins have made again.
+    `silent` counts those of which nothing is reported, `secured` those that need no place; `needed`
+    says how many of the missing had to fit together, `sought` what they ask for, and `outdated`
+    which sub-jobs plugins have made again.
     """
 
     observed: Observed
@@ -37,6 +38,7 @@ class Draft:
     children: Sequence[Member]
     losses: Mapping[str, Loss]
     waiting: Waiting
+    silent: int = 0
     actions: list[Action] = field(default_factory=list)
     blocked: dict[str, tuple[Reason, str]] = field(default_factory=dict)
     lessons: dict[str, Lesson] = field(default_factory=dict)

@@ -47,7 +47,7 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
         return
     draft.lessons[name] = learn(child, now=draft.observed.now)
     refused = _is_refused(draft, name)
-    draft.hushes[name] = hush = listen(draft.observed, child)
+    draft.hushes[name] = hush = listen(draft.observed, child, silent=draft.silent)
     if hush.step is Step.MAKE_AGAIN:
         draft.actions += deletion(child, why="whose cluster reports nothing of it")
         draft.blocked[name] = Reason.NOTHING_REPORTED, hush.message

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.lifecycle.silence import TIMES
+from controller.lifecycle.silence import FEW, TIMES
 from controller.model.observed import Observed
 from controller.model.planned import AskAgain, DeleteChild, Plan
 from controller.model.wire import rfc3339
@@ -108,7 +108,7 @@ def test_a_longer_silence_has_karmada_apply_it_again() -> None:
     [
         (1, "Placed", AskAgain(name=NAME, uid=f"uid-{NAME}", mark="2")),
         (1, "Running", AskAgain(name=NAME, uid=f"uid-{NAME}", mark="2")),
-        (TIMES - 1, "Running", AskAgain(name=NAME, uid=f"uid-{NAME}", mark="3")),
+        (TIMES - 1, "Running", AskAgain(name=NAME, uid=f"uid-{NAME}", mark=str(TIMES))),
         (
             TIMES - 1,
             "Placed",
@@ -145,7 +145,7 @@ def test_in_the_end_a_person_is_told_what_to_do_and_nothing_is_done_at_rest() ->
     assert decided.actions == ()
     assert decided.requeue_after is None
     assert entry(decided)["message"].endswith(
-        "this did not help 3 times: see in the cluster whether Job hj-trainer-0 is there and"
+        "this did not help 4 times: see in the cluster whether Job hj-trainer-0 is there and"
         " Volcano's controller runs, then: kubectl hyperjob restart hj --job hj-trainer-0"
     )
 
@@ -180,6 +180,31 @@ def test_silence_means_nothing_where_nothing_is_to_be_heard(seen: Observed) -> N
     assert not [each for each in decided.actions if isinstance(each, (AskAgain, DeleteChild))]
     assert entry(decided).get("reason") != "NothingReported"
     assert "silence" not in entry(decided)
+
+
+@pytest.mark.parametrize("silent", [FEW, FEW + 1])
+def test_where_many_are_silent_nothing_was_lost(silent: int) -> None:
+    """Karmada is behind, and what it is asked besides would only come on top."""
+    names = [f"hj-trainer-{index}" for index in range(FEW + 1)]
+    objects: list[Object] = []
+    for index, name in enumerate(names):
+        bound = applied()
+        bound["metadata"] |= binding(name)["metadata"]
+        if index >= silent:
+            bound["status"]["aggregatedStatus"][0]["status"] = vcjob_status("Running")
+        objects += [job(name), policy(name), bound]
+    raw = hyperjob(group(replicas=len(names)))
+    decided = plan(observed(raw, *objects, clusters=(READY,), now=NOW + LIMIT))
+    if silent <= FEW:
+        assert [action.name for action in decided.actions] == names[:silent]
+        return
+    assert decided.actions == ()
+    assert decided.requeue_after is None, "each report makes a pass"
+    assert decided.status is not None
+    for entry in decided.status["jobs"]:
+        assert entry["reason"] == "NothingReported"
+        assert entry["message"].endswith("at 2026-01-02T03:04:05Z, as of many others")
+        assert "silence" not in entry
 
 
 def test_what_is_reported_ends_it() -> None:
