@@ -6,10 +6,11 @@ Its watch, leader election and typed models are never used here (they lose data 
 """
 
 import asyncio
+import contextlib
 import os
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -142,7 +143,15 @@ async def _from_file(files: str, context: str | None, refresh_seconds: float) ->
         namespace = str(loader.current_context["context"].get("namespace") or "")
     except TimeoutError as error:
         raise _unusable(files, f"no credentials within {_PLUGIN_SECONDS:g}s") from error
-    except (config.ConfigException, yaml.YAMLError, OSError, ValueError) as error:
+    except config.ConfigException as error:
+        known = await asyncio.to_thread(_contexts, readable)
+        if context is not None and context not in known:
+            has = ", ".join(known) or "none"
+            raise ConfigError(
+                f"kubeconfig {files}: no context {context!r}; it has {has}"
+            ) from error
+        raise _unusable(files, str(error)) from error
+    except (yaml.YAMLError, OSError, ValueError) as error:
         raise _unusable(files, str(error)) from error
     except (TypeError, KeyError, AttributeError) as error:
         raise _unusable(files, "it lacks a cluster, a user or a context that it names") from error
@@ -150,6 +159,16 @@ async def _from_file(files: str, context: str | None, refresh_seconds: float) ->
         raise _unusable(files, f"the plugin {user['exec'].get('command')!r} gave no credentials")
     _refresh(settings, loader, user, folder=readable[0].parent, seconds=refresh_seconds)
     return _connection(settings, source=f"kubeconfig {files}", namespace=namespace)
+
+
+def _contexts(files: Sequence[Path]) -> list[str]:
+    """Name the contexts of kubeconfigs, as far as they can be read."""
+    found: list[str] = []
+    for path in files:
+        with contextlib.suppress(OSError, yaml.YAMLError, AttributeError, TypeError, KeyError):
+            entries = yaml.safe_load(path.read_text(encoding="utf-8"))["contexts"]
+            found.extend(str(entry["name"]) for entry in entries)
+    return found
 
 
 def _unusable(files: str, why: str) -> ConfigError:

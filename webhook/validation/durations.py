@@ -1,14 +1,12 @@
 """Lengths of time as Go writes them, such as 1h30m."""
 
-import re
 from typing import Final
 
+from hyperjob.api.duration import nanoseconds
 from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, rule
 
-_PART: Final = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h)"
-_DURATION: Final = re.compile(rf"(?P<sign>[+-]?)(?:0|(?:{_PART})+)")
 MAX_LENGTH: Final = 64
 
 MALFORMED = rule(
@@ -29,8 +27,11 @@ NEGATIVE = rule(
 
 def validate_duration(value: str, path: Path, report: Report) -> None:
     """Check a length of time."""
-    match = _DURATION.fullmatch(value) if len(value) <= MAX_LENGTH else None
-    if match is None:
+    try:
+        length = nanoseconds(value) if len(value) <= MAX_LENGTH else None
+    except ValueError:
+        length = None
+    if length is None:
         report.add(MALFORMED, path, value)
-    elif match["sign"] == "-":
+    elif length < 0:
         report.add(NEGATIVE, path, value)

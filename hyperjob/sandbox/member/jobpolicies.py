@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from hyperjob.api.duration import nanoseconds
 from hyperjob.api.meta import Object
 
 SYNC: Final = "SyncJob"
@@ -75,17 +76,8 @@ def _fits(policy: Object, happening: Happening) -> bool:
 
 
 def _seconds(duration: object) -> float:
-    """Read a Go duration such as `1h2m3.5s`; anything else is no delay."""
-    if not isinstance(duration, str):
+    """Read a duration such as `1h2m3.5s`; anything else is no delay."""
+    try:
+        return nanoseconds(duration) / 1e9 if isinstance(duration, str) else 0.0
+    except ValueError:
         return 0.0
-    units = {"ms": 0.001, "h": 3600.0, "m": 60.0, "s": 1.0}
-    total, number, rest = 0.0, "", duration
-    while rest:
-        if rest[0].isdigit() or rest[0] == ".":
-            number, rest = number + rest[0], rest[1:]
-            continue
-        unit = next((each for each in units if rest.startswith(each)), "")
-        if not unit or not number:
-            return 0.0
-        total, number, rest = total + float(number) * units[unit], "", rest[len(unit) :]
-    return total

@@ -135,6 +135,11 @@ async def test_a_token_is_sent_with_a_watch(server):
     assert server.seen[0].headers["authorization"] == "Bearer t0ken"
 
 
+async def test_a_context_that_is_not_there_is_answered_with_those_that_are(server):
+    with pytest.raises(ConfigError, match=r"no context 'b'; it has test$"):
+        await config.load(server.kubeconfig, context="b")
+
+
 @pytest.mark.parametrize(("name", "trusted"), [("localhost", True), ("other.dev", False)])
 async def test_the_server_is_checked_under_the_name_that_is_given(name, trusted, server):
     content = yaml.safe_load(server.kubeconfig.read_text())

@@ -7,23 +7,12 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from hyperjob.api.duration import nanoseconds
 from hyperjob.api.field import go_quote
 from hyperjob.api.quantity import Quantity
 from hyperjob.sandbox.apiserver.cel.syntax import UInt
 from hyperjob.sandbox.apiserver.jsonvalue import Json, go_float
 from hyperjob.sandbox.apiserver.schema.goregexp import compile_go
-
-_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_MICROSECONDS: Final = {
-    "ns": 1e-3,
-    "us": 1.0,
-    "µs": 1.0,
-    "μs": 1.0,
-    "ms": 1e3,
-    "s": 1e6,
-    "m": 6e7,
-    "h": 3.6e9,
-}
 
 
 class CelError(Exception):
@@ -129,11 +118,10 @@ def duration(text: Json) -> timedelta:
         return text
     if not isinstance(text, str):
         raise overload()
-    body = text.lstrip("+-")
-    if body != "0" and (not body or _DURATION.sub("", body)):
-        raise CelError(f"time: invalid duration {go_quote(text)}")
-    total = sum(float(number) * _MICROSECONDS[unit] for number, unit in _DURATION.findall(body))
-    return timedelta(microseconds=-total if text.startswith("-") else total)
+    try:
+        return timedelta(microseconds=nanoseconds(text) / 1000)
+    except ValueError:
+        raise CelError(f"time: invalid duration {go_quote(text)}") from None
 
 
 def to_int(value: Json) -> int:

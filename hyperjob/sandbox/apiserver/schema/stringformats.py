@@ -12,14 +12,12 @@ from datetime import date
 from email.utils import parseaddr
 from urllib.parse import urlsplit
 
+from hyperjob.api.duration import nanoseconds
 from hyperjob.api.formats import dns1123_label, dns1123_subdomain
 
 _DATE_TIME = re.compile(
     r"([0-9]{2,4})-([0-9]{2})-([0-9]{2})[tT ]([0-9]{2}):([0-9]{2}):([0-9]{2})"
     r"(?:[.,][0-9]+)?(?:[zZ]|[+-]([0-9]{2}):([0-9]{2}))"
-)
-_GO_DURATION = re.compile(
-    r"[+-]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)"
 )
 _WORD_DURATION = re.compile(
     r"(?:[0-9]+(?:\.[0-9]+)?\s*(?:ns|nanos?|nanoseconds?|µs|us|micros?|microseconds?|ms|millis?"
@@ -70,7 +68,11 @@ def _date(value: str) -> bool:
 
 
 def _duration(value: str) -> bool:
-    return bool(_GO_DURATION.fullmatch(value) or _WORD_DURATION.fullmatch(value.strip()))
+    try:
+        nanoseconds(value)
+    except ValueError:
+        return bool(_WORD_DURATION.fullmatch(value.strip()))
+    return True
 
 
 def _byte(value: str) -> bool:

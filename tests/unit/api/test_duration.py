@@ -1,0 +1,49 @@
+"""Lengths of time are read as Go reads them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperjob.api.duration import nanoseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("-0", 0),
+        ("1h30m", 5400 * 10**9),
+        ("1.5s", 1_500_000_000),
+        (".5s", 500_000_000),
+        ("1.s", 10**9),
+        ("-1m", -60 * 10**9),
+        ("+2us", 2000),
+        ("2µs2μs", 4000),
+        ("0.1ns", 0),
+        ("0.3333333333333333333h", 1_199_999_999_999),
+        ("9223372036854775807ns", 2**63 - 1),
+    ],
+)
+def test_a_length_is_exact(text: str, expected: int) -> None:
+    assert nanoseconds(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "3", "-", "s", ".s", "+.s", "1d", "1 s", "--1s", "1s-1s", "٣s", "9223372036854775808ns"],
+)
+def test_what_go_does_not_take_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no duration|is longer than"):
+        nanoseconds(text)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 999), st.sampled_from(["h", "m", "s", "ms", "us", "ns"])),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_the_parts_add_up(parts: list[tuple[int, str]]) -> None:
+    written = "".join(f"{number}{unit}" for number, unit in parts)
+    assert nanoseconds(written) == sum(nanoseconds(f"{number}{unit}") for number, unit in parts)
