@@ -20,6 +20,7 @@ from hyperjob.install.plan import Change, Plan, plan, require_karmada
 from hyperjob.install.preflight import Report
 from hyperjob.install.preflight import preflight as look_over
 from hyperjob.install.problems import InstallError
+from hyperjob.install.release import marked, other_release
 from hyperjob.install.remove import in_use, remove, targets
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import ConfigError, KubeError
@@ -41,6 +42,11 @@ _output = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
 _dry_run = click.option("--dry-run", is_flag=True, help="Only say what would change.")
+_release = click.option(
+    "--release",
+    metavar="NAMESPACE/NAME",
+    help="Helm release that does this, which stays away from what another one put there.",
+)
 _lease_namespace = click.option(
     "--lease-namespace",
     metavar="NAME",
@@ -107,6 +113,7 @@ class _CannotLookError(click.ClickException):
     " renew` gets their tokens.",
 )
 @_lease_namespace
+@_release
 @click.option(
     "--skip",
     type=click.Choice([str(part) for part in Part]),
@@ -135,6 +142,7 @@ def install(
     webhook_user: str,
     service_accounts: bool,
     lease_namespace: str,
+    release: str | None,
     skip: Sequence[str],
     force_conflicts: bool,
     allow_field_loss: bool,
@@ -167,10 +175,18 @@ def install(
         items = manifest(settings)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    if release:
+        items = marked(items, release)
 
     async def run() -> None:
         async with _connect(kubeconfig, context) as kube:
             await require_karmada(kube)
+            if release and not force_conflicts and (other := await other_release(kube, release)):
+                raise InstallError(
+                    f"HyperJob is in this Karmada already, by the Helm release {other}: upgrade or"
+                    " uninstall that one, or take over with --force-conflicts"
+                    " (setup.forceConflicts=true)"
+                )
             found = await plan(
                 kube, items, force_conflicts=force_conflicts, allow_field_loss=allow_field_loss
             )
@@ -191,6 +207,7 @@ def install(
 @_kubeconfig
 @_context
 @_lease_namespace
+@_release
 @click.option(
     "--keep-crds/--delete-crds",
     default=True,
@@ -205,6 +222,7 @@ def uninstall(
     kubeconfig: Path | None,
     context: str | None,
     lease_namespace: str,
+    release: str | None,
     keep_crds: bool,
     force: bool,
     dry_run: bool,
@@ -220,11 +238,14 @@ def uninstall(
 
     async def run() -> None:
         async with _connect(kubeconfig, context) as kube:
-            if not force and (used := await in_use(kube)):
-                raise InstallError(f"{used}; {_way_out(keep_crds=keep_crds)}")
             items: Sequence[Item] = targets(
                 lease_namespace=lease_namespace, delete_crds=not keep_crds
             )
+            if release and (other := await other_release(kube, release)):
+                click.echo(f"HyperJob is in this Karmada by the Helm release {other}", err=True)
+                items = ()
+            elif not force and (used := await in_use(kube)):
+                raise InstallError(f"{used}; {_way_out(keep_crds=keep_crds)}")
             # What is deleted shows only as it is done, or as a dry run tries it.
             changes = remove(kube, items, dry_run=dry_run, wait=timeout)
             told = [change async for change in changes] if dry_run else []

@@ -27,7 +27,7 @@ from hyperjob.kube.resources import (
     Resource,
 )
 from hyperjob.sandbox.apiserver.transport.authorization import Action
-from tests.support.charted import Audit, World, deployment, world
+from tests.support.charted import DEPLOYMENTS, Audit, World, deployment, world
 from tests.support.controller import clusters, eventually
 from tests.support.helm import MAJORS, NAMESPACE, RELEASE, one, unpack
 from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
@@ -35,8 +35,6 @@ from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(400)]
 
 Object = dict[str, Any]
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
-CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 SETUP = account_user(NAMESPACE, f"{RELEASE}-setup")
 RENEWAL = account_user(NAMESPACE, f"{RELEASE}-renewal")
 CONTROLLER = account_user(NAMESPACE, "hyperjob-controller")
@@ -108,13 +106,6 @@ async def train(here: World, name: str) -> None:
     await eventually(gone, what="no jobs")
 
 
-async def renewal(here: World) -> None:
-    """Run the renewal once."""
-    cronjob = await here.host_kube.get(CRONJOBS, f"{RELEASE}-renewal", namespace=NAMESPACE)
-    spec = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    assert await here.kubelet.pod("renewal", spec), here.kubelet.output
-
-
 async def spoil_bundles(kube: Kube) -> None:
     """Let the API server trust nobody."""
     for resource, name in (
@@ -183,7 +174,7 @@ async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
         await train(here, "before")
         await spoil_bundles(here.karmada_kube)
         await lose_certificate(here.host_kube)
-        await renewal(here)
+        await here.renew()
         second = await tokens(here)
         assert all(second[name] != token for name, token in first.items())
         await train(here, "after-renewal")
@@ -192,7 +183,7 @@ async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
         await here.release("upgrade", certificates=names)
         assert here.kubelet.order[2:] == ["hyperjob-prepare", "hyperjob-register"]
         assert "hooks.example" in here.kubelet.output["hyperjob-register/certificates"]
-        await renewal(here)
+        await here.renew()
         await train(here, "after-upgrade")
         await here.run_helm("rollback", RELEASE, "1")
         await train(here, "after-rollback")

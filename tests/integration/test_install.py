@@ -307,6 +307,17 @@ def test_the_namespace_of_the_lease_is_made_and_taken_away(karmada: ControlPlane
     assert told[f"Namespace/{name}"] == "deleted"
 
 
+def test_a_second_release_neither_takes_over_nor_takes_away(run: Run) -> None:
+    run("install", "--release", "karmada-system/first")
+    said = run("install", "--release", "ml/second", code=1)
+    assert "by the Helm release karmada-system/first: upgrade or uninstall that one" in said.stderr
+    assert changes(run("uninstall", "--release", "ml/second", "-o", "json")) == {}
+    assert "Nothing to change" in run("install", "--release", "karmada-system/first").stdout
+    run("install", "--release", "ml/second", "--force-conflicts")
+    told = changes(run("uninstall", "--release", "ml/second", "-o", "json"))
+    assert told["MutatingWebhookConfiguration/hyperjob-mutating"] == "deleted"
+
+
 def test_users_get_their_rights(karmada: ControlPlane, run: Run) -> None:
     run("install", "--controller-user", "someone", "--certs-user", "system:serviceaccount:a:b")
     if not karmada.real:

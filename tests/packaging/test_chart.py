@@ -59,6 +59,9 @@ VALUES: dict[str, Object] = {
         "webhook": {"url": "https://10.0.0.7:9443"},
     },
     "with a certificate of one's own": {"certificates": {"mode": "secret", "secretName": "mine"}},
+    "by an issuer that everybody trusts": {
+        "certificates": {"mode": "certManager", "caKey": ""},
+    },
     "with one that everybody trusts": {
         "certificates": {"mode": "secret", "secretName": "mine", "caKey": ""}
     },
@@ -118,6 +121,7 @@ REFUSED = {
     "a URL without TLS": ({"webhook": {"url": "http://x"}}, "url"),
     "a mode that is not known": ({"certificates": {"mode": "acme"}}, "mode"),
     "a Secret of one's own without its name": ({"certificates": {"mode": "secret"}}, "secretName"),
+    "a key of authorities that are the chart's own": ({"certificates": {"caKey": ""}}, "caKey"),
     "a part that is not known": ({"setup": {"skip": ["everything"]}}, "skip"),
     "a digest that is none": ({"image": {"digest": "latest"}}, "digest"),
     "a setting that is not known": (

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import CRDS, NAMESPACES, SECRETS
+from hyperjob.kube.resources import CRDS, NAMESPACES, SECRETS, Resource
 from hyperjob.sandbox.apiserver import ApiServer
 from hyperjob.sandbox.apiserver.transport.authn import User
 from hyperjob.sandbox.apiserver.transport.authorization import Action
@@ -23,6 +23,8 @@ from tests.support.kubelet import Kubelet
 from tests.support.processes import free_port
 
 Object = dict[str, Any]
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 KARMADA_CRDS = sorted((ROOT / "hyperjob/sandbox/crds").glob("*.karmada.io_*.yaml"))
 # Written by the API server itself, or gone by themselves after an hour.
 _PASSING = {("", "events"), ("events.k8s.io", "events"), ("apiregistration.k8s.io", "apiservices")}
@@ -82,6 +84,12 @@ class World:
         file.write_text(yaml.safe_dump({**self.values, **changes}))
         words = (verb, RELEASE, str(CHART), f"--values={file}", "--timeout=120s")
         return await self.run_helm(*words, check=check)
+
+    async def renew(self) -> None:
+        """Run the renewal once."""
+        cronjob = await self.host_kube.get(CRONJOBS, f"{RELEASE}-renewal", namespace=NAMESPACE)
+        spec = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        assert await self.kubelet.pod("renewal", spec), self.kubelet.output
 
     def contents(self) -> dict[str, set[tuple[str, str, str, str]]]:
         """Give the names of all objects in both API servers."""
@@ -143,7 +151,10 @@ async def world(helm: Path, directory: Path) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def deployment(world: World, deployed: Object, *flags: str) -> AsyncIterator[Path]:
-    """Run one pod of a Deployment until the end of the block; it is ready inside. Gives its log."""
+    """Run one pod of a Deployment until the end of the block; it is ready inside.
+
+    Gives the directory of the pod.
+    """
     spec = deployed["spec"]["template"]["spec"]
     log = world.directory / f"{deployed['metadata']['name']}.log"
     port = free_port()
@@ -159,7 +170,7 @@ async def deployment(world: World, deployed: Object, *flags: str) -> AsyncIterat
             while not await _ready(port):
                 assert process.returncode is None, log.read_text()
                 await asyncio.sleep(0.1)
-        yield log
+        yield root
     finally:
         if process.returncode is None:
             process.terminate()

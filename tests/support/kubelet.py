@@ -6,6 +6,7 @@ fixed in a container, arguments and environment are led below a directory of the
 
 import asyncio
 import base64
+import contextlib
 import os
 import re
 import sys
@@ -21,6 +22,7 @@ import yaml
 from hyperjob.kube.client import EventType, Kube, PatchType
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import SECRETS, Resource
+from tests.support.controller import eventually
 from tests.support.embedded import ROOT
 
 Object = dict[str, Any]
@@ -98,16 +100,20 @@ class Kubelet:
         """Make the files that a pod's containers see."""
         self._pods += 1
         root = self._directory / f"pod{self._pods}"
+        await self.mount(root, spec)
+        if spec.get("automountServiceAccountToken", True):
+            await self._account(root / "container" / _ACCOUNT.lstrip("/"), spec)
+        return root
+
+    async def mount(self, root: Path, spec: Object) -> None:
+        """Write the volumes of a pod, also anew after a Secret has changed."""
         for volume in spec.get("volumes", ()):
             path = root / "volumes" / volume["name"]
-            path.mkdir(parents=True)
+            path.mkdir(parents=True, exist_ok=True)
             if "secret" in volume:
                 await self._secret(path, volume["secret"]["secretName"], volume["secret"])
             for source in volume.get("projected", {}).get("sources", ()):
                 await self._secret(path, source["secret"]["name"], source["secret"])
-        if spec.get("automountServiceAccountToken", True):
-            await self._account(root / "container" / _ACCOUNT.lstrip("/"), spec)
-        return root
 
     async def start(
         self,
@@ -147,12 +153,16 @@ class Kubelet:
             )
 
     async def _secret(self, path: Path, name: str, source: Object) -> None:
-        try:
-            secret = await self._kube.get(SECRETS, name, namespace=self._namespace)
-        except NotFound:
-            if source.get("optional"):
-                return
-            raise AssertionError(f"a pod would wait for ever for Secret {name}") from None
+        async def made() -> bool:
+            with contextlib.suppress(NotFound):
+                found.append(await self._kube.get(SECRETS, name, namespace=self._namespace))
+            return bool(found) or bool(source.get("optional"))
+
+        found: list[Object] = []
+        await eventually(made, what=f"Secret {name}, for which a pod waits")
+        if not found:
+            return
+        (secret,) = found
         data = secret.get("data") or {}
         items = source.get("items") or [{"key": key, "path": key} for key in data]
         for item in items:

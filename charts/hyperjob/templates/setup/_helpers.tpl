@@ -16,7 +16,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 
 {{/* Whether there is a file of authorities for caBundle. */}}
 {{- define "hyperjob.hasAuthorities" -}}
-{{- if or (ne .Values.certificates.mode "secret") .Values.certificates.caKey -}}true{{- end -}}
+{{- if .Values.certificates.caKey -}}true{{- end -}}
 {{- end -}}
 
 {{/* Flags that say where certificates are kept and for which names. */}}
@@ -32,6 +32,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- define "hyperjob.installArgs" -}}
 - install
 - --service-accounts
+- --release={{ .Release.Namespace }}/{{ .Release.Name }}
 - --lease-namespace={{ .Values.karmada.leaseNamespace }}
 {{- range .Values.setup.skip }}
 - --skip={{ . }}
@@ -71,7 +72,7 @@ resources:
     secretName: {{ include "hyperjob.tlsSecret" . }}
     defaultMode: 0440
     items:
-      - {key: {{ default "ca.crt" .Values.certificates.caKey }}, path: ca.crt}
+      - {key: {{ .Values.certificates.caKey }}, path: ca.crt}
 {{- end -}}
 
 {{/* The rest of a hook Job's pod. */}}

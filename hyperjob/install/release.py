@@ -1,0 +1,46 @@
+"""Which Helm release put HyperJob into a Karmada, so that a second one does not take it over.
+
+The mark is on objects that are there once in a Karmada. Who installs by hand leaves none.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from hyperjob.install.objects import Item
+from hyperjob.install.rbac import CONTROLLER
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import NotFound
+from hyperjob.kube.resources import CLUSTER_ROLES, HYPERJOBS, MUTATING_WEBHOOKS
+from webhook.configuration import MUTATING_NAME
+
+MARK: Final = f"{HYPERJOBS.group}/release"
+_MARKED: Final = ((CLUSTER_ROLES, CONTROLLER), (MUTATING_WEBHOOKS, MUTATING_NAME))
+
+
+def marked(items: list[Item], release: str) -> list[Item]:
+    """Return the items with the mark of a release, NAMESPACE/NAME, where it belongs."""
+    return [
+        replace(item, object=_with_mark(item, release))
+        if (item.resource, item.name) in _MARKED
+        else item
+        for item in items
+    ]
+
+
+async def other_release(kube: Kube, release: str) -> str:
+    """Name the other release that HyperJob is there by, "" if none is."""
+    for resource, name in _MARKED:
+        try:
+            live = await kube.get(resource, name)
+        except NotFound:
+            continue
+        owner = str((live["metadata"].get("annotations") or {}).get(MARK, ""))
+        if owner and owner != release:
+            return owner
+    return ""
+
+
+def _with_mark(item: Item, release: str) -> dict[str, object]:
+    metadata = item.object["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), MARK: release}
+    return {**item.object, "metadata": {**metadata, "annotations": annotations}}
