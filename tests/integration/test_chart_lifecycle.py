@@ -269,6 +269,15 @@ async def test_without_a_kubeconfig_of_karmada_the_installation_says_so(here: Wo
     secrets = {key for key in here.contents()["host"] - before["host"] if key[1] == "secrets"}
     assert {key[3].startswith("sh.helm.release") for key in secrets} == {True}
 
+    # Mended, an upgrade goes on from there.
+    text = here.karmada_config.read_text()
+    secret = {"name": "karmada-kubeconfig", "namespace": NAMESPACE}
+    await here.host_kube.create(SECRETS, {"metadata": secret, "stringData": {"kubeconfig": text}})
+    await here.release("upgrade")
+    await asyncio.gather(
+        *(here.host_kube.get(SECRETS, n, namespace=NAMESPACE) for n in OWN_SECRETS)
+    )
+
 
 @newest
 async def test_another_way_of_installing_karmada_is_found(here: World) -> None:

@@ -116,11 +116,14 @@ def test_it_goes_through_and_ends_with_the_line(machine: Machine) -> None:
         assert path.stat().st_mode & 0o077 == 0, "nobody else reads an administrator's kubeconfig"
 
 
-def test_a_second_run_makes_nothing_twice(machine: Machine) -> None:
-    machine.run("up.sh")
-    code, output, calls = machine.run("up.sh")
+@pytest.mark.parametrize("volcano_global", ["0", "1"])
+def test_a_second_run_makes_nothing_twice(machine: Machine, volcano_global: str) -> None:
+    machine.run("up.sh", VOLCANO_GLOBAL=volcano_global)
+    code, output, calls = machine.run("up.sh", VOLCANO_GLOBAL=volcano_global)
     assert code == 0, output
-    assert starting(calls, "kind create", "karmadactl", "curl") == []
+    assert starting(calls, "kind create", "karmadactl") == []
+    # Of what cannot be applied twice nothing is fetched again.
+    assert [call for call in starting(calls, "curl") if "karmada" in call] == []
     assert starting(calls, "helm upgrade --install")
 
 
@@ -168,6 +171,27 @@ def test_a_missing_tool_is_named(machine: Machine) -> None:
     code, output, calls = machine.run("up.sh")
     assert (code, calls) == (1, [])
     assert "kind is needed and not in PATH" in output
+
+
+def test_down_may_come_first_twice_or_after_half_a_run(machine: Machine) -> None:
+    assert machine.run("down.sh")[0] == 0
+    machine.run("up.sh", FAIL="karmadactl init")
+    for _ in range(2):
+        code, output, calls = machine.run("down.sh")
+        assert code == 0, output
+        assert len(starting(calls, "kind delete cluster")) == 3
+    assert list(machine.out.iterdir()) == []
+
+
+def test_down_tells_which_cluster_it_could_not_delete(machine: Machine) -> None:
+    machine.run("up.sh")
+    fail = "kind delete cluster --name hyperjob-member2"
+    code, output, _ = machine.run("down.sh", FAIL=fail)
+    assert code != 0
+    assert fail in output
+    assert (machine.out / "hyperjob-member2.yaml").exists()
+    assert machine.run("down.sh")[0] == 0
+    assert list(machine.out.iterdir()) == []
 
 
 def test_down_leaves_nothing(machine: Machine) -> None:
