@@ -68,10 +68,11 @@ class CertManager:
         kube = self._here.host_kube
         version = (await kube.list(CERTIFICATES, namespace=NAMESPACE)).resource_version
         events = kube.watch(CERTIFICATES, namespace=NAMESPACE, resource_version=version)
-        async with aclosing(events) as found:
+        # Side by side: one may be signed by an authority that is asked for after it.
+        async with asyncio.TaskGroup() as tasks, aclosing(events) as found:
             async for event in found:
                 if event.type is EventType.ADDED:
-                    await self.issue(event.object)
+                    tasks.create_task(self.issue(event.object))
 
     async def issue(self, certificate: Object) -> None:
         """Make a certificate, and write it into its Secret."""
