@@ -162,7 +162,7 @@ def test_the_controller_may_watch_what_it_caches_and_nothing_else() -> None:
         for rule in rbac.controller_rules()
         if {"list", "watch"} <= set(rule["verbs"])
     }
-    caches = Caches(None, priorities=True)  # type: ignore[arg-type]  # no call is made
+    caches = Caches(None)  # type: ignore[arg-type]  # no call is made
     assert may == {(each.resource.group, each.resource.plural) for each in caches.all}
 
 
