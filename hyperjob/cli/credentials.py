@@ -31,7 +31,7 @@ _namespace = click.option(
 def credentials() -> None:
     """Keep the processes' tokens for the Karmada API server in Secrets of the host cluster.
 
-    Example: hyperjob credentials delete -n hyperjob hyperjob-controller-karmada
+    Example: hyperjob credentials delete -n karmada-system hyperjob-controller-karmada
     """
 
 
@@ -78,7 +78,7 @@ def renew_command(
 ) -> None:
     """Get fresh tokens and keep them.
 
-    Example: hyperjob credentials renew --karmada-kubeconfig karmada.config -n hyperjob
+    Example: hyperjob credentials renew --karmada-kubeconfig karmada.config -n karmada-system
     --account hyperjob-controller=hyperjob-controller-karmada
     """
     accounts = [_account(pair, namespace, lease_namespace) for pair in pairs]
@@ -110,7 +110,7 @@ def delete_command(
 ) -> None:
     """Delete Secrets that were made here or by `hyperjob-certs`.
 
-    Example: hyperjob credentials delete -n hyperjob hyperjob-controller-karmada
+    Example: hyperjob credentials delete -n karmada-system hyperjob-controller-karmada
     """
 
     async def run() -> None:

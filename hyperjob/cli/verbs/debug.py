@@ -20,7 +20,7 @@ from hyperjob.kube.transport import why_not_connected
 _SECONDS = 10.0
 _REACH = (
     "start the controller with --debug-bind-address 127.0.0.1:6060 and lead its port here: kubectl"
-    " -n hyperjob port-forward deploy/hyperjob-controller 6060"
+    " --context host -n karmada-system port-forward deploy/hyperjob-controller 6060"
 )
 
 
