@@ -110,6 +110,17 @@ def test_a_child_that_changes_its_label_leads_to_both(rig: Rig) -> None:
     assert rig.queued == ["default/hj", "default/other"]
 
 
+def test_changes_of_sub_jobs_keep_their_hyperjobs_pace_and_news_do_not_wait(rig: Rig) -> None:
+    rig.known["default/hj-trainer-0"] = job()
+    rig.handlers.pace({"default/hj": 5.0}.__getitem__)
+    rig.jobs.tell(MODIFIED, job(), job(phase="Running"))
+    rig.bindings.tell(MODIFIED, binding(), binding(cluster="a"))
+    assert (rig.queued, rig.later) == ([], ["default/hj"] * 2)
+    rig.jobs.tell(DELETED, job(), None)
+    rig.policies.tell(ADDED, None, policy())
+    assert rig.queued == ["default/hj"] * 2
+
+
 @pytest.mark.parametrize(
     ("path", "value", "passes"),
     [
