@@ -4,11 +4,11 @@ Changes nothing.
 """
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from controller.model.resources import Resources, total
+from controller.model.resources import Resources, accelerator_of, accumulate, total
 from controller.queueing.account import Account, Limit
 from controller.queueing.room import Space
 from controller.queueing.shapes import Site
@@ -58,32 +58,33 @@ def try_to_admit(
     waiting: Sequence[Part], site: Site, account: Account, space: Space
 ) -> Grant | Block:
     """Return clusters for at least as many sub-jobs as must start together, or why not."""
-    allowed, block = _within_limits(waiting, account, space)
-    least = max(1, site.needed)
-    if len(allowed) < least:
-        return block or Block(kind=Kind.CAPACITY)
-    found = space.assign([part.request for part in allowed], site.standing, site.max_domains)
-    if len(found) < least:
-        return CAPACITY if len(allowed) == len(waiting) else block or Block(kind=Kind.CAPACITY)
-    return Grant(dict(found))
+    verdict = _try_in_order(waiting, site, account, space)
+    if isinstance(verdict, Block) and verdict is not CAPACITY:
+        smallest = _smallest_first(waiting)
+        if smallest != list(waiting):
+            other = _try_in_order(smallest, site, account, space)
+            return other if isinstance(other, Grant) else verdict
+    return verdict
 
 
-def gang_of(waiting: Sequence[Part], site: Site) -> Sequence[Part]:
-    """Return the sub-jobs that a head of queue waits for: as many as must start together."""
-    return waiting[: site.needed]
+def gang_of(waiting: Sequence[Part], site: Site, account: Account) -> Sequence[Part]:
+    """Return the sub-jobs that a head of queue waits for: the smallest that must start together.
 
-
-def may_ever(gang: Sequence[Part], account: Account) -> bool:
-    """Tell whether no capability forbids a gang even while its queues use nothing."""
-    sums: dict[str, list[Resources]] = {}
-    for part in gang:
-        for name in account.tree.path(part.queue):
-            sums.setdefault(name, []).append(part.request.demand)
-    for name, demands in sums.items():
-        capability = account.tree.queues[name].capability
-        if any(capability.get(each, amount) < amount for each, amount in total(demands).items()):
-            return False
-    return True
+    Fewer than that: capabilities forbid it even while its queues use nothing.
+    """
+    sums: dict[str, dict[str, int]] = {}
+    gang: list[Part] = []
+    for part in _smallest_first(waiting):
+        if len(gang) == site.needed:
+            break
+        path, demand = account.tree.path(part.queue), part.request.demand
+        if all(
+            _is_within(account.tree.queues[each].capability, sums, each, demand) for each in path
+        ):
+            for name in path:
+                accumulate(sums.setdefault(name, {}), demand, 1)
+            gang.append(part)
+    return gang
 
 
 def is_guaranteed(waiting: Sequence[Part], account: Account) -> bool:
@@ -102,6 +103,39 @@ def leaves_guarantees(gang: Sequence[Part], account: Account, most: Resources) -
     for part in gang:
         account.add(part.queue, part.request.demand, -1)
     return all(demand[name] + amount <= most.get(name, 0) for name, amount in kept.items())
+
+
+def _try_in_order(
+    waiting: Sequence[Part], site: Site, account: Account, space: Space
+) -> Grant | Block:
+    """Try with as many as the limits allow in this order."""
+    allowed, block = _within_limits(waiting, account, space)
+    least = max(1, site.needed)
+    if len(allowed) < least:
+        return block or Block(kind=Kind.CAPACITY)
+    found = space.assign([part.request for part in allowed], site.standing, site.max_domains)
+    if len(found) < least:
+        return CAPACITY if len(allowed) == len(waiting) else block or Block(kind=Kind.CAPACITY)
+    return Grant(dict(found))
+
+
+def _smallest_first(parts: Sequence[Part]) -> list[Part]:
+    def size(part: Part) -> int:
+        demand = part.request.demand
+        return demand.get(accelerator_of(demand) or "cpu", 0)
+
+    return sorted(parts, key=size)
+
+
+def _is_within(
+    capability: Resources, sums: Mapping[str, Resources], queue: str, demand: Resources
+) -> bool:
+    used = sums.get(queue, {})
+    return all(
+        used.get(name, 0) + amount <= capability[name]
+        for name, amount in demand.items()
+        if name in capability
+    )
 
 
 def _within_limits(

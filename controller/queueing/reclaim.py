@@ -21,7 +21,7 @@ def borrowers_for(book: Book, waiting: Waiting) -> Sequence[str] | None:
 
     None: that cannot help it. Nobody: what has ended leaves enough, and only has to be seen.
     """
-    gang = gang_of(waiting.parts, waiting.shape.site)
+    gang = gang_of(waiting.parts, waiting.shape.site, book.account)
     queues = {part.queue for part in gang}
     if len(queues) != 1:
         return None

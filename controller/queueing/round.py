@@ -19,7 +19,6 @@ from controller.queueing.admit import (
     gang_of,
     is_guaranteed,
     leaves_guarantees,
-    may_ever,
     try_to_admit,
 )
 from controller.queueing.book import Book, Waiting
@@ -147,8 +146,8 @@ class _Round:
         site, account, space = waiting.shape.site, self._book.account, self._book.space
         if not site.needed or block.kind is Kind.NOT_OPEN:
             return False
-        gang = gang_of(waiting.parts, site)
-        if not may_ever(gang, account):
+        gang = gang_of(waiting.parts, site, account)
+        if len(gang) < site.needed:
             return False
         could = self._book.could.get(site)
         if could is None:
@@ -160,7 +159,7 @@ class _Round:
     def _lead(self, queue: str, key: str, waiting: Waiting, block: Block) -> None:
         """Let the first of a line that will go some day keep its place."""
         site, account, space = waiting.shape.site, self._book.account, self._book.space
-        gang = gang_of(waiting.parts, site)
+        gang = gang_of(waiting.parts, site, account)
         if block.kind is Kind.GUARANTEE:
             account.speak_for(total(part.request.demand for part in gang), space.sum)
         elif block.kind is not Kind.LIMIT:

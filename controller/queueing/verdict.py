@@ -11,7 +11,7 @@ from controller.model.resources import Resources, accelerator_of, amount_text, i
 from controller.model.wire import rfc3339
 from controller.placement.place import place
 from controller.queueing.account import Limit
-from controller.queueing.admit import Block, Kind, gang_of, may_ever
+from controller.queueing.admit import Block, Kind, gang_of
 from controller.queueing.book import Book, Entry, Waiting, roughly
 from controller.queueing.room import Space
 from controller.status.outlook import Reason
@@ -123,8 +123,10 @@ def _why(book: Book, entry: Entry, waiting: Waiting, block: Block | None) -> str
 
 def _never(book: Book, waiting: Waiting, block: Block) -> bool:
     """Tell whether a queue's capability forbids it for ever."""
-    gang = gang_of(waiting.parts, waiting.shape.site) or waiting.parts[:1]
-    return block.kind is Kind.LIMIT and not may_ever(gang, book.account)
+    site = waiting.shape.site
+    if block.kind is not Kind.LIMIT:
+        return False
+    return len(gang_of(waiting.parts, site, book.account)) < site.needed
 
 
 def _limit(limit: Limit | None, *, never: bool) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from controller.model.resources import total
@@ -114,6 +114,49 @@ def test_no_rule_is_broken_and_nobody_waits_in_vain(clusters, queues, units, dat
             next(rounds)
         check_limits(made)
         check_nobody_waits_in_vain(made)
+
+
+def any_way(
+    parts: list[tuple[int, str]], least: int, limits: dict[str, int], clusters: dict[str, int]
+) -> bool:
+    """Tell by trying all whether so many parts, each (GPUs, queue), fit limits and clusters."""
+    if not least:
+        return True
+    if not parts:
+        return False
+    (gpus, name), rest = parts[0], parts[1:]
+    above = [each for each in (name, "up") if each in limits]
+    if all(limits[each] >= gpus for each in above):
+        lower = {**limits, **{each: limits[each] - gpus for each in above}}
+        for where, free in clusters.items():
+            left = {**clusters, where: free - gpus}
+            if free >= gpus and any_way(rest, least - 1, lower, left):
+                return True
+    return any_way(rest, least, limits, clusters)
+
+
+@given(
+    cluster_sets,
+    st.lists(st.tuples(st.sampled_from((4, 6, 8, 16)), st.sampled_from("xxy")), max_size=5),
+    st.dictionaries(st.sampled_from(("x", "y", "up")), st.integers(4, 30)),
+    st.integers(1, 4),
+)
+@example({"a": 32}, [(8, "x"), (8, "x")], {"x": 20}, 2)
+@example({"a": 8, "b": 8}, [(8, "x"), (8, "x")], {"x": 24}, 2)
+@settings(max_examples=150, deadline=None)
+def test_a_gang_is_admitted_exactly_when_enough_of_it_fits_in_some_way(
+    clusters, parts, limits, least
+) -> None:
+    """Sub-jobs are of unequal sizes and queues, and fewer than all must start together."""
+    parts = [(16, "x"), *parts]
+    least = min(least, len(parts))
+    queues = [queue(name, gpus=limits.get(name), parent="up") for name in "xy"]
+    made = world([], *queues, queue("up", gpus=limits.get("up")), **clusters)
+    sizes, names = zip(*parts, strict=True)
+    made.submit(unit("gang", *sizes, queues=names, minimum=least))
+    made.decide()
+    assert bool(made.running()) is any_way(parts, least, limits, clusters)
+    check_limits(made)
 
 
 @given(cluster_sets, queue_sets, submissions(), st.randoms(use_true_random=False))

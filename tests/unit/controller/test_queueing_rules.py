@@ -274,6 +274,19 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         {"on", "small"},
         {},
     ),
+    "of unequal sub-jobs the smallest count where only they fit": (
+        world(
+            [
+                unit("on", 16),
+                unit("head", 24, 8, 8, minimum=2, age=1),
+                unit("small", 8, age=2),
+            ],
+            queue("default", gpus=40),
+            a=28,
+        ),
+        {"on"},
+        {"small": "kept for ns/head, first in queue default"},
+    ),
     "what must stand together is as many as must start": (
         world(
             [
