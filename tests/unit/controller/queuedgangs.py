@@ -5,7 +5,7 @@ here anew, from objects, records and its word, never from its book.
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -35,6 +35,8 @@ class QueuedGangs(GangWorld):
 
     closed: set[str] = field(default_factory=set)
     lending: set[str] = field(default_factory=set)
+    specs: dict[str, Object] = field(default_factory=dict)  # what else Queues say: order, parent
+    urgency: Counter[str] = field(default_factory=Counter)  # priorities of HyperJobs
     heard: dict[str, Object] = field(default_factory=dict)
     book: Book = field(default_factory=lambda: Book(lag=LAG))
     allowed: Counter[str] = field(default_factory=Counter)
@@ -73,6 +75,7 @@ class QueuedGangs(GangWorld):
         promised = self.book.promised(but=key)
         found = replace(
             found,
+            priority=self.urgency[name],
             contended=found.contended or self.book.is_contended(key),
             clusters=tuple(less(each, promised.get(each.name, ())) for each in found.clusters),
         )
@@ -109,8 +112,8 @@ class QueuedGangs(GangWorld):
                 "metadata": {"name": name},
                 "spec": {
                     "capability": {GPU: str(quota)},
-                    "weight": 1,
                     "reclaimable": name in self.lending,
+                    **self.specs.get(name, {}),
                 },
                 "status": {"state": "Closed" if name in self.closed else "Open"},
             }
@@ -131,7 +134,13 @@ class QueuedGangs(GangWorld):
         room = self.free()
         clusters = [replace(each, free=room[each.name]) for each in self.clusters.values()]
         self.book.begin(clusters, shown=self._shown(), now=self.now)
-        for key in [*play(self.book, now=self.now), *self.book.untold()]:
+        before = {key: self.book.admitted(key) for key in self.book.entries}
+        granted = play(self.book, now=self.now)
+        for key in granted:
+            for part in self.book.entries[key].unit.parts:
+                if part.name in self.book.admitted(key) - before[key]:
+                    assert not self.closed_by(part.queue, self.heard), "started by a closed queue"
+        for key in [*granted, *self.book.untold()]:
             self.due[key.partition("/")[2]] = None
         self.check_limits()
 
@@ -191,7 +200,8 @@ class QueuedGangs(GangWorld):
                         continue
                     recorded = record is not None and record.admitted and not gave
                     if job is not None or child in granted or recorded:
-                        held[str(group.template["queue"])] += gpus
+                        for queue in path_of(str(group.template["queue"]), self.heard):
+                            held[queue] += gpus
         return held
 
     def check_limits(self) -> None:
@@ -224,17 +234,23 @@ class QueuedGangs(GangWorld):
                     ended += 1
                 else:
                     left.append((gpus_of(demand_of(group.template)), str(group.template["queue"])))
-        if any(queue in self.closed for _, queue in left):
+        if any(self.closed_by(queue, self.heard) for _, queue in left):
             return False
         used: Counter[str] = Counter()
         allowed = 0
         for gpus, queue in sorted(left):
-            if used[queue] + gpus <= self.quotas[queue]:
-                used[queue] += gpus
+            path = path_of(queue, self.heard)
+            if all(used[each] + gpus <= self.quotas[each] for each in path):
+                used.update(dict.fromkeys(path, gpus))
                 allowed += 1
         total_ = len(left) + ended
         least = min(hyperjob.min_available or total_, total_)
         return allowed >= max(1, least - ended)
+
+    @staticmethod
+    def closed_by(queue: str, queues: Mapping[str, Object]) -> bool:
+        """Tell whether a queue, or one above it, is closed."""
+        return any(queues[each]["status"]["state"] == "Closed" for each in path_of(queue, queues))
 
     def _counts(self, key: str) -> bool:
         return key.partition("/")[2] in self.jobs
@@ -255,3 +271,9 @@ class QueuedGangs(GangWorld):
 
     def _admit(self, key: str, obj: Object, operation: str) -> None:
         self.bindings[key] = jsonpatch.apply_patch(obj, list(stamp(obj, operation=operation)))
+
+
+def path_of(queue: str, queues: Mapping[str, Object]) -> list[str]:
+    """Return a queue and those above it but root."""
+    parent = queues[queue]["spec"].get("parent", "root")
+    return [queue, *(path_of(parent, queues) if parent != "root" else ())]

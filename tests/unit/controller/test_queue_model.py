@@ -26,8 +26,21 @@ from tests.unit.controller.queuedgangs import QueuedGangs
 EXAMPLES = int(os.environ.get("HYPERJOB_MODEL_EXAMPLES", "75"))
 
 
+queue_specs = st.fixed_dictionaries(
+    {
+        "weight": st.integers(1, 4),
+        "priority": st.integers(0, 1),
+        "dequeueStrategy": st.sampled_from(["traverse", "traverse", "fifo"]),
+        "parent": st.sampled_from(["root", "up", "up"]),
+    }
+)
+
+
 class QueuedHistories(Events):
-    """Submissions, losses, restarts, closed and smaller queues, late or repeated messages."""
+    """Submissions, losses, restarts, late or repeated messages, and queues that change.
+
+    They are closed, made smaller, moved in the tree, ordered anew, and take back what they lent.
+    """
 
     world: QueuedGangs
 
@@ -37,6 +50,7 @@ class QueuedHistories(Events):
         first=st.lists(shapes, min_size=2, max_size=3),
         heals=st.booleans(),
         lending=st.sets(st.sampled_from(["q0", "q1"])),
+        specs=st.tuples(queue_specs, queue_specs),
     )
     def begin(
         self,
@@ -45,8 +59,13 @@ class QueuedHistories(Events):
         first: list[Any],
         heals: bool,
         lending: set[str],
+        specs: tuple[Any, Any],
     ) -> None:
         self.start(QueuedGangs, sizes, spare, first)
+        most = self.world.quotas.values()
+        self.world.granted_first = {**self.world.quotas, "up": sum(most)}
+        self.world.quotas["up"] = max(most)
+        self.world.specs = dict(zip(("q0", "q1"), specs, strict=True))
         self.world.heals = heals
         self.world.lending = lending
         self.world.queues_arrive()
@@ -82,6 +101,19 @@ class QueuedHistories(Events):
         self.world.lending ^= {data.draw(st.sampled_from(sorted(self.world.quotas)))}
         if arrives:
             self.world.queues_arrive()
+
+    @rule(name=st.sampled_from(["q0", "q1"]), spec=queue_specs, arrives=st.booleans())
+    def a_queue_moves_in_the_tree_or_orders_anew(self, name: str, spec: Any, arrives: bool) -> None:
+        self.world.specs[name] = spec
+        if arrives:
+            self.world.queues_arrive()
+
+    @rule(data=st.data(), priority=st.integers(0, 2))
+    def a_hyperjob_becomes_more_or_less_urgent(self, data: st.DataObject, priority: int) -> None:
+        name = self.pick(data, self.world.hyperjobs)
+        if name is not None:
+            self.world.urgency[name] = priority
+            self.world.due[name] = None
 
     @rule()
     def a_message_about_queues_arrives_again(self) -> None:
@@ -133,6 +165,19 @@ def test_a_gang_that_karmada_cannot_schedule_makes_way_for_ever() -> None:
         run_out(world, patience=timedelta(hours=6))
     assert list(world.hyperjobs) == ["hj0"], "the second has ended and is gone"
     assert world.given_back["hj0"] == 1, "it keeps its share while nobody else waits"
+
+
+def test_queues_of_one_parent_never_hold_more_than_it_may() -> None:
+    world = QueuedGangs.of([16, 16], [16, 16])
+    world.quotas["up"] = 24
+    world.specs = {"q0": {"parent": "up"}, "q1": {"parent": "up"}}
+    world.queues_arrive()
+    for number in range(2):
+        world.submit(made(number, ([(2, 8, f"q{number}", False)], None, None)))
+    for _ in range(4):
+        go_on(world)
+    assert world.holding()["up"] == 16
+    run_out(world)
 
 
 def test_a_gang_of_which_karmada_schedules_one_half_is_not_opened() -> None:

@@ -6,7 +6,13 @@ from datetime import datetime, timedelta
 
 from controller.expansion.expand import demand_of
 from controller.model.observed import Cluster, Observed, QueueAdmission
-from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from controller.model.parse import (
+    parse_binding,
+    parse_hyperjob,
+    parse_job,
+    parse_policy,
+    parse_report,
+)
 from controller.model.planned import (
     Action,
     Adopt,
@@ -81,7 +87,7 @@ class World:
             entry = reservation(
                 cluster=cluster,
                 demand=demand_of(raw["spec"]),
-                report=parse_job(raw, owner=parse_hyperjob({})).report,
+                report=parse_report(raw.get("status")),
                 complete_since=None,
                 lag=timedelta(days=1),
             )
