@@ -11,7 +11,7 @@ from controller.expansion.parts import is_auto, part_of, pieces
 from controller.gang.giveback import backs_off
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import Child, child_of
-from controller.model.observed import HyperJob, Observed
+from controller.model.observed import HyperJob, Observed, Ownership
 from controller.placement.assign import Request
 from controller.placement.share import Wish
 from controller.queueing.units import Part, Unit
@@ -59,6 +59,7 @@ def unit_of(observed: Observed) -> Unit | None:
         for child in children
         if child.record is not None and child.record.admitted and not child.is_terminal
     }
+    leaving = {child.name for child in children if _is_still_there(child)}
     wanted = hyperjob.min_available
     return Unit(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
@@ -67,11 +68,18 @@ def unit_of(observed: Observed) -> Unit | None:
         minimum=len(parts) if wanted is None or wishes else max(1, min(wanted, len(parts))),
         max_domains=hyperjob.max_domains,
         parts=tuple(parts),
-        held=frozenset(recorded | made.keys() | kept),
+        held=frozenset(recorded | made.keys() | kept | leaving),
         made=frozenset(made),
         ended=frozenset(child.name for child in children if child.is_terminal),
         clusters={child.name: child.cluster for child in children if child.cluster},
     )
+
+
+def _is_still_there(child: Child) -> bool:
+    """Tell whether a vcjob is on its way out; what it holds is free once it is gone."""
+    job = child.job
+    mine = job is not None and job.ownership is not Ownership.FOREIGN
+    return mine and child.is_leaving and not child.is_terminal
 
 
 def _automatic(observed: Observed) -> tuple[dict[str, Wish], dict[str, list[int]]]:

@@ -180,6 +180,27 @@ def test_queues_of_one_parent_never_hold_more_than_it_may() -> None:
     run_out(world)
 
 
+def test_what_gives_back_below_one_parent_holds_until_it_is_gone() -> None:
+    """The decision is recorded first; a controller may die before it deletes anything."""
+    world = QueuedGangs.of([8, 8], [8, 8])
+    world.quotas["up"], world.lending = 8, {"q0"}
+    world.specs = {"q0": {"parent": "up"}, "q1": {"parent": "up", "priority": 1}}
+    world.queues_arrive()
+    world.submit(made(0, ([(1, 8, "q0", False)], None, None)))
+    for _ in range(6):
+        go_on(world)
+    world.now += timedelta(minutes=1)
+    world.submit(made(1, ([(1, 4, "q1", False)], None, None)))
+    for _ in range(8):
+        world.release()  # looks at what each queue holds then
+        world.work("hj1")
+        world.work("hj0", dies_after=0 if world.phase("hj0") == "Restarting" else None)
+    assert world.phase("hj0") == "Restarting"
+    assert "hj0-g0-0" in world.jobs
+    assert not world.book.admitted("default/hj1")
+    run_out(world)
+
+
 def test_a_gang_of_which_karmada_schedules_one_half_is_not_opened() -> None:
     world = QueuedGangs.of([8, 8], [16, 16])
     world.refused = {"c1"}
