@@ -5,9 +5,7 @@ import pytest
 from controller.model.observed import Cluster, QueueAdmission, Refusal
 from controller.model.planned import (
     Adopt,
-    CreateChild,
     DeleteChild,
-    OpenGate,
     Plan,
     Repin,
     Resize,
@@ -31,28 +29,7 @@ from tests.unit.controller.builders import (
     template,
     vcjob_status,
 )
-
-A, B = cluster("a"), cluster("b")
-FULL = cluster("a", 0), cluster("b", 0)  # reservations taken off
-GLOBAL = QueueAdmission.VOLCANO_GLOBAL
-
-
-def kinds(decided: Plan) -> list[tuple[str, str]]:
-    return [(type(action).__name__, action.name) for action in decided.actions]
-
-
-def creations(decided: Plan) -> dict[str, CreateChild]:
-    return {item.name: item for item in decided.actions if isinstance(item, CreateChild)}
-
-
-def phase(decided: Plan) -> tuple[str, str]:
-    assert decided.status is not None
-    return decided.status["state"]["phase"], decided.status["state"]["reason"]
-
-
-def message(decided: Plan) -> str:
-    assert decided.status is not None
-    return str(decided.status["state"]["message"])
+from tests.unit.controller.plans import GLOBAL, A, B, creations, kinds, message, phase
 
 
 def finished(kind: str = "Completed", **state: str) -> Object:
@@ -314,90 +291,6 @@ def test_4_scaling_down_to_what_has_completed_does_not_end_with_what_still_runs(
 def test_4_task_sizes_are_changed_on_the_live_vcjob() -> None:
     decided = plan(observed(hyperjob(group(replicas=1, gpus=4)), job(gpus=8), policy()))
     assert [type(action) for action in decided.actions] == [Resize]
-
-
-def gated(name: str, *, scheduling: bool, where: str = "", gate: str = "held") -> list[Object]:
-    suspension = {"dispatching": True, "scheduling": scheduling}
-    return [
-        job(name),
-        policy(name, cluster="a", suspended=gate == "held"),
-        binding(name, cluster=where, gate=gate, suspension=suspension),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "opened"),
-    [
-        pytest.param((True, ""), (True, ""), 0, id="none admitted"),
-        pytest.param((False, "a"), (True, ""), 0, id="half of the gang admitted"),
-        pytest.param((False, "a"), (False, ""), 0, id="admitted but not placed"),
-        pytest.param((False, "a"), (False, "b"), 0, id="placed elsewhere than pinned"),
-        pytest.param((False, "a"), (False, "a"), 2, id="all admitted and placed"),
-    ],
-)
-def test_6_the_gate_opens_for_all_at_once(
-    first: tuple[bool, str], second: tuple[bool, str], opened: int
-) -> None:
-    objects = [
-        *gated("hj-trainer-0", scheduling=first[0], where=first[1]),
-        *gated("hj-trainer-1", scheduling=second[0], where=second[1]),
-    ]
-    decided = plan(observed(hyperjob(), *objects, clusters=FULL, admission=GLOBAL))
-    gates = [action for action in decided.actions if isinstance(action, OpenGate)]
-    assert len(gates) == opened
-    for gate in gates:
-        assert gate.binding == f"{gate.name}-job"
-        assert gate.policy_suspended
-        assert not gate.release_scheduling
-
-
-def test_6_a_late_sub_job_follows_a_gang_that_is_through() -> None:
-    through = [
-        job("hj-trainer-0", phase="Running"),
-        policy("hj-trainer-0"),
-        binding("hj-trainer-0", cluster="a", gate="open", suspension={"scheduling": False}),
-    ]
-    late = gated("hj-trainer-1", scheduling=False, where="a")
-    decided = plan(observed(hyperjob(), *through, *late, clusters=FULL, admission=GLOBAL))
-    assert kinds(decided) == [("OpenGate", "hj-trainer-1")]
-
-
-def test_6_a_crash_between_the_two_patches_of_a_gate_is_made_good() -> None:
-    objects = [
-        *gated("hj-trainer-0", scheduling=False, where="a"),
-        *gated("hj-trainer-1", scheduling=False, where="a", gate="open"),
-    ]
-    objects[1]["spec"].pop("suspension")
-    decided = plan(observed(hyperjob(), *objects, clusters=FULL, admission=GLOBAL))
-    assert [
-        (action.name, action.policy_suspended)
-        for action in decided.actions
-        if isinstance(action, OpenGate)
-    ] == [("hj-trainer-0", False)]
-
-
-def test_6_a_users_own_suspension_after_the_gate_is_left_alone_and_told() -> None:
-    objects = gated("hj-trainer-0", scheduling=False, where="a", gate="open")
-    objects[1]["spec"]["suspension"] = {"dispatching": True}
-    decided = plan(observed(hyperjob(group(replicas=1)), *objects, clusters=FULL, admission=GLOBAL))
-    assert decided.actions == ()
-    assert phase(decided) == ("Starting", "DispatchingSuspended")
-
-
-def test_6_without_a_queue_a_gate_from_before_is_opened_and_released() -> None:
-    objects = gated("hj-trainer-0", scheduling=True)
-    decided = plan(observed(hyperjob(group(replicas=1)), *objects))
-    assert [type(action) for action in decided.actions] == [OpenGate]
-    action = decided.actions[0]
-    assert isinstance(action, OpenGate)
-    assert action.release_scheduling
-
-
-def test_without_a_webhook_the_policys_suspension_alone_is_a_gate() -> None:
-    objects = gated("hj-trainer-0", scheduling=False, where="a")
-    objects[2]["metadata"]["annotations"] = {}
-    decided = plan(observed(hyperjob(group(replicas=1)), *objects, clusters=FULL, admission=GLOBAL))
-    assert [type(action) for action in decided.actions] == [OpenGate]
 
 
 def test_a_sub_job_that_lost_its_policy_before_it_was_placed_is_placed_anew() -> None:

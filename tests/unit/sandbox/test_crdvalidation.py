@@ -6,50 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.schema.crdvalidation import validate_definition
-
-ROOT = "spec.validation.openAPIV3Schema"
-
-
-def definition(*, properties=None, schema=None, version=None, spec=None):
-    root = schema or {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "properties": properties or {}}},
-    }
-    return {
-        "metadata": {"name": "gadgets.conf.example.dev"},
-        "spec": {
-            "group": "conf.example.dev",
-            "scope": "Namespaced",
-            "names": {
-                "kind": "Gadget",
-                "listKind": "GadgetList",
-                "plural": "gadgets",
-                "singular": "gadget",
-            },
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": root},
-                    **(version or {}),
-                }
-            ],
-            **(spec or {}),
-        },
-    }
-
-
-def texts(found, old=None):
-    return [str(error) for error in validate_definition(found, old)]
-
-
-def in_field(**schema):
-    return texts(definition(properties={"f": schema}))
-
-
-FIELD = f"{ROOT}.properties[spec].properties[f]"
+from tests.unit.sandbox.crds import FIELD, ROOT, definition, in_field, texts
 
 
 def test_a_sound_definition_passes():
@@ -132,17 +89,6 @@ def test_names_are_needed_and_sound():
     assert same in found
     assert any(text.startswith('spec.names.plural: Invalid value: "Gadgets": ') for text in found)
     assert any(text.startswith('spec.names.shortNames[0]: Invalid value: "G"') for text in found)
-
-
-def test_exactly_one_version_is_stored_and_each_has_a_schema():
-    found = definition()
-    found["spec"]["versions"].append({"name": "v1", "served": True, "storage": True})
-    errors = texts(found)
-    assert "spec.versions[1].schema.openAPIV3Schema: Required value" in errors
-    assert any(text.endswith("must contain unique version names") for text in errors)
-    assert any(
-        text.endswith("must have exactly one version marked as storage version") for text in errors
-    )
 
 
 def test_names_of_an_established_definition_stay():
@@ -394,82 +340,6 @@ ROOTS = {
 @pytest.mark.parametrize(("schema", "expected"), ROOTS.values(), ids=ROOTS)
 def test_a_root_is_refused(schema, expected):
     assert texts(definition(schema=schema)) == expected
-
-
-VERSIONS = {
-    "columns": (
-        {
-            "additionalPrinterColumns": [
-                {"name": "", "type": "text", "jsonPath": "spec"},
-                {"name": "b", "type": "string", "jsonPath": ".spec["},
-            ]
-        },
-        [
-            "spec.additionalPrinterColumns[0].name: Required value",
-            (
-                'spec.additionalPrinterColumns[0].type: Invalid value: "text": '
-                "must be one of boolean,date,integer,number,string"
-            ),
-            (
-                'spec.additionalPrinterColumns[0].JSONPath: Invalid value: "spec": '
-                "must be a simple json path starting with ."
-            ),
-            (
-                'spec.additionalPrinterColumns[1].JSONPath: Invalid value: ".spec[": '
-                "unterminated array"
-            ),
-        ],
-    ),
-    "scale": (
-        {"subresources": {"scale": {"specReplicasPath": ".status.x"}}},
-        [
-            (
-                'spec.subresources.scale.specReplicasPath: Invalid value: ".status.x": '
-                "should be a json path under .spec"
-            ),
-            "spec.subresources.scale.statusReplicasPath: Required value",
-        ],
-    ),
-    "selectable fields": (
-        {"selectableFields": [{"jsonPath": ".spec"}, {"jsonPath": ".nope"}]},
-        [
-            (
-                'spec.selectableFields[0].jsonPath: Invalid value: ".spec": must point '
-                "to a field of "
-                "type string, boolean or integer. Enum string fields and strings with formats are "
-                "allowed."
-            ),
-            (
-                'spec.selectableFields[1].jsonPath: Invalid value: ".nope": '
-                "is an invalid path: does not refer to a valid field"
-            ),
-        ],
-    ),
-    "a deprecation": (
-        {"deprecationWarning": "old"},
-        [
-            (
-                'spec.versions[0].deprecationWarning: Invalid value: "old": '
-                "can only be set for deprecated versions"
-            )
-        ],
-    ),
-}
-
-
-@pytest.mark.parametrize(("version", "expected"), VERSIONS.values(), ids=VERSIONS)
-def test_a_version_is_refused(version, expected):
-    assert texts(definition(version=version)) == expected
-
-
-def test_versions_that_differ_are_named_one_by_one():
-    found = definition(properties={"f": {}})
-    other = copy.deepcopy(found["spec"]["versions"][0])
-    other.update(name="v2", storage=False)
-    other["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = {"g": {}}
-    found["spec"]["versions"].append(other)
-    places = ["spec.versions[0].schema", "spec.versions[1].schema"]
-    assert [text.partition(".openAPIV3Schema")[0] for text in texts(found)] == places
 
 
 words = st.sampled_from(

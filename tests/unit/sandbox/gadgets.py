@@ -1,0 +1,79 @@
+"""Gadgets, and how they are applied and updated: what tests of field ownership work on."""
+
+from hyperjob.sandbox.apiserver.ownership.apply import (
+    apply_patch,
+    track_update,
+)
+from hyperjob.sandbox.apiserver.ownership.typeinfo import TypeInfo
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "size": {"type": "integer", "default": 3},
+                "mode": {"type": "string"},
+                "tags": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "x-kubernetes-list-type": "set",
+                },
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "whole": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "x-kubernetes-map-type": "atomic",
+                },
+                "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "parts": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name"],
+                    "items": {
+                        "type": "object",
+                        "properties": {"name": {"type": "string"}, "count": {"type": "integer"}},
+                    },
+                },
+            },
+        },
+        "status": {"type": "object", "properties": {"ready": {"type": "integer"}}},
+    },
+}
+
+
+TYPES = TypeInfo.from_schema(SCHEMA)
+VERSION = "conf.example.dev/v1"
+
+
+T1, T2, T3 = (f"2026-01-01T00:00:0{i}Z" for i in (1, 2, 3))
+
+
+def gadget(**spec):
+    return {
+        "apiVersion": VERSION,
+        "kind": "Gadget",
+        "metadata": {"name": "g", "namespace": "conf"},
+        "spec": spec,
+    }
+
+
+def apply(live, applied, manager="m1", *, force=False, now=T1, types=TYPES, **more):
+    return apply_patch(live, applied, manager=manager, force=force, types=types, now=now, **more)
+
+
+def update(live, new, manager="kubectl-edit", *, now=T1, types=TYPES, **more):
+    return track_update(
+        live, new, manager=manager, api_version=new["apiVersion"], types=types, now=now, **more
+    )
+
+
+def managers(obj):
+    return {
+        (entry["manager"], entry["operation"]): entry["fieldsV1"]
+        for entry in obj["metadata"].get("managedFields", [])
+    }
+
+
+def with_uid(obj):
+    return {**obj, "metadata": {**obj["metadata"], "uid": "u"}}

@@ -1,0 +1,121 @@
+"""Field ownership over random histories, and sets of fields."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperjob.sandbox.apiserver.ownership.apply import (
+    ApplyConflict,
+)
+from hyperjob.sandbox.apiserver.ownership.fields import FieldsError, FieldSet
+from hyperjob.sandbox.apiserver.ownership.typed import compare, to_field_set
+from tests.unit.sandbox.gadgets import (
+    T3,
+    TYPES,
+    apply,
+    gadget,
+    managers,
+)
+
+# An empty list with keys is no field, in Kubernetes too: nobody owns it.
+specs = st.fixed_dictionaries(
+    {},
+    optional={
+        "size": st.integers(0, 3),
+        "mode": st.sampled_from("xy"),
+        "tags": st.lists(st.sampled_from("abc"), unique=True, min_size=1, max_size=3),
+        "labels": st.dictionaries(st.sampled_from("kl"), st.sampled_from("12"), max_size=2),
+        "whole": st.dictionaries(st.sampled_from("kl"), st.sampled_from("12"), max_size=2),
+        "extra": st.dictionaries(
+            st.sampled_from("kl"),
+            st.integers(0, 1) | st.dictionaries(st.sampled_from("mn"), st.integers(0, 1)),
+        ),
+        "parts": st.lists(
+            st.fixed_dictionaries(
+                {"name": st.sampled_from("abc")}, optional={"count": st.integers(0, 2)}
+            ),
+            unique_by=lambda part: part["name"],
+            min_size=1,
+            max_size=3,
+        ),
+    },
+)
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["m1", "m2"]), specs, st.booleans()), min_size=1, max_size=5
+)
+
+
+def leaves(fields):
+    return {
+        path for path in fields if not any(p != path and p[: len(path)] == path for p in fields)
+    }
+
+
+@given(steps)
+def test_any_history_is_idempotent_and_its_ownership_sound(history):
+    live = None
+    for manager, spec, force in history:
+        applied = gadget(**spec)
+        applied["metadata"]["labels"] = {"by": "all"}
+        before = copy.deepcopy((live, applied))
+        try:
+            live = apply(live, applied, manager, force=force)
+        except ApplyConflict:
+            assert not force
+            assert (live, applied) == before
+            continue
+        assert apply(before[0], before[1], manager, force=force) == live
+        assert apply(live, applied, manager, now=T3) == live
+        for name in ("size", "mode", "whole"):
+            if name in spec:
+                assert live["spec"][name] == spec[name]
+        for name in ("tags", "parts"):
+            found = live["spec"].get(name, []) if "spec" in live else []
+            wanted = spec.get(name, [])
+            names = [v["name"] if isinstance(v, dict) else v for v in wanted]
+            kept = [v["name"] if isinstance(v, dict) else v for v in found]
+            assert [key for key in kept if key in names] == names
+    assert live is not None
+    owned = FieldSet()
+    for fields in managers(live).values():
+        owned = owned.union(FieldSet.from_fields_v1(fields))
+    # Only appliers wrote, so that whatever is left belongs to one of them.
+    assert leaves(to_field_set({"spec": live.get("spec")}, TYPES)) <= set(owned)
+
+
+@given(specs)
+def test_fields_v1_reads_what_it_wrote(spec):
+    for fields in managers(apply(None, gadget(**spec))).values():
+        assert FieldSet.from_fields_v1(fields).to_fields_v1() == fields
+
+
+@given(specs, specs, specs)
+def test_field_sets_are_sets(first, second, third):
+    a, b, c = (to_field_set(gadget(**spec), TYPES) for spec in (first, second, third))
+    assert set(a.union(b)) == set(a) | set(b)
+    assert set(a.intersection(b)) == set(a) & set(b)
+    assert set(a.difference(b)) == set(a) - set(b)
+    assert a.union(b).union(c) == a.union(b.union(c))
+    assert not any(path in b for path in a.difference(b))
+
+
+@given(specs, specs)
+def test_comparing_finds_what_changed(old, new):
+    change = compare(gadget(**old), gadget(**new), TYPES)
+    assert not set(change.added) & set(change.removed)
+    assert not set(change.modified) & set(change.added)
+    assert not change.modified or old != new
+    back = compare(gadget(**new), gadget(**old), TYPES)
+    assert (set(back.added), set(back.removed)) == (set(change.removed), set(change.added))
+    same = compare(gadget(**old), gadget(**old), TYPES)
+    assert not any(map(bool, (same.added, same.removed, same.modified)))
+
+
+@pytest.mark.parametrize("raw", [{"x": {}}, {"k:{": {}}, {"f:a": 1}, {"z:1": {}}, {"i:x": {}}])
+def test_a_strange_fields_v1_is_refused(raw):
+    with pytest.raises(FieldsError):
+        FieldSet.from_fields_v1(raw)
