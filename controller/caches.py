@@ -46,6 +46,10 @@ def hyperjob_keys(obj: Object) -> Iterable[str]:
     return {f"{namespace}/{name}" for name in names if name}
 
 
+def _is_labelled(obj: Object) -> bool:
+    return LABEL_HYPERJOB in string_map(mapping(obj.get("metadata")).get("labels"))
+
+
 def job_key_of_binding(binding: Object) -> str | None:
     """Give the key of the vcjob that a binding stands for, or None for another kind."""
     resource = at(binding, "spec", "resource")
@@ -97,9 +101,11 @@ class Caches:
         self.priority_classes = informer(PRIORITY_CLASSES)
         self._written = {
             HYPERJOBS: MutationCache(self.hyperjobs),
-            VCJOBS: MutationCache(self.jobs, index=BY_HYPERJOB, indexer=hyperjob_keys),
+            VCJOBS: MutationCache(
+                self.jobs, index=BY_HYPERJOB, indexer=hyperjob_keys, selected=_is_labelled
+            ),
             PROPAGATION_POLICIES: MutationCache(
-                self.policies, index=BY_HYPERJOB, indexer=hyperjob_keys
+                self.policies, index=BY_HYPERJOB, indexer=hyperjob_keys, selected=_is_labelled
             ),
             RESOURCE_BINDINGS: MutationCache(self.bindings),
         }

@@ -35,12 +35,21 @@ class MutationCache:
     """Read an informer's objects as they are after our own writes."""
 
     def __init__(
-        self, informer: Informer, *, index: str | None = None, indexer: Indexer | None = None
+        self,
+        informer: Informer,
+        *,
+        index: str | None = None,
+        indexer: Indexer | None = None,
+        selected: Callable[[Object], bool] = lambda _: True,
     ) -> None:
-        """`index` names the informer's index that `by_index` reads; `indexer` is its function."""
+        """`index` names the informer's index that `by_index` reads; `indexer` is its function.
+
+        `selected` tells whether the informer is to see an object at all.
+        """
         self._informer = informer
         self._index = index
         self._indexer = indexer
+        self._selected = selected
         self._written: dict[str, _Written] = {}
         informer.add_handler(self._seen)
 
@@ -74,8 +83,11 @@ class MutationCache:
         """Remember an object as the server answered it."""
         key = key_of(obj)
         known = self._informer.get(key)
-        if known is not None and _uid(known) == _uid(obj) and _version(known) >= _version(obj):
-            return
+        if known is not None and _uid(known) == _uid(obj):
+            if _version(known) >= _version(obj):
+                return
+        elif self._selected(obj) and self._informer.seen_version >= _version(obj):
+            return  # it came and went, or was replaced, before the answer was read
         self._put(key, _Written(obj, _uid(obj), _version(obj), self._expiry()))
 
     def note_deleted(self, key: str, uid: str) -> None:

@@ -116,6 +116,11 @@ class Informer:
         """Give the object under `namespace/name` (or `name`)."""
         return self._store.get(key)
 
+    @property
+    def seen_version(self) -> int:
+        """Give the resourceVersion up to which the store is complete, 0 while it is not known."""
+        return int(self._version) if self._version.isdecimal() else 0
+
     def items(self) -> list[Object]:
         """List all objects."""
         return self._store.items()

@@ -17,6 +17,7 @@ class Informers:
     def __init__(self) -> None:
         self.store = Store({"index": lambda obj: [obj["metadata"]["labels"]["of"]]})
         self.handlers: list[Any] = []
+        self.seen_version = 0
 
     def get(self, key: str) -> Object | None:
         return self.store.get(key)
@@ -31,6 +32,7 @@ class Informers:
         old = self.store.pop("ns/x") if kind is EventType.DELETED else self.store.put(obj)
         for handler in self.handlers:
             handler(kind, old, None if kind is EventType.DELETED else obj)
+        self.seen_version = int(obj["metadata"]["resourceVersion"])
 
 
 def obj(version: int, uid: str = "u", of: str = "a") -> Object:
@@ -111,6 +113,27 @@ async def test_a_creation_that_was_deleted_again_is_forgotten(
     cache.note(obj(4))
     informer.tell(EventType.DELETED, obj(5))
     assert cache.get("ns/x") is None
+
+
+async def test_an_answer_that_comes_after_the_end_of_its_object_is_not_noted(
+    cache: MutationCache, informer: Informers
+) -> None:
+    """Nothing would ever tell of the ghost again: whoever waits for its end would wait for ever."""
+    informer.tell(EventType.ADDED, obj(3))
+    informer.tell(EventType.DELETED, obj(5))
+    cache.note(obj(4))
+    assert cache.get("ns/x") is None
+    informer.tell(EventType.ADDED, obj(6, uid="next"))
+    cache.note(obj(4))
+    assert cache.get("ns/x") == obj(6, uid="next")
+    assert cache.written("ns/") == []
+
+
+async def test_a_strangers_object_is_noted_though_it_is_old(informer: Informers) -> None:
+    cache = MutationCache(informer, selected=lambda _: False)  # type: ignore[arg-type]
+    informer.seen_version = 9
+    cache.note(obj(4))
+    assert cache.get("ns/x") == obj(4)
 
 
 async def test_what_the_informer_never_confirms_is_forgotten_in_time(
