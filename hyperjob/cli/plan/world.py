@@ -93,11 +93,9 @@ class World:
     def after(self, raw: Object, taken: Sequence[Taken]) -> "World":
         """Return the world with a planned HyperJob as its status says it is then."""
         clusters = {cluster.name: cluster for cluster in self.clusters}
-        shown = dict(self.shown)
         key = key_of(raw)
         for _, name, demand, pods in taken:
             before = clusters[name]
-            shown[name] = subtract(shown.get(name, {}), demand)
             clusters[name] = replace(
                 before,
                 free=subtract(before.free, demand),
@@ -107,7 +105,6 @@ class World:
         return replace(
             self,
             clusters=tuple(clusters.values()),
-            shown=shown,
             earlier={**self.earlier, key: raw},
             taken=self.taken | {f"{namespace}/{child}" for child, _, _, _ in taken},
         )

@@ -150,6 +150,15 @@ def test_without_our_queues_room_is_kept_for_the_first_that_waits(
     assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Fits"]
 
 
+def test_with_our_queues_those_planned_before_count_as_what_ends_some_day(tmp_path: Path):
+    jobs = [job("one", gpus=128), job("big", split={"accelerators": 272}), job("small", gpus=8)]
+    found = planned(tmp_path, *jobs, admission=QueueAdmission.BUILTIN)
+    assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Waits"]
+    text = f"its automatic split needs 272 {GPU}, there is room for 144: 144 on gpu-west"
+    assert found["big"]["message"].endswith(text)
+    assert "kept for ml/big, first in queue default" in found["small"]["message"]
+
+
 def test_what_would_be_refused_takes_no_room(tmp_path: Path):
     wrong = job("wrong", gpus=144)
     wrong["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["minAvailable"] = 99
