@@ -48,7 +48,10 @@ def unit_of(observed: Observed) -> Unit | None:
     for group, wish in wishes.items():
         taken = {child.name for sub_job, child in members if sub_job.group.name == group}
         queue = next(queue_of(g.template) for g in hyperjob.replicated_jobs if g.name == group)
-        cut = [Part(queue=queue, request=each) for each in pieces(hyperjob.name, wish, taken)]
+        cut = [
+            Part(queue=queue, request=each, piece=True)
+            for each in pieces(hyperjob.name, wish, taken)
+        ]
         parts += cut
         if _holds_all(hyperjob, group):
             kept |= {piece.name for piece in cut}

@@ -18,6 +18,7 @@ class Part:
 
     queue: str
     request: Request
+    piece: bool = False  # of an automatic split, whose sub-jobs are sized when it is admitted
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.model.observed import Cluster, Verdict
-from controller.model.resources import Resources, accelerator_of, amount_text, is_extended
+from controller.model.resources import Resources, accelerator_of, amount_text, is_extended, total
 from controller.model.wire import rfc3339
 from controller.placement.place import place
 from controller.queueing.account import Limit
@@ -150,6 +150,8 @@ def _shortage(book: Book, waiting: Waiting) -> str:
     others = {queue: key for queue, key in book.heads.items() if key != waiting.order[2]}
     if others and len(book.open.assign(requests, site.standing, site.max_domains)) >= needed:
         return f"there is room, but it is kept for {_heads(others)}"
+    if all(part.piece for part in waiting.parts):
+        return _split_shortage(book, waiting)
     clusters = [_with_free(book.open, each.name, each) for each in book.open.clusters]
     found = place(
         requests,
@@ -167,6 +169,27 @@ def _shortage(book: Book, waiting: Waiting) -> str:
         room = f"{found.room_for}{NEVER if found.never else ''}"
         return f"{needed} sub-jobs must start together, there is room for {room}: {told}"
     return told
+
+
+def _split_shortage(book: Book, waiting: Waiting) -> str:
+    """Tell of an automatic split, which is judged in pieces that nobody has asked for."""
+    site, demands = waiting.shape.site, {part.name: part.request.demand for part in waiting.parts}
+    requests = [part.request for part in waiting.parts]
+    found = book.open.assign(requests, site.standing, site.max_domains)
+    if len(found) == len(demands):
+        return "there is room, and it is its turn next"
+    wanted = total(demands.values())
+    measure = accelerator_of(wanted) or "cpu"
+    room: dict[str, int] = {}
+    for name, cluster in found.items():
+        room[cluster] = room.get(cluster, 0) + demands[name].get(measure, 0)
+    fits_ = _amount(measure, sum(room.values()))
+    where = ", ".join(f"{_amount(measure, room[name])} on {name}" for name in sorted(room)[:5])
+    limit = "" if site.max_domains is None else f" with maxDomains {site.max_domains}"
+    return (
+        f"its automatic split needs {amount_text(measure, wanted.get(measure, 0))},"
+        f" there is room for {fits_}{limit}" + (f": {where}" if where else "")
+    )
 
 
 def _heads(others: dict[str, str]) -> str:
