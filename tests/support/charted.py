@@ -82,7 +82,7 @@ class World:
         """Install or upgrade the release, with changed top-level values."""
         file = self.directory / "values.yaml"
         file.write_text(yaml.safe_dump({**self.values, **changes}))
-        words = (verb, RELEASE, str(CHART), f"--values={file}", "--timeout=120s")
+        words = (verb, RELEASE, str(CHART), f"--values={file}", "--timeout=200s")
         return await self.run_helm(*words, check=check)
 
     async def renew(self) -> None:
