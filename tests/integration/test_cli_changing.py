@@ -144,9 +144,9 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(world: Cli
     commands = {
         "get": (["get"], ["get", "llm"]),
         "tree": (["tree"], ["tree", "llm", "--pods"]),
-        "why": (["why", "llm"],),
+        "why": (["why", "llm"], ["why", "urgent"]),
         "describe": (["describe"], ["describe", "llm"]),
-        "logs": (["logs", "llm", "--tail=1"],),
+        "logs": (["logs", "llm", "--tail=1"], ["logs", "done", "-f"]),
         "top": (["top"],),
         "wait": (["wait", "llm", "--for=phase=Running"], ["wait", "queued", "--for=phase=Running"]),
         "suspend": (["suspend", "llm", "--wait"],),
@@ -157,6 +157,9 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(world: Cli
     }
     assert set(commands) == set(RIGHTS)
     await world.set_status(HYPERJOBS, "llm", pending)
+    urgent = hyperjob("urgent")
+    urgent["spec"]["replicatedJobs"][0]["templateSpec"]["priorityClassName"] = "deadline"
+    await world.make(HYPERJOBS, urgent, status("urgent", "Queued", {}, {}))
     for name, runs in commands.items():
         world.heard.clear()
         for words in runs:

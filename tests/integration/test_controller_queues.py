@@ -288,5 +288,5 @@ async def test_without_queues_of_ours_the_first_that_waits_keeps_its_room(
         await report(kube, namespace, "first", "Completed")
         await until_jobs(kube, namespace, "first", "big")
         await state_with(kube, namespace, "small", "one lacks")
-        await kube.delete(HYPERJOBS, "big", namespace=namespace)
-        await until_jobs(kube, namespace, "first", "small")
+        await report(kube, namespace, "big", "Completed")
+        await until_jobs(kube, namespace, "first", "big", "small")

@@ -123,12 +123,12 @@ def test_a_dry_run_tells_everything_and_writes_nothing(karmada: ControlPlane, ru
 
 def test_installing_twice_changes_nothing_the_second_time(karmada: ControlPlane, run: Run) -> None:
     first = run("install")
-    assert "17 created, 1 kept" in first.stdout
+    assert "19 created, 1 kept" in first.stdout
     assert "Next: hyperjob preflight" in first.stdout
     before = ours(karmada)
-    assert len(before) == 17
+    assert len(before) == 19
     second = run("install")
-    assert second.stdout.startswith("Nothing to change: 18 objects looked at")
+    assert second.stdout.startswith("Nothing to change: 20 objects looked at")
     assert ours(karmada) == before
     assert set(changes(run("install", "-o", "json")).values()) == {"unchanged", "kept"}
 
