@@ -18,7 +18,7 @@ from hyperjob.api.names import (
     binding_name,
 )
 from hyperjob.kube.client import Kube
-from hyperjob.kube.informer import Informer, strip_managed_fields
+from hyperjob.kube.informer import Handler, Informer, strip_managed_fields
 from hyperjob.kube.instruments import SILENT, InformerMetrics
 from hyperjob.kube.resources import (
     CLUSTERS,
@@ -119,6 +119,10 @@ class Caches:
     def all(self) -> tuple[Informer, ...]:
         """Give every informer; HyperJobs can tell what is wrong without the optional ones."""
         return *self.required, self.queues, self.priority_classes
+
+    def add_handler(self, resource: Resource, handler: Handler) -> None:
+        """Have it told whenever what is read here of a resource may have changed, but by us."""
+        self._written[resource].add_handler(handler)
 
     def note(self, resource: Resource, obj: Object) -> None:
         """Remember what the server answered to a write of ours."""

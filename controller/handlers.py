@@ -19,7 +19,13 @@ from controller.waiting import SETTLE_SECONDS, Waiting
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.kube.client import EventType
-from hyperjob.kube.resources import key_of
+from hyperjob.kube.resources import (
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    key_of,
+)
 from hyperjob.kube.workqueue import WorkQueue
 
 # What a pass reads of each kind: other changes, such as those of a status that only we write, make
@@ -85,10 +91,10 @@ class Handlers:
         """
         self._ledger = ledger
         self._room = room
-        self._caches.hyperjobs.add_handler(self._hyperjob)
-        self._caches.jobs.add_handler(self._child)
-        self._caches.policies.add_handler(self._child)
-        self._caches.bindings.add_handler(self._binding)
+        self._caches.add_handler(HYPERJOBS, self._hyperjob)
+        self._caches.add_handler(VCJOBS, self._child)
+        self._caches.add_handler(PROPAGATION_POLICIES, self._child)
+        self._caches.add_handler(RESOURCE_BINDINGS, self._binding)
         self._caches.clusters.add_handler(self._cluster)
 
     @property

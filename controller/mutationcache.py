@@ -1,8 +1,8 @@
 """An informer's store with our own writes on top, until the informer has seen them too.
 
 Without it the next pass would not know what the last one wrote, and write it again. It never
-shadows anything newer: the informer wins as soon as it has caught up, and any entry is dropped
-after a while, so that a lost event cannot hide the truth for long.
+shadows anything newer: the informer wins as soon as it has caught up, and any entry lapses after a
+while, which handlers are told, so that a lost event cannot hide the truth for long.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Final
 from controller.model.wire import mapping, string
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
-from hyperjob.kube.informer import Informer
+from hyperjob.kube.informer import Handler, Informer
 from hyperjob.kube.resources import key_of
 
 LIFETIME: Final = 30.0
@@ -28,7 +28,6 @@ class _Written:
     obj: Object | None
     uid: str
     version: int
-    expires: float
 
 
 class MutationCache:
@@ -51,11 +50,17 @@ class MutationCache:
         self._indexer = indexer
         self._selected = selected
         self._written: dict[str, _Written] = {}
+        self._handlers: list[Handler] = []
         informer.add_handler(self._seen)
+
+    def add_handler(self, handler: Handler) -> None:
+        """Have it told of every change of the informer, and of entries that lapse."""
+        self._informer.add_handler(handler)
+        self._handlers.append(handler)
 
     def get(self, key: str) -> Object | None:
         """Give the object under a key."""
-        written = self._current(key)
+        written = self._written.get(key)
         return written.obj if written is not None else self._informer.get(key)
 
     def by_index(self, value: str) -> list[Object]:
@@ -63,10 +68,7 @@ class MutationCache:
         assert self._index is not None
         assert self._indexer is not None
         found = {key_of(obj): obj for obj in self._informer.by_index(self._index, value)}
-        for key in list(self._written):
-            written = self._current(key)
-            if written is None:
-                continue
+        for key, written in self._written.items():
             if written.obj is not None and value in self._indexer(written.obj):
                 found[key] = written.obj
             else:
@@ -75,9 +77,11 @@ class MutationCache:
 
     def written(self, prefix: str) -> list[Object]:
         """List what only we know of under keys with a prefix: the informer may not select it."""
-        keys = [key for key in self._written if key.startswith(prefix)]
-        entries = [self._current(key) for key in keys]
-        return [entry.obj for entry in entries if entry is not None and entry.obj is not None]
+        return [
+            written.obj
+            for key, written in self._written.items()
+            if written.obj is not None and key.startswith(prefix)
+        ]
 
     def note(self, obj: Object) -> None:
         """Remember an object as the server answered it."""
@@ -88,7 +92,7 @@ class MutationCache:
                 return
         elif self._selected(obj) and self._informer.seen_version >= _version(obj):
             return  # it came and went, or was replaced, before the answer was read
-        self._put(key, _Written(obj, _uid(obj), _version(obj), self._expiry()))
+        self._put(key, _Written(obj, _uid(obj), _version(obj)))
 
     def note_deleted(self, key: str, uid: str) -> None:
         """Remember that an object is gone."""
@@ -96,20 +100,22 @@ class MutationCache:
         if known is None or _uid(known) != uid:
             self._written.pop(key, None)
             return
-        self._put(key, _Written(None, uid, 0, self._expiry()))
+        self._put(key, _Written(None, uid, 0))
 
     def _put(self, key: str, written: _Written) -> None:
         self._written[key] = written
+        asyncio.get_running_loop().call_later(LIFETIME, self._lapse, key, written)
 
-    def _expiry(self) -> float:
-        return asyncio.get_running_loop().time() + LIFETIME
-
-    def _current(self, key: str) -> _Written | None:
-        written = self._written.get(key)
-        if written is not None and asyncio.get_running_loop().time() >= written.expires:
-            del self._written[key]
-            return None
-        return written
+    def _lapse(self, key: str, written: _Written) -> None:
+        if self._written.get(key) is not written:
+            return
+        del self._written[key]
+        known = self._informer.get(key)
+        if known is not written.obj:
+            kind = EventType.DELETED if known is None else EventType.MODIFIED
+            kind = EventType.ADDED if written.obj is None else kind
+            for handler in self._handlers:
+                handler(kind, written.obj, known)
 
     def _seen(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old

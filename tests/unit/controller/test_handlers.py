@@ -11,6 +11,13 @@ from controller.model.planned import Plan
 from controller.model.resources import parse_resources
 from controller.waiting import Waiting
 from hyperjob.kube.client import EventType
+from hyperjob.kube.resources import (
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+)
 from tests.unit.controller.builders import GPU, NOW, Object, binding, hyperjob, job, policy
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
@@ -52,6 +59,15 @@ class Rig:
             freed=self.handlers.freed,
         )
         self.handlers.connect(ledger, lambda _: self.room)
+
+    def add_handler(self, resource: Resource, handler: Any) -> None:
+        feeds = {
+            HYPERJOBS: self.hyperjobs,
+            VCJOBS: self.jobs,
+            PROPAGATION_POLICIES: self.policies,
+            RESOURCE_BINDINGS: self.bindings,
+        }
+        feeds[resource].add_handler(handler)
 
     def job(self, key: str) -> Object | None:
         return self.known.get(key)

@@ -140,7 +140,35 @@ async def test_what_the_informer_never_confirms_is_forgotten_in_time(
     cache: MutationCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mutationcache, "LIFETIME", 0.01)
+    told: asyncio.Queue[tuple[Any, ...]] = asyncio.Queue()
+    cache.add_handler(lambda *change: told.put_nowait(change))
     cache.note(obj(5))
-    await asyncio.sleep(0.02)
+    assert await told.get() == (EventType.DELETED, obj(5), None)
     assert cache.get("ns/x") is None
     assert cache.written("ns/") == []
+
+
+async def test_a_deletion_that_the_informer_never_confirms_is_forgotten_in_time(
+    cache: MutationCache, informer: Informers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutationcache, "LIFETIME", 0.01)
+    informer.tell(EventType.ADDED, obj(3))
+    told: asyncio.Queue[tuple[Any, ...]] = asyncio.Queue()
+    cache.add_handler(lambda *change: told.put_nowait(change))
+    cache.note_deleted("ns/x", "u")
+    assert await told.get() == (EventType.ADDED, None, obj(3))
+    assert cache.get("ns/x") == obj(3)
+
+
+async def test_what_the_informer_confirms_does_not_lapse(
+    cache: MutationCache, informer: Informers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutationcache, "LIFETIME", 0.01)
+    told: list[EventType] = []
+    cache.add_handler(lambda kind, *_: told.append(kind))
+    cache.note(obj(5))
+    informer.tell(EventType.ADDED, obj(5))
+    later = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.02, later.set)
+    await later.wait()
+    assert told == [EventType.ADDED]
