@@ -173,9 +173,13 @@ class CliWorld:
         *,
         index: int = 0,
         restarts: int = 0,
+        before: Object | None = None,
         phase: str = "Succeeded",
     ) -> None:
-        """Make a pod of a sub-job in the member, or bring it to another state."""
+        """Make a pod of a sub-job in the member, or bring it to another state.
+
+        `before` is the state that its containers were in before they were restarted.
+        """
         labels = {
             "volcano.sh/job-name": name.rsplit("-worker-", 1)[0],
             "volcano.sh/task-spec": "worker",
@@ -193,7 +197,13 @@ class CliWorld:
         if "running" in state:
             phase = "Running"
         told = [
-            {"name": item["name"], "state": state, "restartCount": restarts} for item in containers
+            {
+                "name": item["name"],
+                "state": state,
+                "restartCount": restarts,
+                "lastState": before or {},
+            }
+            for item in containers
         ]
         await self.member.patch(
             PODS,

@@ -62,17 +62,20 @@ async def _follow(
     *,
     closing: Callable[[], bool],
 ) -> AsyncIterator[bytes]:
-    """Go on with a log until its container has ended, or its pod is gone."""
-    told = 0
+    """Go on with the log of one run of a container until that has ended, or its pod is gone."""
+    told, run = 0, None
     while not closing():
         live = core.find(call.resource, call.info.namespace, call.info.name)
         if live is None:
             return
-        found = podlogs.entries(live.obj, container, _utc_now())
+        restarts = podlogs.restarts(live.obj, container)
+        run = restarts if run is None else run
+        over = restarts > run
+        found = podlogs.entries(live.obj, container, _utc_now(), previous=over)
         if len(found) > told:
             yield podlogs.text(found[told:], options if not told else options.rest)
             told = len(found)
-        if podlogs.has_ended(live.obj, container):
+        if over or podlogs.has_ended(live.obj, container):
             return
         await asyncio.sleep(_FOLLOW_SECONDS)
 

@@ -81,6 +81,11 @@ def has_ended(pod: Object, container: str) -> bool:
     return "terminated" in (_status(pod, container).get("state") or {})
 
 
+def restarts(pod: Object, container: str) -> int:
+    """Count the runs of a container before the present one."""
+    return int(_status(pod, container).get("restartCount") or 0)
+
+
 def text(found: Sequence[Entry], options: Options) -> bytes:
     """Print entries."""
     chosen = [each for each in found if options.since is None or each[0] >= options.since]
