@@ -142,6 +142,7 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
     queues = {
         queue: standing.problems.get(queue, "") if builtin else _queue_text(queue, world.queues)
         for queue in dict.fromkeys(queue_of(item.size.template) for item in wanted)
+        if observed.admission is not QueueAdmission.NONE  # then a member's own queue decides there
     }
     held_back = builtin and state.get("phase") == "Queued"
     waits = state.get("phase") == "Pending" or held_back or any(queues.values())

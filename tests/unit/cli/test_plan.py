@@ -47,10 +47,16 @@ def job(name: str = "llm", *, gpus: int = 64, split: Object | None = None, **gro
     }
 
 
-def run(folder: Path, *jobs: Object, form: str = "json", clusters: Path = CLUSTERS) -> Result:
+def run(
+    folder: Path,
+    *jobs: Object,
+    form: str = "json",
+    clusters: Path = CLUSTERS,
+    admission: str = "volcano-global",
+) -> Result:
     path = folder / "jobs.yaml"
     path.write_text(yaml.safe_dump_all(jobs), encoding="utf-8")
-    given = ["--clusters", str(clusters), "--queue-admission", "volcano-global"]
+    given = ["--clusters", str(clusters), "--queue-admission", admission]
     return CliRunner().invoke(plan, ["-f", str(path), *given, "-o", form])
 
 
@@ -171,6 +177,13 @@ def test_what_would_be_refused_takes_no_room(tmp_path: Path):
     )
     assert refused["jobs"] == []
     assert right["verdict"] == "Fits"
+
+
+def test_without_queue_admission_no_queue_of_the_control_plane_is_asked(tmp_path: Path):
+    result = run(tmp_path, job(queue="research"), admission="none")
+    (item,) = json.loads(result.stdout)["items"]
+    assert (item["verdict"], item["queues"]) == ("Fits", [])
+    assert result.exit_code == 0
 
 
 def test_a_queue_that_does_not_exist_makes_it_wait(tmp_path: Path):
