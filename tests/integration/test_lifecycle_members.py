@@ -20,6 +20,7 @@ from hyperjob.sandbox.topology import Topology
 from tests.support.controller import eventually, running_controller
 from tests.support.sandbox import GPU, Follower, config, following
 from tests.support.stack import HYPERJOB_CRD
+from webhook.defaulting import default
 
 Object = dict[str, Any]
 FAILURES = 'failures: [{job: "*-moves-*", cluster: member1, exitCode: 3}, {job: "*-crashes-*"}]\n'
@@ -37,14 +38,14 @@ class Life:
     hyperjobs: Follower
 
     async def create(self, name: str, *groups: Object, **spec: Any) -> None:
-        """Create a HyperJob."""
+        """Create a HyperJob with the webhook's defaults, without which members refuse updates."""
         document = {
             "apiVersion": HYPERJOBS.api_version,
             "kind": HYPERJOBS.kind,
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"replicatedJobs": list(groups), **spec},
         }
-        await self.kube.create(HYPERJOBS, document)
+        await self.kube.create(HYPERJOBS, default(document))
 
     async def change(self, name: str, body: Object) -> None:
         """Merge something into a HyperJob."""
