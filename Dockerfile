@@ -12,8 +12,9 @@ COPY requirements/build.txt requirements/runtime.txt requirements/
 RUN ["python", "-m", "pip", "install", "--require-hashes", "-r", "requirements/build.txt"]
 RUN ["python", "-m", "venv", "--without-pip", "/opt/hyperjob"]
 RUN ["python", "-m", "pip", "--python", "/opt/hyperjob", "install", "--no-compile", "--require-hashes", "--only-binary=:all:", "-r", "requirements/runtime.txt"]
-# All that comes from elsewhere is there.
-ENV PIP_NO_INDEX=1
+# All that comes from elsewhere is there; what is built is installed from where it is built.
+ENV PIP_NO_INDEX=1 \
+    PIP_FIND_LINKS=dist
 COPY LICENSE README.md pyproject.toml ./
 COPY crds crds
 COPY examples examples
@@ -22,7 +23,7 @@ COPY hyperjob hyperjob
 COPY webhook webhook
 COPY controller controller
 RUN ["python", "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist", "."]
-RUN ["python", "-m", "pip", "--python", "/opt/hyperjob", "install", "--no-compile", "--no-deps", "--find-links", "dist", "hyperjob"]
+RUN ["python", "-m", "pip", "--python", "/opt/hyperjob", "install", "--no-compile", "--no-deps", "hyperjob"]
 # Compiled here, since nothing can be written where it runs; by hash, so that it is the same every
 # time. Two thirds of it would be the Kubernetes client's models, which no process imports.
 RUN ["python", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-x", "/kubernetes/(aio/)?client/(api|models)/", "/opt/hyperjob/lib"]
