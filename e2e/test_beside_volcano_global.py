@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from e2e.support.manifests import group, hyperjob
+from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import clusters_of
 from e2e.support.settings import from_environment
 from e2e.support.world import CLUSTERS_FILE, World, open_world
@@ -33,28 +33,11 @@ def world(
         yield opened
 
 
-def both(world: World, name: str, queue: str):
-    """Make a HyperJob that needs all of the two largest members."""
-    parts = zip(("left", "right"), world.pair, strict=True)
-    return hyperjob(
-        name,
-        *(
-            group(
-                world,
-                part,
-                pods=world.sizes[member],
-                accelerators=world.per_pod,
-                only_on=[member],
-                queue=queue,
-            )
-            for part, member in parts
-        ),
-    )
-
-
 async def test_two_that_need_both_clusters_end_one_after_the_other(scenario):
     async with scenario.queue() as queue, scenario.sightings() as sightings:
-        await scenario.apply(both(scenario.world, "a", queue), both(scenario.world, "b", queue))
+        await scenario.apply(
+            both(scenario.world, "a", queue=queue), both(scenario.world, "b", queue=queue)
+        )
         for name in ("a", "b"):
             ended = await scenario.until_phase(name, "Completed", "Failed")
             assert ended["status"]["state"]["phase"] == "Completed"

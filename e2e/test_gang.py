@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from e2e.support.manifests import group, hyperjob
+from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import clusters_of
 from hyperjob.api.names import (
     GATE,
@@ -15,24 +15,6 @@ from hyperjob.api.names import (
     binding_name,
 )
 from hyperjob.kube.resources import HYPERJOBS, RESOURCE_BINDINGS, VCJOBS
-
-
-def both(world, name):
-    """Make a HyperJob that needs all of the two largest members."""
-    first, second = world.pair
-    return hyperjob(
-        name,
-        *(
-            group(
-                world,
-                part,
-                pods=world.sizes[member],
-                accelerators=world.per_pod,
-                only_on=[member],
-            )
-            for part, member in (("left", first), ("right", second))
-        ),
-    )
 
 
 async def test_two_that_need_both_clusters_run_one_after_the_other(scenario):

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from e2e.support.manifests import group, hyperjob
+from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import clusters_of, phase_of
 from e2e.support.settings import from_environment
 from e2e.support.world import CLUSTERS_FILE, World, open_world
@@ -64,24 +64,6 @@ def of(world: World, name: str, *, pods: int, seconds: float = 2, **template: ob
     )
 
 
-def both(world: World, name: str, queue: str):
-    """Make a HyperJob that needs all of the two largest members."""
-    return hyperjob(
-        name,
-        *(
-            group(
-                world,
-                part,
-                pods=world.sizes[member],
-                accelerators=world.per_pod,
-                only_on=[member],
-                queue=queue,
-            )
-            for part, member in zip(("left", "right"), world.pair, strict=True)
-        ),
-    )
-
-
 async def says(scenario, name: str, text: str):
     """Wait until the message of a HyperJob holds a text."""
     return await scenario.until(
@@ -98,7 +80,7 @@ async def says(scenario, name: str, text: str):
 async def test_two_gangs_that_need_everything_run_one_after_the_other(scenario):
     world = scenario.world
     async with scenario.queue() as queue, scenario.sightings() as sightings:
-        await scenario.apply(both(world, "a", queue), both(world, "b", queue))
+        await scenario.apply(both(world, "a", queue=queue), both(world, "b", queue=queue))
         waiting = await says(scenario, "b", "2 sub-jobs must start together")
         assert waiting["status"]["state"]["phase"] == "Queued"
         assert set(await scenario.children("b")) == set(), "nothing is made of one that waits"

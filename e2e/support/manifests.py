@@ -17,6 +17,24 @@ def hyperjob(name: str, *groups: Object, **spec: object) -> Object:
     }
 
 
+def both(world: World, name: str, **template: object) -> Object:
+    """Make a HyperJob that needs all of the two largest members."""
+    return hyperjob(
+        name,
+        *(
+            group(
+                world,
+                part,
+                pods=world.sizes[member],
+                accelerators=world.per_pod,
+                only_on=[member],
+                **template,  # type: ignore[arg-type]  # passed through
+            )
+            for part, member in zip(("left", "right"), world.pair, strict=True)
+        ),
+    )
+
+
 def group(
     world: World,
     name: str,
