@@ -143,6 +143,12 @@ class GangWorld(World):
             else:
                 self.seen[key] = copy.deepcopy(now)
 
+    def time_is_up(self) -> None:
+        """Have the controller look again at those it wanted to by now."""
+        for name in [name for name, at in self.timers.items() if at <= self.now]:
+            del self.timers[name]
+            self.due[name] = None
+
     # what others do
 
     def bind(self) -> None:

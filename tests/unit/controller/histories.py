@@ -70,9 +70,7 @@ def run_out(world: GangWorld, *, patience: timedelta = PATIENCE) -> None:
         world.dispatch()
         for name in list(world.hyperjobs):
             world.deliver(name)
-        for name in [name for name, at in world.timers.items() if at <= world.now]:
-            del world.timers[name]
-            world.due[name] = None
+        world.time_is_up()
         for name in list(world.due):
             world.work(name)
         world.delete_ended()

@@ -210,9 +210,7 @@ def pass_time(world: GangWorld) -> None:
         world.dispatch()
         for name in list(world.hyperjobs):
             world.deliver(name)
-        for name in [name for name, at in world.timers.items() if at <= world.now]:
-            del world.timers[name]
-            world.due[name] = None
+        world.time_is_up()
         if not world.due:
             break
         for name in list(world.due):

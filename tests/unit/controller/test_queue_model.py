@@ -256,9 +256,7 @@ def test_what_was_lent_is_taken_back_whatever_happens_meanwhile(
 def go_on(world: QueuedGangs) -> None:
     """Let each part do what it has to do now, once."""
     world.release()
-    for name in [name for name, at in world.timers.items() if at <= world.now]:
-        del world.timers[name]
-        world.due[name] = None
+    world.time_is_up()
     for name in list(world.due):
         world.work(name)
     world.bind()
