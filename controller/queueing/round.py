@@ -6,6 +6,7 @@ behind it pass only where they cannot delay it.
 """
 
 import heapq
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -24,7 +25,7 @@ from controller.queueing.admit import (
 from controller.queueing.book import Book, Waiting
 from controller.queueing.reclaim import borrowers_for
 from controller.queueing.shapes import Shape, Site
-from controller.queueing.units import OrderInQueue
+from controller.queueing.units import OrderInQueue, Part
 
 _BEHIND: Final = Block(kind=Kind.BEHIND)
 
@@ -76,7 +77,8 @@ class _Round:
             self._grant(waiting.queue, known.head, waiting.shape, verdict, [])
         else:
             self._blocks[waiting.queue, waiting.shape] = verdict
-            self._lead(waiting.queue, known.head, waiting, verdict)
+            if not self._lead(waiting.queue, known.head, waiting, verdict):
+                self._book.reclaim = None  # its queue was closed, or its room is lost
 
     def _next(self, firsts: list[OrderInQueue]) -> Resources:
         """Return what the first of a line asks for."""
@@ -97,7 +99,7 @@ class _Round:
                 self._grant(queue, key, waiting.shape, verdict, firsts)
                 return True
             self._blocks[queue, waiting.shape] = verdict
-            if queue not in self._led and self._will_go(waiting, verdict):
+            if queue not in self._led:
                 self._lead(queue, key, waiting, verdict)
             if fifo and (queue in self._led or not waiting.shape.site.needed):
                 for behind in firsts:
@@ -141,12 +143,9 @@ class _Round:
             if order is not None:
                 heapq.heappush(firsts, order)
 
-    def _will_go(self, waiting: Waiting, block: Block) -> bool:
+    def _will_go(self, gang: Sequence[Part], waiting: Waiting) -> bool:
         """Tell whether a gang will have room, or a share, when all HyperJobs have ended."""
         site, account, space = waiting.shape.site, self._book.account, self._book.space
-        if not site.needed or block.kind is Kind.NOT_OPEN:
-            return False
-        gang = gang_of(waiting.parts, site, account)
         if len(gang) < site.needed:
             return False
         could = self._book.could.get(site)
@@ -156,10 +155,14 @@ class _Round:
             could = self._book.could[site] = found >= site.needed
         return could and leaves_guarantees(gang, account, space.most)
 
-    def _lead(self, queue: str, key: str, waiting: Waiting, block: Block) -> None:
-        """Let the first of a line that will go some day keep its place."""
+    def _lead(self, queue: str, key: str, waiting: Waiting, block: Block) -> bool:
+        """Let the first of a line keep its place if it will go some day; tell whether it does."""
         site, account, space = waiting.shape.site, self._book.account, self._book.space
+        if not site.needed or block.kind is Kind.NOT_OPEN:
+            return False
         gang = gang_of(waiting.parts, site, account)
+        if not self._will_go(gang, waiting):
+            return False
         if block.kind is Kind.GUARANTEE:
             account.speak_for(total(part.request.demand for part in gang), space.sum)
         elif block.kind is not Kind.LIMIT:
@@ -175,6 +178,7 @@ class _Round:
         self._take_back(key, waiting)
         for part in gang:
             account.claim(part.queue, part.request.demand)
+        return True
 
     def _take_back(self, key: str, waiting: Waiting) -> None:
         """Have others give back what was lent to them, for one that nobody is ahead of."""
@@ -182,11 +186,11 @@ class _Round:
         ahead = [head for head in book.heads.values() if head != key]
         if ahead or not book.may_take_back(now=self._now):
             return
-        borrowers = borrowers_for(book, waiting)
+        borrowers, known = borrowers_for(book, waiting), book.reclaim
         if borrowers:
             book.take_back(key, borrowers, now=self._now)
             self._asked |= dict.fromkeys(borrowers)
-        elif borrowers is None and book.gives_back_to(key):
+        elif borrowers is None and known is not None and known.head == key:
             book.reclaim = None  # all was in vain: it is not first any more
 
     def _is_fifo(self, queue: str) -> bool:

@@ -250,3 +250,19 @@ def test_in_any_world_taking_back_ends_and_leaves_no_queue_below_what_was_taken_
         made.decide()
         made.now += LAG * 64
     assert len(made.reclaimed) == quiet, "it comes to rest"
+
+
+def test_whose_queue_is_closed_meanwhile_keeps_nothing_and_has_nobody_stopped() -> None:
+    made = world([unit(f"lent{n}", 16, queue="x", age=n) for n in range(3)], LENDS, OWNER, a=48)
+    made.shows_after = timedelta(hours=9)
+    made.decide()
+    made.now += 2 * LAG
+    made.submit(unit("owner", 16, queue="y", age=5))
+    made.decide()
+    assert made.reclaimed == ["lent2"]
+    made.set_queues(LENDS, queue("y", state="Closed"))
+    for _ in range(5):
+        made.decide()
+        assert "y" not in made.book.heads
+        made.now += 2 * LAG
+    assert made.reclaimed == ["lent2"]
