@@ -159,10 +159,6 @@ class Book:
         known = self.reclaiming()
         return known.head if known is not None and key in known.borrowers else ""
 
-    def gives_back_to(self, key: str) -> bool:
-        """Tell whether a HyperJob is the one that others give back for."""
-        return self.reclaim is not None and self.reclaim.head == key
-
     def reclaiming(self) -> Reclaim | None:
         """Return who gives back for whom, as long as that one waits."""
         if self.reclaim is not None:
@@ -173,14 +169,9 @@ class Book:
         return self.reclaim
 
     def may_take_back(self, *, now: datetime) -> bool:
-        """Tell whether somebody may be asked now: nobody is giving back, and all ends are seen.
-
-        A controller that has just begun cannot know yet what its predecessor took back.
-        """
-        if not self.account.tree.lends or self._began is None or now < self._began + self._lag:
-            return False
-        known = self.reclaiming()
-        return known is None or (not known.borrowers and known.until <= now)
+        """Tell whether somebody may be asked now: nobody is giving back, and all ends are seen."""
+        moment = self._takes_back_from()
+        return moment is not None and moment <= now
 
     def coming(self) -> Space:
         """Return the room that there will be when clusters show all that has ended."""
@@ -258,16 +249,23 @@ class Book:
         if not self.lines:
             return None
         resting = (self.entries[key].rests_until for key in self._resting)
-        times = [self._occupancy.next_change(), self._may_take_back_from(now), *resting]
+        taking = self._takes_back_from()
+        if taking is not None and taking <= now:
+            taking = None  # time has done what it can
+        times = [self._occupancy.next_change(), taking, *resting]
         return min((max(each - now, timedelta()) for each in times if each), default=None)
 
-    def _may_take_back_from(self, now: datetime) -> datetime | None:
-        """Return when borrowers may be asked, if time alone keeps them from it."""
+    def _takes_back_from(self) -> datetime | None:
+        """Return from when on borrowers may be asked; None while others have to act before that.
+
+        A controller that has just begun cannot know yet what its predecessor took back.
+        """
         if not self.account.tree.lends or self._began is None:
             return None
         known = self.reclaiming()
-        moment = known.until if known is not None else self._began + self._lag
-        return moment if moment > now else None
+        if known is None:
+            return self._began + self._lag
+        return None if known.borrowers else known.until
 
     def untold(self) -> Iterator[str]:
         """Name those whose message says something else than when it was told last."""
