@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH_VENV ?= .venv-torch
+SBOM_VENV ?= .venv-sbom
+DIST ?= dist
 WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
@@ -76,12 +78,18 @@ lock: ## renew requirements/*.txt (versions and hashes, no index address)
 	requirements/lock.sh $(BIN)
 
 wheel: $(VENV)/.dev ## build the wheel into dist/
-	$(BIN)/python -m build --wheel --no-isolation --outdir dist
+	$(BIN)/python -m build --wheel --no-isolation --outdir $(DIST)
 
-sbom: $(VENV)/.dev ## list what the image holds as CycloneDX JSON, in dist/
-	@mkdir -p dist
-	$(BIN)/cyclonedx-py requirements --output-reproducible --pyproject pyproject.toml --mc-type application \
-		--output-file dist/hyperjob.cdx.json requirements/runtime.txt
+# Apart, for a library that it brings costs every process that imports the Kubernetes client a second.
+$(SBOM_VENV)/.sbom: requirements/sbom.txt
+	@test -x $(SBOM_VENV)/bin/python || $(PYTHON) -m venv $(SBOM_VENV)
+	$(SBOM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/sbom.txt
+	@touch $@
+
+sbom: $(SBOM_VENV)/.sbom ## list what the image holds as CycloneDX JSON, in dist/
+	@mkdir -p $(DIST)
+	$(SBOM_VENV)/bin/cyclonedx-py requirements --output-reproducible --pyproject pyproject.toml \
+		--mc-type application --output-file $(DIST)/hyperjob.cdx.json requirements/runtime.txt
 
 image: ## build the image (docker or podman, as IMAGE_TOOL says)
 	$(IMAGE_TOOL) build --tag hyperjob:$$($(PYTHON) -c 'import hyperjob; print(hyperjob.__version__)') \
@@ -89,4 +97,4 @@ image: ## build the image (docker or podman, as IMAGE_TOOL says)
 		--build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) $(TORCH_VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(TORCH_VENV) $(SBOM_VENV) $(DIST) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

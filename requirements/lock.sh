@@ -12,6 +12,7 @@ compile() {
 compile demo pyproject.toml --group demo
 compile dev pyproject.toml --group dev --constraints requirements/demo.txt
 compile build --group build --constraints requirements/demo.txt
+compile sbom --group sbom
 # What the image holds: the project's own dependencies, at the versions that are tested.
 compile runtime pyproject.toml --constraints requirements/demo.txt
 # Only files of these are used, so nothing that they depend on.
