@@ -14,7 +14,7 @@ from controller.model.planned import Action, CreateChild, OpenGate, Plan
 from controller.model.wire import at, count, objects, string, timestamp
 from controller.status.jobs import PLACED
 from hyperjob.api.meta import Object
-from hyperjob.api.v1alpha1 import Phase
+from hyperjob.api.phases import Phase
 from hyperjob.kube.client import EventType
 from hyperjob.telemetry.training import TrainingMetrics
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from controller.expansion.expand import Group
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Ownership
-from hyperjob.api.batch import JobPhase
 from hyperjob.api.names import child_name
+from hyperjob.api.phases import JobPhase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

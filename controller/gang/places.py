@@ -12,7 +12,7 @@ from controller.model.child import Child
 from controller.model.observed import Observed, Ownership, QueueAdmission
 from controller.placement.assign import Request
 from controller.placement.capacity import less
-from hyperjob.api.batch import JobPhase
+from hyperjob.api.phases import JobPhase
 
 
 def seat_of(

@@ -10,8 +10,8 @@ from typing import Final
 from controller.lifecycle.loss import Loss, losses_of
 from controller.lifecycle.verdict import Member
 from controller.model.observed import Dependency, Observed, ReplicatedJob
-from hyperjob.api.batch import JobPhase
-from hyperjob.api.v1alpha1 import DependencyStatus
+from hyperjob.api.choices import DependencyStatus
+from hyperjob.api.phases import JobPhase
 
 _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
 

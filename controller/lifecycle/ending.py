@@ -9,8 +9,8 @@ from controller.lifecycle.dependencies import Waiting
 from controller.lifecycle.verdict import End, Member
 from controller.model.observed import HyperJob, Observed, Ownership
 from controller.status.outlook import Reason
-from hyperjob.api.batch import JobPhase
-from hyperjob.api.v1alpha1 import SuccessOperator
+from hyperjob.api.choices import SuccessOperator
+from hyperjob.api.phases import JobPhase
 
 
 def ending(observed: Observed, members: Sequence[Member], waiting: Waiting) -> End | None:

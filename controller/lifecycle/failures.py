@@ -14,8 +14,8 @@ from controller.lifecycle.verdict import Again, End, Member, Restart
 from controller.model.observed import FailurePolicy, FailureRule, Observed
 from controller.model.wire import count, timestamp
 from controller.status.outlook import Reason
-from hyperjob.api.batch import JobPhase
-from hyperjob.api.v1alpha1 import FailurePolicyAction
+from hyperjob.api.choices import FailurePolicyAction
+from hyperjob.api.phases import JobPhase
 
 _UNMATCHED: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB)
 _FREE: Final = frozenset(

@@ -17,7 +17,7 @@ from controller.model.wire import mapping, objects, timestamp
 from controller.status.conditions import is_finished
 from controller.status.derive import derive_final
 from controller.status.outlook import Reason
-from hyperjob.api.batch import JobPhase
+from hyperjob.api.phases import JobPhase
 
 
 def after_end(observed: Observed) -> Plan:

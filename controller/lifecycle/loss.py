@@ -12,7 +12,7 @@ from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed
 from controller.model.wire import rfc3339
-from hyperjob.api.batch import JobPhase
+from hyperjob.api.phases import JobPhase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed, Silence
 from controller.model.wire import rfc3339
-from hyperjob.api.batch import JobPhase
+from hyperjob.api.phases import JobPhase
 
 TIMES: Final = 4
 """After so many steps it is for a person to look."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from controller.model.observed import Binding, Job, Observed, Ownership, Policy, Record, Report
-from hyperjob.api.batch import JobPhase
 from hyperjob.api.names import binding_name
+from hyperjob.api.phases import JobPhase
 
 
 # Without slots: every step of a plan asks the same of each sub-job, which is worked out once.

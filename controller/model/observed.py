@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 from controller.model.nodes import Nodes, PodGroup
 from controller.model.resources import Resources
-from hyperjob.api.batch import JobPhase
+from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
-from hyperjob.api.v1alpha1 import DependencyStatus, FailurePolicyAction, SuccessOperator
+from hyperjob.api.phases import JobPhase
 
 
 class QueueAdmission(enum.StrEnum):

@@ -38,7 +38,7 @@ from controller.model.wire import (
     strings,
     timestamp,
 )
-from hyperjob.api.batch import JobPhase
+from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (
     GATE,
@@ -47,7 +47,7 @@ from hyperjob.api.names import (
     LABEL_REPLICATED_JOB,
     WORLD,
 )
-from hyperjob.api.v1alpha1 import DependencyStatus, FailurePolicyAction, SuccessOperator
+from hyperjob.api.phases import JobPhase
 
 _MARKED_BY: Final = ("labels", "annotations")
 _POD_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")

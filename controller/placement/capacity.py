@@ -24,9 +24,9 @@ from controller.model.resources import (
 )
 from controller.model.wire import at, count, mapping, objects, string, timestamp
 from controller.placement.assign import Request
-from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
+from hyperjob.api.phases import JobPhase
 
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 

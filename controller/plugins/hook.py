@@ -18,9 +18,9 @@ from controller.plugins.equip import TooLongError, equip, export_of
 from controller.plugins.hosts import UnknownHostError
 from controller.plugins.world import World, world_of
 from controller.status.outlook import Reason
-from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
 from hyperjob.api.names import WORLD
+from hyperjob.api.phases import JobPhase
 
 WHY: Final = "made again for the clusters that the others run in now"
 

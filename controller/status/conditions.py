@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from controller.lifecycle.verdict import End
 from controller.status.jobs import JobState
 from hyperjob.api import conditions
-from hyperjob.api.batch import JobPhase
-from hyperjob.api.meta import Condition, Object
+from hyperjob.api.meta import Object
+from hyperjob.api.model import Condition
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from hyperjob.api.phases import JobPhase
 
 
 def is_finished(status: Object) -> bool:

@@ -12,9 +12,8 @@ from controller.status.conditions import conditions_of
 from controller.status.jobs import JobState, job_state
 from controller.status.outlook import Outlooks, Reason
 from controller.status.phase import State, state_of
-from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
-from hyperjob.api.v1alpha1 import Phase
+from hyperjob.api.phases import JobPhase, Phase
 
 _CLUSTERS_SHOWN: Final = 8
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})

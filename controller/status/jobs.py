@@ -19,8 +19,8 @@ from controller.model.observed import (
 )
 from controller.model.wire import rfc3339
 from controller.status.outlook import Outlook, Reason
-from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
+from hyperjob.api.phases import JobPhase
 from hyperjob.text import shortened
 
 UNPLACED: Final = "Unplaced"

@@ -10,8 +10,7 @@ from typing import Final
 from controller.lifecycle.verdict import End
 from controller.status.jobs import QUEUED, UNPLACED, JobState
 from controller.status.outlook import Outlooks, Reason
-from hyperjob.api.batch import JobPhase
-from hyperjob.api.v1alpha1 import Phase
+from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.text import listed, shortened
 
 _NAMES_SHOWN: Final = 3

@@ -23,7 +23,7 @@ from controller.model.planned import (
 from controller.model.wire import at, objects, string
 from controller.status.outlook import Reason
 from hyperjob.api.meta import Object
-from hyperjob.api.v1alpha1 import Phase
+from hyperjob.api.phases import Phase
 from hyperjob.text import listed
 
 _NAMES_SHOWN: Final = 5

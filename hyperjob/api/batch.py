@@ -16,40 +16,7 @@ from hyperjob.api.markers import (
     VolumeClaim,
     atomic_list,
 )
-from hyperjob.api.meta import Count, Int32, Model, Time
-
-
-class JobPhase(StrEnum):
-    """Where a vcjob is in its life; a phase that is not listed reads as UNKNOWN."""
-
-    PENDING = "Pending"
-    ABORTING = "Aborting"
-    ABORTED = "Aborted"
-    RUNNING = "Running"
-    RESTARTING = "Restarting"
-    COMPLETING = "Completing"
-    COMPLETED = "Completed"
-    TERMINATING = "Terminating"
-    TERMINATED = "Terminated"
-    FAILED = "Failed"
-    UNKNOWN = "Unknown"
-
-    @classmethod
-    def _missing_(cls, _value: object) -> "JobPhase":
-        return cls.UNKNOWN
-
-    @property
-    def is_terminal(self) -> bool:
-        """Whether the vcjob will not run again by itself."""
-        return self in _TERMINAL
-
-    @property
-    def is_failed(self) -> bool:
-        """Whether the vcjob ended, and not well."""
-        return self in _TERMINAL and self is not JobPhase.COMPLETED
-
-
-_TERMINAL = frozenset({JobPhase.ABORTED, JobPhase.COMPLETED, JobPhase.TERMINATED, JobPhase.FAILED})
+from hyperjob.api.model import Count, Int32, Model, Time
 
 
 class NetworkTopologyMode(StrEnum):

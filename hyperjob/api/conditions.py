@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from hyperjob.api.meta import Condition, Object
+from hyperjob.api.meta import Object
+from hyperjob.api.model import Condition
 
 
 def parse(status: Object | None) -> tuple[Condition, ...]:

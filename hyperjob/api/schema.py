@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from hyperjob.api import batch, names, v1alpha1
+from hyperjob.api import batch, names, phases, v1alpha1
 from hyperjob.api.meta import Object
 from hyperjob.api.structural import schema_of
 
@@ -66,7 +66,7 @@ def vcjob_crd() -> Object:
         topology["properties"]["mode"]["default"] = "hard"
     state = schema["properties"]["status"]["properties"]["state"]["properties"]
     state["phase"]["enum"] = [
-        phase.value for phase in batch.JobPhase if phase is not batch.JobPhase.UNKNOWN
+        phase.value for phase in phases.JobPhase if phase is not phases.JobPhase.UNKNOWN
     ]
     return _crd(
         group="batch.volcano.sh",

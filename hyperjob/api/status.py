@@ -3,33 +3,14 @@
 Every scalar that `kubectl get` shows is a field here, because a column can only be one.
 """
 
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
 from hyperjob.api.batch import JobState
 from hyperjob.api.markers import atomic_list, list_map
-from hyperjob.api.meta import Condition, Count, Int64, Model, Time
-
-
-class Phase(StrEnum):
-    """Where a HyperJob is in its life."""
-
-    PENDING = "Pending"
-    QUEUED = "Queued"
-    STARTING = "Starting"
-    RUNNING = "Running"
-    DEGRADED = "Degraded"
-    RESTARTING = "Restarting"
-    SUSPENDED = "Suspended"
-    COMPLETED = "Completed"
-    FAILED = "Failed"
-
-    @property
-    def is_terminal(self) -> bool:
-        """Whether nothing of the HyperJob will ever run again."""
-        return self in (Phase.COMPLETED, Phase.FAILED)
+from hyperjob.api.model import Condition, Count, Int64, Model, Time
+from hyperjob.api.phases import Phase
 
 
 class ReplicatedJobStatus(Model):

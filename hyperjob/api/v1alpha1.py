@@ -4,22 +4,29 @@ Fields that the Go controller's API has keep their names, types and defaults, so
 work unchanged; all others are optional.
 """
 
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
 from hyperjob.api.batch import JobSpec
+from hyperjob.api.choices import (
+    ClusterPolicy,
+    DependencyStatus,
+    FailedPhase,
+    FailurePolicyAction,
+    SplitMode,
+    SuccessOperator,
+)
 from hyperjob.api.markers import LABEL_PATTERN, atomic_list, list_map, rules
-from hyperjob.api.meta import Bool, Count, Int32, Model, ObjectMeta
+from hyperjob.api.model import Bool, Count, Int32, Model, ObjectMeta
 from hyperjob.api.names import API_VERSION, KIND
+from hyperjob.api.phases import Phase
 from hyperjob.api.status import (
     ClusterStatus,
     HandledRequests,
     HyperJobState,
     HyperJobStatus,
     JobStatus,
-    Phase,
     ReplicatedJobStatus,
 )
 
@@ -47,53 +54,6 @@ __all__ = [
     "SuccessPolicy",
     "TemplateMetadata",
 ]
-
-
-class SplitMode(StrEnum):
-    """Who decides how a replicated job is split."""
-
-    STATIC = "static"
-    AUTO = "auto"
-
-
-class ClusterPolicy(StrEnum):
-    """How binding a list of clusters is."""
-
-    PREFERRED = "Preferred"
-    REQUIRED = "Required"
-
-
-class FailurePolicyAction(StrEnum):
-    """What is done about a failure."""
-
-    FAIL_HYPERJOB = "FailHyperJob"
-    RESTART_HYPERJOB = "RestartHyperJob"
-    RESTART_JOB = "RestartJob"
-    MIGRATE_JOB = "MigrateJob"
-    RESTART_HYPERJOB_AND_IGNORE_MAX_RESTARTS = "RestartHyperJobAndIgnoreMaxRestarts"
-    RESTART_JOB_AND_IGNORE_MAX_RESTARTS = "RestartJobAndIgnoreMaxRestarts"
-
-
-class FailedPhase(StrEnum):
-    """The phases of a vcjob that are failures."""
-
-    FAILED = "Failed"
-    ABORTED = "Aborted"
-    TERMINATED = "Terminated"
-
-
-class SuccessOperator(StrEnum):
-    """How many sub-jobs must complete."""
-
-    ALL = "All"
-    ANY = "Any"
-
-
-class DependencyStatus(StrEnum):
-    """How far a replicated job must have got."""
-
-    READY = "Ready"
-    COMPLETE = "Complete"
 
 
 class SplitPolicy(Model):

@@ -19,8 +19,8 @@ from hyperjob.install.rbac import SERVICE_ACCOUNTS
 from hyperjob.kube.client import Kube
 from hyperjob.kube.config import Connection
 from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from hyperjob.kube.http import HttpTransport
 from hyperjob.kube.resources import SECRETS
-from hyperjob.kube.transport import HttpTransport
 
 KUBECONFIG: Final = "kubeconfig"
 TOKEN: Final = "token"  # noqa: S105 - the name of a key

@@ -23,7 +23,7 @@ from hyperjob.kube import config
 from hyperjob.kube.errors import Gone, from_status, unreachable
 from hyperjob.kube.instruments import SILENT, ClientMetrics
 from hyperjob.kube.resources import Resource, key_of
-from hyperjob.kube.transport import HttpTransport, Params, Response, Transport
+from hyperjob.kube.transport import Params, Response, Transport
 
 USER_AGENT = f"hyperjob/{hyperjob.__version__}"
 TIME_LIMIT = 30.0
@@ -96,6 +96,8 @@ class Kube:
         `user_agent` up to its slash is also the field manager of creates, updates and patches.
         Raises ConfigError that names the file and the next step.
         """
+        from hyperjob.kube.http import HttpTransport  # dear, and no command's --help needs it
+
         connection = await config.load(kubeconfig, context=context)
         transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics)
         async with cls(transport, time_limit=time_limit, namespace=connection.namespace) as kube:

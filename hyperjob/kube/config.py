@@ -7,8 +7,10 @@ Its watch, leader election and typed models are never used here (they lose data 
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import ssl
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -101,7 +103,20 @@ async def load(
     )
 
 
+def _import_parts_only() -> None:
+    """Let modules of `kubernetes.aio` be imported without all others there are.
+
+    The packages' own `__init__` import both clients with every dependency: more than half of the
+    time that a command takes.
+    """
+    for name in ("kubernetes", "kubernetes.aio"):
+        spec = None if name in sys.modules else importlib.util.find_spec(name)
+        if spec is not None:
+            sys.modules[name] = importlib.util.module_from_spec(spec)
+
+
 def _in_cluster() -> Connection:
+    _import_parts_only()
     from kubernetes.aio import config
     from kubernetes.aio.client import Configuration
 
@@ -123,6 +138,7 @@ def _in_cluster() -> Connection:
 
 
 async def _from_file(files: str, context: str | None, refresh_seconds: float) -> Connection:
+    _import_parts_only()
     from kubernetes.aio import config
     from kubernetes.aio.client import Configuration
 

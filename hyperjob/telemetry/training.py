@@ -7,7 +7,7 @@ there are few.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from hyperjob.api.v1alpha1 import Phase
+from hyperjob.api.phases import Phase
 from hyperjob.telemetry.families import Families, Samples
 
 _WAITS = (

@@ -17,6 +17,7 @@ from hyperjob.install.rbac import CONTROLLER, controller_rules, lease_rules, rba
 from hyperjob.kube import config
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import Forbidden
+from hyperjob.kube.http import HttpTransport
 from hyperjob.kube.resources import (
     HYPERJOBS,
     PRIORITY_CLASSES,
@@ -25,7 +26,7 @@ from hyperjob.kube.resources import (
     SERVICE_EXPORTS,
     VCJOBS,
 )
-from hyperjob.kube.transport import HttpTransport, Params, Response
+from hyperjob.kube.transport import Params, Response
 from tests.support.controller import TIME_LIMIT, clusters, eventually, settled
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane

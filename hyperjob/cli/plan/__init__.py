@@ -23,7 +23,6 @@ from hyperjob.cli.plan.judge import Judgement, Verdict, judge
 from hyperjob.cli.plan.sources import from_control_plane, from_file
 from hyperjob.cli.plan.world import World
 from hyperjob.kube.resources import QUEUES
-from hyperjob.sandbox.clusters import SandboxConfigError
 
 FITS, WAITS, REFUSED = 0, 1, 2
 _TABLE, _TREE = "table", "tree"
@@ -93,19 +92,16 @@ def plan(
     """
     sources = [_read(name) for name in files]
     admission = None if queue_admission is None else QueueAdmission(queue_admission)
-    try:
-        world = _world(
-            access,
-            clusters,
-            admission,
-            lag=timedelta(seconds=cluster_status_lag),
-            candidacy=Candidacy(
-                require_vcjob_api=require_vcjob_api,
-                require_resource_summary=require_resource_summary,
-            ),
-        )
-    except SandboxConfigError as error:
-        raise FailureError(str(error), code=Code.USAGE) from None
+    world = _world(
+        access,
+        clusters,
+        admission,
+        lag=timedelta(seconds=cluster_status_lag),
+        candidacy=Candidacy(
+            require_vcjob_api=require_vcjob_api,
+            require_resource_summary=require_resource_summary,
+        ),
+    )
     world = world.with_queues(_queues(sources))
     found: list[Judgement] = []
     for source in sources:

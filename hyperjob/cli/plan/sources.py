@@ -10,7 +10,7 @@ from controller.placement.capacity import Candidacy
 from hyperjob.api.meta import Object
 from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.cli.kubectl.access import Access
-from hyperjob.cli.kubectl.exits import words
+from hyperjob.cli.kubectl.exits import Code, FailureError, words
 from hyperjob.cli.kubectl.output import remark
 from hyperjob.cli.kubectl.reading import attempt, items
 from hyperjob.cli.plan.world import World, world_of
@@ -28,18 +28,22 @@ from hyperjob.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob.sandbox.clusters import load
-from hyperjob.sandbox.snapshot import idle_clusters
 
 _BUILT_IN = ("default", "root")
 
 
 def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | None) -> World:
-    """Read a clusters file, all of it idle; raises SandboxConfigError.
+    """Read a clusters file, all of it idle; FailureError when it cannot be.
 
     Without `admission` the file says whether Volcano Global admits, or else we do.
     """
-    config = load(path)
+    from hyperjob.sandbox.clusters import SandboxConfigError, load
+    from hyperjob.sandbox.snapshot import idle_clusters
+
+    try:
+        config = load(path)
+    except SandboxConfigError as error:
+        raise FailureError(str(error), code=Code.USAGE) from None
     if admission is None:
         admission = _found(volcano_global=config.volcano_global.enabled)
     specs: dict[str, Object] = {name: {} for name in _BUILT_IN}

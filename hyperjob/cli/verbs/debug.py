@@ -15,7 +15,7 @@ from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import FailureError, run
 from hyperjob.cli.kubectl.names import name_argument
 from hyperjob.kube import config
-from hyperjob.kube.transport import why_not_connected
+from hyperjob.kube.http import why_not_connected
 
 _SECONDS = 10.0
 _REACH = (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from hyperjob.api.meta import Object
-from hyperjob.api.status import Phase
+from hyperjob.api.phases import Phase
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run

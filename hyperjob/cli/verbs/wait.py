@@ -8,7 +8,7 @@ import click
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
-from hyperjob.api.status import Phase
+from hyperjob.api.phases import Phase
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, Duration, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run

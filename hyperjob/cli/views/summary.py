@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from controller.model.resources import accelerator_of, pod_request, scale, total
 from controller.model.wire import at, count, integer, mapping, objects, string, string_map, strings
-from hyperjob.api.batch import JobPhase
 from hyperjob.api.meta import Object
+from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.api.quantity import NANO
-from hyperjob.api.status import Phase
 
 COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 

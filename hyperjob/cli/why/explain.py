@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from hyperjob.api.status import Phase
+from hyperjob.api.phases import Phase
 from hyperjob.cli.kubectl.reading import Reading
 from hyperjob.cli.why import dispatcher, life, pods, waiting
 from hyperjob.cli.why.evidence import Cause, Evidence, Explanation, Outcome

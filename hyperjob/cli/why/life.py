@@ -7,7 +7,7 @@ from typing import Final
 from controller.model.wire import at, integer, mapping, string, timestamp
 from controller.status.outlook import Reason
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
-from hyperjob.api.status import Phase
+from hyperjob.api.phases import Phase
 from hyperjob.cli.kubectl.durations import age
 from hyperjob.cli.why.evidence import Cause, Evidence, is_older
 from hyperjob.kube.errors import KubeError

@@ -14,8 +14,8 @@ from controller.status.jobs import apply_failure
 from controller.status.outlook import Reason
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_HELD, binding_name
+from hyperjob.api.phases import Phase
 from hyperjob.api.quantity import NANO
-from hyperjob.api.status import Phase
 from hyperjob.cli.kubectl.durations import age
 from hyperjob.cli.kubectl.reading import items
 from hyperjob.cli.views.summary import SubJob

@@ -13,7 +13,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic.fields import FieldInfo
 
 from hyperjob.api import batch, corev1, schema, v1alpha1
-from hyperjob.api.meta import Model
+from hyperjob.api.model import Model
 from hyperjob.kube import podschema
 from tests.support.structural import CRDS, ROOT, crds, schema_of
 

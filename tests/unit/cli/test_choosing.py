@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob.api.status import Phase
+from hyperjob.api.phases import Phase
 from hyperjob.cli.kubectl.exits import FailureError
 from hyperjob.cli.verbs.logs.choosing import Source, Wanted, placed_jobs, require_placed, sources
 from hyperjob.cli.verbs.requests import movable

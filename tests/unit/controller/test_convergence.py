@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from controller.model.observed import QueueAdmission
 from controller.model.planned import Action, CreateChild
 from controller.plan import plan
-from hyperjob.api.batch import JobPhase
+from hyperjob.api.phases import JobPhase
 from tests.unit.controller.builders import (
     Object,
     cluster,

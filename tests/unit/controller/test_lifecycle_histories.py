@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from controller.model.observed import QueueAdmission
-from hyperjob.api.batch import JobPhase
 from hyperjob.api.names import LABEL_ATTEMPT, MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob.api.phases import JobPhase
 from tests.unit.controller.arrows import NEW, pairs
 from tests.unit.controller.builders import Object, cluster, group, hyperjob, vcjob_status
 from tests.unit.controller.world import World

@@ -10,8 +10,8 @@ import yaml
 from hyperjob.kube import config
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import ConfigError, Unavailable
+from hyperjob.kube.http import HttpTransport
 from hyperjob.kube.resources import NODES
-from hyperjob.kube.transport import HttpTransport
 
 VERSION = "/version"
 

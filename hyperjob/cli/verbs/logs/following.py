@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
-from hyperjob.api.batch import JobPhase
+from hyperjob.api.phases import JobPhase
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.exits import FailureError, words
 from hyperjob.cli.kubectl.reading import changes

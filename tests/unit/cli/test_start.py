@@ -1,0 +1,61 @@
+"""What a command imports before it does anything: people wait for it at every Tab."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+VERBS = ("get", "tree", "why", "describe", "logs", "top", "wait", "suspend", "restart", "migrate")
+DEAR = {"aiohttp", "kubernetes", "pydantic", "cryptography"}
+
+HELP = """
+import sys
+from hyperjob.cli import main
+for verb in sys.argv[1:]:
+    main([verb, "--help"], standalone_mode=False)
+"""
+
+CONNECT = """
+import asyncio, sys
+from hyperjob.kube import config
+asyncio.run(config.load(sys.argv[1]))
+"""
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: here
+clusters: [{name: here, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: here, context: {cluster: here, user: me}}]
+users: [{name: me, user: {token: t}}]
+"""
+
+
+def imported(program: str, *words: str) -> set[str]:
+    """Run a program in a Python of its own; give the names of all modules that it then has."""
+    told = "\nprint(*sys.modules, sep='\\n', file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", program + told, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return set(done.stderr.split())
+
+
+def test_help_imports_no_client_and_no_models() -> None:
+    assert not DEAR & imported(HELP, *VERBS)
+
+
+def test_a_plan_needs_no_embedded_control_plane() -> None:
+    assert "hyperjob.sandbox" not in imported(HELP, "plan")
+
+
+def test_a_connection_imports_of_the_kubernetes_client_what_reads_a_kubeconfig(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(KUBECONFIG)
+    found = imported(CONNECT, str(path))
+    assert "kubernetes.aio.config" in found
+    assert not {"kubernetes.client", "kubernetes.aio.dynamic", "requests"} & found
