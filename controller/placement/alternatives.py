@@ -11,7 +11,7 @@ from controller.placement.assign import Request, Room
 from controller.placement.shortage import obstacle
 
 _FOR_THE_OTHERS: Final = "has room, but all find a place only if it is left to others"
-_NOT_FOR_ALL: Final = "has room, but not for all that must be placed together"
+NOT_FOR_ALL: Final = "has room, but not for all that must be placed together"
 
 
 def alternatives(
@@ -21,10 +21,12 @@ def alternatives(
     room: Room,
     *,
     max_domains: int | None,
+    unplaced: str = NOT_FOR_ALL,
 ) -> dict[str, str]:
     """Return the reason for each cluster but the chosen one (empty: none was).
 
-    `room` is what is left beside all other sub-jobs, this one not put anywhere.
+    `room` is what is left beside all other sub-jobs, this one not put anywhere; `unplaced` is said
+    of clusters that have room while none was chosen.
     """
     found = {}
     for cluster in sorted(clusters, key=lambda cluster: cluster.name):
@@ -32,7 +34,7 @@ def alternatives(
             continue
         text = obstacle(request, cluster, room, max_domains)
         if not text:
-            text = _less_good(request, chosen, cluster.name, room) if chosen else _NOT_FOR_ALL
+            text = _less_good(request, chosen, cluster.name, room) if chosen else unplaced
         found[cluster.name] = text
     return found
 

@@ -70,13 +70,21 @@ def place(
     return Placement(
         unplaced={**short, **waiting},
         room_for=len(done.assigned),
-        never=minimum > 1 and not _could_hold(requests, room, max_domains, minimum),
+        never=minimum > 1
+        and not could_hold(
+            requests, room.clusters.values(), minimum=minimum, max_domains=max_domains
+        ),
     )
 
 
-def _could_hold(
-    requests: Sequence[Request], room: Room, max_domains: int | None, minimum: int
+def could_hold(
+    requests: Sequence[Request],
+    clusters: Iterable[Cluster],
+    *,
+    minimum: int,
+    max_domains: int | None,
 ) -> bool:
-    empty = Room.of((replace(each, nodes=None) for each in room.clusters.values()), ())
-    empty.free = {name: cluster.allocatable for name, cluster in room.clusters.items()}
+    """Tell whether the usable clusters, empty, would hold as many requests as the minimum."""
+    empty = Room.of((replace(each, nodes=None) for each in clusters), ())
+    empty.free = {name: cluster.allocatable for name, cluster in empty.clusters.items()}
     return len(assign(requests, empty, max_domains=max_domains).assigned) >= minimum

@@ -181,10 +181,10 @@ async def test_a_plan_reads_the_control_plane_and_changes_nothing(
     world: CliWorld, tmp_path: Path
 ) -> None:
     done = await world.run("plan", "-f", str(EXAMPLE), "-o", "json")
-    assert done.exit_code == 1, done.output
+    assert done.exit_code == 4, done.output
     (item,) = json.loads(done.stdout)["items"]
-    assert item["verdict"] == "Waits"
-    assert "east" in item["jobs"][0]["notOn"]
+    assert item["verdict"] == "CannotRun"
+    assert "does not serve" in item["jobs"][0]["notOn"]["east"]
     assert {verb for _, _, verb in world.actions()} == {"list"}
 
 
@@ -196,7 +196,7 @@ async def test_a_plan_tells_place_and_share_of_a_built_in_queue(
     metadata = {"name": "planned", "namespace": NAMESPACE}
     path.write_text(json.dumps({**hyperjob("planned"), "metadata": metadata}))
     found = await world.run("plan", "-f", str(path), "-o", "json")
-    assert found.exit_code == 1, found.output
+    assert found.exit_code == 4, found.output
     (item,) = json.loads(found.stdout)["items"]
     queue = item["queues"][0]
     assert item["position"]["queue"] == queue["name"]

@@ -24,8 +24,14 @@ from hyperjob.cli.plan.sources import from_control_plane, from_file
 from hyperjob.cli.plan.world import World
 from hyperjob.kube.resources import QUEUES
 
-FITS, WAITS, REFUSED = 0, 1, 2
 _TABLE, _TREE = "table", "tree"
+# The first verdict that any of the HyperJobs has decides.
+_CODES = {
+    Verdict.REFUSED: Code.USAGE,
+    Verdict.CANNOT_RUN: Code.NEVER,
+    Verdict.WAITS: Code.NOT_YET,
+    Verdict.FITS: Code.OK,
+}
 
 
 @click.command()
@@ -85,8 +91,10 @@ def plan(
     built-in queues each waits in line as it would there, behind those that wait already. Nothing
     is written.
 
-    Exit code 0: all would be made at once; 1: one would wait; 2: one would be refused, or cannot
-    be planned.
+    Exit code 0: all would be made at once; 1: the API server cannot be asked; 2: one would be
+    refused, or a file cannot be planned; 3: one would wait for what may come by itself; 4: one
+    cannot run as things are, since it is too large for empty clusters or for its queue, or its
+    queue takes no jobs.
 
     Example: kubectl hyperjob plan -f job.yaml
     """
@@ -140,11 +148,7 @@ def _world(
 ) -> World:
     if clusters is not None:
         return from_file(clusters, namespace=access.namespace, admission=admission)
-    try:
-        return run(from_control_plane(access, admission=admission, lag=lag, candidacy=candidacy))
-    except FailureError as error:
-        vars(error)["exit_code"] = REFUSED  # 1 is for HyperJobs that wait
-        raise
+    return run(from_control_plane(access, admission=admission, lag=lag, candidacy=candidacy))
 
 
 def _print(found: Sequence[Judgement], form: str) -> None:
@@ -159,6 +163,4 @@ def _print(found: Sequence[Judgement], form: str) -> None:
 
 def _code(found: Sequence[Judgement]) -> int:
     verdicts = {each.verdict for each in found}
-    if Verdict.REFUSED in verdicts:
-        return REFUSED
-    return WAITS if Verdict.WAITS in verdicts else FITS
+    return next(code for verdict, code in _CODES.items() if verdict in verdicts)

@@ -1,4 +1,4 @@
-"""What would become of a HyperJob: refused, made at once, or waiting, and why it is not elsewhere.
+"""What would become of a HyperJob: refused, made at once, waiting or never, and why not elsewhere.
 
 The webhook's rules and the controller's plan, called and not copied. Pure.
 """
@@ -13,17 +13,20 @@ from controller.expansion.auto import Split, resolve
 from controller.expansion.expand import SpecError, SubJob, expand, queue_of, sub_jobs
 from controller.expansion.members import members_of
 from controller.model.child import child_of
-from controller.model.observed import Cluster, Observed, QueueAdmission
+from controller.model.observed import Observed, QueueAdmission
 from controller.model.planned import CreateChild, Plan
 from controller.model.resources import accelerator_of
 from controller.model.wire import at, mapping, objects, rfc3339, string
-from controller.placement.alternatives import alternatives
+from controller.placement.alternatives import NOT_FOR_ALL, alternatives
 from controller.placement.assign import Request, Room
 from controller.plan import plan
 from controller.queueing.verdict import Share
+from controller.status.outlook import Reason
+from controller.status.phase import NEVER
 from hyperjob.api.meta import Object
 from hyperjob.cli.lint.check import check
 from hyperjob.cli.lint.documents import Document, Source
+from hyperjob.cli.plan.prospect import has_room, is_down, too_large
 from hyperjob.cli.plan.queueing import Line, Standing, ask
 from hyperjob.cli.plan.waiting import behind_others
 from hyperjob.cli.plan.world import World
@@ -40,6 +43,7 @@ class Verdict(enum.StrEnum):
 
     FITS = "Fits"
     WAITS = "Waits"
+    CANNOT_RUN = "CannotRun"
     REFUSED = "Refused"
 
 
@@ -79,6 +83,8 @@ class Judgement:
     pieces: Sequence[Piece] = ()
 
 
+_TOO_LARGE: Final = "no usable cluster would hold it even empty"
+_NOT_YET_OPEN: Final = "is not Open yet"
 _NOT_NEEDED: Final = (
     "has room, but the split takes as few clusters as hold it, near ones and close fits first"
 )
@@ -135,7 +141,7 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
         split = resolve(observed)
         groups = expand(observed.hyperjob, split.shares)
     except SpecError as error:
-        return replace(judgement, verdict=Verdict.WAITS, message=str(error)), world
+        return replace(judgement, verdict=Verdict.CANNOT_RUN, message=str(error)), world
     indices = {group.replicated_job.name: members_of(observed, group).kept for group in groups}
     wanted = list(sub_jobs(observed.hyperjob, groups, indices))
     created = {item.name: item for item in decided.actions if isinstance(item, CreateChild)}
@@ -151,7 +157,17 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
         if builtin
         else "; ".join(f"queue {queue} {text}" for queue, text in queues.items() if text)
     )
-    pieces = _pieces(observed, decided, wanted, created, split)
+    claim = standing.claim if builtin else decided.claim
+    large = claim is not None and too_large(claim, observed.clusters)
+    free = not large and (claim is None or has_room(claim, observed.clusters))
+    pieces = _pieces(observed, decided, wanted, created, split, has_room=free)
+    verdict, message = Verdict.FITS, _stands(pieces)
+    if waits:
+        stuck = large or _needs_help(queues, string(state.get("reason")))
+        verdict = Verdict.CANNOT_RUN if stuck else Verdict.WAITS
+        message = blocked or string(state.get("message"))
+        if large and not blocked and NEVER not in message:
+            message = f"{_TOO_LARGE}: {message}"
     taken = [
         (item.name, created[item.name].cluster, item.size.demand, item.size.pod_groups)
         for item in wanted
@@ -160,8 +176,8 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
     return (
         replace(
             judgement,
-            verdict=Verdict.WAITS if waits else Verdict.FITS,
-            message=blocked or (string(state.get("message")) if waits else _stands(pieces)),
+            verdict=verdict,
+            message=message,
             queues=queues,
             shares=standing.shares,
             waits_in=standing.line,
@@ -177,6 +193,8 @@ def _pieces(
     wanted: Iterable[SubJob],
     created: Mapping[str, CreateChild],
     split: Split,
+    *,
+    has_room: bool,
 ) -> list[Piece]:
     records = {string(item.get("name")): item for item in objects((decided.status or {})["jobs"])}
     requests = {item.name: item.request() for item in wanted}
@@ -195,6 +213,9 @@ def _pieces(
         cluster = string(record.get("cluster"))
         demand = item.size.demand
         accelerator = accelerator_of(demand) or ""
+        told = string(record.get("message"))
+        waits = has_room and told.startswith("waits")
+        unplaced = f"has room, but the sub-job {told}" if waits else NOT_FOR_ALL
         found.append(
             Piece(
                 name=item.name,
@@ -205,21 +226,31 @@ def _pieces(
                 pods=item.size.pods,
                 phase=string(record.get("phase")),
                 message=(created[item.name].overflow if item.name in created else "")
-                or ("" if cluster else string(record.get("message"))),
-                elsewhere=_elsewhere(observed, requests[item.name], cluster, room, split),
+                or ("" if cluster else told),
+                elsewhere=_elsewhere(
+                    observed, requests[item.name], cluster, room, split, unplaced=unplaced
+                ),
             )
         )
     return found
 
 
 def _elsewhere(
-    observed: Observed, request: Request, cluster: str, room: Room, split: Split
+    observed: Observed,
+    request: Request,
+    cluster: str,
+    room: Room,
+    split: Split,
+    *,
+    unplaced: str,
 ) -> dict[str, str]:
     beside = room.copy()
     if request.name in beside.assigned:
         beside.take(request)
     limit = observed.hyperjob.max_domains
-    reasons = alternatives(request, cluster, observed.clusters, beside, max_domains=limit)
+    reasons = alternatives(
+        request, cluster, observed.clusters, beside, max_domains=limit, unplaced=unplaced
+    )
     if request.name in split.pins:
         for name, reason in reasons.items():
             if name in split.pins.values():
@@ -247,7 +278,7 @@ def _stored(content: Object, old: Object | None, namespace: str, name: str, worl
 def _context(world: World) -> Context:
     return Context(
         clusters={
-            item.name: KnownCluster(ready=item.usable or not _is_down(item))
+            item.name: KnownCluster(ready=item.usable or not is_down(item))
             for item in world.clusters
         },
         queues=None
@@ -256,8 +287,11 @@ def _context(world: World) -> Context:
     )
 
 
-def _is_down(cluster: Cluster) -> bool:
-    return cluster.reason.startswith("is not Ready")
+def _needs_help(queues: Mapping[str, str], reason: str) -> bool:
+    """Tell whether only a person can end the wait."""
+    return reason == Reason.EXCEEDS_QUEUE or any(
+        text and text != _NOT_YET_OPEN for text in queues.values()
+    )
 
 
 def _queue_text(queue: str, states: Mapping[str, str] | None) -> str:
@@ -267,7 +301,7 @@ def _queue_text(queue: str, states: Mapping[str, str] | None) -> str:
     state = states.get(queue)
     if state is None:
         return "does not exist"
-    return "" if state == "Open" else f"is {state or 'not Open yet'}"
+    return "" if state == "Open" else f"is {state}" if state else _NOT_YET_OPEN
 
 
 def _stands(pieces: Sequence[Piece]) -> str:

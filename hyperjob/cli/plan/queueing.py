@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from controller.model.observed import Observed
 from controller.placement.capacity import less
+from controller.placement.claim import Claim
 from controller.queueing.book import Book
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of
@@ -30,12 +31,14 @@ class Line:
 class Standing:
     """How a HyperJob stands with its queues.
 
-    `problems` say why a queue takes no jobs, empty when it does; `line` is where it would wait.
+    `problems` say why a queue takes no jobs, empty when it does; `line` is where it would wait,
+    `claim` what for.
     """
 
     problems: Mapping[str, str] = field(default_factory=dict)
     shares: Mapping[str, Share] = field(default_factory=dict)
     line: Line | None = None
+    claim: Claim | None = None
 
 
 def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
@@ -86,11 +89,18 @@ def _standing(book: Book, mine: str) -> Standing:
         if share is not None:
             shares[part.queue] = share
     waiting = entry.waiting
-    line = None
+    line = claim = None
     if waiting is not None:
+        site = waiting.shape.site
+        claim = Claim(
+            requests=tuple(part.request for part in waiting.parts),
+            needed=site.needed,
+            standing=tuple(site.standing),
+            max_domains=site.max_domains,
+        )
         line = Line(
             queue=waiting.queue,
             place=book.lines.place(waiting.queue, waiting.order),
             length=len(book.lines.line(waiting.queue)),
         )
-    return Standing(problems=problems, shares=shares, line=line)
+    return Standing(problems=problems, shares=shares, line=line, claim=claim)

@@ -13,6 +13,7 @@ from hyperjob.cli.views.styles import dim
 _STYLES: Mapping[Verdict, str] = {
     Verdict.FITS: "bold green",
     Verdict.WAITS: "yellow",
+    Verdict.CANNOT_RUN: "bold red",
     Verdict.REFUSED: "bold red",
 }
 _NONE = "<none>"
@@ -92,7 +93,7 @@ def _head(judgement: Judgement) -> Text:
 def _remarks(judgement: Judgement) -> list[Text]:
     lines = [Text(error, style="red") for error in judgement.errors]
     lines += [Text(f"warning: {text}", style="yellow") for text in judgement.warnings]
-    waits = judgement.verdict is Verdict.WAITS
+    waits = judgement.verdict is not Verdict.FITS
     for name, text in judgement.queues.items():
         share = judgement.shares.get(name)
         uses = f", {'uses' if waits else 'then uses'} {share}" if share is not None else ""

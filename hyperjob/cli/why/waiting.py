@@ -12,6 +12,7 @@ from controller.model.resources import parse_resources
 from controller.model.wire import at, mapping, string
 from controller.status.jobs import apply_failure
 from controller.status.outlook import Reason
+from controller.status.phase import NEVER
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_HELD, binding_name
 from hyperjob.api.phases import Phase
@@ -103,13 +104,14 @@ def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> 
     if summary.phase == Phase.QUEUED and summary.message:
         by_queue = ("kubectl hyperjob top --by queue", False)
         command, needs_help = _TOLD.get(summary.reason, by_queue)
+        large = ""
         if summary.reason == Reason.INSUFFICIENT_CAPACITY:
-            command = "kubectl hyperjob top"
+            command, large = "kubectl hyperjob top", _too_large(evidence, members)
         return Cause(
             reason=summary.reason or Reason.WAITING_FOR_QUEUE,
-            message=summary.message,
+            message=f"{summary.message}{large}",
             next=command.format(name=summary.name, namespace=summary.namespace),
-            needs_help=needs_help,
+            needs_help=needs_help or bool(large),
         )
     told = members[0].message or "has not been admitted yet"
     return Cause(
@@ -127,10 +129,12 @@ def no_room(evidence: Evidence) -> Iterator[Cause]:
     first, *rest = [job for job in jobs if not job.message.startswith("has room")] or jobs
     more = f" (and {len(rest)} more)" if rest else ""
     free = _free(evidence, first)
+    large = _too_large(evidence, jobs)
     yield Cause(
         reason=Reason.INSUFFICIENT_CAPACITY,
-        message=f"{first.name}{more}: {first.message or 'no cluster has room'}{free}",
+        message=f"{first.name}{more}: {first.message or 'no cluster has room'}{free}{large}",
         next="kubectl hyperjob top",
+        needs_help=bool(large),
     )
     if not isinstance(evidence.clusters, KubeError) and not evidence.clusters:
         yield Cause(
@@ -254,6 +258,32 @@ def free_of(cluster: Object, resource: str) -> int:
         for name in ("allocatable", "allocated", "allocating")
     ]
     return (parts[0] - parts[1] - parts[2]) // NANO
+
+
+def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
+    """Say that it would not fit even on empty clusters; empty when it would, or nobody knows."""
+    told = "; it no cluster would hold it even empty, so it never runs as it is"
+    if NEVER in evidence.summary.message:
+        return told
+    clusters = items(evidence.clusters)
+    if not clusters or any(not _is_ready(cluster) for cluster in clusters):
+        return ""
+    asked = [evidence.summary.accelerators(job) for job in jobs]
+    fits = any(
+        _allocatable(cluster, accelerator) >= number
+        for accelerator, number in asked
+        for cluster in clusters
+    )
+    return "" if fits else told
+
+
+def _allocatable(cluster: Object, resource: str) -> int:
+    summary = mapping(at(cluster, "status", "resourceSummary", "allocatable"))
+    return parse_resources(summary).get(resource, 0) // NANO
+
+
+def _is_ready(cluster: Object) -> bool:
+    return condition(mapping(cluster.get("status")), "Ready").get("status") == "True"
 
 
 def _is_held(binding: Binding) -> bool:

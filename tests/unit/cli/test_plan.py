@@ -125,7 +125,7 @@ def test_the_reason_against_a_cluster_with_room(
 
 def test_those_that_come_later_find_what_is_left(tmp_path: Path):
     result = run(tmp_path, job("one", gpus=128), job("two", gpus=144), job("three", gpus=8))
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     one, two, three = judged(result)
     assert placed(one) == {"one-trainer-0": ("gpu-east", 128)}
     assert placed(two) == {"two-trainer-0": ("gpu-west", 144)}
@@ -153,7 +153,7 @@ def test_without_our_queues_room_is_kept_for_the_first_that_waits(
     assert text in found["small"]["message"]
     jobs[1] = job("never", split={"accelerators": 280})
     found = planned(tmp_path, *jobs, admission=admission)
-    assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Fits"]
+    assert [found[name]["verdict"] for name in found] == ["Fits", "CannotRun", "Fits"]
 
 
 def test_with_our_queues_those_planned_before_count_as_what_ends_some_day(tmp_path: Path):
@@ -186,10 +186,11 @@ def test_without_queue_admission_no_queue_of_the_control_plane_is_asked(tmp_path
     assert result.exit_code == 0
 
 
-def test_a_queue_that_does_not_exist_makes_it_wait(tmp_path: Path):
+def test_in_a_queue_that_does_not_exist_it_cannot_run(tmp_path: Path):
     result = run(tmp_path, job(queue="research"))
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     (item,) = judged(result)
+    assert item["verdict"] == "CannotRun"
     assert item["message"] == "queue research does not exist"
     assert item["queues"] == [{"name": "research", "open": False, "message": "does not exist"}]
 
@@ -239,20 +240,20 @@ def test_a_clusters_file_with_a_wrong_field_ends_with_2(tmp_path: Path):
     assert "clusters[0].nods" in result.output
 
 
-def test_a_control_plane_that_cannot_be_reached_ends_with_2(tmp_path: Path):
+def test_a_control_plane_that_cannot_be_reached_ends_with_1(tmp_path: Path):
     path = tmp_path / "jobs.yaml"
     path.write_text(yaml.safe_dump(job()))
     config = tmp_path / "kubeconfig"
     config.write_text("")
     result = CliRunner().invoke(plan, ["-f", str(path), "--kubeconfig", str(config)])
-    assert result.exit_code == 2
+    assert result.exit_code == 1
 
 
 def test_the_examples_are_planned():
     for path in sorted((ROOT / "examples").glob("*.yaml")):
         if path != CLUSTERS:
             result = CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(CLUSTERS)])
-            assert result.exit_code == (path.name == "queue.yaml"), result.output
+            assert result.exit_code == (3 if path.name == "queue.yaml" else 0), result.output
 
 
 def test_a_queue_beside_the_hyperjobs_counts_as_created(tmp_path: Path):
@@ -272,11 +273,46 @@ def test_a_queue_beside_the_hyperjobs_counts_as_created(tmp_path: Path):
     assert "uses 64 of its capability of 64" in two["message"]
 
 
-def live(*, existing: Object | None = None, **objects: Any):
+MODES = [mode.value for mode in QueueAdmission]
+
+
+@pytest.mark.parametrize("admission", MODES)
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (job(gpus=800), "no usable cluster would hold it even empty: "),
+        (job(gpus=72, replicas=4), " and too little even on empty clusters: "),
+        (job(split={"accelerators": 280}), "no usable cluster would hold it even empty: "),
+        (
+            job(gpus=144, clusterNames=["gpu-east"], clusterPolicy="Required"),
+            "hold it even empty: ",
+        ),
+    ],
+    ids=["sub-job", "gang", "automatic split", "required cluster"],
+)
+def test_what_is_larger_than_empty_clusters_cannot_run(
+    tmp_path: Path, admission: str, made: Object, told: str
+):
+    result = run(tmp_path, job("one", gpus=128), made, admission=admission)
+    assert result.exit_code == 4
+    one, large = judged(result)
+    assert (one["verdict"], large["verdict"]) == ("Fits", "CannotRun")
+    assert told in large["message"]
+
+
+@pytest.mark.parametrize("admission", MODES)
+def test_what_would_fit_on_empty_clusters_waits(tmp_path: Path, admission: str):
+    result = run(tmp_path, job("one", gpus=128), job("two", gpus=136, replicas=1), job("three"),
+                 job("four", gpus=128), admission=admission)  # fmt: skip
+    assert result.exit_code == 3
+    assert [item["verdict"] for item in judged(result)][-1] == "Waits"
+
+
+def live(*, existing: Object | None = None, ready: bool = True, **objects: Any):
     cluster: Object = {
         "metadata": {"name": "a"},
         "status": {
-            "conditions": [{"type": "Ready", "status": "True"}],
+            "conditions": [{"type": "Ready", "status": str(ready)}],
             "apiEnablements": [
                 {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
             ],
@@ -309,6 +345,13 @@ def test_what_was_placed_and_is_not_in_the_status_yet_is_taken_off(tmp_path: Pat
     ((found,), _) = judge(read(str(path)), world)
     assert found.verdict is Verdict.WAITS
     assert f"a lacks 8 {GPU} (32 free)" in found.message
+
+
+def test_with_a_cluster_that_is_not_ready_it_may_run_some_day(tmp_path: Path):
+    path = tmp_path / "jobs.yaml"
+    path.write_text(yaml.safe_dump(job(gpus=40)))
+    ((found,), _) = judge(read(str(path)), live(ready=False))
+    assert found.verdict is Verdict.WAITS
 
 
 def test_a_hyperjob_that_exists_is_judged_as_a_change_of_it(tmp_path: Path):

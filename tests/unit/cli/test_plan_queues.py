@@ -82,7 +82,15 @@ def test_a_capability_makes_it_wait_with_what_is_missing(tmp_path: Path) -> None
     )
     assert two.waits_in is not None
     assert (two.waits_in.queue, two.waits_in.place, two.waits_in.length) == ("default", 1, 1)
-    assert [piece.phase for piece in two.pieces] == ["Queued"]
+    assert [(piece.phase, piece.elsewhere["a"]) for piece in two.pieces] == [
+        ("Queued", "has room, but the sub-job waits for queue default")
+    ]
+
+
+def test_more_than_its_queue_may_ever_use_cannot_run(tmp_path: Path) -> None:
+    (found,) = planned(tmp_path, live(queues=[queue(capability={GPU: 24})]), job(gpus=32))
+    assert found.verdict is Verdict.CANNOT_RUN
+    assert "asks for more than queue default may ever use" in found.message
 
 
 def test_those_that_wait_already_come_first(tmp_path: Path) -> None:
@@ -115,7 +123,7 @@ def test_a_queue_that_takes_no_jobs_is_named(
     tmp_path: Path, queues: list[Object], message: str
 ) -> None:
     (found,) = planned(tmp_path, live(queues=queues), job())
-    assert found.verdict is Verdict.WAITS
+    assert found.verdict is Verdict.CANNOT_RUN
     assert message in found.message
     assert f"queue default {found.queues['default']}".startswith(message)
 
@@ -144,7 +152,7 @@ LIMITED = {"queues": [{"name": "default", "capability": {GPU: 16}}]}
 
 def test_a_file_without_volcano_global_is_planned_with_built_in_queues(tmp_path: Path) -> None:
     result = from_file(tmp_path, job(gpus=16), job("next", gpus=8), **WITHOUT, **LIMITED)
-    assert result.exit_code == 1, result.output
+    assert result.exit_code == 3, result.output
     one, two = judged(result)
     told = {"name": "default", "open": True, "message": "", "resource": GPU}
     assert one["queues"] == two["queues"] == [{**told, "used": "16", "share": "16"}]

@@ -75,7 +75,33 @@ OLD_VCJOB = {
 VCJOB = {"metadata": {"name": "llm-trainer-0"}}
 NO_ROOM = waiting("InsufficientCapacity", "needs 64 nvidia.com/gpu", phase="Unplaced")
 
+TOO_LARGE = "no cluster would hold it even empty"
 CASES = {
+    "a sub-job is larger than any cluster": Case(
+        hyperjob("Pending", NO_ROOM), HELP, "InsufficientCapacity", TOO_LARGE,
+        "kubectl hyperjob top", {"clusters": [cluster("east", gpus=4), cluster("west", gpus=7)]},
+    ),
+    "it would fit on the cluster that is not Ready": Case(
+        hyperjob("Pending", NO_ROOM), WAITS, "InsufficientCapacity", "needs 64",
+        "kubectl hyperjob top",
+        {"clusters": [cluster("east", gpus=4), cluster("west", gpus=4, ready=False)]},
+    ),
+    "a gang is larger than all clusters": Case(
+        hyperjob(
+            "Pending", NO_ROOM,
+            message="2 sub-jobs must be placed together, there is room for 1 and too little even on"
+            " empty clusters: llm-trainer-0 needs 64",
+        ),
+        HELP, "InsufficientCapacity", TOO_LARGE, "kubectl hyperjob top",
+    ),
+    "it waits in line for a built-in queue, and is larger than any cluster": Case(
+        hyperjob(
+            "Queued", waiting("WaitingForQueue", "waits for queue default"),
+            reason="InsufficientCapacity", message="first of 1 in queue default: llm-trainer-0",
+        ),
+        HELP, "InsufficientCapacity", TOO_LARGE, "kubectl hyperjob top",
+        {"clusters": [cluster("east", gpus=4)]},
+    ),
     "no controller has ever looked, and none is there": Case(
         hyperjob(), HELP, "NotObserved", "it has no status", "preflight", {"lease": []}
     ),
