@@ -13,7 +13,7 @@ import yaml
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.cli.rights import RIGHTS, allowed
 from hyperjob.kube.client import PatchType
-from hyperjob.kube.resources import CLUSTER_ROLES, HYPERJOBS
+from hyperjob.kube.resources import CLUSTER_ROLES, HYPERJOBS, LEASES, NAMESPACES
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
 
 EXAMPLE = Path(__file__).parents[2] / "examples/llm-training.yaml"
@@ -131,6 +131,12 @@ async def test_a_status_about_an_older_spec_is_not_waited_out_as_true(world: Cli
         kind=PatchType.MERGE,
         namespace=NAMESPACE,
     )
+    await world.kube.create(NAMESPACES, {"metadata": {"name": "karmada-system"}})
+    lease = {
+        "metadata": {"name": "hyperjob-controller", "namespace": "karmada-system"},
+        "spec": {"holderIdentity": "gone", "renewTime": "2026-01-01T00:00:00.000000Z"},
+    }
+    await world.kube.create(LEASES, lease)
     done = await world.run("wait", "llm", "--for=phase=Running", "--timeout=100ms")
     assert done.exit_code == 3
     why = await world.run("why", "llm")

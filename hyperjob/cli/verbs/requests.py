@@ -179,6 +179,11 @@ async def _annotate(
                 " again; create it anew",
                 code=Code.NEVER,
             )
+        if summary.deleting:
+            raise FailureError(
+                f"{out.title(name)} is being deleted: kubectl hyperjob why {name} -n {namespace}",
+                code=Code.NEVER,
+            )
         meant = request.choose(summary)
         if earlier := standing(summary, request):
             raise FailureError(

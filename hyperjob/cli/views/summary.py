@@ -65,6 +65,7 @@ class Summary:
     generation: int
     observed_generation: int
     created: str
+    changed: str
     deleting: str
     finalizers: tuple[str, ...]
     annotations: Mapping[str, str]
@@ -131,6 +132,7 @@ def read(hyperjob: Object) -> Summary:
         generation=count(metadata.get("generation")),
         observed_generation=count(status.get("observedGeneration")),
         created=string(metadata.get("creationTimestamp")),
+        changed=_changed(metadata),
         deleting=string(metadata.get("deletionTimestamp")),
         finalizers=strings(metadata.get("finalizers")),
         annotations=string_map(metadata.get("annotations")),
@@ -147,6 +149,18 @@ def read(hyperjob: Object) -> Summary:
         groups=_groups(spec, status),
         jobs=jobs,
         requests=string_map(status.get("requests")),
+    )
+
+
+def _changed(metadata: Object) -> str:
+    """Say when the object was last written but for its status; empty where nobody recorded it."""
+    return max(
+        (
+            string(entry.get("time"))
+            for entry in objects(metadata.get("managedFields"))
+            if not entry.get("subresource")
+        ),
+        default="",
     )
 
 

@@ -138,7 +138,11 @@ def _pod(pod: Object) -> Node:
 def pod_trouble(pod: Object) -> str:
     """Say what keeps a pod from running; empty when nothing does."""
     status = mapping(pod.get("status"))
-    for container in objects(status.get("containerStatuses")):
+    containers = [
+        *objects(status.get("initContainerStatuses")),
+        *objects(status.get("containerStatuses")),
+    ]
+    for container in containers:
         waiting = mapping(at(container, "state", "waiting"))
         if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
             return _sentence(waiting)

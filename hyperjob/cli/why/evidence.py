@@ -26,7 +26,10 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What was read about one HyperJob; parts that one may not read are errors."""
+    """What was read about one HyperJob; parts that one may not read are errors.
+
+    `lacks_defaults`: it was stored without what HyperJob's webhook fills in.
+    """
 
     now: datetime
     summary: Summary
@@ -38,6 +41,7 @@ class Evidence:
     events: Reading = field(default_factory=list)
     lease: Reading = field(default_factory=list)
     lease_name: str = ""
+    lacks_defaults: bool = False
     pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     pod_errors: Mapping[str, KubeError] = field(default_factory=dict)
     pod_groups: Mapping[str, Sequence[Object]] = field(default_factory=dict)

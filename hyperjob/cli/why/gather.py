@@ -23,6 +23,7 @@ from hyperjob.kube.resources import (
     VCJOBS,
     Resource,
 )
+from webhook.defaulting import default
 
 _JOBS_LOOKED_INTO: Final = 4
 _LEASE: Final = "hyperjob-controller"
@@ -74,6 +75,7 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
         events=events.result(),
         lease=leases.result(),
         lease_name=f"{lease_namespace}/{_LEASE}",
+        lacks_defaults=default(hyperjob) is not hyperjob,
         pods=found,
         pod_errors=errors,
         pod_groups=groups.result(),

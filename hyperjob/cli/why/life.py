@@ -9,11 +9,14 @@ from controller.status.outlook import Reason
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.phases import Phase
 from hyperjob.cli.kubectl.durations import age
+from hyperjob.cli.kubectl.reading import items
 from hyperjob.cli.why.evidence import Cause, Evidence, is_older
 from hyperjob.kube.errors import KubeError
 from hyperjob.text import human_duration
 
+_FOREGROUND: Final = "foregroundDeletion"
 _LEASE_SECONDS: Final = 15
+_LOOK_THERE: Final = "see in the host cluster whether hyperjob-controller runs"
 
 
 def deleted(evidence: Evidence) -> Iterator[Cause]:
@@ -24,36 +27,47 @@ def deleted(evidence: Evidence) -> Iterator[Cause]:
     since = age(summary.deleting, evidence.now)
     held = ", ".join(summary.finalizers) or "nothing"
     late = is_older(summary.deleting, evidence.now)
+    command, told = "", ""
+    # Neither the controller nor Karmada holds a HyperJob; the garbage collector may.
+    foreign = [name for name in summary.finalizers if name != _FOREGROUND]
+    if late and foreign:
+        command = f"kubectl get hj {summary.name} -n {summary.namespace} -o yaml"
+        told = "; whoever set it has to take it off"
+    elif late:
+        command = f"kubectl hyperjob tree {summary.name} -n {summary.namespace}"
+        told = ": its sub-jobs go first"
     yield Cause(
         reason="BeingDeleted",
-        message=f"is being deleted since {since}, held by finalizer {held}",
-        next=f"kubectl hyperjob tree {summary.name} -n {summary.namespace}" if late else "",
-        needs_help=late and not _leads(evidence),
+        message=f"is being deleted since {since}, held by finalizer {held}{told}",
+        next=command,
+        needs_help=late and bool(foreign),
     )
-    if late:
-        yield from _nobody(evidence)
 
 
 def unseen(evidence: Evidence) -> Iterator[Cause]:
     """Say that no controller has looked at the HyperJob as it is now."""
     summary = evidence.summary
-    if summary.is_current and summary.has_status:
+    # A deletion is a new generation too, and nobody has to look at that.
+    if summary.deleting or (summary.is_current and summary.has_status):
         return
     if summary.has_status:
         what = (
             f"no controller has looked at generation {summary.generation}; the status is about"
-            f" generation {summary.observed_generation}"
+            f" generation {summary.observed_generation} (changed"
         )
     else:
-        what = "no controller has looked at it: it has no status"
-    late = summary.has_status or is_older(summary.created, evidence.now)
+        what = "no controller has looked at it: it has no status (created"
+    changed = summary.changed or summary.created
+    late = is_older(changed, evidence.now)
+    # One that was never made is no news yet; one that is not renewed is.
+    nobody = list(_nobody(evidence)) if late or items(evidence.lease) else []
     yield Cause(
         reason="NotObserved",
-        message=f"{what} (created {age(summary.created, evidence.now)} ago)",
+        message=f"{what} {age(changed, evidence.now)} ago)",
         next="kubectl hyperjob preflight",
-        needs_help=late and not _leads(evidence),
+        needs_help=late and not nobody,
     )
-    yield from _nobody(evidence)
+    yield from nobody
 
 
 def suspended(evidence: Evidence) -> Iterator[Cause]:
@@ -120,8 +134,9 @@ def _nobody(evidence: Evidence) -> Iterator[Cause]:
     if not evidence.lease or isinstance(evidence.lease, KubeError):
         yield Cause(
             reason="NoController",
-            message=f"there is no Lease {where}: no controller has ever led here",
-            next="kubectl hyperjob preflight",
+            message=f"there is no Lease {where}: no controller has ever led there; {_LOOK_THERE},"
+            " or name the namespace of its Lease with --lease-namespace",
+            next="kubectl get leases -A",
             needs_help=True,
         )
         return
@@ -139,7 +154,8 @@ def _nobody(evidence: Evidence) -> Iterator[Cause]:
         last = age(spec.get("renewTime"), evidence.now)
         yield Cause(
             reason="NoController",
-            message=f"nobody renews Lease {where}; {holder or 'nobody'} did last, {last} ago",
+            message=f"nobody renews Lease {where}; {holder or 'nobody'} did last, {last} ago:"
+            f" {_LOOK_THERE}",
             next=f"kubectl get lease -n {where.replace('/', ' ')} -o yaml",
             needs_help=True,
         )

@@ -10,6 +10,8 @@ from hyperjob.cli.views.tree import pod_trouble
 from hyperjob.cli.why.evidence import Cause, Evidence
 
 _SHOWN: Final = 3
+_STUCK: Final = ("Image", "CrashLoop", "Config")
+"""Words in a container's reason that no time mends: ImagePullBackOff, InvalidImageName, …"""
 
 
 def pending(evidence: Evidence) -> Iterator[Cause]:
@@ -29,7 +31,7 @@ def pending(evidence: Evidence) -> Iterator[Cause]:
             reason="PodsPending",
             message=f"pod {names[0]}{number}: {trouble}",
             next=f"kubectl hyperjob tree {summary.name} -n {summary.namespace} --pods",
-            needs_help="ImagePull" in trouble or "CrashLoop" in trouble or "Config" in trouble,
+            needs_help=any(word in trouble.partition(":")[0] for word in _STUCK),
         )
     if not seen:
         yield from _in_groups(evidence)

@@ -33,7 +33,10 @@ _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
         True,
     ),
     Reason.REFUSED: (_SEE, True),
-    Reason.SUSPENDED_BY_POLICY: ("kubectl get propagationpolicies -n {namespace}", True),
+    Reason.SUSPENDED_BY_POLICY: (
+        "kubectl get propagationpolicy {job} -n {namespace} -o yaml",
+        True,
+    ),
     Reason.REFUSED_BY_CLUSTER: (_SEE, True),
     Reason.APPLY_FAILED: (_SEE, True),
     Reason.NOTHING_REPORTED: (_SEE, False),
@@ -70,7 +73,9 @@ def told(evidence: Evidence) -> Iterator[Cause]:
             yield Cause(
                 reason=reason,
                 message=f"{_names(jobs)}: {message or reason}",
-                next=command.format(name=summary.name, namespace=summary.namespace),
+                next=command.format(
+                    name=summary.name, namespace=summary.namespace, job=jobs[0].name
+                ),
                 needs_help=needs_help,
             )
 
@@ -178,12 +183,26 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
                 yield _no_binding(evidence, job, vcjob)
             continue
         binding = parse_binding(raw)
-        if binding.apply_error and not _is_held(binding):
+        if (
+            at(raw, "spec", "suspension", "scheduling") is True
+            and job.reason != Reason.WAITING_FOR_QUEUE
+        ):
+            yield Cause(
+                reason="SchedulingSuspended",
+                message=f"{job.name}: ResourceBinding {binding.name} has"
+                " spec.suspension.scheduling, and HyperJob did not set it: is Volcano Global here,"
+                " and the controller told so (--queue-admission)?",
+                next="kubectl hyperjob preflight",
+                needs_help=True,
+            )
+        elif binding.apply_error and not _is_held(binding):
             reason, text = apply_failure(binding.cluster, binding.apply_error)
             yield Cause(
                 reason=reason,
-                message=f"{job.name} on {binding.cluster}: {text}",
-                next=f"kubectl get works -n karmada-es-{binding.cluster} -o wide",
+                message=f"{job.name} on {binding.cluster}: {text}{_no_webhook(evidence)}",
+                next="kubectl hyperjob preflight"
+                if evidence.lacks_defaults
+                else f"kubectl get works -n karmada-es-{binding.cluster} -o wide",
                 needs_help=True,
             )
         elif binding.unscheduled_reason and not binding.cluster:
@@ -192,6 +211,15 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
                 message=f"{job.name}: Karmada: {binding.unscheduled_message}",
                 next=f"kubectl describe resourcebinding {binding.name} -n {namespace}",
             )
+
+
+def _no_webhook(evidence: Evidence) -> str:
+    if not evidence.lacks_defaults:
+        return ""
+    return (
+        "; the HyperJob was stored without its defaults, so HyperJob's webhook was not asked: see"
+        " that it is, then delete this one and create it anew"
+    )
 
 
 def _no_binding(evidence: Evidence, job: SubJob, vcjob: Object) -> Cause:
@@ -262,7 +290,7 @@ def free_of(cluster: Object, resource: str) -> int:
 
 def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
     """Say that it would not fit even on empty clusters; empty when it would, or nobody knows."""
-    told = "; it no cluster would hold it even empty, so it never runs as it is"
+    told = "; no cluster would hold it even empty, so it never runs as it is"
     if NEVER in evidence.summary.message:
         return told
     clusters = items(evidence.clusters)

@@ -103,7 +103,8 @@ CASES = {
         {"clusters": [cluster("east", gpus=4)]},
     ),
     "no controller has ever looked, and none is there": Case(
-        hyperjob(), HELP, "NotObserved", "it has no status", "preflight", {"lease": []}
+        hyperjob(), HELP, "NoController", "no controller has ever led there", "get leases -A",
+        {"lease": []},
     ),
     "nobody has looked yet, while somebody leads": Case(
         hyperjob(), WAITS, "NotObserved", "it has no status (created 60m ago)", "preflight"
@@ -117,8 +118,9 @@ CASES = {
     "the controller stopped renewing its Lease": Case(
         hyperjob("Running", generation=3),
         HELP,
-        "NotObserved",
-        "no controller has looked",
+        "NoController",
+        "controller-0 did last, 30m ago: see in the host cluster",
+        "kubectl get lease -n karmada-system hyperjob-controller",
         more={"lease": [lease("2026-01-01T00:30:00Z")]},
     ),
     "a deletion that nobody finishes": Case(
@@ -126,13 +128,14 @@ CASES = {
             "Running",
             metadata={
                 "deletionTimestamp": "2026-01-01T00:50:00Z",
-                "finalizers": ["training.volcano.sh/hyperjob-controller"],
+                "finalizers": ["example.com/quota"],
             },
+            generation=2,
         ),
         HELP,
         "BeingDeleted",
-        "since 10m, held by finalizer training.volcano.sh/hyperjob-controller",
-        "tree",
+        "since 10m, held by finalizer example.com/quota; whoever set it has to take it off",
+        "kubectl get hj llm -n ml -o yaml",
         {"lease": []},
     ),
     "somebody suspended it": Case(
