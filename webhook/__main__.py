@@ -7,7 +7,6 @@ kubeconfig is given, and no review ever waits for that.
 import asyncio
 import gc
 import logging
-import os
 import signal
 import ssl
 import sys
@@ -18,7 +17,7 @@ from typing import Final
 from certs.source import FileSource
 from certs.x509 import InvalidPair
 from hyperjob.telemetry import logs
-from hyperjob.telemetry.endpoints import Addresses, serve
+from hyperjob.telemetry.endpoints import Addresses, ListenError, serve
 from hyperjob.telemetry.health import Checks, Remark
 from hyperjob.telemetry.metrics import Metrics
 from webhook.decisionlog import DecisionLog
@@ -138,11 +137,8 @@ async def _open_side_door(
                 metrics_address=options.metrics_address,
             )
         )
-    except OSError as error:
-        where = f"{options.health_probe_bind_address} or {options.metrics_address}"
-        if options.health_probe_bind_address == options.metrics_address:
-            where = options.metrics_address
-        raise CannotStart(_taken(where, error, flag="--health-probe-bind-address")) from None
+    except ListenError as problem:
+        raise CannotStart(str(problem)) from None
 
 
 def _warm_up() -> None:
@@ -179,13 +175,7 @@ async def _listen(server: WebhookServer, options: Options, tls: ssl.SSLContext) 
         return await server.start(host=options.bind_address, port=options.secure_port, tls=tls)
     except OSError as error:
         where = f"{options.bind_address}:{options.secure_port}"
-        raise CannotStart(_taken(where, error, flag="--secure-port")) from None
-
-
-def _taken(where: str, error: OSError, *, flag: str) -> str:
-    # asyncio repeats the address in its own text
-    reason = os.strerror(error.errno).lower() if error.errno else str(error)
-    return f"cannot listen on {where}: {reason}; choose another address with {flag}"
+        raise CannotStart(str(ListenError(where, error, flag="--secure-port"))) from None
 
 
 def _expiry(source: FileSource) -> float:

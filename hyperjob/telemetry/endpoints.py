@@ -5,6 +5,7 @@ It answers GET only and shows nothing of any object, except at an address of its
 
 import asyncio
 import ipaddress
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -28,6 +29,15 @@ class Addresses:
     health: str | None
     metrics: str | None
     debug: str | None = None
+
+
+class ListenError(OSError):
+    """An address cannot be listened on; the text names it and the flag that chooses another."""
+
+    def __init__(self, where: str, error: OSError, *, flag: str) -> None:
+        # asyncio repeats the address in its own text
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        super().__init__(f"cannot listen on {where}: {reason}; choose another address with {flag}")
 
 
 def parse_address(address: str) -> tuple[str | None, int] | None:
@@ -55,7 +65,7 @@ async def serve(
     debug: Mapping[str, Handler] = MappingProxyType({}),
     debug_address: str = "0",
 ) -> AsyncIterator[Addresses]:
-    """Listen while inside; equal addresses are one listener. OSError when one is taken.
+    """Listen while inside; equal addresses are one listener. ListenError when one is taken.
 
     `debug` has the handlers of further paths, which tell of objects.
     """
@@ -63,9 +73,16 @@ async def serve(
     routes.setdefault(health_address, {}).update(health_routes(healthz, readyz))
     routes.setdefault(metrics_address, {}).update(metrics_routes(registry))
     routes.setdefault(debug_address, {}).update(debug)
+    flags = {
+        debug_address: "--debug-bind-address",
+        metrics_address: "--metrics-bind-address",
+        health_address: "--health-probe-bind-address",
+    }
     async with AsyncExitStack() as stack:
         found = {
-            address: await stack.enter_async_context(_listen(_app(handlers), address))
+            address: await stack.enter_async_context(
+                _listen(_app(handlers), address, flag=flags[address])
+            )
             for address, handlers in routes.items()
         }
         yield Addresses(found[health_address], found[metrics_address], found[debug_address])
@@ -116,7 +133,7 @@ def _app(routes: dict[str, Handler]) -> web.Application:
 
 
 @asynccontextmanager
-async def _listen(app: web.Application, address: str) -> AsyncIterator[str | None]:
+async def _listen(app: web.Application, address: str, *, flag: str) -> AsyncIterator[str | None]:
     place = parse_address(address)
     if place is None:
         yield None
@@ -124,7 +141,10 @@ async def _listen(app: web.Application, address: str) -> AsyncIterator[str | Non
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
     await runner.setup()
     try:
-        await web.TCPSite(runner, *place).start()
+        try:
+            await web.TCPSite(runner, *place).start()
+        except OSError as error:
+            raise ListenError(address, error, flag=flag) from None
         host, port = runner.addresses[0][:2]
         yield f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import re
 import signal
@@ -180,7 +181,11 @@ def test_a_taken_port_is_said(control_plane: ControlPlane) -> None:
             timeout=TIME_LIMIT,
         )
     assert done.returncode == 1
-    assert "address already in use" in done.stderr
+    (line,) = [json.loads(text) for text in done.stderr.splitlines() if '"error"' in text]
+    assert line["error"] == (
+        f"cannot listen on {address}: address already in use;"
+        " choose another address with --metrics-bind-address"
+    )
     assert "Traceback" not in done.stderr
 
 

@@ -164,7 +164,9 @@ def test_a_certificate_that_cannot_be_served_ends_it_with_one_line(
     assert "hyperjob-certs issue" in line, "the next step"
 
 
-@pytest.mark.parametrize("flag", ["--secure-port", "--health-probe-bind-address"])
+@pytest.mark.parametrize(
+    "flag", ["--secure-port", "--health-probe-bind-address", "--metrics-bind-address"]
+)
 def test_an_address_that_is_taken_ends_it_with_one_line(certificates, flag):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]

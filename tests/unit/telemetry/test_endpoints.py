@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hyperjob.telemetry.endpoints import parse_address, serve
+from hyperjob.telemetry.endpoints import ListenError, parse_address, serve
 from hyperjob.telemetry.health import Checks
 from hyperjob.telemetry.metrics import Metrics
 
@@ -167,12 +167,19 @@ async def test_the_debug_pages_are_off_unless_they_get_an_address(healthz, ready
                 assert response.status == status
 
 
-async def test_a_taken_address_is_an_error(healthz, readyz, metrics):
+@pytest.mark.parametrize("flag", ["health_address", "metrics_address", "debug_address"])
+async def test_a_taken_address_is_an_error_that_names_the_flag(healthz, readyz, metrics, flag):
+    others = {"health_address": "0", "metrics_address": "0"}
     options = {"healthz": healthz, "readyz": readyz, "registry": metrics.registry}
     async with serve(health_address="127.0.0.1:0", metrics_address="0", **options) as addresses:
-        with pytest.raises(OSError, match="address already in use"):
-            async with serve(health_address=addresses.health, metrics_address="0", **options):
+        with pytest.raises(ListenError) as refused:
+            async with serve(**others | {flag: addresses.health}, **options):
                 pass
+    option = f"--{'health-probe' if flag == 'health_address' else flag.split('_')[0]}-bind-address"
+    assert str(refused.value) == (
+        f"cannot listen on {addresses.health}: address already in use; choose another address"
+        f" with {option}"
+    )
 
 
 @pytest.mark.parametrize(
