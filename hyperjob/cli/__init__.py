@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hyperjob import __version__
+from hyperjob.cli.writing import written
 
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "See what your HyperJobs do": {
@@ -63,7 +64,12 @@ class _LazyGroup(click.Group):
         **extra: Any,  # noqa: ANN401 - click's own settings
     ) -> click.Context:
         name = "kubectl hyperjob" if info_name == _PLUGIN else info_name
-        return super().make_context(name, args, parent, **extra)
+        with written():
+            return super().make_context(name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click declares it
+        with written():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

@@ -1,6 +1,8 @@
 """Commands that only look, against an API server on which Roles decide, and a member behind it."""
 
 import json
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -208,6 +210,24 @@ async def test_colours_are_for_terminals_alone(world: CliWorld, words: list[str]
         assert colour not in without
     piped = await world.run(*words)
     assert "\x1b" not in piped.stdout
+
+
+FORMS = [["get"], ["get", "-o", "json"], ["get", "-o", "name"], ["tree", "llm"], ["logs", "llm"]]
+
+
+@pytest.mark.parametrize("words", [*FORMS, ["get", "-w"], ["--help"]], ids=" ".join)
+async def test_whom_nobody_reads_ends_as_kubectl_does(world: CliWorld, words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert await world.into(writer, *words) == (-signal.SIGPIPE, "")
+
+
+@pytest.mark.parametrize("words", FORMS, ids=" ".join)
+async def test_output_that_cannot_be_kept_is_an_error_in_one_line(
+    world: CliWorld, words: list[str]
+) -> None:
+    code, said = await world.into(os.open("/dev/full", os.O_WRONLY), *words)
+    assert (code, said) == (1, "error: cannot write the output: No space left on device\n")
 
 
 async def test_a_server_that_does_not_answer_is_named_in_one_line(

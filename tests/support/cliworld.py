@@ -119,6 +119,26 @@ class CliWorld:
 
         return await asyncio.to_thread(show)
 
+    async def into(self, output: int, *words: str) -> tuple[int, str]:
+        """Run a command that writes into a descriptor, and close it; give exit code and errors."""
+
+        def run() -> tuple[int, str]:
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-m", "hyperjob", *words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    timeout=60,
+                    env={"PATH": "/usr/bin:/bin", "KUBECONFIG": str(self.kubeconfig)},
+                )
+            finally:
+                os.close(output)
+            return done.returncode, done.stderr
+
+        return await asyncio.to_thread(run)
+
     def actions(self) -> set[tuple[str, str, str]]:
         """List (group, resource, verb) of what ann did."""
         return {

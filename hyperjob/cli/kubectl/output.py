@@ -32,9 +32,17 @@ def output(*choices: str) -> Callable[[_F], _F]:
     )
 
 
+class _Console(Console):
+    """A console that leaves it to the command what a closed pipe means."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise it again."""
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """Make a console: colours where it is a terminal and NO_COLOR is not set."""
-    return Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
+    return _Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 def say(lines: Iterable[Text | str], *, to: Console | None = None) -> None:
