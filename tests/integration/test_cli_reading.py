@@ -181,6 +181,8 @@ exec {python} -c 'from hyperjob.cli.verbs.completion import kubectl_complete as 
         (["suspend", "llm", "l"], ""),
         (["get", "-o", "w"], "wide"),
         (["get", "--sel"], "--selector"),
+        (["wait", "llm", "--for", "phase=R"], "phase=Running phase=Restarting"),
+        (["wait", "llm", "--for", "d"], "delete"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -194,7 +196,7 @@ async def test_kubectl_completes_commands_flags_and_names(
     done = await world.kubectl("__complete", "hyperjob", *words, path=program.parent)
     *found, directive = [line for line in done.stdout.splitlines() if line]
     assert directive == ":4", done.stdout + done.stderr
-    assert [line.split("\t")[0] for line in found] == ([expected] if expected else [])
+    assert [line.split("\t")[0] for line in found] == expected.split()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ OK, REFUSED, UNREADABLE = 0, 1, 2
 
 
 @click.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument(
+    "files", type=click.Path(allow_dash=True), metavar="FILE...", nargs=-1, required=True
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 @click.option("--fix", is_flag=True, help="Write the defaults into the files.")
 def lint(files: tuple[str, ...], output: str, fix: bool) -> None:

@@ -39,6 +39,7 @@ _CODES = {
     "-f",
     "--filename",
     "files",
+    type=click.Path(allow_dash=True),
     metavar="FILE",
     multiple=True,
     required=True,

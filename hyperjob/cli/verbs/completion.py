@@ -33,7 +33,9 @@ def completion(shell: str) -> None:
     if found is None:
         raise click.ClickException(f"no completion is known for {shell}")
     # Bash's own way would first ask the bash on PATH for its version, and there may be none.
-    click.echo(ShellComplete.source(found(main, {}, "hyperjob", _VARIABLE)))
+    script = ShellComplete.source(found(main, {}, "hyperjob", _VARIABLE))
+    # For fish click cuts at every comma, also at those of a description.
+    click.echo(script.replace('(string split "," ', '(string split -m 1 "," '))
 
 
 def candidates(words: Sequence[str]) -> list[CompletionItem]:

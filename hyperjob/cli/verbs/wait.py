@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
+from click.shell_completion import CompletionItem
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
@@ -71,6 +72,9 @@ def parse_goal(text: str) -> Goal:
     raise ValueError(f"{text!r}: give phase=PHASE, condition=Completed, condition=Failed or delete")
 
 
+_BEYOND_PHASES = ("condition=Completed", "condition=Failed", "delete")
+
+
 class _GoalType(click.ParamType[Goal]):
     name = "goal"
 
@@ -83,6 +87,13 @@ class _GoalType(click.ParamType[Goal]):
             return parse_goal(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """List the goals there are."""
+        goals = [*(f"phase={phase}" for phase in Phase), *_BEYOND_PHASES]
+        return [CompletionItem(goal) for goal in goals if goal.startswith(incomplete)]
 
 
 @click.command()
