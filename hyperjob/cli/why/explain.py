@@ -7,7 +7,9 @@ from hyperjob.api.phases import Phase
 from hyperjob.cli.kubectl.reading import Reading
 from hyperjob.cli.why import dispatcher, life, pods, waiting
 from hyperjob.cli.why.evidence import Cause, Evidence, Explanation, Outcome
-from hyperjob.kube.errors import KubeError
+from hyperjob.kube.errors import Forbidden, KubeError
+
+_RIGHTS: Final = "docs/reference/cli.md#rights"
 
 Rule = Callable[[Evidence], Iterator[Cause]]
 
@@ -107,11 +109,16 @@ def _unseen(evidence: Evidence) -> list[str]:
         "lease": evidence.lease,
         **{f"pods of {name}": error for name, error in evidence.pod_errors.items()},
     }
-    return [
-        f"{name}: {reading.message}"
+    errors = {
+        name: reading
         for name, reading in readings.items()
         if isinstance(reading, KubeError) and reading.http_code != 404
-    ]
+    }
+    forbidden = [name for name, error in errors.items() if isinstance(error, Forbidden)]
+    if len(forbidden) < 2:
+        return [f"{name}: {error.message}" for name, error in errors.items()]
+    others = [f"{name}: {errors[name].message}" for name in errors if name not in forbidden]
+    return [f"{', '.join(forbidden)}: you have no right to read them (see {_RIGHTS})", *others]
 
 
 def _distinct(causes: Iterator[Cause]) -> list[Cause]:

@@ -61,9 +61,10 @@ def require_placed(summary: Summary, wanted: Wanted) -> list[SubJob]:
 
 def no_log(summary: Summary, *, failed: bool) -> FailureError:
     """Say that no container has started, or none could be read."""
+    if failed:
+        return FailureError(f"no log of {summary.name} could be read")
     why = f"kubectl hyperjob why {summary.name} -n {summary.namespace}"
-    code = Code.FAILED if failed else Code.NOT_YET
-    return FailureError(f"no pod of {summary.name} has a log yet: {why}", code=code)
+    return FailureError(f"no pod of {summary.name} has a log yet: {why}", code=Code.NOT_YET)
 
 
 def require_container(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> None:
