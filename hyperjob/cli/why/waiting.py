@@ -245,9 +245,11 @@ def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Itera
         if ready.get("status") == "True" or (only is not None and name not in only):
             continue
         why = string(ready.get("message")) or string(ready.get("reason")) or "it reports no state"
+        there = [job for job in evidence.summary.jobs if job.cluster == name and not job.has_ended]
+        stand = f"; {_names(there)} {'stands' if len(there) == 1 else 'stand'} there"
         yield Cause(
             reason="ClusterNotReady",
-            message=f"cluster {name} is not Ready: {why}",
+            message=f"cluster {name} is not Ready: {why}{stand if there else ''}",
             next=f"kubectl describe cluster {name}",
             needs_help=only is not None,
         )

@@ -371,7 +371,8 @@ CASES = {
     ),
     "its cluster is lost while it runs": Case(
         hyperjob("Running", sub_job(phase="Running", cluster="east")), HELP, "ClusterNotReady",
-        "cluster east is not Ready: cluster is not reachable", "kubectl describe cluster east",
+        "cluster east is not Ready: cluster is not reachable; llm-trainer-0 stands there",
+        "kubectl describe cluster east",
         {"clusters": [cluster("east", ready=False), cluster("west")]},
     ),
     "a restart that nobody took": Case(
