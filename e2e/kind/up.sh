@@ -142,15 +142,18 @@ install_volcano_global() {
         --patch '{"spec":{"conflictResolution":"Overwrite"}}'
 }
 
-# With the settings that the scenarios give our processes when they start them themselves.
+# With the settings that the scenarios give our processes when they start them themselves. The tag
+# stays when the code changes: the annotation is what makes pods of it anew.
 install_release() {
-    local admission=none
+    local admission=none id
     [ "$VOLCANO_GLOBAL" != 1 ] || admission=volcano-global
     run docker build --tag "$HYPERJOB_IMAGE" "$ROOT"
+    ask id ID-OF-IMAGE docker image inspect --format '{{.Id}}' "$HYPERJOB_IMAGE"
     run kind load docker-image "$HYPERJOB_IMAGE" --name "$HOST"
     run helm upgrade --install hyperjob "$ROOT/charts/hyperjob" --kubeconfig "$HOST_KUBECONFIG" \
         --namespace karmada-system --wait --timeout "${WAIT}s" \
         --set "image.repository=${HYPERJOB_IMAGE%:*}" --set "image.tag=${HYPERJOB_IMAGE##*:}" \
+        --set "webhook.podAnnotations.image=$id" --set "controller.podAnnotations.image=$id" \
         --set "controller.queueAdmission=$admission" \
         --set controller.settings.gang-timeout=15 \
         --set "controller.settings.cluster-lost-timeout=$LOST_TIMEOUT"

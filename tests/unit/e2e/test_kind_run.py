@@ -24,6 +24,7 @@ case $line in
 "kind get clusters") sed -n 's/^kind create cluster --name \\([^ ]*\\).*/\\1/p' "$STATE/calls" ;;
 "docker inspect "*.Gateway*) echo 172.18.0.1 ;;
 "docker inspect "*) echo 172.18.0.9 ;;
+"docker image inspect "*) echo "sha256:$(grep -c '^docker build' "$STATE/calls")" ;;
 *" get nodes "*) printf 'node/one\\nnode/two\\n' ;;
 *" get deployment "*) made '^karmadactl init' ;;
 *" get cluster "*) made "^karmadactl join ${line##* } " ;;
@@ -125,6 +126,14 @@ def test_a_second_run_makes_nothing_twice(machine: Machine, volcano_global: str)
     # Of what cannot be applied twice nothing is fetched again.
     assert [call for call in starting(calls, "curl") if "karmada" in call] == []
     assert starting(calls, "helm upgrade --install")
+
+
+def test_pods_are_made_anew_from_an_image_that_was_built_anew(machine: Machine) -> None:
+    for times in (1, 2):
+        _, _, calls = machine.run("up.sh")
+        (upgrade,) = starting(calls, "helm upgrade")
+        for process in ("webhook", "controller"):
+            assert f"--set {process}.podAnnotations.image=sha256:{times}" in upgrade
 
 
 def test_a_release_makes_way_for_processes_of_ours(machine: Machine) -> None:
