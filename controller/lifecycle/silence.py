@@ -1,9 +1,13 @@
-"""Sub-jobs that Karmada says are applied, and of which their cluster reports nothing.
+"""Sub-jobs that Karmada says are applied, and of which their cluster reports nothing, or no pods.
 
 A message can be lost on the way: a vcjob that is made again can go with its predecessor, or never
 be noticed in its member. Karmada is asked to apply it again, less often each time; in the end it is
 made again, if it was never known to run. No attempt is spent on any of that. Where many sub-jobs of
 one HyperJob are silent nothing was lost: Karmada or the cluster is behind, and is left alone.
+
+Volcano can lose a vcjob too, when one of the same name was deleted shortly before: it then stays
+Pending for ever, without pods, and without a word. That cannot be told from one that waits for room
+in its member, so it is given longer, the longer the more of them there are, and then made again.
 """
 
 import enum
@@ -40,52 +44,75 @@ class Hush:
     record: Silence | None = None
     message: str = ""
     wait: timedelta | None = None
+    why: str = ""
 
 
 _HEARD: Final = Hush()
 
 
-def count_silent(observed: Observed, members: Sequence[Member]) -> int:
-    """Count the sub-jobs of which nothing is reported for longer than usual."""
-    moments = (_silent_since(observed, child) for _, child in members)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quiet:
+    """Of how many sub-jobs for longer than usual nothing is reported, and of how many no pods."""
+
+    silent: int = 0
+    untouched: int = 0
+
+
+_NONE: Final = Quiet()
+
+
+def count_quiet(observed: Observed, members: Sequence[Member]) -> Quiet:
+    """Count the sub-jobs that are quiet for longer than usual."""
     limit = observed.now - observed.silence_timeout
-    return sum(since is not None and since <= limit for since in moments)
+    found = [
+        child.report is None
+        for _, child in members
+        if (since := _silent_since(observed, child)) is not None and since <= limit
+    ]
+    return Quiet(silent=sum(found), untouched=len(found) - sum(found))
 
 
-def listen(observed: Observed, child: Child, *, silent: int = 1) -> Hush:
+def listen(observed: Observed, child: Child, *, quiet: Quiet = _NONE) -> Hush:
     """Judge the silence about a sub-job, one of so many; what is reported of it ends it."""
-    if child.report is not None:
+    untouched = child.report is not None
+    if child.report is not None and not child.report.untouched:
         return _HEARD
     record = child.record.silence if child.record is not None else None
     since = _silent_since(observed, child)
     if since is None:
         return _HEARD if record is None else Hush(record=record)
     now, due = observed.now, since + observed.silence_timeout
+    if untouched:
+        due += observed.silence_timeout * max(1.0, quiet.untouched / FEW)
     if now < due:
         return Hush(record=record, wait=due - now)
     if record is not None and record.retry_time is not None and now < record.retry_time:
         wait = record.retry_time - now
         return Hush(record=record, message=_describe(child, since, record.times), wait=wait)
     times = record.times if record is not None else 0
-    if silent > FEW:  # each report makes a pass, so this is judged anew
+    if quiet.silent > FEW and not untouched:  # each report makes a pass, so this is judged anew
         return Hush(record=record, message=f"{_silence(child, since)}, as of many others")
     if times >= TIMES:
         text = f"{_describe(child, since, times)}; {_advice(observed, child)}"
         return Hush(record=record, message=text)
     times += 1
     wait = observed.silence_timeout * 2**times
+    what = "makes no pods of it" if untouched else "reports nothing of it"
     return Hush(
         step=Step.MAKE_AGAIN if _is_last_resort(child, times) else Step.ASK,
         record=Silence(times=times, retry_time=now.replace(microsecond=0) + wait),
         message=_describe(child, since, times),
         wait=wait,
+        why=f"whose cluster {what}",
     )
 
 
 def _silent_since(observed: Observed, child: Child) -> datetime | None:
-    """Return when a sub-job was applied of which nothing is known since."""
+    """Return when a sub-job was applied of which nothing is known since, or no pods."""
     binding = child.binding
-    if not child.exists or child.report is not None or child.is_terminal or binding is None:
+    if not child.exists or child.is_terminal or binding is None:
+        return None
+    if child.report is not None and not child.report.untouched:
         return None
     if binding.scheduling_suspended or binding.dispatching_suspended or not binding.applied:
         return None
@@ -98,7 +125,7 @@ def _silent_since(observed: Observed, child: Child) -> datetime | None:
 
 def _is_last_resort(child: Child, times: int) -> bool:
     """Tell whether the step is to make the sub-job again, which only one that never ran bears."""
-    return times == TIMES and child.phase is JobPhase.UNKNOWN
+    return child.report is not None or (times == TIMES and child.phase is JobPhase.UNKNOWN)
 
 
 def _describe(child: Child, since: datetime, times: int) -> str:
@@ -107,13 +134,17 @@ def _describe(child: Child, since: datetime, times: int) -> str:
 
 
 def _silence(child: Child, since: datetime) -> str:
+    what = "nothing" if child.report is None else "no pods"
     return (
-        f"nothing reported by cluster {child.cluster} since it was applied there at"
-        f" {rfc3339(since)}"
+        f"{what} reported by cluster {child.cluster} since it was applied there at {rfc3339(since)}"
     )
 
 
 def _advice(observed: Observed, child: Child) -> str:
+    if child.report is not None:
+        return (
+            f"this did not help {TIMES} times: its PodGroup in the cluster says what it waits for"
+        )
     return (
         f"this did not help {TIMES} times: see in the cluster whether Job {child.name} is there and"
         f" Volcano's controller runs, then: kubectl hyperjob restart {observed.hyperjob.name}"

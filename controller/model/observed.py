@@ -190,7 +190,10 @@ class PodCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A vcjob's status as its cluster reported it; there is none without a phase."""
+    """A vcjob's status as its cluster reported it; there is none without a phase.
+
+    `untouched`: Volcano took note of it, and has made nothing of it so far.
+    """
 
     phase: JobPhase
     phase_text: str
@@ -199,6 +202,7 @@ class Report:
     last_transition: str = ""
     pods: PodCounts = PodCounts()
     since: datetime | None = None
+    untouched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

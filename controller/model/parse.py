@@ -182,6 +182,7 @@ def parse_report(raw: object) -> Report | None:
     if not phase:
         return None
     counters = {name: count(status.get(name)) for name in _POD_COUNTERS}
+    pods = _with_task_counts(counters, status.get("taskStatusCount"))
     return Report(
         phase=JobPhase(phase),
         phase_text=phase,
@@ -189,7 +190,11 @@ def parse_report(raw: object) -> Report | None:
         message=string(state.get("message")),
         last_transition=string(state.get("lastTransitionTime")),
         since=timestamp(state.get("lastTransitionTime")),
-        pods=_with_task_counts(counters, status.get("taskStatusCount")),
+        pods=pods,
+        untouched=phase == JobPhase.PENDING
+        and not pods.total
+        and not count(status.get("retryCount"))
+        and {item.get("status") for item in objects(status.get("conditions"))} <= {phase},
     )
 
 

@@ -171,7 +171,8 @@ def _reported(outlook: Outlook, report: Report) -> tuple[str, str]:
         return report.reason, report.message
     pods = outlook.sub_job.size.pods
     text = f"{report.pods.running} of {pods} pods run"
-    text = f"{text}: {report.message}" if report.message else text
+    why = report.message or outlook.unheard
+    text = f"{text}: {why}" if why else text
     return report.reason or Reason.PODS_PENDING, text
 
 

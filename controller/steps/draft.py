@@ -13,7 +13,7 @@ from controller.gang.rejections import Lesson, describe
 from controller.gang.review import Review, Seat
 from controller.lifecycle.dependencies import Waiting
 from controller.lifecycle.loss import Loss
-from controller.lifecycle.silence import Hush
+from controller.lifecycle.silence import Hush, Quiet
 from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed
@@ -28,9 +28,9 @@ class Draft:
     """What is known of all wanted sub-jobs, and what is to be done about them.
 
     `blocked` has a reason and a message by sub-job; `standing` (group, cluster) of those that stay;
-    `silent` counts those of which nothing is reported, `secured` those that need no place; `needed`
-    says how many of the missing had to fit together, `sought` what they ask for, and `outdated`
-    which sub-jobs plugins have made again.
+    `quiet` counts those of which nothing, or no pods, are reported, `secured` those that need no
+    place; `needed` says how many of the missing had to fit together, `sought` what they ask for,
+    and `outdated` which sub-jobs plugins have made again.
     """
 
     observed: Observed
@@ -38,7 +38,7 @@ class Draft:
     children: Sequence[Member]
     losses: Mapping[str, Loss]
     waiting: Waiting
-    silent: int = 0
+    quiet: Quiet = field(default_factory=Quiet)
     actions: list[Action] = field(default_factory=list)
     blocked: dict[str, tuple[Reason, str]] = field(default_factory=dict)
     lessons: dict[str, Lesson] = field(default_factory=dict)

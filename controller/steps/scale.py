@@ -11,7 +11,7 @@ from controller.expansion.expand import Group, sub_jobs
 from controller.expansion.members import members_of, strangers
 from controller.lifecycle.dependencies import waiting
 from controller.lifecycle.loss import losses_of
-from controller.lifecycle.silence import count_silent
+from controller.lifecycle.silence import count_quiet
 from controller.model.child import child_of
 from controller.model.observed import Observed
 from controller.model.planned import DeleteChild
@@ -37,6 +37,6 @@ def scale(observed: Observed, split: Split, groups: Sequence[Group]) -> Draft:
         children=children,
         losses=losses_of(observed, children),
         waiting=waiting(observed, children),
-        silent=count_silent(observed, children),
+        quiet=count_quiet(observed, children),
         actions=[*deletions],
     )

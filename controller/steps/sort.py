@@ -47,10 +47,11 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
         return
     draft.lessons[name] = learn(child, now=draft.observed.now)
     refused = _is_refused(draft, name)
-    draft.hushes[name] = hush = listen(draft.observed, child, silent=draft.silent)
+    draft.hushes[name] = hush = listen(draft.observed, child, quiet=draft.quiet)
     if hush.step is Step.MAKE_AGAIN:
-        draft.actions += deletion(child, why="whose cluster reports nothing of it")
-        draft.blocked[name] = Reason.NOTHING_REPORTED, hush.message
+        draft.actions += deletion(child, why=hush.why)
+        reason = Reason.NOTHING_REPORTED if child.report is None else Reason.PODS_PENDING
+        draft.blocked[name] = reason, hush.message
         return
     if child.exists and child.job is not None:
         if hush.step is Step.ASK and hush.record is not None:

@@ -221,6 +221,82 @@ def test_a_suspended_hyperjob_forgets_it() -> None:
     assert "silence" not in entry(decided)
 
 
+def untouched(status: Object | None = None, since: datetime = NOW, name: str = NAME) -> Object:
+    """Give a binding of a vcjob that Volcano took note of, and made nothing of so far."""
+    bound = applied(since)
+    bound["metadata"] |= binding(name)["metadata"]
+    conditions = [{"status": "Pending", "lastTransitionTime": rfc3339(since)}]
+    reported = vcjob_status("Pending") | {"conditions": conditions} | (status or {})
+    bound["status"]["aggregatedStatus"][0]["status"] = reported
+    return bound
+
+
+def test_what_volcano_makes_no_pods_of_is_made_again() -> None:
+    """It does that for ever where a vcjob of the same name was deleted shortly before."""
+    early = plan(world(untouched(), at=2 * LIMIT - timedelta(seconds=1), phase="Pending"))
+    assert early.actions == ()
+    assert entry(early)["message"] == "0 of 8 pods run"
+    assert early.requeue_after == timedelta(seconds=1)
+    decided = plan(world(untouched(), at=2 * LIMIT, phase="Pending"))
+    assert decided.actions == (
+        DeleteChild(
+            name=NAME,
+            job_uid=f"uid-{NAME}",
+            policy_uid=f"pp-{NAME}",
+            why="whose cluster makes no pods of it",
+        ),
+    )
+    told = entry(decided)
+    assert told["silence"] == after(1, 2 * LIMIT + 2 * LIMIT)
+    assert told["reason"] == "PodsPending"
+    assert "attempt" not in told
+
+
+def test_one_that_waits_for_room_in_its_cluster_is_left_alone_in_the_end() -> None:
+    seen = world(untouched(), at=20 * LIMIT, silence=after(TIMES, 19 * LIMIT), phase="Pending")
+    decided = plan(seen)
+    assert (decided.actions, decided.requeue_after) == ((), None)
+    assert entry(decided)["message"] == (
+        f"0 of 8 pods run: no pods reported by cluster a since it was applied there at"
+        f" {rfc3339(NOW)}; it is made again; this did not help 4 times: its PodGroup in the cluster"
+        " says what it waits for"
+    )
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"pending": 1}, id="pods wait"),
+        pytest.param({"terminating": 1}, id="pods go"),
+        pytest.param({"taskStatusCount": {"w": {"phase": {"Pending": 1}}}}, id="a task has pods"),
+        pytest.param({"retryCount": 1}, id="Volcano restarted it"),
+        pytest.param(
+            {"conditions": [{"status": "Pending"}, {"status": "Running"}, {"status": "Pending"}]},
+            id="it ran before",
+        ),
+        pytest.param({"state": {"phase": "Running"}}, id="it runs"),
+    ],
+)
+def test_what_volcano_works_on_is_left_alone(status: Object) -> None:
+    decided = plan(world(untouched(status), at=20 * LIMIT, phase="Pending"))
+    assert (decided.actions, decided.requeue_after) == ((), None)
+    assert "silence" not in entry(decided)
+
+
+@pytest.mark.parametrize(("count", "patience"), [(1, 2), (FEW, 2), (2 * FEW, 3), (4 * FEW, 5)])
+def test_volcano_is_given_the_longer_the_more_it_has_to_do(count: int, patience: int) -> None:
+    names = [f"hj-trainer-{index}" for index in range(count)]
+    objects = [item for name in names for item in (job(name), policy(name), untouched(name=name))]
+    raw = hyperjob(group(replicas=count))
+
+    def at(moment: timedelta) -> list[str]:
+        decided = plan(observed(raw, *objects, clusters=(READY,), now=NOW + moment))
+        return [action.name for action in decided.actions if isinstance(action, DeleteChild)]
+
+    assert at(patience * LIMIT - timedelta(seconds=1)) == []
+    assert at(patience * LIMIT) == names
+
+
 @given(st.lists(st.integers(1, 600), min_size=1, max_size=60), st.booleans())
 def test_steps_are_few_and_ever_further_apart(looks: list[int], ran: bool) -> None:
     phase, silence, now = "Running" if ran else "Placed", None, timedelta()
