@@ -21,6 +21,7 @@ from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import (
     HYPERJOBS,
     MUTATING_WEBHOOKS,
+    PODS,
     SECRETS,
     VALIDATING_WEBHOOKS,
     VCJOBS,
@@ -188,7 +189,7 @@ async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
         await here.run_helm("rollback", RELEASE, "1")
         await train(here, "after-rollback")
 
-        await here.run_helm("test", RELEASE)
+        await here.run_helm("test", RELEASE, "--logs")
         assert "ok        webhook-answers" in here.kubelet.output["hyperjob-preflight/preflight"]
 
         renewal_rules = (
@@ -210,6 +211,8 @@ async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
         await eventually(lambda: _none(here.karmada_kube), what="no jobs")
         refusals = list(here.on_host.refused + here.on_karmada.refused)
         await here.run_helm("uninstall", RELEASE)
+    # Helm keeps the pod of a test for its log.
+    await here.host_kube.delete(PODS, f"{RELEASE}-preflight", namespace=NAMESPACE)
     assert here.contents() == before
     assert refusals == []
 

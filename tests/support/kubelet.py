@@ -73,12 +73,11 @@ class Kubelet:
         name = owner["metadata"]["name"]
         self.order.append(name)
         succeeded = await self.pod(name, spec)
-        phase = {"phase": "Succeeded" if succeeded else "Failed"}
-        status = _end(succeeded=succeeded) if resource is JOBS else phase
+        end = _end if resource is JOBS else _pod_end
         await self._kube.patch(
             resource,
             name,
-            {"status": status},
+            {"status": end(spec, succeeded=succeeded)},
             kind=PatchType.MERGE,
             namespace=self._namespace,
             subresource="status",
@@ -187,9 +186,32 @@ class Kubelet:
         (path / "ca.crt").write_bytes(self._authority)
 
 
-def _end(*, succeeded: bool) -> Object:
+def _pod_end(spec: Object, *, succeeded: bool) -> Object:
+    """Give the status of a pod that has ended, as the kubelet writes it."""
+    ended = {"exitCode": 0 if succeeded else 1, "startedAt": _now(), "finishedAt": _now()}
+    return {
+        "phase": "Succeeded" if succeeded else "Failed",
+        "containerStatuses": [
+            {
+                "name": container["name"],
+                "ready": False,
+                "restartCount": 0,
+                "image": "",
+                "imageID": "",
+            }
+            | {"state": {"terminated": ended}}
+            for container in spec["containers"]
+        ],
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _end(spec: Object, *, succeeded: bool) -> Object:
     """Give the status of a Job that has ended, as the Job controller writes it."""
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = _now()
     kinds = ("SuccessCriteriaMet", "Complete") if succeeded else ("FailureTarget", "Failed")
     conditions = [{"type": kind, "status": "True", "lastTransitionTime": now} for kind in kinds]
     counts: Object = {"completionTime": now, "succeeded": 1} if succeeded else {"failed": 1}
