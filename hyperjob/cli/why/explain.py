@@ -19,7 +19,7 @@ _RUNNING: Final[Sequence[Rule]] = (
     life.failed,
     waiting.silent,
     waiting.karmada,
-    pods.pending,
+    pods.troubled,
     life.asked,
 )
 _ON_THE_WAY: Final[Sequence[Rule]] = (
@@ -32,7 +32,7 @@ _ON_THE_WAY: Final[Sequence[Rule]] = (
     dispatcher.passed_over,
     waiting.no_room,
     waiting.held,
-    pods.pending,
+    pods.troubled,
     life.asked,
 )
 

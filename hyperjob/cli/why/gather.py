@@ -60,9 +60,9 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
         named = any(each.priority_class for each in summary.groups)
         classes = start(everything(PRIORITY_CLASSES) if named else nothing)
         events = group.create_task(events_of(kube, hyperjob))
-        troubled = _troubled(summary)
-        pods = group.create_task(pods_of_all(kube, namespace, troubled))
-        groups = group.create_task(pod_groups_of_all(kube, namespace, name, troubled))
+        telling = _telling(summary)
+        pods = group.create_task(pods_of_all(kube, namespace, telling))
+        groups = group.create_task(pod_groups_of_all(kube, namespace, name, telling))
     found, errors = pods.result()
     return Evidence(
         now=datetime.now(UTC),
@@ -82,10 +82,8 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
     )
 
 
-def _troubled(summary: Summary) -> list[SubJob]:
-    """Choose the sub-jobs whose pods may tell something: on a cluster, and not all running."""
-    placed = [job for job in summary.jobs if job.cluster and not job.has_ended]
+def _telling(summary: Summary) -> list[SubJob]:
+    """Choose sub-jobs whose pods may tell something: on a cluster, those not all running first."""
     started = ("Pending", "Running", "Restarting")
-    return [job for job in placed if job.phase in started and job.running < job.pods][
-        :_JOBS_LOOKED_INTO
-    ]
+    placed = [job for job in summary.jobs if job.cluster and job.phase in started]
+    return sorted(placed, key=lambda job: job.running >= job.pods)[:_JOBS_LOOKED_INTO]

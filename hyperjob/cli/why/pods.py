@@ -1,4 +1,4 @@
-"""Causes in the members: pods that do not start, and what Volcano there says of them. Pure."""
+"""Causes in the members: pods that do not start or run on, and what Volcano says of them. Pure."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,35 +6,51 @@ from typing import Final
 from controller.model.parse import condition
 from controller.model.wire import at, mapping, string
 from controller.status.outlook import Reason
+from hyperjob.cli.views.summary import SubJob, Summary
 from hyperjob.cli.views.tree import pod_trouble
 from hyperjob.cli.why.evidence import Cause, Evidence
 
 _SHOWN: Final = 3
+_STARTED: Final = ("Running", "Failed")
+"""Phases of a pod that had its containers; Running is also one whose container crashes for ever."""
 _STUCK: Final = ("Image", "CrashLoop", "Config")
 """Words in a container's reason that no time mends: ImagePullBackOff, InvalidImageName, …"""
 
 
-def pending(evidence: Evidence) -> Iterator[Cause]:
-    """Say what keeps pods from starting in the members, each reason once."""
+def troubled(evidence: Evidence) -> Iterator[Cause]:
+    """Say what keeps pods from starting or running on in the members, each reason once."""
     summary = evidence.summary
-    seen: dict[str, list[str]] = {}
-    for job in evidence.summary.jobs:
+    seen: dict[tuple[str, str], list[str]] = {}
+    commands: dict[tuple[str, str], str] = {}
+    for job in summary.jobs:
         for pod in evidence.pods.get(job.name, ()):
-            if string(at(pod, "status", "phase")) in ("Running", "Succeeded"):
+            phase = string(at(pod, "status", "phase"))
+            if phase == "Succeeded" or not (trouble := pod_trouble(pod)):
                 continue
-            if trouble := pod_trouble(pod):
-                name = f"{job.cluster}/{string(at(pod, 'metadata', 'name'))}"
-                seen.setdefault(trouble, []).append(name)
-    for trouble, names in list(seen.items())[:_SHOWN]:
+            key = ("PodsFailing" if phase in _STARTED else Reason.PODS_PENDING, trouble)
+            seen.setdefault(key, []).append(f"{job.cluster}/{string(at(pod, 'metadata', 'name'))}")
+            commands.setdefault(key, _look(summary, job, phase))
+    for key, names in list(seen.items())[:_SHOWN]:
+        reason, trouble = key
         number = f" (and {len(names) - 1} more pods)" if len(names) > 1 else ""
         yield Cause(
-            reason="PodsPending",
+            reason=reason,
             message=f"pod {names[0]}{number}: {trouble}",
-            next=f"kubectl hyperjob tree {summary.name} -n {summary.namespace} --pods",
+            next=commands[key],
             needs_help=any(word in trouble.partition(":")[0] for word in _STUCK),
         )
     if not seen:
         yield from _in_groups(evidence)
+
+
+def _look(summary: Summary, job: SubJob, phase: str) -> str:
+    """Give the command that shows more: the log of what ended, or the state of what never ran."""
+    where = f"{summary.name} -n {summary.namespace}"
+    if phase == "Running":
+        return f"kubectl hyperjob logs {where} --job {job.name} --previous --tail 50"
+    if phase in _STARTED:
+        return f"kubectl hyperjob logs {where} --job {job.name} --tail 50"
+    return f"kubectl hyperjob tree {where} --pods"
 
 
 def _in_groups(evidence: Evidence) -> Iterator[Cause]:

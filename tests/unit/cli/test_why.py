@@ -339,6 +339,32 @@ CASES = {
             }
         },
     ),
+    "a container that runs crashes again and again": Case(
+        hyperjob("Running", waiting("", phase="Running", cluster="east")),
+        HELP, "PodsFailing", "pod east/w-0: CrashLoopBackOff: back-off 5m0s",
+        "logs llm -n ml --job llm-trainer-0 --previous --tail 50",
+        {
+            "pods": {
+                "llm-trainer-0": [
+                    pod(
+                        "w-0",
+                        "Running",
+                        containerStatuses=[
+                            {
+                                "name": "main",
+                                "state": {
+                                    "waiting": {
+                                        "reason": "CrashLoopBackOff", "message": "back-off 5m0s"
+                                    }
+                                },
+                            }
+                        ],
+                    ),
+                    pod("w-1", "Running"),
+                ]
+            }
+        },
+    ),
     "its queue has no more to give, by our own admission": Case(
         hyperjob("Queued", waiting("QueueLimitReached", "queue default has 8 of 8 in use")),
         WAITS, "QueueLimitReached", "llm-trainer-0: queue default has 8 of 8", "top --by queue",
