@@ -18,6 +18,7 @@ from controller.model.planned import (
     CreateChild,
     DeleteChild,
     DeleteHyperJob,
+    Look,
     OpenGate,
     Repin,
     Resize,
@@ -118,6 +119,9 @@ class Applier:
 
     async def _do(self, namespace: str, action: Action) -> None:
         match action:
+            case Look():
+                if await self._look(VCJOBS, namespace, action.name):
+                    raise _StaleError
             case CreateChild():
                 if action.export is not None:
                     await self._exports.create(action.export)
@@ -158,13 +162,14 @@ class Applier:
             await self._look(resource, metadata["namespace"], metadata["name"])
             raise _StaleError from error
 
-    async def _look(self, resource: Resource, namespace: str, name: str) -> None:
-        """Read an object that the caches do not have."""
+    async def _look(self, resource: Resource, namespace: str, name: str) -> bool:
+        """Read an object that the caches do not have; tell whether there is one."""
         try:
             found = await self._kube.get(resource, name, namespace=namespace)
         except NotFound:
-            return
+            return False
         self._caches.note(resource, found)
+        return True
 
     async def _merge(self, resource: Resource, namespace: str, name: str, body: Object) -> None:
         await self._patch(resource, namespace, name, body, PatchType.MERGE)

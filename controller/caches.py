@@ -63,12 +63,13 @@ def job_key_of_binding(binding: Object) -> str | None:
 
 
 def slim_binding(obj: Object) -> Object:
-    """Keep of a binding that is not a vcjob's only its metadata: there may be many."""
+    """Keep of a binding that is not a vcjob's only whose it is: there may be many."""
     strip_managed_fields(obj)
     if job_key_of_binding(obj) is None:
         metadata = obj["metadata"]
         kept = {key: metadata[key] for key in _IDENTITY if key in metadata}
-        return {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind"), "metadata": kept}
+        slim = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind"), "metadata": kept}
+        return {**slim, "spec": {"resource": at(obj, "spec", "resource")}}
     return obj
 
 
@@ -149,15 +150,20 @@ class Caches:
         namespace, _, name = job_key.partition("/")
         return self._written[RESOURCE_BINDINGS].get(f"{namespace}/{binding_name(name)}")
 
-    def jobs_of(self, key: str) -> list[Object]:
-        """List the vcjobs that concern a HyperJob, strangers met under its names included."""
-        return self._of(VCJOBS, key)
+    def jobs_of(self, key: str, names: Iterable[str] = ()) -> list[Object]:
+        """List the vcjobs that concern a HyperJob: its own, and others' under names it wants."""
+        return self._of(VCJOBS, key, names)
 
-    def policies_of(self, key: str) -> list[Object]:
-        """List the PropagationPolicies that concern a HyperJob, strangers included."""
-        return self._of(PROPAGATION_POLICIES, key)
+    def policies_of(self, key: str, names: Iterable[str] = ()) -> list[Object]:
+        """List the PropagationPolicies that concern a HyperJob, in the same way."""
+        return self._of(PROPAGATION_POLICIES, key, names)
 
-    def _of(self, resource: Resource, key: str) -> list[Object]:
+    def _of(self, resource: Resource, key: str, names: Iterable[str]) -> list[Object]:
         cache = self._written[resource]
         found = {key_of(obj): obj for obj in cache.written(f"{key}-")}
-        return list((found | {key_of(obj): obj for obj in cache.by_index(key)}).values())
+        found |= {key_of(obj): obj for obj in cache.by_index(key)}
+        namespace, _, _ = key.partition("/")
+        for wanted in (f"{namespace}/{name}" for name in names):
+            if wanted not in found and (other := cache.get(wanted)) is not None:
+                found[wanted] = other
+        return list(found.values())

@@ -10,6 +10,7 @@ from functools import partial
 
 from controller.admission import Admission
 from controller.caches import Caches
+from controller.expansion.split import SplitError, static_sizes
 from controller.firstinline import FirstInLine
 from controller.ledger import Ledger
 from controller.model.observed import (
@@ -20,6 +21,7 @@ from controller.model.observed import (
     Observed,
     Policy,
     QueueAdmission,
+    ReplicatedJob,
 )
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.resources import Resources, subtract
@@ -89,18 +91,22 @@ class Observer:
         now = self._now()
         hyperjob = parse_hyperjob(raw)
         owner = hyperjob.name, hyperjob.uid
+        names = _wanted(hyperjob)
         jobs = self._jobs.of(
-            key, self._caches.jobs_of(key), partial(parse_job, owner=hyperjob), view=owner
+            key, self._caches.jobs_of(key, names), partial(parse_job, owner=hyperjob), view=owner
         )
         policies = self._policies.of(
-            key, self._caches.policies_of(key), partial(parse_policy, owner=hyperjob), view=owner
+            key,
+            self._caches.policies_of(key, names),
+            partial(parse_policy, owner=hyperjob),
+            view=owner,
         )
         priority = self._priorities.of(hyperjob)
         observed = Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
             policies={policy.name: policy for policy in policies},
-            bindings=self._bindings_of(key, hyperjob, [job.name for job in jobs]),
+            bindings=self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names),
             clusters=self.clusters(now=now, but=key),
             refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
             admission=self._admission,
@@ -162,15 +168,12 @@ class Observer:
         known = self._ledger.next_change(now=now), self._ledger.eventual_changes_in(now=now)
         return min((max(wait, _SOON) for wait in known if wait is not None), default=None)
 
-    def _bindings_of(self, key: str, hyperjob: HyperJob, jobs: Sequence[str]) -> dict[str, Binding]:
+    def _bindings_of(
+        self, key: str, namespace: str, jobs: Sequence[str], wanted: Sequence[str]
+    ) -> dict[str, Binding]:
         """Give the bindings of sub-jobs, those too that outlive their vcjob."""
-        wanted = (
-            child_name(hyperjob.name, group.name, index)
-            for group in hyperjob.replicated_jobs
-            for index in range(group.replicas)
-        )
-        names = dict.fromkeys((*jobs, *hyperjob.records, *wanted))
-        looked_up = (self._caches.binding_of(f"{hyperjob.namespace}/{name}") for name in names)
+        names = dict.fromkeys((*jobs, *wanted))
+        looked_up = (self._caches.binding_of(f"{namespace}/{name}") for name in names)
         found = [raw for raw in looked_up if raw is not None]
         bindings = self._bindings.of(key, found, parse_binding, view=None)
         return {binding.name: binding for binding in bindings}
@@ -190,3 +193,23 @@ class Observer:
             return
         summary = summarise(new, self._candidacy)
         self._summaries[summary.name] = summary
+
+
+def _wanted(hyperjob: HyperJob) -> list[str]:
+    """Name the sub-jobs that a HyperJob had when it was last told, and those its spec counts."""
+    counted = (
+        child_name(hyperjob.name, group.name, index)
+        for group in hyperjob.replicated_jobs
+        for index in range(_count(group))
+    )
+    return list(dict.fromkeys((*hyperjob.records, *counted)))
+
+
+def _count(group: ReplicatedJob) -> int:
+    """Count the sub-jobs of a group as far as its spec alone tells."""
+    if group.split is None or group.split.mode == "auto":
+        return group.replicas
+    try:
+        return len(static_sizes(group.split, group.template, group.replicas))
+    except SplitError:
+        return 0

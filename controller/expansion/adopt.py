@@ -46,8 +46,10 @@ def adoptions(hyperjob: HyperJob, sub_job: SubJob, child: Child) -> list[Adopt]:
             labels = _labels(hyperjob, sub_job, job.attempt)
             patch = {"metadata": {"uid": job.uid, "labels": labels}}
             found.append(Adopt(kind="Job", name=child.name, uid=job.uid, patch=patch))
-    if policy is not None and not policy.deleting and policy.ownership is Ownership.ORPHAN:
-        found.append(_adopt(hyperjob, sub_job, "PropagationPolicy", policy.uid, policy.attempt))
+    if policy is not None and not policy.deleting:
+        bare = policy.ownership is Ownership.OURS and not policy.labelled
+        if bare or policy.ownership is Ownership.ORPHAN:
+            found.append(_adopt(hyperjob, sub_job, "PropagationPolicy", policy.uid, policy.attempt))
     return found
 
 

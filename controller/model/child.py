@@ -23,7 +23,9 @@ class Child:
     binding: Binding | None
     record: Record | None
     left_behind: str = ""
-    """Name of a predecessor's binding; Karmada would give it, status and all, to a new vcjob."""
+    """Name of a binding that is not this vcjob's; Karmada would give it to it, status and all."""
+    stranger: str = ""
+    """What that binding stands for, where it is no vcjob."""
 
     @cached_property
     def exists(self) -> bool:
@@ -115,9 +117,9 @@ def child_of(observed: Observed, name: str) -> Child:
     """Gather the objects of one sub-job."""
     job = observed.jobs.get(name)
     binding = observed.bindings.get(binding_name(name))
-    left_behind = ""
+    left_behind = stranger = ""
     if binding is not None and (job is None or binding.job_uid != job.uid):
-        left_behind, binding = binding.name, None  # of a predecessor that is on its way out
+        left_behind, stranger, binding = binding.name, binding.stranger, None
     return Child(
         name=name,
         job=job,
@@ -125,4 +127,5 @@ def child_of(observed: Observed, name: str) -> Child:
         binding=binding,
         record=observed.hyperjob.records.get(name),
         left_behind=left_behind,
+        stranger=stranger,
     )

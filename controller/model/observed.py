@@ -243,6 +243,7 @@ class Policy:
     deleting: bool
     ownership: Ownership
     owner: str
+    labelled: bool
     attempt: int
     clusters: tuple[str, ...]
     suspended: bool
@@ -253,11 +254,12 @@ class Binding:
     """A sub-job's ResourceBinding: where Karmada put it and what came back.
 
     `pins` are the clusters of the policy as Karmada has read it; `applied_since` is when all of it
-    was applied.
+    was applied; `stranger` names what it stands for where that is no vcjob.
     """
 
     name: str
     job_uid: str
+    stranger: str
     cluster: str
     pins: tuple[str, ...]
     scheduling_suspended: bool

@@ -45,6 +45,8 @@ from hyperjob.api.names import (
     LABEL_ATTEMPT,
     LABEL_HYPERJOB,
     LABEL_REPLICATED_JOB,
+    VCJOB_API_VERSION,
+    VCJOB_KIND,
     WORLD,
 )
 from hyperjob.api.phases import JobPhase
@@ -138,6 +140,7 @@ def parse_policy(raw: Object, *, owner: HyperJob) -> Policy:
         deleting=metadata.get("deletionTimestamp") is not None,
         ownership=ownership,
         owner=holder,
+        labelled=string_map(metadata.get("labels")).get(LABEL_HYPERJOB) == owner.name,
         attempt=_attempt(metadata),
         clusters=pinned_clusters(at(raw, "spec", "placement")),
         suspended=at(raw, "spec", "suspension", "dispatching") is True,
@@ -158,6 +161,7 @@ def parse_binding(raw: Object) -> Binding:
     return Binding(
         name=string(metadata.get("name")),
         job_uid=string(controller_of(metadata).get("uid")),
+        stranger=_stranger(mapping(spec.get("resource"))),
         cluster=cluster,
         pins=pinned_clusters(spec.get("placement")),
         scheduling_suspended=at(spec, "suspension", "scheduling") is True,
@@ -220,6 +224,13 @@ def controller_of(metadata: Object) -> Object:
         if reference.get("controller") is True:
             return reference
     return {}
+
+
+def _stranger(resource: Object) -> str:
+    version, kind = string(resource.get("apiVersion")), string(resource.get("kind"))
+    if not kind or (version, kind) == (VCJOB_API_VERSION, VCJOB_KIND):
+        return ""
+    return f"{version} {kind} {string(resource.get('name'))}"
 
 
 def _ownership(metadata: Object, owner: HyperJob) -> tuple[Ownership, str]:

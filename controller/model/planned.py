@@ -81,6 +81,13 @@ class AskAgain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Read a vcjob that may bear no label, and so be in no cache; found, it is judged anew."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteChild:
     """Delete a sub-job's vcjob, then its policy; only objects with these UIDs.
 
@@ -103,7 +110,7 @@ class DeleteHyperJob:
 
 
 Action: TypeAlias = (
-    CreateChild | Repin | Adopt | Resize | OpenGate | AskAgain | DeleteChild | DeleteHyperJob
+    Look | CreateChild | Repin | Adopt | Resize | OpenGate | AskAgain | DeleteChild | DeleteHyperJob
 )
 
 

@@ -16,6 +16,7 @@ from controller.model.planned import (
     DeleteChild,
     DeleteHyperJob,
     Event,
+    Look,
     OpenGate,
     Repin,
     Resize,
@@ -108,7 +109,7 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
     by_kind: dict[type[Action], list[Action]] = {}
     for action in done:
         by_kind.setdefault(type(action), []).append(action)
-    events = [_told(actions) for actions in by_kind.values()]
+    events = [told for told in map(_told, by_kind.values()) if told is not None]
     for action in by_kind.get(CreateChild, [])[:_NAMES_SHOWN]:
         if isinstance(action, CreateChild) and action.overflow:
             note = f"{action.name} stands on {action.cluster}, for {action.overflow}"
@@ -116,9 +117,11 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def _told(actions: Sequence[Action]) -> Event:
+def _told(actions: Sequence[Action]) -> Event | None:
     names = _names(actions)
     match actions[0]:
+        case Look():
+            return None
         case CreateChild():
             clusters = sorted({item.cluster for item in actions if isinstance(item, CreateChild)})
             return _event("Created", "Create", f"Created {names} on {', '.join(clusters)}")

@@ -4,14 +4,17 @@ Every wait that a step has found is named here, so none is forgotten.
 """
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from controller.lifecycle.loss import next_loss
+from controller.model.child import Child
+from controller.model.wire import timestamp
 from controller.status.outlook import Reason
 from controller.steps.draft import Draft
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)
+_OVERDUE: Final = timedelta(seconds=5)
 
 
 def look_again_after(draft: Draft) -> timedelta | None:
@@ -35,5 +38,28 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
             yield due - now
     if any(reason is Reason.NAME_CONFLICT for reason, _ in draft.blocked.values()):
         yield CONFLICT_RECHECK
+    for _, child in draft.children:
+        wait = until_look(child, now=now)
+        if wait is not None and child.name in draft.blocked:
+            yield wait or CONFLICT_RECHECK
     if draft.is_short and observed.capacity_changes_in is not None:
         yield observed.capacity_changes_in
+
+
+def until_look(child: Child, *, now: datetime) -> timedelta | None:
+    """Return when the API server is to be asked for a vcjob that the caches do not have.
+
+    They select by our label, so one that lost it, or never had it, is known by its traces only: a
+    binding that does not go, or a name that was taken when it was last looked at.
+    """
+    told, reason = child.record, child.record.reason if child.record is not None else ""
+    if child.job is not None or child.stranger:
+        return None
+    if reason == Reason.NAME_CONFLICT:
+        return timedelta()
+    if not child.left_behind:
+        return None
+    since = timestamp(told.last_transition_time) if told is not None else None
+    if reason != Reason.BEING_DELETED or since is None:
+        return _OVERDUE
+    return max(_OVERDUE - (now - since), timedelta())

@@ -3,6 +3,8 @@
 Places nothing.
 """
 
+from datetime import timedelta
+
 from controller.expansion.adopt import adoptions, conflict, predecessor
 from controller.expansion.auto import is_admitted
 from controller.expansion.delete import deletion
@@ -13,9 +15,10 @@ from controller.gang.places import seat_of
 from controller.gang.rejections import learn
 from controller.lifecycle.silence import Step, listen
 from controller.model.child import Child
-from controller.model.planned import AskAgain
+from controller.model.planned import AskAgain, Look
 from controller.model.wire import rfc3339
 from controller.status.outlook import Reason
+from controller.steps.again import until_look
 from controller.steps.draft import Draft
 
 
@@ -36,6 +39,8 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
         passing = predecessor(child, hyperjob.name)
         reason = Reason.BEING_DELETED if passing else Reason.NAME_CONFLICT
         draft.blocked[name] = reason, in_the_way
+        if not passing:
+            draft.actions += deletion(child, why="which would take a Job that is another's")
         return
     draft.actions += adoptions(hyperjob, sub_job, child)
     if hyperjob.suspend:
@@ -111,7 +116,13 @@ def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool)
     ]
     if child.job is None and child.left_behind:
         leaving.append(f"ResourceBinding {child.left_behind}")
-    if leaving:
+    if until_look(child, now=observed.now) == timedelta():
+        draft.actions.append(Look(name=name))
+    if child.job is None and child.stranger:
+        told = f"ResourceBinding {child.left_behind} is that of {child.stranger}, and Karmada has"
+        told = f"{told} one of this name for both; delete that, or give the HyperJob another name"
+        draft.blocked[name] = Reason.NAME_CONFLICT, told
+    elif leaving:
         draft.blocked[name] = Reason.BEING_DELETED, f"waits until its old {leaving[0]} is gone"
     elif refused:
         return

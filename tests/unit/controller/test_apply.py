@@ -10,6 +10,7 @@ from controller.model.planned import (
     Adopt,
     CreateChild,
     DeleteChild,
+    Look,
     OpenGate,
     Repin,
     Resize,
@@ -130,6 +131,18 @@ async def test_one_refusal_stops_nobody_else() -> None:
 async def test_a_no_is_told_from_a_later(code: int, reason: str, refused: bool) -> None:
     result, _ = await carry_out(Server(lambda *_: refusal(code, reason)), create("x"))
     assert [failure.is_refusal for failure in result.failures] == [refused]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_a_name_that_is_looked_up_is_made_only_where_nothing_is_found(
+    is_there: bool,
+) -> None:
+    gone = refusal(404, "NotFound")
+    server = Server(lambda verb, _: gone if verb == "get" and not is_there else None)
+    result, notes = await carry_out(server, Look(name="x"), create("x"))
+    assert [call[0] for call in server.calls] == ["get"] + ["create"] * (0 if is_there else 2)
+    assert (result.stale, result.failures) == (is_there, [])
+    assert ("jobs", "x") in notes.seen
 
 
 async def test_what_exists_is_looked_at_and_left_to_the_next_plan() -> None:

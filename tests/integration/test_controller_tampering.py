@@ -1,0 +1,97 @@
+"""What people do by hand to what the controller made, and names that two want."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from hyperjob.api.names import binding_name
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.resources import (
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+)
+from tests.integration.test_controller import hyperjob, ours, phase_is, report
+from tests.support.controller import clusters, eventually, running_controller, settled
+from tests.support.controlplane import ControlPlane
+
+Object = dict[str, Any]
+LABEL = "volcano.sh/hyperjob-name"
+
+
+@pytest.fixture
+async def kube(control_plane: ControlPlane) -> AsyncIterator[Kube]:
+    async with Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="test") as client:
+        yield client
+
+
+async def bind(kube: Kube, job: Object) -> None:
+    """Make the binding of a vcjob as Karmada does."""
+    namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
+    reference = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": name}
+    owner = {**reference, "uid": job["metadata"]["uid"], "controller": True}
+    document = {
+        "apiVersion": RESOURCE_BINDINGS.api_version,
+        "kind": RESOURCE_BINDINGS.kind,
+        "metadata": {
+            "name": binding_name(name),
+            "namespace": namespace,
+            "ownerReferences": [owner],
+        },
+        "spec": {"resource": {**reference, "namespace": namespace}},
+    }
+    await kube.create(RESOURCE_BINDINGS, document)
+
+
+@pytest.mark.parametrize("resource", [VCJOBS, PROPAGATION_POLICIES], ids=lambda each: each.plural)
+async def test_a_label_that_somebody_takes_away_comes_back_and_nothing_is_made_twice(
+    control_plane: ControlPlane, kube: Kube, namespace: str, resource: Resource
+) -> None:
+    async with (
+        clusters(kube, one=8),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace, replicas=1))
+        await phase_is(kube, namespace, "Starting")
+        await bind(kube, await kube.get(VCJOBS, "hj-trainer-0", namespace=namespace))
+        await report(kube, namespace, "hj-trainer-0", "Running", running=4)
+        await phase_is(kube, namespace, "Running")
+        bare = {"metadata": {"labels": None}}
+        old = await kube.patch(
+            resource, "hj-trainer-0", bare, kind=PatchType.MERGE, namespace=namespace
+        )
+        assert "labels" not in old["metadata"]
+
+        async def labelled() -> Object | None:
+            found = await kube.get(resource, "hj-trainer-0", namespace=namespace)
+            return found if found["metadata"].get("labels", {}).get(LABEL) == "hj" else None
+
+        new = await eventually(labelled, what="the label")
+        assert new["metadata"]["uid"] == old["metadata"]["uid"]
+        await phase_is(kube, namespace, "Running")
+        await settled(manager, kube, namespace)
+
+
+async def test_of_two_hyperjobs_that_name_a_sub_job_alike_the_second_waits_and_says_for_whom(
+    control_plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    async with (
+        clusters(kube, one=8),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+    ):
+        first = hyperjob(namespace, "hj-trainer", replicas=1)
+        first["spec"]["replicatedJobs"][0]["name"] = "b"
+        second = hyperjob(namespace, "hj", replicas=1)
+        second["spec"]["replicatedJobs"][0]["name"] = "trainer-b"
+        await kube.create(HYPERJOBS, first)
+        await phase_is(kube, namespace, "Starting", "hj-trainer")
+        await kube.create(HYPERJOBS, second)
+        status = await phase_is(kube, namespace, "Pending")
+        assert status["state"]["reason"] == "NameConflict"
+        assert "controlled by HyperJob hj-trainer;" in status["state"]["message"]
+        before = control_plane.writes()
+        await settled(manager, kube, namespace)
+        assert ours(control_plane.writes() - before) == {}
