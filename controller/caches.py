@@ -9,6 +9,7 @@ from typing import Final
 from controller.model.parse import controller_of
 from controller.model.wire import at, mapping, string, string_map
 from controller.mutationcache import MutationCache
+from controller.status.diff import merge_patch
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (
     KIND,
@@ -100,6 +101,7 @@ class Caches:
         self.clusters = informer(CLUSTERS)
         self.queues = informer(QUEUES)
         self.priority_classes = informer(PRIORITY_CLASSES)
+        self._expected: dict[str, Object] = {}
         self._written = {
             HYPERJOBS: MutationCache(self.hyperjobs),
             VCJOBS: MutationCache(
@@ -132,6 +134,22 @@ class Caches:
     def note_deleted(self, resource: Resource, key: str, uid: str) -> None:
         """Remember that we deleted an object."""
         self._written[resource].note_deleted(key, uid)
+
+    def expect_status(self, key: str, status: Object) -> None:
+        """Remember what a HyperJob's status is about to be written as."""
+        self._expected[key] = status
+
+    def is_expected(self, key: str, status: object) -> bool:
+        """Tell, once, whether a status that was seen is what we wrote; anybody may write one."""
+        expected = self._expected.get(key)
+        if expected is None or merge_patch(status, expected):
+            return False
+        del self._expected[key]
+        return True
+
+    def forget_status(self, key: str) -> None:
+        """Expect no more of a HyperJob that is gone."""
+        self._expected.pop(key, None)
 
     def hyperjob(self, key: str) -> Object | None:
         """Give a HyperJob."""

@@ -28,8 +28,7 @@ from hyperjob.kube.resources import (
 )
 from hyperjob.kube.workqueue import WorkQueue
 
-# What a pass reads of each kind: other changes, such as those of a status that only we write, make
-# no pass.
+# What a pass reads of each kind: other changes make no pass.
 _METADATA: Final = (
     ("metadata", "deletionTimestamp"),
     ("metadata", "labels"),
@@ -129,9 +128,13 @@ class Handlers:
 
     def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old
-        if obj is None or (kind is EventType.MODIFIED and _same(old, new, _HYPERJOB)):
+        if obj is None:
             return
-        self._queue.add(key_of(obj))
+        key, status = key_of(obj), at(obj, "status")
+        told = at(old, "status") == status or self._caches.is_expected(key, status)
+        if kind is EventType.MODIFIED and told and _same(old, new, _HYPERJOB):
+            return
+        self._queue.add(key)
 
     def _child(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old

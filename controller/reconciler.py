@@ -142,6 +142,7 @@ class Reconciler:
             # Attempts are counted in it, so it is never written over what was not read.
             version = observed.hyperjob.resource_version
             body = {"metadata": {"resourceVersion": version}, "status": patch}
+            self._caches.expect_status(key, decided.status)
             try:
                 answer = await self._kube.patch(
                     HYPERJOBS,
@@ -195,6 +196,7 @@ class Reconciler:
 
     def _forget(self, key: str) -> None:
         self._refusals.forget(key)
+        self._caches.forget_status(key)
         self._waits((0, "", key), Plan())
         self._worded.pop(key, None)
         if self._splitter is not None:

@@ -95,3 +95,36 @@ async def test_of_two_hyperjobs_that_name_a_sub_job_alike_the_second_waits_and_s
         before = control_plane.writes()
         await settled(manager, kube, namespace)
         assert ours(control_plane.writes() - before) == {}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"state": {"phase": "Failed"}, "jobsReady": "0/9"}, None],
+    ids=["changed", "wiped"],
+)
+async def test_a_status_that_somebody_writes_is_told_right_again_in_one_write(
+    control_plane: ControlPlane, kube: Kube, namespace: str, told: Object | None
+) -> None:
+    async with (
+        clusters(kube, one=8),
+        running_controller(control_plane.kubeconfig, namespace) as manager,
+    ):
+        await kube.create(HYPERJOBS, hyperjob(namespace, replicas=1))
+        await phase_is(kube, namespace, "Starting")
+        await report(kube, namespace, "hj-trainer-0", "Running", running=4)
+        right = await phase_is(kube, namespace, "Running")
+        await settled(manager, kube, namespace)
+        before = control_plane.writes()
+        body = {"status": told}
+        await kube.patch(
+            HYPERJOBS,
+            "hj",
+            body,
+            kind=PatchType.MERGE,
+            namespace=namespace,
+            subresource="status",
+        )
+        status = await phase_is(kube, namespace, "Running")
+        assert status["jobs"] == right["jobs"]
+        await settled(manager, kube, namespace)
+        assert ours(control_plane.writes() - before) == {"PATCH hyperjobs status": 2}

@@ -47,6 +47,7 @@ class Rig:
         self.hyperjobs, self.jobs, self.policies = Feed(), Feed(), Feed()
         self.bindings, self.clusters = Feed(), Feed()
         self.known: dict[str, Object] = {}
+        self.expected: dict[str, Object] = {}
         self.queued: list[str] = []
         self.later: list[str] = []
         self.room: dict[str, int] = parse_resources({GPU: "8"})
@@ -68,6 +69,9 @@ class Rig:
             RESOURCE_BINDINGS: self.bindings,
         }
         feeds[resource].add_handler(handler)
+
+    def is_expected(self, key: str, status: object) -> bool:
+        return status == self.expected.get(key)
 
     def job(self, key: str) -> Object | None:
         return self.known.get(key)
@@ -105,10 +109,16 @@ def test_a_hyperjob_is_looked_at_when_it_comes_changes_and_goes(rig: Rig) -> Non
     assert rig.queued == ["default/hj"] * 3
 
 
-def test_our_own_status_writes_make_no_pass(rig: Rig) -> None:
+def test_our_own_status_writes_make_no_pass_and_those_of_others_do(rig: Rig) -> None:
     first = hyperjob()
-    rig.hyperjobs.tell(MODIFIED, first, changed(first, "status", "splitCount", value=2))
+    second = changed(first, "status", "splitCount", value=2)
+    rig.expected["default/hj"] = second["status"]
+    rig.hyperjobs.tell(MODIFIED, first, second)
     assert rig.queued == []
+    rig.hyperjobs.tell(MODIFIED, second, changed(second, "metadata", "labels", value={}))
+    assert rig.queued == ["default/hj"]
+    rig.hyperjobs.tell(MODIFIED, second, first)
+    assert rig.queued == ["default/hj"] * 2
 
 
 @pytest.mark.parametrize("feed", ["jobs", "policies"])
