@@ -4,12 +4,7 @@ from typing import Final
 
 from hyperjob.api import formats
 from hyperjob.api.meta import Object
-from hyperjob.api.names import (
-    LABEL_ATTEMPT,
-    LABEL_HYPERJOB,
-    LABEL_INDEX,
-    LABEL_REPLICATED_JOB,
-)
+from hyperjob.api.names import GROUP, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 from webhook.validation.forms import check, validate_annotations, validate_labels
 from webhook.validation.job import validate_job_spec
 from webhook.validation.place import Path
@@ -25,7 +20,9 @@ from webhook.validation.rules import (
 from webhook.validation.split import validate_split
 
 MAX_CLUSTER_NAME: Final = 48
-OWN_LABELS: Final = (LABEL_HYPERJOB, LABEL_REPLICATED_JOB, LABEL_INDEX, LABEL_ATTEMPT)
+_OWN: Final = (LABEL_HYPERJOB, LABEL_REPLICATED_JOB)
+_OWN_DOMAIN: Final = f"{GROUP}/"
+_CLAIM_DOMAINS: Final = ("propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
 
 NO_CLUSTERS = rule(
     "X8",
@@ -48,8 +45,15 @@ OWN_LABEL = rule(
     "X3",
     FORBIDDEN,
     "is set by the controller",
-    "templateMetadata sets a label by which sub-jobs are recognised",
-    "remove the label",
+    "templateMetadata sets a label or annotation by which sub-jobs are recognised",
+    "remove it",
+)
+CLAIM = rule(
+    "X3",
+    FORBIDDEN,
+    "is set by Karmada, and binds a sub-job to another policy than that of its cluster and gate",
+    "templateMetadata was copied from a vcjob, with what Karmada had written there",
+    "remove it",
 )
 MANY_CLUSTERS = rule(
     "X8",
@@ -95,7 +99,11 @@ def _validate_clusters(job: Object, path: Path, report: Report, *, max_domains: 
 def _validate_template_metadata(metadata: Object, path: Path, report: Report) -> None:
     labels = metadata.get("labels") or {}
     validate_labels(labels, path.child("labels"), report)
-    for label in OWN_LABELS:
-        if label in labels:
-            report.add(OWN_LABEL, path.child("labels").key(label))
-    validate_annotations(metadata.get("annotations") or {}, path.child("annotations"), report)
+    annotations = metadata.get("annotations") or {}
+    validate_annotations(annotations, path.child("annotations"), report)
+    for field, keys in (("labels", labels), ("annotations", annotations)):
+        for key in keys:
+            if key in _OWN or key.startswith(_OWN_DOMAIN):
+                report.add(OWN_LABEL, path.child(field).key(key))
+            elif key.startswith(_CLAIM_DOMAINS):
+                report.add(CLAIM, path.child(field).key(key))
