@@ -26,6 +26,7 @@ from controller.model.observed import (
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.resources import Resources, subtract
 from controller.model.wire import at, string
+from controller.namesakes import Namesakes
 from controller.parsed import Parsed
 from controller.placement.capacity import Candidacy, Summary, candidates, less, summarise
 from controller.priorities import Priorities
@@ -79,6 +80,8 @@ class Observer:
         self._policies: Parsed[Policy] = Parsed()
         self._bindings: Parsed[Binding] = Parsed()
         self._summaries: dict[str, Summary] = {}
+        self._namesakes = Namesakes(now=now)
+        caches.jobs.add_handler(self._namesakes.changed)
         caches.clusters.add_handler(self._cluster_changed)
 
     def observe(self, key: str) -> Observed | None:
@@ -116,6 +119,7 @@ class Observer:
             cluster_lost_timeout=self._cluster_lost_timeout,
             gang_timeout=self._gang_timeout,
             silence_timeout=self._silence_timeout,
+            followers={job.name for job in jobs if self._namesakes.is_follower(job.uid)},
             contended=self._line.is_contended(key)
             or (self._own is not None and self._own.is_contended(key)),
             priority=priority,

@@ -6,8 +6,9 @@ made again, if it was never known to run. No attempt is spent on any of that. Wh
 one HyperJob are silent nothing was lost: Karmada or the cluster is behind, and is left alone.
 
 Volcano can lose a vcjob too, when one of the same name was deleted shortly before: it then stays
-Pending for ever, without pods, and without a word. That cannot be told from one that waits for room
-in its member, so it is given longer, the longer the more of them there are, and then made again.
+Pending for ever, without pods or with pods that run unseen. Such a namesake cannot be told from one
+that waits for room or images in its member, so it is given longer, the longer the more of them
+there are, and then made again. Any other vcjob that is Pending only waits.
 """
 
 import enum
@@ -26,6 +27,8 @@ TIMES: Final = 4
 """After so many steps it is for a person to look."""
 FEW: Final = 3
 """More silent sub-jobs of a HyperJob than this are a delay, not a loss."""
+IMAGES: Final = 3
+"""How much longer a namesake is given that has pods: they may wait for images."""
 
 
 class Step(enum.StrEnum):
@@ -52,10 +55,10 @@ _HEARD: Final = Hush()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quiet:
-    """Of how many sub-jobs for longer than usual nothing is reported, and of how many no pods."""
+    """Of how many sub-jobs nothing is reported for longer than usual, of how many no progress."""
 
     silent: int = 0
-    untouched: int = 0
+    unmoved: int = 0
 
 
 _NONE: Final = Quiet()
@@ -69,50 +72,51 @@ def count_quiet(observed: Observed, members: Sequence[Member]) -> Quiet:
         for _, child in members
         if (since := _silent_since(observed, child)) is not None and since <= limit
     ]
-    return Quiet(silent=sum(found), untouched=len(found) - sum(found))
+    return Quiet(silent=sum(found), unmoved=len(found) - sum(found))
 
 
 def listen(observed: Observed, child: Child, *, quiet: Quiet = _NONE) -> Hush:
     """Judge the silence about a sub-job, one of so many; what is reported of it ends it."""
-    untouched = child.report is not None
-    if child.report is not None and not child.report.untouched:
+    if child.report is not None and not _may_be_lost(observed, child):
         return _HEARD
     record = child.record.silence if child.record is not None else None
     since = _silent_since(observed, child)
     if since is None:
         return _HEARD if record is None else Hush(record=record)
     now, due = observed.now, since + observed.silence_timeout
-    if untouched:
-        due += observed.silence_timeout * max(1.0, quiet.untouched / FEW)
+    if child.report is not None:
+        patience = IMAGES if child.report.pods.total else 1
+        due += observed.silence_timeout * max(patience, quiet.unmoved / FEW)
     if now < due:
         return Hush(record=record, wait=due - now)
     if record is not None and record.retry_time is not None and now < record.retry_time:
         wait = record.retry_time - now
         return Hush(record=record, message=_describe(child, since, record.times), wait=wait)
     times = record.times if record is not None else 0
-    if quiet.silent > FEW and not untouched:  # each report makes a pass, so this is judged anew
+    if (
+        quiet.silent > FEW and child.report is None
+    ):  # each report makes a pass, so this is judged anew
         return Hush(record=record, message=f"{_silence(child, since)}, as of many others")
     if times >= TIMES:
         text = f"{_describe(child, since, times)}; {_advice(observed, child)}"
         return Hush(record=record, message=text)
     times += 1
     wait = observed.silence_timeout * 2**times
-    what = "makes no pods of it" if untouched else "reports nothing of it"
     return Hush(
         step=Step.MAKE_AGAIN if _is_last_resort(child, times) else Step.ASK,
         record=Silence(times=times, retry_time=now.replace(microsecond=0) + wait),
         message=_describe(child, since, times),
         wait=wait,
-        why=f"whose cluster {what}",
+        why=f"whose cluster reports {_what(child)} of it",
     )
 
 
 def _silent_since(observed: Observed, child: Child) -> datetime | None:
-    """Return when a sub-job was applied of which nothing is known since, or no pods."""
+    """Return when a sub-job was applied of which nothing is known since, or no progress."""
     binding = child.binding
     if not child.exists or child.is_terminal or binding is None:
         return None
-    if child.report is not None and not child.report.untouched:
+    if child.report is not None and not _may_be_lost(observed, child):
         return None
     if binding.scheduling_suspended or binding.dispatching_suspended or not binding.applied:
         return None
@@ -121,6 +125,12 @@ def _silent_since(observed: Observed, child: Child) -> datetime | None:
         for cluster in observed.clusters
     )
     return binding.applied_since if reachable else None
+
+
+def _may_be_lost(observed: Observed, child: Child) -> bool:
+    """Tell whether Volcano may have lost it, which it does to namesakes only."""
+    moved = child.report is None or not child.report.unmoved
+    return not moved and child.name in observed.followers
 
 
 def _is_last_resort(child: Child, times: int) -> bool:
@@ -134,10 +144,14 @@ def _describe(child: Child, since: datetime, times: int) -> str:
 
 
 def _silence(child: Child, since: datetime) -> str:
-    what = "nothing" if child.report is None else "no pods"
-    return (
-        f"{what} reported by cluster {child.cluster} since it was applied there at {rfc3339(since)}"
-    )
+    where = f"cluster {child.cluster} since it was applied there at {rfc3339(since)}"
+    return f"{_what(child)} reported by {where}"
+
+
+def _what(child: Child) -> str:
+    if child.report is None:
+        return "nothing"
+    return "no progress" if child.report.pods.total else "no pods"
 
 
 def _advice(observed: Observed, child: Child) -> str:

@@ -4,7 +4,7 @@ Never holds a client or a cache. What is not here must not influence a plan.
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -192,7 +192,7 @@ class PodCounts:
 class Report:
     """A vcjob's status as its cluster reported it; there is none without a phase.
 
-    `untouched`: Volcano took note of it, and has made nothing of it so far.
+    `unmoved`: Volcano took note of it, and has told of no progress so far.
     """
 
     phase: JobPhase
@@ -202,7 +202,7 @@ class Report:
     last_transition: str = ""
     pods: PodCounts = PodCounts()
     since: datetime | None = None
-    untouched: bool = False
+    unmoved: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,3 +366,4 @@ class Observed:
     priority: int = 0
     kept: Kept | None = None  # for somebody who is before this one in line
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked
+    followers: Collection[str] = ()  # vcjobs made soon after one of the same name had gone

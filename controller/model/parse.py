@@ -195,8 +195,8 @@ def parse_report(raw: object) -> Report | None:
         last_transition=string(state.get("lastTransitionTime")),
         since=timestamp(state.get("lastTransitionTime")),
         pods=pods,
-        untouched=phase == JobPhase.PENDING
-        and not pods.total
+        unmoved=phase == JobPhase.PENDING
+        and pods.total == pods.pending
         and not count(status.get("retryCount"))
         and {item.get("status") for item in objects(status.get("conditions"))} <= {phase},
     )

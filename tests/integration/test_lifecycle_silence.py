@@ -142,3 +142,33 @@ async def test_what_volcano_does_not_notice_is_made_again_in_the_end(
         assert await told(life, "Deleted") == [
             f"Deleted {JOB}, whose cluster reports nothing of it"
         ]
+
+
+async def test_a_namesake_that_volcano_loses_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Volcano calls it Pending, and never writes its status again, whatever its pods do."""
+    uids: list[str] = []
+    write = JobController._write_status
+
+    async def forgetful(self: JobController, job: Object, status: Object) -> Object:
+        uid = str(job["metadata"]["uid"])
+        if uid in uids[1:2]:
+            return job
+        if uid not in uids:
+            uids.append(uid)
+        return await write(self, job, status)
+
+    monkeypatch.setattr(JobController, "_write_status", forgetful)
+    async with living(tmp_path, silence_timeout=1.0) as life:
+        await life.create("hj", pinned())
+        await life.until("hj", "Running")
+        await life.change("hj", {"spec": {"suspend": True}})
+        await life.until("hj", "Suspended")
+        await life.change("hj", {"spec": {"suspend": False}})
+        entry = await until_running(life)
+        assert "attempt" not in entry
+        made = await in_member(life)
+        assert made is not None
+        assert made["metadata"]["uid"] == uids[2]
+        assert f"Deleted {JOB}, whose cluster reports no pods of it" in await told(life, "Deleted")

@@ -1,6 +1,6 @@
 """Small documents for the controller's tests, each with only what a test says about it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -224,6 +224,7 @@ def observed(
     now: datetime = NOW,
     queues: Mapping[str, str] | None = None,
     capacity_changes_in: timedelta | None = None,
+    followers: Collection[str] = (),
 ) -> Observed:
     """Put documents together as the observer would."""
     owner_ = parse_hyperjob(raw or hyperjob())
@@ -244,4 +245,5 @@ def observed(
         now=now,
         queues=queues,
         capacity_changes_in=capacity_changes_in,
+        followers=followers,
     )

@@ -50,6 +50,7 @@ def world(
     phase: str = "Placed",
     clusters: tuple[object, ...] = (READY,),
     vcjob: Object | None = None,
+    followers: tuple[str, ...] = (),
     **spec: object,
 ) -> Observed:
     """Give one sub-job on cluster a, some time after it was applied."""
@@ -58,7 +59,13 @@ def world(
         record["silence"] = silence
     raw = hyperjob(group(replicas=1), status={"jobs": [record]}, **spec)
     objects = [vcjob or job(), policy(cluster="a"), *([bound] if bound else [])]
-    return observed(raw, *objects, clusters=clusters, now=NOW + at)  # type: ignore[arg-type]
+    return observed(
+        raw,
+        *objects,
+        clusters=clusters,  # type: ignore[arg-type]  # of any kind
+        now=NOW + at,
+        followers=followers,
+    )
 
 
 def entry(decided: Plan) -> Object:
@@ -221,8 +228,8 @@ def test_a_suspended_hyperjob_forgets_it() -> None:
     assert "silence" not in entry(decided)
 
 
-def untouched(status: Object | None = None, since: datetime = NOW, name: str = NAME) -> Object:
-    """Give a binding of a vcjob that Volcano took note of, and made nothing of so far."""
+def unmoved(status: Object | None = None, since: datetime = NOW, name: str = NAME) -> Object:
+    """Give a binding of a vcjob that Volcano took note of, and has told of no progress so far."""
     bound = applied(since)
     bound["metadata"] |= binding(name)["metadata"]
     conditions = [{"status": "Pending", "lastTransitionTime": rfc3339(since)}]
@@ -231,30 +238,46 @@ def untouched(status: Object | None = None, since: datetime = NOW, name: str = N
     return bound
 
 
-def test_what_volcano_makes_no_pods_of_is_made_again() -> None:
-    """It does that for ever where a vcjob of the same name was deleted shortly before."""
-    early = plan(world(untouched(), at=2 * LIMIT - timedelta(seconds=1), phase="Pending"))
+def namesake(bound: Object, **fields: object) -> Observed:
+    """Give a Pending vcjob that was made soon after one of the same name had gone."""
+    return world(bound, phase="Pending", followers=(NAME,), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("status", "patience", "what", "told"),
+    [
+        ({}, 2, "no pods", "0 of 8 pods run"),
+        ({"pending": 8}, 4, "no progress", "0 of 8 pods run"),
+        ({"taskStatusCount": {"w": {"phase": {"Pending": 1}}}}, 4, "no progress", "0 of 8"),
+    ],
+)
+def test_a_namesake_that_volcano_does_nothing_with_is_made_again(
+    status: Object, patience: int, what: str, told: str
+) -> None:
+    """It does nothing for ever where it lost it, whether the pods run or not."""
+    early = plan(namesake(unmoved(status), at=patience * LIMIT - timedelta(seconds=1)))
     assert early.actions == ()
-    assert entry(early)["message"] == "0 of 8 pods run"
+    assert entry(early)["message"].startswith(told)
     assert early.requeue_after == timedelta(seconds=1)
-    decided = plan(world(untouched(), at=2 * LIMIT, phase="Pending"))
+    decided = plan(namesake(unmoved(status), at=patience * LIMIT))
+    why = f"whose cluster reports {what} of it"
     assert decided.actions == (
-        DeleteChild(
-            name=NAME,
-            job_uid=f"uid-{NAME}",
-            policy_uid=f"pp-{NAME}",
-            why="whose cluster makes no pods of it",
-        ),
+        DeleteChild(name=NAME, job_uid=f"uid-{NAME}", policy_uid=f"pp-{NAME}", why=why),
     )
-    told = entry(decided)
-    assert told["silence"] == after(1, 2 * LIMIT + 2 * LIMIT)
-    assert told["reason"] == "PodsPending"
-    assert "attempt" not in told
+    told_now = entry(decided)
+    assert told_now["silence"] == after(1, patience * LIMIT + 2 * LIMIT)
+    assert told_now["reason"] == "PodsPending"
+    assert "attempt" not in told_now
 
 
-def test_one_that_waits_for_room_in_its_cluster_is_left_alone_in_the_end() -> None:
-    seen = world(untouched(), at=20 * LIMIT, silence=after(TIMES, 19 * LIMIT), phase="Pending")
-    decided = plan(seen)
+def test_what_is_no_namesake_only_waits_for_room_in_its_cluster() -> None:
+    decided = plan(world(unmoved(), at=20 * LIMIT, phase="Pending"))
+    assert (decided.actions, decided.requeue_after) == ((), None)
+    assert entry(decided)["message"] == "0 of 8 pods run"
+
+
+def test_a_namesake_is_left_alone_in_the_end() -> None:
+    decided = plan(namesake(unmoved(), at=20 * LIMIT, silence=after(TIMES, 19 * LIMIT)))
     assert (decided.actions, decided.requeue_after) == ((), None)
     assert entry(decided)["message"] == (
         f"0 of 8 pods run: no pods reported by cluster a since it was applied there at"
@@ -266,9 +289,8 @@ def test_one_that_waits_for_room_in_its_cluster_is_left_alone_in_the_end() -> No
 @pytest.mark.parametrize(
     "status",
     [
-        pytest.param({"pending": 1}, id="pods wait"),
+        pytest.param({"running": 1, "pending": 7}, id="a pod runs"),
         pytest.param({"terminating": 1}, id="pods go"),
-        pytest.param({"taskStatusCount": {"w": {"phase": {"Pending": 1}}}}, id="a task has pods"),
         pytest.param({"retryCount": 1}, id="Volcano restarted it"),
         pytest.param(
             {"conditions": [{"status": "Pending"}, {"status": "Running"}, {"status": "Pending"}]},
@@ -278,7 +300,7 @@ def test_one_that_waits_for_room_in_its_cluster_is_left_alone_in_the_end() -> No
     ],
 )
 def test_what_volcano_works_on_is_left_alone(status: Object) -> None:
-    decided = plan(world(untouched(status), at=20 * LIMIT, phase="Pending"))
+    decided = plan(namesake(unmoved(status), at=20 * LIMIT))
     assert (decided.actions, decided.requeue_after) == ((), None)
     assert "silence" not in entry(decided)
 
@@ -286,12 +308,12 @@ def test_what_volcano_works_on_is_left_alone(status: Object) -> None:
 @pytest.mark.parametrize(("count", "patience"), [(1, 2), (FEW, 2), (2 * FEW, 3), (4 * FEW, 5)])
 def test_volcano_is_given_the_longer_the_more_it_has_to_do(count: int, patience: int) -> None:
     names = [f"hj-trainer-{index}" for index in range(count)]
-    objects = [item for name in names for item in (job(name), policy(name), untouched(name=name))]
+    objects = [item for name in names for item in (job(name), policy(name), unmoved(name=name))]
     raw = hyperjob(group(replicas=count))
 
     def at(moment: timedelta) -> list[str]:
-        decided = plan(observed(raw, *objects, clusters=(READY,), now=NOW + moment))
-        return [action.name for action in decided.actions if isinstance(action, DeleteChild)]
+        seen = observed(raw, *objects, clusters=(READY,), now=NOW + moment, followers=names)
+        return [action.name for action in plan(seen).actions if isinstance(action, DeleteChild)]
 
     assert at(patience * LIMIT - timedelta(seconds=1)) == []
     assert at(patience * LIMIT) == names

@@ -1,0 +1,46 @@
+"""Which vcjobs were made soon after one of the same name had gone.
+
+A memory for suspicion only: Volcano in a member may lose such a vcjob (see `lifecycle.silence`).
+It is forgotten with the process, and with it the suspicion.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller.model.wire import at, string
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import EventType
+from hyperjob.kube.resources import key_of
+
+WINDOW: Final = timedelta(minutes=10)
+"""Twice as long as pods take to end is what matters, and that is for their templates to say."""
+
+
+class Namesakes:
+    """Notes the vcjobs that come and go."""
+
+    def __init__(self, *, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._gone: dict[str, datetime] = {}
+        self._followers: set[str] = set()
+
+    def changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Note a vcjob that was made or has gone."""
+        now = self._now()
+        while self._gone and now - self._gone[oldest := next(iter(self._gone))] > WINDOW:
+            del self._gone[oldest]
+        if kind is EventType.DELETED and old is not None:
+            self._followers.discard(_uid(old))
+            self._gone.pop(key := key_of(old), None)
+            self._gone[key] = now
+        elif kind is EventType.ADDED and new is not None and key_of(new) in self._gone:
+            self._followers.add(_uid(new))
+
+    def is_follower(self, uid: str) -> bool:
+        """Tell whether a vcjob was made soon after one of the same name had gone."""
+        return uid in self._followers
+
+
+def _uid(vcjob: Object) -> str:
+    return string(at(vcjob, "metadata", "uid"))

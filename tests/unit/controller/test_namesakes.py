@@ -1,0 +1,55 @@
+"""A vcjob that follows one of the same name is remembered, for as long as it matters."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from controller.namesakes import WINDOW, Namesakes
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import EventType
+from tests.unit.controller.builders import NOW
+
+
+class Clock:
+    time = NOW
+
+    def __call__(self) -> datetime:
+        return self.time
+
+
+def vcjob(uid: str, name: str = "hj-trainer-0") -> Object:
+    return {"metadata": {"namespace": "ml", "name": name, "uid": uid}}
+
+
+@pytest.mark.parametrize(
+    ("name", "later", "expected"),
+    [
+        ("hj-trainer-0", timedelta(), True),
+        ("hj-trainer-0", WINDOW, True),
+        ("hj-trainer-0", WINDOW + timedelta(seconds=1), False),
+        ("hj-trainer-1", timedelta(), False),
+    ],
+)
+def test_who_follows(name: str, later: timedelta, expected: bool) -> None:
+    clock = Clock()
+    namesakes = Namesakes(now=clock)
+    namesakes.changed(EventType.ADDED, None, vcjob("old"))
+    assert not namesakes.is_follower("old")
+    namesakes.changed(EventType.DELETED, vcjob("old"), None)
+    clock.time += later
+    namesakes.changed(EventType.ADDED, None, vcjob("new", name))
+    assert namesakes.is_follower("new") is expected
+
+
+def test_what_has_gone_is_forgotten_in_time() -> None:
+    clock = Clock()
+    namesakes = Namesakes(now=clock)
+    for number in range(100):
+        clock.time += timedelta(minutes=1)
+        for uid in (f"{number}-old", f"{number}-new"):
+            namesakes.changed(EventType.ADDED, None, vcjob(uid, f"hj-{number}"))
+            assert namesakes.is_follower(uid) is uid.endswith("new")
+            namesakes.changed(EventType.DELETED, vcjob(uid, f"hj-{number}"), None)
+            assert not namesakes.is_follower(uid)
+    assert len(namesakes._gone) <= WINDOW / timedelta(minutes=1) + 1
+    assert not namesakes._followers
