@@ -31,6 +31,8 @@ def conflict(child: Child, hyperjob: str) -> str:
                 return f"waits until the {kind} of an earlier HyperJob of this name is gone"
             holder = f", controlled by {item.owner}" if item.owner else ""
             told = f"{kind} {child.name} exists and is not this HyperJob's{holder}"
+            if item.owner.startswith(f"{KIND} "):  # which would make again what is deleted
+                return f"{told}; give one of the two HyperJobs another name"
             return f"{told}; delete it, or give the HyperJob another name"
     return ""
 

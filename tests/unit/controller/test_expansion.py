@@ -210,7 +210,7 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
             [policy(owners=owner("older", "x"))],
             (
                 "PropagationPolicy hj-trainer-0 exists and is not this HyperJob's,"
-                " controlled by HyperJob x; delete it, or give the HyperJob another name"
+                " controlled by HyperJob x; give one of the two HyperJobs another name"
             ),
         ),
         ([job(phase="Running"), policy(owners=owner("older"))], ""),
