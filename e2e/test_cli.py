@@ -74,7 +74,7 @@ async def test_what_fits_nowhere_is_explained_with_the_next_command(scenario):
         hyperjob("huge", group(world, "one", pods=too_many, accelerators=world.per_pod))
     )
     await scenario.until_phase("huge", "Pending")
-    answer = json.loads(await plugin(scenario, "why", "huge", "-o", "json", code=3))
+    answer = json.loads(await plugin(scenario, "why", "huge", "-o", "json", code=4))
     assert answer["causes"][0]["reason"] == "InsufficientCapacity"
     assert answer["causes"][0]["next"]
     await plugin(scenario, "wait", "huge", "--for=phase=Running", "--timeout=1s", code=3)
