@@ -116,11 +116,11 @@ class Admission:
     async def _when_known(self) -> None:
         """Play a round once queues are known, even if there are none; say if that takes long."""
         synced = self._caches.queues.synced
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(_PATIENCE):
                 await synced.wait()
-        self._patient = False
-        if not synced.is_set():
+        except TimeoutError:
+            self._patient = False
             log.warning("Waiting for Volcano's Queues, without which nobody is admitted")
             for key in self._book.entries:
                 self._queue.add(key)
