@@ -1,6 +1,7 @@
 """Child processes of tests: started on a free port, awaited until they say so, always ended."""
 
 import contextlib
+import random
 import signal
 import socket
 import subprocess
@@ -10,11 +11,15 @@ from pathlib import Path
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port of the loopback interface that was free a moment ago.
+
+    It is below those that connections are given, which would take it meanwhile.
+    """
+    while True:
+        port = random.SystemRandom().randrange(20000, 32000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.contextmanager
