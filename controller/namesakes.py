@@ -1,4 +1,4 @@
-"""Which vcjobs were made soon after one of the same name had gone.
+"""Which vcjobs were made soon after one of the same name had gone, here or in their member.
 
 A memory for suspicion only: Volcano in a member may lose such a vcjob (see `lifecycle.silence`).
 It is forgotten with the process, and with it the suspicion.
@@ -37,8 +37,12 @@ class Namesakes:
         elif kind is EventType.ADDED and new is not None and key_of(new) in self._gone:
             self._followers.add(_uid(new))
 
+    def not_applied(self, uid: str) -> None:
+        """Note a vcjob that Karmada could not apply: the name may be taken in the member."""
+        self._followers.add(uid)
+
     def is_follower(self, uid: str) -> bool:
-        """Tell whether a vcjob was made soon after one of the same name had gone."""
+        """Tell whether one of the same name stood, or may have stood, where a vcjob is now."""
         return uid in self._followers
 
 

@@ -104,12 +104,17 @@ class Observer:
             partial(parse_policy, owner=hyperjob),
             view=owner,
         )
+        bindings = self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names)
+        refused = {binding.job_uid for binding in bindings.values() if binding.apply_error}
+        for job in jobs:
+            if job.uid in refused:
+                self._namesakes.not_applied(job.uid)
         priority = self._priorities.of(hyperjob)
         observed = Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
             policies={policy.name: policy for policy in policies},
-            bindings=self._bindings_of(key, hyperjob.namespace, [job.name for job in jobs], names),
+            bindings=bindings,
             clusters=self.clusters(now=now, but=key),
             refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
             admission=self._admission,

@@ -41,6 +41,15 @@ def test_who_follows(name: str, later: timedelta, expected: bool) -> None:
     assert namesakes.is_follower("new") is expected
 
 
+def test_one_that_could_not_be_applied_may_follow_a_strangers() -> None:
+    namesakes = Namesakes(now=Clock())
+    namesakes.changed(EventType.ADDED, None, vcjob("new"))
+    namesakes.not_applied("new")
+    assert namesakes.is_follower("new")
+    namesakes.changed(EventType.DELETED, vcjob("new"), None)
+    assert not namesakes.is_follower("new")
+
+
 def test_what_has_gone_is_forgotten_in_time() -> None:
     clock = Clock()
     namesakes = Namesakes(now=clock)
