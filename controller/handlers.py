@@ -131,8 +131,11 @@ class Handlers:
         if obj is None:
             return
         key, status = key_of(obj), at(obj, "status")
-        told = at(old, "status") == status or self._caches.is_expected(key, status)
-        if kind is EventType.MODIFIED and told and _same(old, new, _HYPERJOB):
+        if (
+            kind is EventType.MODIFIED
+            and _same(old, new, _HYPERJOB)
+            and (at(old, "status") == status or self._caches.is_expected(key, status))
+        ):
             return
         self._queue.add(key)
 
