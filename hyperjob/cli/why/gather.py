@@ -7,6 +7,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.api.phases import JobPhase
 from hyperjob.cli.kubectl.reading import Reading, attempt
 from hyperjob.cli.verbs.describe import events_of
 from hyperjob.cli.verbs.members import pod_groups_of_all, pods_of_all
@@ -62,7 +63,8 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
         events = group.create_task(events_of(kube, hyperjob))
         telling = _telling(summary)
         pods = group.create_task(pods_of_all(kube, namespace, telling))
-        groups = group.create_task(pod_groups_of_all(kube, namespace, name, telling))
+        unstarted = [job for job in telling if job.phase != JobPhase.RUNNING]
+        groups = group.create_task(pod_groups_of_all(kube, namespace, name, unstarted))
     found, errors = pods.result()
     return Evidence(
         now=datetime.now(UTC),
@@ -84,6 +86,6 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
 
 def _telling(summary: Summary) -> list[SubJob]:
     """Choose sub-jobs whose pods may tell something: on a cluster, those not all running first."""
-    started = ("Pending", "Running", "Restarting")
+    started = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
     placed = [job for job in summary.jobs if job.cluster and job.phase in started]
     return sorted(placed, key=lambda job: job.running >= job.pods)[:_JOBS_LOOKED_INTO]

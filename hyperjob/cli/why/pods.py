@@ -20,23 +20,22 @@ _STUCK: Final = ("Image", "CrashLoop", "Config")
 def troubled(evidence: Evidence) -> Iterator[Cause]:
     """Say what keeps pods from starting or running on in the members, each reason once."""
     summary = evidence.summary
-    seen: dict[tuple[str, str], list[str]] = {}
-    commands: dict[tuple[str, str], str] = {}
+    seen: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for job in summary.jobs:
         for pod in evidence.pods.get(job.name, ()):
             phase = string(at(pod, "status", "phase"))
             if phase == "Succeeded" or not (trouble := pod_trouble(pod)):
                 continue
             key = ("PodsFailing" if phase in _STARTED else Reason.PODS_PENDING, trouble)
-            seen.setdefault(key, []).append(f"{job.cluster}/{string(at(pod, 'metadata', 'name'))}")
-            commands.setdefault(key, _look(summary, job, phase))
-    for key, names in list(seen.items())[:_SHOWN]:
-        reason, trouble = key
-        number = f" (and {len(names) - 1} more pods)" if len(names) > 1 else ""
+            name = f"{job.cluster}/{string(at(pod, 'metadata', 'name'))}"
+            seen.setdefault(key, []).append((name, _look(summary, job, phase)))
+    for (reason, trouble), found in list(seen.items())[:_SHOWN]:
+        name, command = found[0]
+        number = f" (and {len(found) - 1} more pods)" if len(found) > 1 else ""
         yield Cause(
             reason=reason,
-            message=f"pod {names[0]}{number}: {trouble}",
-            next=commands[key],
+            message=f"pod {name}{number}: {trouble}",
+            next=command,
             needs_help=any(word in trouble.partition(":")[0] for word in _STUCK),
         )
     if not seen:
