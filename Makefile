@@ -9,7 +9,7 @@ WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch e2e lint bench fuzz docs crds lock wheel sbom image clean
+.PHONY: help demo test test-torch e2e lint bench fuzz mutants docs crds lock wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -62,6 +62,9 @@ bench: $(VENV)/.dev ## print ratios against baselines measured in the same run
 fuzz: $(VENV)/.dev ## send 100,000 mutated reviews through admission, and 5,000 over HTTPS
 	HYPERJOB_FUZZ_COUNT=100000 HYPERJOB_FUZZ_HTTP_COUNT=5000 $(BIN)/pytest -q \
 		tests/unit/webhook/test_fuzz.py tests/integration/test_webhook_http_fuzz.py
+
+mutants: $(VENV)/.dev ## try random small changes that some test must notice (ARGS="controller --count 300 --seed 7")
+	$(BIN)/python -m tests.tools.mutants $(ARGS)
 
 docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
 	$(BIN)/python -m webhook.messages docs/messages.md

@@ -1,0 +1,56 @@
+"""A mutant is one small change of the text that still parses and means something else."""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.tools.operators import mutants
+
+ROOT = Path(__file__).resolve().parents[3]
+
+CHANGES = {
+    "a comparison loses or takes its limit": ("x = a < b", {"x = a <= b"}),
+    "an identity is denied": ("x = (a := f()) is None", {"x = (a := f()) is not None"}),
+    "all becomes any": ("x = all(a)", {"x = any(a)"}),
+    "a number grows": ("x = 3", {"x = 4"}),
+    "a flag turns": ("x = True", {"x = False"}),
+    "a sum becomes a difference": ("x = (a) + b", {"x = (a) - b"}),
+    "texts are joined as they were": ("x = 'a' + b", set()),
+    "a condition is denied": (
+        "if a:\n    f()",
+        {"if not (a):\n    f()", "if a:\n    pass"},
+    ),
+    "and becomes or, and each side is dropped": (
+        "x = a and b",
+        {"x = ((a) or (b))", "x = ((a))", "x = ((b))"},
+    ),
+    "a result is lost": ("def f():\n    return a", {"def f():\n    return None"}),
+    "a filter lets everything pass": ("x = [a for a in b if a]", {"x = [a for a in b if True]"}),
+    "parameters, annotations, errors and assertions stay": (
+        "def f(a: x[1] = 2) -> y[3]:\n    assert a == 1\n    raise E(4)",
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_operator_changes_one_place(name: str) -> None:
+    before, after = CHANGES[name]
+    source = before.encode()
+    assert {each.apply(source).decode() for each in mutants("f.py", source)} == after
+
+
+def test_every_mutant_of_the_project_parses_and_differs() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "controller/placement", "controller/status"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    ).stdout.split()  # fmt: skip
+    files = [path for path in listed if path.endswith(".py")]
+    assert files
+    for path in files:
+        source = (ROOT / path).read_bytes()
+        before = ast.dump(ast.parse(source))
+        for mutant in mutants(path, source):
+            assert ast.dump(ast.parse(mutant.apply(source))) != before, mutant
