@@ -15,11 +15,11 @@ help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
 
 # One stamp per lock file: what is installed is exactly what the lock pins, and nothing is done twice.
-$(VENV)/.demo: requirements/demo.txt pyproject.toml
+$(VENV)/.demo: requirements/demo.txt pyproject.toml sandbox/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "HyperJob needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Say which one with: make PYTHON=python3.12 ...")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/demo.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable sandbox
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt requirements/helm.txt $(VENV)/.demo
@@ -33,11 +33,11 @@ demo: $(VENV)/.demo ## watch HyperJobs run across clusters (ARGS="-f FILE --no-k
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
-$(TORCH_VENV)/.torch: requirements/torch.txt requirements/dev.txt requirements/demo.txt pyproject.toml
+$(TORCH_VENV)/.torch: requirements/torch.txt requirements/dev.txt requirements/demo.txt pyproject.toml sandbox/pyproject.toml
 	@test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/torch.txt
-	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable sandbox
 	@touch $@
 
 test-torch: $(TORCH_VENV)/.torch ## run torchrun over two sub-jobs, in an environment of its own with torch in it
@@ -52,6 +52,7 @@ lint: $(VENV)/.dev ## formatting, lint, types, layers, dependencies, spelling, Y
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+	$(BIN)/deptry --config sandbox/pyproject.toml sandbox
 	$(BIN)/codespell
 	$(BIN)/yamllint --strict .
 	$(BIN)/shellcheck e2e/kind/*.sh requirements/*.sh
@@ -80,8 +81,9 @@ crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api
 lock: ## renew requirements/*.txt (versions and hashes, no index address)
 	requirements/lock.sh $(BIN)
 
-wheel: $(VENV)/.dev ## build the wheel into dist/
-	$(BIN)/python -m build --wheel --no-isolation --outdir $(DIST)
+wheel: $(VENV)/.dev ## build the wheels of hyperjob and hyperjob-sandbox into dist/
+	$(BIN)/python -m build --wheel --no-isolation --outdir $(DIST) .
+	$(BIN)/python -m build --wheel --no-isolation --outdir $(DIST) sandbox
 
 # Apart, for a library that it brings costs every process that imports the Kubernetes client a second.
 $(SBOM_VENV)/.sbom: requirements/sbom.txt

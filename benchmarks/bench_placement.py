@@ -23,7 +23,7 @@ from controller.placement.assign import Request, Room
 from controller.placement.place import place
 from controller.placement.share import Wish, share
 from controller.plan import plan
-from hyperjob.sandbox.karmada.clusterstatus import default_resource_models
+from hyperjob_sandbox.karmada.clusterstatus import default_resource_models
 
 GPU = "nvidia.com/gpu"
 ROUNDS = 3

@@ -9,8 +9,8 @@ compile() {
     "$bin"/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
         "$@" --output-file "requirements/$name.txt"
 }
-compile demo pyproject.toml --group demo
-compile dev pyproject.toml --group dev --constraints requirements/demo.txt
+compile demo pyproject.toml sandbox/pyproject.toml --group demo --no-emit-package hyperjob
+compile dev pyproject.toml sandbox/pyproject.toml --group dev --no-emit-package hyperjob --constraints requirements/demo.txt
 compile build --group build --constraints requirements/demo.txt
 compile sbom --group sbom
 # What the image holds: the project's own dependencies, at the versions that are tested.

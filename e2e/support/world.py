@@ -87,7 +87,7 @@ def open_world(
         ours: Stack | None = None
         if settings.embedded or settings.local:
             _refuse_release(kubeconfig)
-            files = [ROOT / f"hyperjob/sandbox/crds/{name}.yaml" for name in _VOLCANO_CRDS]
+            files = [ROOT / f"hyperjob/api/crds/{name}.yaml" for name in _VOLCANO_CRDS]
             stack.enter_context(installed(kubeconfig, files))
             ours = stack.enter_context(
                 our_stack(

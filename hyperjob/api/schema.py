@@ -14,7 +14,7 @@ from hyperjob.api.structural import schema_of
 
 _ROOT: Final = Path(__file__).parents[2]
 HYPERJOB_FILE: Final = Path("crds") / f"{names.GROUP}_{names.PLURAL}.yaml"
-VCJOB_FILE: Final = Path("hyperjob/sandbox/crds/batch.volcano.sh_jobs.yaml")
+VCJOB_FILE: Final = Path("hyperjob/api/crds/batch.volcano.sh_jobs.yaml")
 
 _HEADER: Final = "# Made by `python -m hyperjob.api.schema` from the types in hyperjob/api.\n"
 

@@ -6,14 +6,16 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hyperjob.cli.data import data_file
 from hyperjob.cli.ready import READY_FILE
 from hyperjob.kube.errors import ConfigError, KubeError
-from hyperjob.sandbox.clusters import SandboxConfig, SandboxConfigError, load
-from hyperjob.sandbox.topology import Topology
+
+if TYPE_CHECKING:
+    from hyperjob.cli.embedded import SandboxConfig, Topology
 
 
 @click.group()
@@ -64,6 +66,8 @@ def up(
 
     Example: hyperjob sandbox up --clusters clusters.yaml
     """
+    from hyperjob.cli.embedded import SandboxConfigError, load
+
     try:
         config = load(clusters or data_file("examples/clusters.yaml"))
     except SandboxConfigError as error:
@@ -82,8 +86,10 @@ def up(
 
 
 async def _run(
-    config: SandboxConfig, directory: Path, *, api: Path | None, port: int, output: str
+    config: "SandboxConfig", directory: Path, *, api: Path | None, port: int, output: str
 ) -> None:
+    from hyperjob.cli.embedded import Topology
+
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
@@ -105,7 +111,7 @@ async def _run(
             await asyncio.gather(failing, stopping, return_exceptions=True)
 
 
-def _announce(topology: Topology, output: str) -> None:
+def _announce(topology: "Topology", output: str) -> None:
     if output == "json":
         ready = {
             "kubeconfig": str(topology.kubeconfig),

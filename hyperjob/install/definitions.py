@@ -6,13 +6,11 @@ nobody installed them, and let any Volcano's fields and values pass.
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
-
-import yaml
 
 from hyperjob.api.meta import Object
 from hyperjob.api.schema import hyperjob_crd
+from hyperjob.api.volcanocrds import volcano_crds
 from hyperjob.install.objects import Item, Part, labelled
 from hyperjob.kube.resources import COMMANDS, CRDS, HYPERJOBS, QUEUES, VCJOBS, Resource
 
@@ -92,7 +90,7 @@ def permissive(definition: Object) -> Object:
 
 
 def _stand_in(resource: Resource) -> Item:
-    definition = permissive(_packaged(_file(resource)))
+    definition = permissive(volcano_crds()[name_of(resource)])
     return Item(
         part=Part.VOLCANO_CRDS,
         resource=CRDS,
@@ -104,21 +102,8 @@ def _stand_in(resource: Resource) -> Item:
 @cache
 def _known_fields(resource: Resource) -> Mapping[str, None]:
     """Give the paths of all fields that our definition of a resource knows, in order."""
-    ours = hyperjob_crd() if resource is HYPERJOBS else _packaged(_file(resource))
+    ours = hyperjob_crd() if resource is HYPERJOBS else volcano_crds()[name_of(resource)]
     return dict.fromkeys(_fields(schema_of(ours, resource.version)))
-
-
-def _file(resource: Resource) -> str:
-    return f"{resource.group}_{resource.plural}.yaml"
-
-
-@cache
-def _packaged(name: str) -> Object:
-    """Read a definition that ships with the sandbox, whose code is not needed for it."""
-    content = (files("hyperjob") / "sandbox" / "crds" / name).read_bytes()
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    definition: Object = yaml.load(content, Loader=loader)  # noqa: S506 - both are safe
-    return definition
 
 
 def _permit(schema: Object, *, root: bool = True) -> Object:

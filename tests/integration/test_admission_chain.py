@@ -6,7 +6,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from hyperjob.sandbox.apiserver.admission.chain import (
+from hyperjob_sandbox.apiserver.admission.chain import (
     AdmissionChain,
     AdmissionDenied,
     AdmissionRequest,

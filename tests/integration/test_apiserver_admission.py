@@ -14,7 +14,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from hyperjob.sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, connected, gadget
 
 ROOT = "/apis/admissionregistration.k8s.io/v1"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, connected, gadget
 
 AGGREGATED = {

@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 import yaml
 
-from hyperjob.sandbox.apiserver import ApiServer
-from hyperjob.sandbox.apiserver.transport.authn import User
+from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.transport.authn import User
 from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, client_context, connected, gadget
 
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -11,9 +11,9 @@ import yaml
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import Forbidden, Unauthorized
 from hyperjob.kube.resources import NAMESPACES, SECRETS
-from hyperjob.sandbox.apiserver import ApiServer
-from hyperjob.sandbox.apiserver.transport.authn import User
-from hyperjob.sandbox.apiserver.transport.authorization import Action
+from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.transport.authn import User
+from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.controlplane import KUBECTL
 
 pytestmark = pytest.mark.scenario

@@ -27,7 +27,7 @@ from hyperjob.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob.sandbox.apiserver.transport.authorization import Action
+from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.charted import DEPLOYMENTS, Audit, World, deployment, world
 from tests.support.controller import clusters, eventually
 from tests.support.helm import MAJORS, NAMESPACE, RELEASE, one, unpack

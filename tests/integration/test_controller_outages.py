@@ -24,7 +24,7 @@ from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS
-from hyperjob.sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane
 from tests.support.embedded import crd_files

@@ -18,15 +18,14 @@ from hyperjob.cli import main
 from hyperjob.install.plan import require_karmada
 from hyperjob.install.problems import InstallError
 from hyperjob.kube.client import Kube
-from hyperjob.sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.controlplane import ROOT, ControlPlane
 from tests.support.envtest import kube_apiserver
 from tests.support.processes import free_port, running, wait_for
 
 Object = dict[str, Any]
-SANDBOX = ROOT / "hyperjob/sandbox/crds"
-KARMADA = [path for path in sorted(SANDBOX.glob("*.yaml")) if ".karmada.io_" in path.name]
-VOLCANO = [SANDBOX / f"{name}.yaml" for name in ("batch.volcano.sh_jobs",)]
+KARMADA = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.karmada.io_*.yaml"))
+VOLCANO = [ROOT / "hyperjob/api/crds/batch.volcano.sh_jobs.yaml"]
 KINDS = (
     *("customresourcedefinitions", "clusterroles", "clusterrolebindings", "roles"),
     *("rolebindings", "resourceinterpretercustomizations", "clusterpropagationpolicies"),

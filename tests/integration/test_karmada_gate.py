@@ -15,9 +15,9 @@ from hyperjob.kube.resources import (
     VCJOBS,
     WORKS,
 )
-from hyperjob.sandbox.karmada import names
-from hyperjob.sandbox.karmada.webhooks import WebhookServer
-from hyperjob.sandbox.topology import Topology
+from hyperjob_sandbox.karmada import names
+from hyperjob_sandbox.karmada.webhooks import WebhookServer
+from hyperjob_sandbox.topology import Topology
 from tests.support.sandbox import (
     condition,
     config,

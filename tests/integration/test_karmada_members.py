@@ -13,8 +13,8 @@ from hyperjob.kube.resources import (
     VCJOBS,
     WORKS,
 )
-from hyperjob.sandbox.karmada import names
-from hyperjob.sandbox.topology import Topology
+from hyperjob_sandbox.karmada import names
+from hyperjob_sandbox.topology import Topology
 from tests.support.sandbox import condition, config, following, job, phase, policy, reported
 
 RESTART = [{"event": "PodFailed", "action": "RestartJob"}]

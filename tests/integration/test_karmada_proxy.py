@@ -12,9 +12,9 @@ from hyperjob.cli.verbs.members import log_path, proxied
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import BadRequest, NotFound, Unavailable
 from hyperjob.kube.resources import PODS
-from hyperjob.sandbox.apiserver import ApiServer
-from hyperjob.sandbox.karmada.definitions import control_plane_definitions
-from hyperjob.sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
+from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.karmada.definitions import control_plane_definitions
+from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 
 pytestmark = pytest.mark.scenario
 

@@ -22,9 +22,9 @@ from hyperjob.kube.resources import (
     VCJOBS,
     WORKS,
 )
-from hyperjob.sandbox.apiserver import ApiServer
-from hyperjob.sandbox.karmada import names
-from hyperjob.sandbox.topology import Topology
+from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.karmada import names
+from hyperjob_sandbox.topology import Topology
 from tests.support.envtest import kube_apiserver
 from tests.support.sandbox import (
     condition,

@@ -15,8 +15,8 @@ import yaml
 
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.resources import CLUSTERS, CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS, WORKS
-from hyperjob.sandbox.clusters import VolcanoGlobal
-from hyperjob.sandbox.topology import Topology
+from hyperjob_sandbox.clusters import VolcanoGlobal
+from hyperjob_sandbox.topology import Topology
 from tests.support.controller import eventually, running_controller
 from tests.support.sandbox import GPU, Follower, config, following
 from tests.support.stack import HYPERJOB_CRD

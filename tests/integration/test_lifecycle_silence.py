@@ -9,8 +9,8 @@ from hyperjob.api.names import ASKED_AGAIN, RESTART_REQUEST
 from hyperjob.kube.client import EventType, PatchType
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import EVENTS, VCJOBS, WORKS
-from hyperjob.sandbox.karmada.execution import ExecutionController
-from hyperjob.sandbox.member.job_controller import JobController
+from hyperjob_sandbox.karmada.execution import ExecutionController
+from hyperjob_sandbox.member.job_controller import JobController
 from tests.integration.test_lifecycle_members import Life, Object, group, living
 from tests.support.controller import eventually
 

@@ -21,8 +21,8 @@ from hyperjob.kube.resources import (
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
 )
-from hyperjob.sandbox.apiserver import ApiServer
-from hyperjob.sandbox.apiserver.state.store import Change, GroupResource
+from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 from tests.support.controller import clusters, eventually
 from tests.support.embedded import crd_files
 from tests.support.processes import free_port

@@ -131,6 +131,12 @@ def test_what_the_wheel_needs_is_copied() -> None:
     assert folders <= set(sources())
 
 
+def test_nothing_of_the_embedded_control_plane_is_copied_or_installed() -> None:
+    assert not [source for source in sources() if source.startswith("sandbox")]
+    assert "sandbox" not in (ROOT / ".dockerignore").read_text()
+    assert "sandbox" not in (ROOT / "requirements/runtime.txt").read_text()
+
+
 @pytest.mark.scenario
 @pytest.mark.timeout(600)
 def test_its_steps_make_a_tree_that_works_and_writes_nothing(tmp_path: Path) -> None:
@@ -178,6 +184,7 @@ def test_its_steps_make_a_tree_that_works_and_writes_nothing(tmp_path: Path) -> 
     assert tree(installed) == before
     (listed,) = (path for path in installed.rglob("hyperjob-*.dist-info") if path.is_dir())
     packages = listed.parent
+    assert not list(packages.glob("hyperjob_sandbox*"))
     assert not any(path.name.startswith(("pip", "hatchling")) for path in packages.iterdir())
     assert not list(base.rglob("site-packages/pip"))
     compiled = packages.rglob("*.pyc")

@@ -5,26 +5,46 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
 
+import hyperjob
+import hyperjob_sandbox
+
 ROOT = Path(__file__).resolve().parents[2]
 LUA = sorted((ROOT / "hyperjob/install/lua").glob("*.lua"))
-CRDS = sorted((ROOT / "hyperjob/sandbox/crds").glob("*.yaml"))
+VOLCANO = sorted((ROOT / "hyperjob/api/crds").glob("*.yaml"))
+CRDS = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.yaml"))
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("dist")
+def build(source: Path, out: Path) -> Path:
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, ROOT],
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, source],
         check=True,
         capture_output=True,
         timeout=120,
     )
     (built,) = out.glob("*.whl")
     return built
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def sandbox_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT / "sandbox", tmp_path_factory.mktemp("sandbox"))
+
+
+def metadata(wheel: Path) -> Message:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+    return message_from_bytes(archive.read(name))
 
 
 def test_its_top_level_is_the_four_packages(wheel: Path) -> None:
@@ -42,13 +62,46 @@ def test_it_carries_types_crds_examples_and_the_licence(wheel: Path) -> None:
 
 
 def test_it_carries_what_is_read_from_beside_the_code(wheel: Path) -> None:
-    """Lua that Karmada runs, and the CRDs of the sandbox: no import would miss them."""
+    """Lua that Karmada runs, and Volcano's CRDs: no import would miss them."""
     names = set(zipfile.ZipFile(wheel).namelist())
     scripts = {f"hyperjob/install/lua/{path.name}" for path in LUA}
-    crds = {f"hyperjob/sandbox/crds/{path.name}" for path in CRDS}
+    crds = {f"hyperjob/api/crds/{path.name}" for path in VOLCANO}
     assert len(scripts) >= 5
-    assert crds
+    assert len(crds) == 3
     assert scripts | crds <= names
+
+
+def test_it_carries_nothing_of_the_embedded_control_plane(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not [name for name in names if "sandbox" in name and name != "hyperjob/cli/sandbox.py"]
+    required = [
+        one for one in metadata(wheel).get_all("Requires-Dist", []) if "extra ==" not in one
+    ]
+    assert required
+    assert not [one for one in required if one.startswith(("hyperjob", "jsonpatch"))]
+
+
+def test_the_embedded_control_plane_is_a_wheel_of_its_own(wheel: Path, sandbox_wheel: Path) -> None:
+    names = set(zipfile.ZipFile(sandbox_wheel).namelist())
+    top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert top == {"hyperjob_sandbox"}
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+    crds = {f"hyperjob_sandbox/crds/{path.name}" for path in CRDS}
+    assert crds
+    assert {"hyperjob_sandbox/py.typed", *crds} <= names
+
+
+def test_both_wheels_are_one_release_and_ask_for_each_other(
+    wheel: Path, sandbox_wheel: Path
+) -> None:
+    version = hyperjob.__version__
+    assert hyperjob_sandbox.__version__ == version
+    product, embedded = metadata(wheel), metadata(sandbox_wheel)
+    assert (product["Name"], product["Version"]) == ("hyperjob", version)
+    assert (embedded["Name"], embedded["Version"]) == ("hyperjob-sandbox", version)
+    assert f"hyperjob=={version}" in embedded.get_all("Requires-Dist", [])
+    extra = f"hyperjob-sandbox=={version}; extra == 'sandbox'"
+    assert extra in product.get_all("Requires-Dist", [])
 
 
 @pytest.mark.scenario
@@ -93,3 +146,13 @@ def test_its_commands_run_in_an_environment_without_the_checkout(
         timeout=60,
     )
     assert where.stdout.startswith(str(venv))
+    asked = subprocess.run(
+        [venv / "bin/hyperjob", "sandbox", "up"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert asked.returncode == 2
+    assert asked.stderr.strip().endswith("pip install 'hyperjob[sandbox]'")

@@ -13,9 +13,9 @@ import yaml
 
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CRDS, NAMESPACES, SECRETS, Resource
-from hyperjob.sandbox.apiserver import ApiServer
-from hyperjob.sandbox.apiserver.transport.authn import User
-from hyperjob.sandbox.apiserver.transport.authorization import Action
+from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.transport.authn import User
+from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.controller import TIME_LIMIT
 from tests.support.embedded import ROOT
 from tests.support.helm import CHART, NAMESPACE, RELEASE
@@ -25,7 +25,7 @@ from tests.support.processes import free_port
 Object = dict[str, Any]
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob")
-KARMADA_CRDS = sorted((ROOT / "hyperjob/sandbox/crds").glob("*.karmada.io_*.yaml"))
+KARMADA_CRDS = sorted((ROOT / "sandbox/hyperjob_sandbox/crds").glob("*.karmada.io_*.yaml"))
 # Written by the API server itself, or gone by themselves after an hour.
 _PASSING = {("", "events"), ("events.k8s.io", "events"), ("apiregistration.k8s.io", "apiservices")}
 

@@ -31,11 +31,11 @@ from hyperjob.kube.resources import (
     VCJOBS,
     Resource,
 )
-from hyperjob.sandbox.apiserver import ApiServer
-from hyperjob.sandbox.apiserver.transport.authn import User
-from hyperjob.sandbox.apiserver.transport.authorization import Action
-from hyperjob.sandbox.karmada.definitions import control_plane_definitions
-from hyperjob.sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
+from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.transport.authn import User
+from hyperjob_sandbox.apiserver.transport.authorization import Action
+from hyperjob_sandbox.karmada.definitions import control_plane_definitions
+from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from tests.support.stack import HYPERJOB_CRD, KUBECTL
 
 Object = dict[str, Any]

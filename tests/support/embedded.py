@@ -5,16 +5,15 @@ import signal
 import sys
 from pathlib import Path
 
-from hyperjob.sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver import ApiServer
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def crd_files() -> list[Path]:
     """List our CRD and those that a real Karmada brings."""
-    return sorted((ROOT / "crds").glob("*.yaml")) + sorted(
-        (ROOT / "hyperjob/sandbox/crds").glob("*.yaml")
-    )
+    folders = ("crds", "hyperjob/api/crds", "sandbox/hyperjob_sandbox/crds")
+    return [path for folder in folders for path in sorted((ROOT / folder).glob("*.yaml"))]
 
 
 async def _serve(directory: Path, *, rbac: bool) -> None:

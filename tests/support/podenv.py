@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from hyperjob.sandbox.member.jobpods import build_pod
+from hyperjob_sandbox.member.jobpods import build_pod
 
 Object = dict[str, Any]
 REFERENCE = re.compile(r"\$(?:\$|\(([A-Za-z_][A-Za-z0-9_.-]*)\))")

@@ -8,7 +8,7 @@ from typing import Any
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import PROPAGATION_POLICIES, VCJOBS, Resource, key_of
-from hyperjob.sandbox.clusters import SandboxConfig, parse
+from hyperjob_sandbox.clusters import SandboxConfig, parse
 
 Object = dict[str, Any]
 Predicate = Callable[[Object], Any]

@@ -10,13 +10,13 @@ from jsonschema import Draft202012Validator
 
 ROOT = Path(__file__).parents[2]
 CRDS = ROOT / "crds"
-SANDBOX_CRDS = ROOT / "hyperjob/sandbox/crds"
+FOLDERS = (CRDS, ROOT / "hyperjob/api/crds", ROOT / "sandbox/hyperjob_sandbox/crds")
 
 
 @cache
 def crds() -> dict[str, dict[str, Any]]:
     """Return every CRD of the project by kind."""
-    files = [*CRDS.glob("*.yaml"), *SANDBOX_CRDS.glob("*.yaml")]
+    files = [file for folder in FOLDERS for file in folder.glob("*.yaml")]
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loaded = [yaml.load(file.read_text(), Loader=loader) for file in files]
     return {crd["spec"]["names"]["kind"]: crd for crd in loaded}

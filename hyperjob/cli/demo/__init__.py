@@ -83,7 +83,7 @@ def demo(
     from hyperjob.cli.data import data_file
     from hyperjob.cli.demo.run import Demo, Options
     from hyperjob.cli.demo.stack import StackError
-    from hyperjob.sandbox.clusters import SandboxConfigError, load
+    from hyperjob.cli.embedded import SandboxConfigError, load
 
     where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-demo-"))
     where.mkdir(parents=True, exist_ok=True)

@@ -37,8 +37,7 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | 
 
     Without `admission` the file says whether Volcano Global admits, or else we do.
     """
-    from hyperjob.sandbox.clusters import SandboxConfigError, load
-    from hyperjob.sandbox.snapshot import idle_clusters
+    from hyperjob.cli.embedded import SandboxConfigError, idle_clusters, load
 
     try:
         config = load(path)

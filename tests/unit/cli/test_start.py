@@ -48,7 +48,7 @@ def test_help_imports_no_client_and_no_models() -> None:
 
 
 def test_a_plan_needs_no_embedded_control_plane() -> None:
-    assert "hyperjob.sandbox" not in imported(HELP, "plan")
+    assert "hyperjob_sandbox" not in imported(HELP, "plan", "demo", "sandbox")
 
 
 def test_a_connection_imports_of_the_kubernetes_client_what_reads_a_kubeconfig(

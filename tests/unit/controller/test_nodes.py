@@ -18,7 +18,7 @@ from controller.placement.share import Wish, share
 from controller.queueing.book import Book
 from controller.queueing.round import play
 from controller.queueing.units import Part, Unit
-from hyperjob.sandbox.karmada.clusterstatus import cluster_status, default_resource_models
+from hyperjob_sandbox.karmada.clusterstatus import cluster_status, default_resource_models
 from tests.unit.controller.builders import GPU, NOW, cluster
 from tests.unit.controller.queueworld import queue
 

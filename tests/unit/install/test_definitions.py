@@ -8,7 +8,7 @@ from hyperjob.install.definitions import VOLCANO, definitions, lost_fields, miss
 from hyperjob.install.definitions import permissive as permit
 from hyperjob.install.objects import Item
 from hyperjob.kube.resources import HYPERJOBS, QUEUES, VCJOBS
-from hyperjob.sandbox.apiserver.schema.structural import StructuralSchema
+from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 from tests.support.structural import crds
 from tests.unit.install.observations import definition
 

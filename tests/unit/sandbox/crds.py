@@ -1,6 +1,6 @@
 """CustomResourceDefinitions with one thing in them that a test is about."""
 
-from hyperjob.sandbox.apiserver.schema.crdvalidation import validate_definition
+from hyperjob_sandbox.apiserver.schema.crdvalidation import validate_definition
 
 ROOT = "spec.validation.openAPIV3Schema"
 

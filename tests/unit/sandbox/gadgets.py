@@ -1,10 +1,10 @@
 """Gadgets, and how they are applied and updated: what tests of field ownership work on."""
 
-from hyperjob.sandbox.apiserver.ownership.apply import (
+from hyperjob_sandbox.apiserver.ownership.apply import (
     apply_patch,
     track_update,
 )
-from hyperjob.sandbox.apiserver.ownership.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.ownership.typeinfo import TypeInfo
 
 SCHEMA = {
     "type": "object",

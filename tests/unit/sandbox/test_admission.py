@@ -2,14 +2,14 @@
 
 import pytest
 
-from hyperjob.sandbox.apiserver.admission.review import (
+from hyperjob_sandbox.apiserver.admission.review import (
     AdmissionRequest,
     GroupVersionKind,
     GroupVersionResource,
     Target,
 )
-from hyperjob.sandbox.apiserver.admission.webhookhooks import compile_hooks, exempt
-from hyperjob.sandbox.apiserver.errors import ApiError
+from hyperjob_sandbox.apiserver.admission.webhookhooks import compile_hooks, exempt
+from hyperjob_sandbox.apiserver.errors import ApiError
 
 GVR = GroupVersionResource("conf.example.dev", "v1", "gadgets")
 GVK = GroupVersionKind("conf.example.dev", "v1", "Gadget")

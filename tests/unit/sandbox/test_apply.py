@@ -5,12 +5,12 @@ import copy
 import orjson
 import pytest
 
-from hyperjob.sandbox.apiserver.errors import ApiError
-from hyperjob.sandbox.apiserver.ownership.apply import (
+from hyperjob_sandbox.apiserver.errors import ApiError
+from hyperjob_sandbox.apiserver.ownership.apply import (
     ApplyConflict,
     keep_times,
 )
-from hyperjob.sandbox.apiserver.ownership.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.ownership.typeinfo import TypeInfo
 from tests.unit.sandbox.gadgets import (
     T1,
     T2,

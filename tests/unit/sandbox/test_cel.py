@@ -7,8 +7,8 @@ from cel_expr_python import cel as google
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.cel import CelError, Expression
-from hyperjob.sandbox.apiserver.schema.schemanode import Node
+from hyperjob_sandbox.apiserver.cel import CelError, Expression
+from hyperjob_sandbox.apiserver.schema.schemanode import Node
 
 SELF = {
     "size": 3,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.sandbox.clusters import SandboxConfigError, load, parse
+from hyperjob_sandbox.clusters import SandboxConfigError, load, parse
 
 SMALL = "clusters: [{name: a, nodes: [{count: 1, allocatable: {cpu: 4}}]}]\n"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "clusters.yaml"

@@ -382,7 +382,7 @@ def schemas(draw, depth=2):
 
 @given(schemas())
 def test_what_passes_can_be_used(schema):
-    from hyperjob.sandbox.apiserver.schema.structural import StructuralSchema
+    from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 
     found = definition(properties={"f": schema})
     if texts(found):

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hyperjob.sandbox.apiserver.printing.jsonpath import JSONPath, JSONPathError
 from hyperjob.text import human_duration
+from hyperjob_sandbox.apiserver.printing.jsonpath import JSONPath, JSONPathError
 
 OBJ = {
     "metadata": {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.sandbox.karmada import policies
-from hyperjob.sandbox.karmada.bindings import (
+from hyperjob_sandbox.karmada import policies
+from hyperjob_sandbox.karmada.bindings import (
     OwnerMismatchError,
     build_binding,
     is_suspended,
@@ -15,7 +15,7 @@ from hyperjob.sandbox.karmada.bindings import (
     new_binding,
     sync_binding,
 )
-from hyperjob.sandbox.karmada.interpreter import replicas_of
+from hyperjob_sandbox.karmada.interpreter import replicas_of
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 SERVER_FIELDS = ("creationTimestamp", "generation", "resourceVersion", "uid")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.sandbox.karmada import clusterstatus
+from hyperjob_sandbox.karmada import clusterstatus
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 AMOUNTS = {"cpu": "256", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "1000"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob.sandbox.karmada import names, policies
+from hyperjob_sandbox.karmada import names, policies
 
 
 def template(name="job-0", labels=None, namespace="default"):

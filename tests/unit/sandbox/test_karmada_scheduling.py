@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.sandbox.karmada.clusterstatus import default_resource_models
-from hyperjob.sandbox.karmada.scheduling import applied_placement, schedule
+from hyperjob_sandbox.karmada.clusterstatus import default_resource_models
+from hyperjob_sandbox.karmada.scheduling import applied_placement, schedule
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 ENABLED = [

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from hyperjob.sandbox.karmada import reviews
-from hyperjob.sandbox.karmada.volcano_global import Candidate, candidate_of, dispatch
+from hyperjob_sandbox.karmada import reviews
+from hyperjob_sandbox.karmada.volcano_global import Candidate, candidate_of, dispatch
 
 GPU = "nvidia.com/gpu"
 TOTAL = {GPU: 16}

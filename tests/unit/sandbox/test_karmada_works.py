@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.sandbox.karmada import interpreter, works
-from hyperjob.sandbox.karmada.aggregation import binding_status
-from hyperjob.sandbox.karmada.execution import retain
+from hyperjob_sandbox.karmada import interpreter, works
+from hyperjob_sandbox.karmada.aggregation import binding_status
+from hyperjob_sandbox.karmada.execution import retain
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 SERVER_FIELDS = ("creationTimestamp", "generation", "resourceVersion", "uid")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.member.gang import (
+from hyperjob_sandbox.member.gang import (
     FreeNode,
     GangPod,
     Minimum,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob.sandbox.member import jobpods, resources
+from hyperjob_sandbox.member import jobpods, resources
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 TORCH = RECORDED["pytorch"]["job"]

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.ownership.apply import (
+from hyperjob_sandbox.apiserver.ownership.apply import (
     ApplyConflict,
 )
-from hyperjob.sandbox.apiserver.ownership.fields import FieldsError, FieldSet
-from hyperjob.sandbox.apiserver.ownership.typed import compare, to_field_set
+from hyperjob_sandbox.apiserver.ownership.fields import FieldsError, FieldSet
+from hyperjob_sandbox.apiserver.ownership.typed import compare, to_field_set
 from tests.unit.sandbox.gadgets import (
     T3,
     TYPES,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.jsonvalue import copy, equal, go_float, go_format
-from hyperjob.sandbox.apiserver.schema.goregexp import compile_go
-from hyperjob.sandbox.apiserver.schema.stringformats import checked_format, string_format
+from hyperjob_sandbox.apiserver.jsonvalue import copy, equal, go_float, go_format
+from hyperjob_sandbox.apiserver.schema.goregexp import compile_go
+from hyperjob_sandbox.apiserver.schema.stringformats import checked_format, string_format
 
 MATCHES = [
     ("^abc$", "abc", True),

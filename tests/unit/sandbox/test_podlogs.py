@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.errors import ApiError
-from hyperjob.sandbox.apiserver.kinds.podlogs import (
+from hyperjob_sandbox.apiserver.errors import ApiError
+from hyperjob_sandbox.apiserver.kinds.podlogs import (
     Options,
     container_of,
     entries,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.errors import ApiError
-from hyperjob.sandbox.apiserver.kinds.protobuf import decode
-from hyperjob.sandbox.apiserver.kinds.protomessages import MESSAGES
+from hyperjob_sandbox.apiserver.errors import ApiError
+from hyperjob_sandbox.apiserver.kinds.protobuf import decode
+from hyperjob_sandbox.apiserver.kinds.protomessages import MESSAGES
 
 
 def varint(number: int) -> bytes:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.rbac.rules import Rule, describe, not_covered
-from hyperjob.sandbox.apiserver.transport.authorization import Action
+from hyperjob_sandbox.apiserver.rbac.rules import Rule, describe, not_covered
+from hyperjob_sandbox.apiserver.transport.authorization import Action
 
 PODS = Rule(verbs=("get", "list"), groups=("",), resources=("pods",))
 LOGS = Rule(verbs=("get",), groups=("",), resources=("pods/log",))

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from hyperjob.sandbox.apiserver.errors import ApiError
-from hyperjob.sandbox.apiserver.kinds import coreevents
-from hyperjob.sandbox.apiserver.kinds.builtin import builtin_resources
-from hyperjob.sandbox.apiserver.printing.columns import NAME_COLUMN
-from hyperjob.sandbox.apiserver.state.resources import Registry, ResourceInfo, version_priority
-from hyperjob.sandbox.apiserver.transport.decode import load, read_object
-from hyperjob.sandbox.apiserver.transport.negotiate import negotiate, wants_aggregated_discovery
-from hyperjob.sandbox.apiserver.transport.requestinfo import parse
+from hyperjob_sandbox.apiserver.errors import ApiError
+from hyperjob_sandbox.apiserver.kinds import coreevents
+from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
+from hyperjob_sandbox.apiserver.printing.columns import NAME_COLUMN
+from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo, version_priority
+from hyperjob_sandbox.apiserver.transport.decode import load, read_object
+from hyperjob_sandbox.apiserver.transport.negotiate import negotiate, wants_aggregated_discovery
+from hyperjob_sandbox.apiserver.transport.requestinfo import parse
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob.sandbox.apiserver.schema.structural import StructuralSchema
+from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 
 
 def texts(errors):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.state.selectors import (
+from hyperjob_sandbox.apiserver.state.selectors import (
     FieldSelector,
     FieldTerm,
     LabelSelector,

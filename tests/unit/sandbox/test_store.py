@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.sandbox.apiserver.state.store import Change, Exists, Expired, Stale, Store, Stored
+from hyperjob_sandbox.apiserver.state.store import Change, Exists, Expired, Stale, Store, Stored
 
 THINGS = ("example.dev", "things")
 NAMES = st.sampled_from(["a", "b", "c", "d"])

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.api.field import Path, required
-from hyperjob.sandbox.apiserver.errors import ApiError
-from hyperjob.sandbox.apiserver.schema.fastcheck import compile_check
-from hyperjob.sandbox.apiserver.schema.structural import StructuralSchema
-from hyperjob.sandbox.apiserver.schema.validation import explain
-from hyperjob.sandbox.apiserver.verbs.scale import ScaleSpec
+from hyperjob_sandbox.apiserver.errors import ApiError
+from hyperjob_sandbox.apiserver.schema.fastcheck import compile_check
+from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
+from hyperjob_sandbox.apiserver.schema.validation import explain
+from hyperjob_sandbox.apiserver.verbs.scale import ScaleSpec
 
 PARTS = {
     "type": "array",

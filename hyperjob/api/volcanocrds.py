@@ -1,0 +1,26 @@
+"""Volcano's CustomResourceDefinitions, as far as this project knows them.
+
+The files in `crds/` beside this module: jobs, queues and commands. Volcano brings its own; the
+installer makes stand-ins of these, and the embedded control plane serves them.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+import yaml
+
+from hyperjob.api.meta import Object
+
+
+@cache
+def volcano_crds() -> Mapping[str, Object]:
+    """Read the definitions by the name of each, such as `jobs.batch.volcano.sh`."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    found: dict[str, Object] = {}
+    for path in (files("hyperjob.api") / "crds").iterdir():
+        if path.name.endswith(".yaml"):
+            definition: Object = yaml.load(path.read_bytes(), Loader=loader)  # noqa: S506 - both are safe
+            found[definition["metadata"]["name"]] = definition
+    return MappingProxyType(found)

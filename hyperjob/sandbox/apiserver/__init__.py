@@ -1,5 +1,0 @@
-"""An embedded Kubernetes API server: HTTP, TLS, discovery, watches, validation, in memory."""
-
-from hyperjob.sandbox.apiserver.server import ApiServer
-
-__all__ = ["ApiServer"]

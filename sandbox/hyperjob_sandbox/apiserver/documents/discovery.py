@@ -1,0 +1,185 @@
+"""Discovery documents: which groups, versions and resources are served.
+
+Built from the registry and cached until it changes.
+"""
+
+import hashlib
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
+from hyperjob_sandbox.apiserver.transport.call import Reply, json_reply
+from hyperjob_sandbox.apiserver.transport.encode import dump
+from hyperjob_sandbox.apiserver.transport.negotiate import wants_aggregated_discovery
+
+# Groups in kube-apiserver's order; custom groups follow by name.
+_GROUP_ORDER = (
+    "",
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+)
+_RANK = {group: rank for rank, group in enumerate(_GROUP_ORDER)}
+
+
+class Discovery:
+    """Answers below /api and /apis that name no object."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._aggregated: dict[tuple[str, str], tuple[int, Reply]] = {}
+
+    def answer(self, path: str, accept: str, address: str) -> Reply | None:
+        """Answer a discovery path; None when it is none, or names what is not served."""
+        parts = path.strip("/").split("/")
+        match parts:
+            case ["api"] | ["apis"]:
+                version = wants_aggregated_discovery(accept)
+                if version in ("v2", "v2beta1"):
+                    return self._aggregate(parts[0], version)
+                return json_reply(
+                    self._core_versions(address) if parts == ["api"] else self._group_list()
+                )
+            case ["api", "v1"]:
+                return json_reply(self._resource_list("", "v1"))
+            case ["apis", group] if group in self._registry.groups():
+                return json_reply({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)})
+            case ["apis", group, version] if version in self._registry.versions(group):
+                return json_reply(self._resource_list(group, version))
+            case _:
+                return None
+
+    def _groups(self) -> list[str]:
+        names = [group for group in self._registry.groups() if group]
+        return sorted(names, key=lambda group: (_RANK.get(group, len(_RANK)), group))
+
+    def _core_versions(self, address: str) -> Object:
+        return {
+            "kind": "APIVersions",
+            "versions": ["v1"],
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+        }
+
+    def _group(self, group: str) -> Object:
+        versions = [
+            {"groupVersion": f"{group}/{version}", "version": version}
+            for version in self._registry.versions(group)
+        ]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+    def _group_list(self) -> Object:
+        groups = [self._group(group) for group in self._groups()]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def _resource_list(self, group: str, version: str) -> Object:
+        resources: list[Object] = []
+        for info in self._registry.resources(group, version):
+            resources.append(_resource(info))
+            for name, sub in info.subresources.items():
+                entry: Object = {
+                    "name": f"{info.plural}/{name}",
+                    "singularName": "",
+                    "namespaced": info.namespaced,
+                }
+                if sub.group or sub.version:
+                    entry |= {"group": sub.group, "version": sub.version}
+                resources.append({**entry, "kind": sub.kind, "verbs": list(sub.verbs)})
+        return {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": f"{group}/{version}" if group else version,
+            "resources": resources,
+        }
+
+    def _aggregate(self, root: str, version: str) -> Reply:
+        cached = self._aggregated.get((root, version))
+        if cached is not None and cached[0] == self._registry.changes:
+            return cached[1]
+        groups = [""] if root == "api" else self._groups()
+        items = [self._aggregated_group(group) for group in groups]
+        body = dump(
+            {
+                "kind": "APIGroupDiscoveryList",
+                "apiVersion": f"apidiscovery.k8s.io/{version}",
+                "metadata": {},
+                "items": items,
+            }
+        )
+        media = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+        etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+        reply = Reply(200, body, media, {"ETag": etag, "Vary": "Accept"})
+        self._aggregated[root, version] = (self._registry.changes, reply)
+        return reply
+
+    def _aggregated_group(self, group: str) -> Object:
+        versions: list[Object] = [
+            {
+                "version": version,
+                "resources": [_aggregated(r) for r in self._registry.resources(group, version)],
+                "freshness": "Current",
+            }
+            for version in self._registry.versions(group)
+        ]
+        return {"metadata": {"name": group} if group else {}, "versions": versions}
+
+
+def _resource(info: ResourceInfo) -> Object:
+    entry: Object = {
+        "name": info.plural,
+        "singularName": info.singular,
+        "namespaced": info.namespaced,
+        "kind": info.kind,
+        "verbs": list(info.verbs),
+    }
+    _names(entry, info)
+    if "list" in info.verbs:
+        entry["storageVersionHash"] = info.storage_hash
+    return entry
+
+
+def _names(entry: dict[str, Json], info: ResourceInfo) -> None:
+    if info.short_names:
+        entry["shortNames"] = list(info.short_names)
+    if info.categories:
+        entry["categories"] = list(info.categories)
+
+
+def _aggregated(info: ResourceInfo) -> Object:
+    def kind(name: str, group: str, version: str) -> Object:
+        return {"group": group, "version": version, "kind": name}
+
+    # Built-in kinds leave the group and version of their own kind empty here.
+    group, version = (info.group, info.version) if info.custom else ("", "")
+    entry: Object = {
+        "resource": info.plural,
+        "responseKind": kind(info.kind, group, version),
+        "scope": "Namespaced" if info.namespaced else "Cluster",
+        "singularResource": info.singular,
+        "verbs": list(info.verbs),
+    }
+    _names(entry, info)
+    if info.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": name,
+                "responseKind": kind(sub.kind, sub.group or group, sub.version or version),
+                "verbs": list(sub.verbs),
+            }
+            for name, sub in info.subresources.items()
+        ]
+    return entry

@@ -1,0 +1,107 @@
+"""Patches that need no schema: JSON patch (RFC 6902) and merge patch (RFC 7386).
+
+Never changes its input: the patched object is a new value. What cannot be applied raises ApiError.
+"""
+
+import jsonpatch
+import jsonpointer
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver import errors, jsonvalue
+from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.patches.strategicmerge import strategic_merge_patch
+
+__all__ = ["MAX_OPERATIONS", "json_patch", "merge_patch", "strategic_merge_patch"]
+
+MAX_OPERATIONS = 10_000
+_OPERATIONS = frozenset({"add", "remove", "replace", "move", "copy", "test"})
+
+
+def json_patch(obj: Json, ops: Json) -> Json:
+    """Apply JSON patch operations; 400 for a bad patch, 422 where it does not apply."""
+    if not isinstance(ops, list) or not all(isinstance(op, dict) for op in ops):
+        raise errors.bad_request(_decode_error(ops))
+    if len(ops) > MAX_OPERATIONS:
+        message = (
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
+            f"{MAX_OPERATIONS}, got {len(ops)}"
+        )
+        raise errors.ApiError(errors.failure(413, "RequestEntityTooLarge", message))
+    patched = jsonvalue.copy(obj)
+    for op in ops:
+        patched = _apply(patched, op)
+    return patched
+
+
+def _decode_error(ops: Json) -> str:
+    found = (
+        next((op for op in ops if not isinstance(op, dict)), ops) if isinstance(ops, list) else ops
+    )
+    what = jsonvalue.json_type(found)
+    if what in ("integer", "number"):
+        what = "number"
+    elif what == "boolean":
+        what = "bool"
+    target = "jsonpatch.Operation" if isinstance(ops, list) else "jsonpatch.Patch"
+    return f"json: cannot unmarshal {what} into Go value of type {target}"
+
+
+def _apply(document: Json, op: Object) -> Json:
+    # jsonpatch compares with Python's ==, for which true equals 1: tests are done here.
+    try:
+        if op.get("op") == "test":
+            return _test(document, op)
+        if op.get("op") not in _OPERATIONS or "path" not in op:
+            raise errors.rejected_patch()
+        return jsonpatch.JsonPatch([jsonvalue.copy(op)]).apply(document, in_place=True)
+    except (
+        jsonpatch.JsonPatchException,
+        jsonpointer.JsonPointerException,
+        TypeError,
+        ValueError,
+        KeyError,
+        IndexError,
+        AttributeError,
+    ) as error:
+        raise errors.rejected_patch() from error
+
+
+def _test(document: Json, op: Object) -> Json:
+    wanted = op.get("value")
+    missing = object()
+    found = jsonpointer.JsonPointer(op["path"]).resolve(document, missing)
+    if found is missing and wanted is None:
+        return document
+    if found is missing or not _equal_numbers(found, wanted):
+        raise errors.rejected_patch()
+    return document
+
+
+def _equal_numbers(a: Json, b: Json) -> bool:
+    """Compare JSON values: 5 and 5.0 are one number, true is no number."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal_numbers(item, b[key]) for key, item in a.items())
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_equal_numbers, a, b))
+    return bool(a == b)
+
+
+def merge_patch(obj: Json, patch: Json) -> Json:
+    """Apply a merge patch: null removes, objects merge, everything else replaces."""
+    if not isinstance(patch, dict):
+        raise errors.bad_request("Invalid JSON Patch")
+    return _merge(obj, patch)
+
+
+def _merge(target: Json, patch: Json) -> Json:
+    if not isinstance(patch, dict):
+        return jsonvalue.copy(patch)
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merge(merged.get(key), value)
+    return {key: value if key in patch else jsonvalue.copy(value) for key, value in merged.items()}

@@ -1,0 +1,104 @@
+"""PATCH bodies: which type, what it changes, and server-side apply."""
+
+from dataclasses import dataclass, field
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.ownership.managing import apply
+from hyperjob_sandbox.apiserver.patches.patch import json_patch, merge_patch, strategic_merge_patch
+from hyperjob_sandbox.apiserver.transport.call import Call
+from hyperjob_sandbox.apiserver.transport.decode import load, media_type
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(slots=True)
+class Patch:
+    """A decoded patch; `problems` names the fields that its body gives twice."""
+
+    media: str
+    body: Json
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def applies(self) -> bool:
+        """Tell whether this is server-side apply."""
+        return self.media == APPLY
+
+    def first(self, call: Call) -> Object:
+        """Give the object that an apply creates."""
+        return apply(None, self._configuration(call), call)
+
+    def apply(self, live: Object, call: Call) -> Object:
+        """Give the live object with the patch applied, as a new value."""
+        match self.media:
+            case _ if self.media == JSON_PATCH:
+                return _object(json_patch(live, self.body))
+            case _ if self.media == MERGE_PATCH:
+                return _object(merge_patch(live, self.body))
+            case _ if self.media == STRATEGIC_MERGE:
+                return strategic_merge_patch(live, self.body, call.resource.kind)
+            case _:
+                return apply(live, self._configuration(call), call)
+
+    def _configuration(self, call: Call) -> Object:
+        body = self.body
+        if not isinstance(body, dict):
+            raise errors.bad_request(f"error decoding YAML: {body!r} is no object")
+        resource = call.resource
+        given = (body.get("apiVersion"), body.get("kind"))
+        if given != (resource.api_version, resource.kind):
+            raise errors.bad_request(
+                f"invalid object type: {body.get('apiVersion', '')}, Kind={body.get('kind', '')}"
+            )
+        return body
+
+
+def read(call: Call) -> Patch:
+    """Decode the body of a PATCH; refuse a type that the resource does not take (415)."""
+    accepted = [JSON_PATCH, MERGE_PATCH, APPLY]
+    if not call.resource.custom:
+        accepted.insert(2, STRATEGIC_MERGE)
+    media = media_type(call.content_type)
+    if media not in accepted:
+        raise errors.unsupported_media_type(accepted)
+    if media == APPLY and not call.info.query.get("fieldManager"):
+        raise _manager_needed()
+    if media != APPLY and "force" in call.info.query:
+        raise _no_force()
+    body, problems = load(call.body, yaml_allowed=media == APPLY, kind=call.resource.kind)
+    return Patch(media, body, problems)
+
+
+def _object(value: Json) -> Object:
+    if not isinstance(value, dict):
+        raise errors.rejected_patch()
+    return value
+
+
+def _manager_needed() -> errors.ApiError:
+    return _bad_option(
+        "fieldManager", "FieldValueRequired", "Required value: is required for apply patch"
+    )
+
+
+def _no_force() -> errors.ApiError:
+    why = "Forbidden: may not be specified for non-apply patch"
+    return _bad_option("force", "FieldValueForbidden", why)
+
+
+def _bad_option(name: str, reason: str, why: str) -> errors.ApiError:
+    return errors.ApiError(
+        errors.failure(
+            422,
+            "Invalid",
+            f'PatchOptions.meta.k8s.io "" is invalid: {name}: {why}',
+            group="meta.k8s.io",
+            kind="PatchOptions",
+            causes=[{"reason": reason, "message": why, "field": name}],
+        )
+    )

@@ -1,0 +1,153 @@
+"""The API server as one value: start it, get a kubeconfig, stop it.
+
+Several may run in one process. State lives as long as the object, also while it does not listen.
+"""
+
+import asyncio
+import copy
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.admission import admitting
+from hyperjob_sandbox.apiserver.kinds import aggregation, definitions
+from hyperjob_sandbox.apiserver.kinds.bootstrap import bootstrap_objects, install
+from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
+from hyperjob_sandbox.apiserver.rbac.bootstrap import roles as bootstrap_roles
+from hyperjob_sandbox.apiserver.state.core import Core
+from hyperjob_sandbox.apiserver.state.housekeeping import Housekeeper
+from hyperjob_sandbox.apiserver.state.store import Store
+from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP, User
+from hyperjob_sandbox.apiserver.transport.authorization import Audit
+from hyperjob_sandbox.apiserver.transport.call import Connector
+from hyperjob_sandbox.apiserver.transport.frontend import Frontend
+from hyperjob_sandbox.apiserver.transport.pki import Authority, write_kubeconfig
+from hyperjob_sandbox.apiserver.verbs.dispatch import Dispatcher
+
+ADMIN = "kubernetes-admin"
+
+
+class ApiServer:
+    """An embedded Kubernetes API server on 127.0.0.1, an async context manager.
+
+    `crds` are served from the start; `tokens` maps bearer tokens to users; `history` is how many
+    changes of each resource a watch can go back; `bookmark_seconds` is how often a quiet watch is
+    told the newest resourceVersion. With `rbac`, Roles say who may do what, else every known user
+    may do everything; `audit` is told of every request, with whether it is allowed. `connectors`
+    answer subresources, by (group, resource, subresource), as an aggregated API server would.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "karmada",
+        port: int = 0,
+        host: str = "127.0.0.1",
+        crds: Sequence[Object] = (),
+        tokens: Mapping[str, User] | None = None,
+        history: int = 4096,
+        bookmark_seconds: float = 60.0,
+        rbac: bool = False,
+        audit: Audit | None = None,
+        connectors: Mapping[tuple[str, str, str], Connector] | None = None,
+    ) -> None:
+        self.name = name
+        self._host = host
+        self._crds = copy.deepcopy(list(crds))
+        self._core = Core(history_limit=history, bookmark_seconds=bookmark_seconds, tokens=tokens)
+        if rbac:
+            self._core.authorize_by_roles()
+        self._core.audit = audit
+        self._authority = Authority(name, hosts=(host,))
+        self._housekeeping: asyncio.Task[None] | None = None
+        self._dispatcher = Dispatcher(
+            self._core, closing=lambda: self._frontend.closing, connectors=connectors or {}
+        )
+        self._frontend = Frontend(
+            self._dispatcher,
+            self._authority.server_context(),
+            host=host,
+            port=port,
+            on_stop=self._core.store.wake,
+        )
+
+    @property
+    def url(self) -> str:
+        """Give the address of the server; it is known once it has listened."""
+        return f"https://{self._host}:{self._frontend.port}"
+
+    @property
+    def ca_pem(self) -> bytes:
+        """Give the certificate of the authority that signed the server's."""
+        return self._authority.ca.certificate
+
+    @property
+    def request_counts(self) -> Counter[tuple[str, str, str]]:
+        """Give the requests so far, by verb, resource and subresource."""
+        return self._core.request_counts
+
+    @property
+    def store(self) -> Store:
+        """Give the store, for tests that look behind the API."""
+        return self._core.store
+
+    def kubeconfig(
+        self,
+        path: Path,
+        *,
+        user: str = ADMIN,
+        groups: tuple[str, ...] = (ADMIN_GROUP,),
+    ) -> Path:
+        """Write a kubeconfig with a client certificate for a user, by default an administrator."""
+        pair = self._authority.client_pair(user, groups)
+        return write_kubeconfig(
+            path, name=self.name, server=self.url, ca=self.ca_pem, user=user, pair=pair
+        )
+
+    def compact(self, revision: int | None = None) -> None:
+        """Forget watch history up to a revision (default: all of it), as etcd's compaction does."""
+        self._core.store.compact(revision)
+
+    async def start_listening(self) -> None:
+        """Open the port again, the same one as before."""
+        await self._frontend.start()
+
+    async def stop_listening(self) -> None:
+        """Close the port and all connections; the state is kept."""
+        await self._frontend.stop()
+
+    async def __aenter__(self) -> Self:
+        for resource in builtin_resources():
+            self._core.registry.add(resource)
+        definitions.follow(self._core)
+        admitting.follow(self._core)
+        housekeeper = Housekeeper(self._core)
+        roles = bootstrap_roles() if self._core.rbac is not None else []
+        install(self._core, [*bootstrap_objects(), *roles, *self._crds])
+        aggregation.synchronize(self._core)
+        self._housekeeping = asyncio.create_task(housekeeper.run(), name=f"{self.name}-gc")
+        try:
+            await self._frontend.start()
+        except BaseException:
+            await self._stop_housekeeping()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._frontend.stop()
+        await self._stop_housekeeping()
+        await self._core.admission.close()
+
+    async def _stop_housekeeping(self) -> None:
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+            await asyncio.wait([self._housekeeping])
+            self._housekeeping = None

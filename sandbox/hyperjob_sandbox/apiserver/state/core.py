@@ -1,0 +1,104 @@
+"""What every handler works with: the store, the served resources and the admission chain.
+
+It decides nothing; it is the one object that is passed around.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.admission.chain import AdmissionChain
+from hyperjob_sandbox.apiserver.rbac.authorizer import Rbac
+from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
+from hyperjob_sandbox.apiserver.state.store import Collection, Key, Store, Stored
+from hyperjob_sandbox.apiserver.transport.authn import User
+from hyperjob_sandbox.apiserver.transport.authorization import (
+    Action,
+    Audit,
+    Authorizer,
+    KnownUsers,
+    require,
+)
+from hyperjob_sandbox.apiserver.transport.metrics import Metrics
+from hyperjob_sandbox.apiserver.transport.tokens import Tokens
+
+
+class Core:
+    """The state behind the API; `mutates` and `validates` say whether any webhook is configured."""
+
+    def __init__(
+        self,
+        *,
+        history_limit: int = 4096,
+        bookmark_seconds: float = 60.0,
+        tokens: Mapping[str, User] | None = None,
+    ) -> None:
+        self.bookmark_seconds = bookmark_seconds
+        self.store = Store(history_limit=history_limit)
+        self.tokens = Tokens(self.store, tokens or {})
+        self.authorizer: Authorizer = KnownUsers()
+        self.audit: Audit | None = None
+        self.rbac: Rbac | None = None
+        self.registry = Registry()
+        self.metrics = Metrics()
+        self.mutates = False
+        self.validates = False
+        self.admission = AdmissionChain(
+            namespaces=self.namespace, resolve_service=self._service_address
+        )
+        self.request_counts: Counter[tuple[str, str, str]] = Counter()
+
+    def authorize_by_roles(self) -> None:
+        """Let Roles decide from now on, and keep anybody from handing on more than he has."""
+        self.rbac = Rbac(self.store)
+        self.authorizer = self.rbac
+
+    def require(self, user: User, action: Action) -> None:
+        """Raise 403 for what a user may not do; tell the audit of it either way."""
+        if self.audit is not None:
+            self.audit(user, action, self.authorizer.allows(user, action))
+        require(self.authorizer, user, action)
+
+    def collection(self, resource: ResourceInfo) -> Collection:
+        """Give the collection that stores a resource's objects."""
+        return self.store.collection(resource.storage)
+
+    def find(self, resource: ResourceInfo, namespace: str, name: str) -> Stored | None:
+        """Find one stored object."""
+        return self.collection(resource).get((namespace if resource.namespaced else "", name))
+
+    def _service_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
+        """Find what stands behind a webhook's Service; raise LookupError where nothing does."""
+        service = self.store.collection(("", "services")).get((namespace, name))
+        if service is not None and (host := service.obj["spec"].get("externalName")):
+            return str(host), port
+        endpoints = self.store.collection(("", "endpoints")).get((namespace, name))
+        for subset in (endpoints.obj.get("subsets") or ()) if endpoints is not None else ():
+            for address in subset.get("addresses") or ():
+                ports = subset.get("ports") or ({"port": port},)
+                return str(address["ip"]), int(ports[0]["port"])
+        raise LookupError(f'service "{name}" not found')
+
+    def namespace(self, name: str) -> Object | None:
+        """Find a Namespace."""
+        found = self.store.collection(("", "namespaces")).get(("", name))
+        return found.obj if found else None
+
+
+def now() -> str:
+    """Give the present as metav1.Time prints it."""
+    return _print_second(int(time.time()))
+
+
+@lru_cache(maxsize=2)
+def _print_second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def key_of(resource: ResourceInfo, obj: Object) -> Key:
+    """Give an object's key in its collection."""
+    meta = obj["metadata"]
+    return (str(meta.get("namespace") or "") if resource.namespaced else "", str(meta["name"]))

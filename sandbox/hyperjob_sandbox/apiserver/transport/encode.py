@@ -1,0 +1,141 @@
+"""Objects to bytes, in the order in which the real server writes them.
+
+Custom resources are written with sorted keys (Go maps), built-in kinds in the order of their Go
+structs as far as something reads it: kind, apiVersion, metadata, then the rest as it came.
+"""
+
+import orjson
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.kinds import coreevents
+from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
+from hyperjob_sandbox.apiserver.state.store import Change, Stored
+
+META_ORDER = (
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+)
+
+_FIELD_ORDER: dict[tuple[str, str], tuple[str, ...]] = {
+    ("coordination.k8s.io", "spec"): (
+        "holderIdentity",
+        "leaseDurationSeconds",
+        "acquireTime",
+        "renewTime",
+        "leaseTransitions",
+    ),
+}
+
+
+def dump(value: Json) -> bytes:
+    """Encode a value as it is."""
+    return orjson.dumps(value)
+
+
+def ordered(source: Object, order: tuple[str, ...]) -> Object:
+    """Copy an object with known keys first, in their order."""
+    result = {key: source[key] for key in order if key in source}
+    if len(result) != len(source):
+        result.update((key, value) for key, value in source.items() if key not in result)
+    return result
+
+
+def ordered_meta(meta: Object) -> Object:
+    """Copy metadata into the order of its Go struct, maps sorted."""
+    result = ordered(meta, META_ORDER)
+    for key in ("labels", "annotations"):
+        if key in result:
+            result[key] = dict(sorted(result[key].items()))
+    return result
+
+
+def builtin_order(obj: Object, info: ResourceInfo) -> Object:
+    """Copy a built-in object into the order of its Go struct."""
+    result: Object = {"kind": info.kind, "apiVersion": info.api_version}
+    result["metadata"] = ordered_meta(obj["metadata"])
+    for key, value in obj.items():
+        if key not in result:
+            order = _FIELD_ORDER.get((info.group, key))
+            result[key] = ordered(value, order) if order and isinstance(value, dict) else value
+    return result
+
+
+def to_version(obj: Object, info: ResourceInfo) -> Object:
+    """Give a stored object as the version that is asked for; the same object where it fits."""
+    if info.storage == coreevents.EVENTS:
+        return coreevents.read(obj, info.group)
+    if obj.get("apiVersion") == info.api_version:
+        return obj
+    return {**obj, "apiVersion": info.api_version}
+
+
+def to_storage(obj: Object, info: ResourceInfo) -> Object:
+    """Give an object of a served version in its stored form."""
+    if info.storage == coreevents.EVENTS:
+        return coreevents.write(obj, info.group)
+    if info.storage_version != info.version:
+        version = f"{info.group}/{info.storage_version}" if info.group else info.storage_version
+        return {**obj, "apiVersion": version}
+    return obj
+
+
+def encode(obj: Object, info: ResourceInfo) -> bytes:
+    """Encode one stored object."""
+    if info.custom:
+        return orjson.dumps(to_version(obj, info), option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(builtin_order(to_version(obj, info), info))
+
+
+def encode_stored(stored: Stored, info: ResourceInfo) -> bytes:
+    """Encode a stored object, once for each version."""
+    version = info.api_version
+    found = stored.encoded.get(version)
+    if found is None:
+        found = stored.encoded[version] = encode(stored.obj, info)
+    return found
+
+
+def encode_item(stored: Stored, info: ResourceInfo) -> bytes:
+    """Encode a stored object as an item of a list; built-in items carry no kind there."""
+    found = encode_stored(stored, info)
+    if info.custom:
+        return found
+    return b"{" + found[found.index(b'"metadata":') :]
+
+
+def encode_change(change: Change, info: ResourceInfo) -> bytes:
+    """Encode a change as a line of a watch, once for each version."""
+    version = info.api_version
+    found = change.encoded.get(version)
+    if found is None:
+        found = watch_line(change.type, encode_stored(change.now, info))
+        change.encoded[version] = found
+    return found
+
+
+def watch_line(type_: str, body: bytes) -> bytes:
+    """Frame one watch event."""
+    return b'{"type":"%s","object":%s}\n' % (type_.encode(), body)
+
+
+def partial_metadata(obj: Object) -> Object:
+    """Reduce an object to its metadata."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": ordered_meta(obj["metadata"]),
+    }

@@ -1,0 +1,198 @@
+"""HTTPS in front of the API: sockets, TLS, time limits, bodies, and how answers are written.
+
+It turns every outcome into a response: a Status, plain text, or a stream. It knows no resource.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+
+from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.transport.authn import identify
+from hyperjob_sandbox.apiserver.transport.call import Reply, Stream, status_reply
+from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo, parse
+from hyperjob_sandbox.apiserver.verbs.dispatch import Dispatcher, Headers
+
+BODY_LIMIT = 3 * 1024 * 1024
+REQUEST_SECONDS = 60.0
+_WRITE_SECONDS = 30.0
+_BACKLOG = 512
+_log = logging.getLogger(__name__)
+
+
+class PortInUseError(OSError):
+    """The address to listen on is taken."""
+
+
+class Frontend:
+    """The listening side of an API server; it can stop and start without losing anything."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        context: ssl.SSLContext,
+        *,
+        host: str,
+        port: int,
+        on_stop: Callable[[], None],
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._context = context
+        self._host = host
+        self.port = port
+        self._on_stop = on_stop
+        self._server: web.Server | None = None
+        self._listener: asyncio.Server | None = None
+        self.closing = False
+
+    async def start(self) -> None:
+        """Listen; the first time with port 0 this chooses the port that later starts use."""
+        if self._listener is not None:
+            return
+        self.closing = False
+        server = web.Server(
+            self._handle,
+            request_factory=self._request,
+            handler_cancellation=True,
+            access_log=None,
+        )
+        loop = asyncio.get_running_loop()
+        try:
+            self._listener = await loop.create_server(
+                server,
+                self._host,
+                self.port,
+                ssl=self._context,
+                backlog=_BACKLOG,
+                reuse_address=True,
+            )
+        except OSError as error:
+            raise PortInUseError(
+                error.errno,
+                f"cannot listen on {self._host}:{self.port}: {error.strerror or error}; stop the"
+                " process that uses the port, or choose another port (0 takes any free one)",
+            ) from error
+        self._server = server
+        bound: socket.socket = self._listener.sockets[0]
+        self.port = int(bound.getsockname()[1])
+
+    async def stop(self) -> None:
+        """Close the port and every connection, running requests and watches included."""
+        listener, self._listener = self._listener, None
+        if listener is None:
+            return
+        self.closing = True
+        listener.close()
+        self._on_stop()
+        if self._server is not None:
+            await self._server.shutdown(timeout=1.0)
+            self._server = None
+        await listener.wait_closed()
+
+    def _request(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: "asyncio.Task[None]",
+    ) -> web.BaseRequest:
+        loop = asyncio.get_running_loop()
+        return web.BaseRequest(
+            message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT
+        )
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        warnings: list[str] = []
+        try:
+            reply = await self._answer(request, warnings)
+        except errors.ApiError as error:
+            reply = status_reply(error.status)
+        except errors.PlainError as error:
+            reply = Reply(error.code, error.text.encode(), "text/plain; charset=utf-8")
+        except web.HTTPRequestEntityTooLarge:
+            reply = status_reply(errors.too_large(BODY_LIMIT).status)
+        except TimeoutError:
+            reply = status_reply(errors.timeout("the request did not end in time").status)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:  # noqa: BLE001  a bug is answered 500; the server goes on
+            _log.exception("request failed: %s %s", request.method, request.raw_path)
+            reply = status_reply(errors.internal("the server failed; see its log").status)
+        if isinstance(reply, Stream):
+            return await self._stream(request, reply)
+        response = web.Response(status=reply.code, body=reply.body, headers=reply.headers)
+        response.headers["Content-Type"] = reply.content_type
+        if reply.retry_after:
+            response.headers["Retry-After"] = str(reply.retry_after)
+        for warning in warnings:
+            response.headers.add("Warning", _warning(warning))
+        return response
+
+    async def _answer(self, request: web.BaseRequest, warnings: list[str]) -> Reply | Stream:
+        headers = request.headers
+        transport = request.transport
+        certificate = transport.get_extra_info("peercert") if transport else None
+        user = identify(
+            certificate, headers.get("Authorization", ""), self._dispatcher.user_of_token
+        )
+        if user is None:
+            raise errors.unauthorized()
+        if "Impersonate-User" in headers:
+            groups = headers.getall("Impersonate-Group", [])
+            user = self._dispatcher.impersonated(user, headers["Impersonate-User"], groups)
+        info = parse(request.method, request.raw_path)
+        seconds = _time_limit(info)
+        async with asyncio.timeout(seconds):
+            body = await request.read() if request.body_exists else b""
+            given = Headers(
+                headers.get("Content-Type", ""),
+                headers.get("Accept", ""),
+                headers.get("User-Agent", ""),
+                headers.get("If-None-Match", ""),
+            )
+            address = f"{self._host}:{self.port}"
+            return await self._dispatcher.handle(
+                info,
+                user=user,
+                headers=given,
+                body=body,
+                address=address,
+                warnings=warnings,
+            )
+
+    async def _stream(self, request: web.BaseRequest, reply: Stream) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": reply.content_type})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        try:
+            async for chunk in reply.chunks:
+                async with asyncio.timeout(_WRITE_SECONDS):
+                    await response.write(chunk)
+            await response.write_eof()
+        except (ConnectionError, TimeoutError):
+            # The reader is gone or does not read: closing is all that is left to say.
+            if request.transport is not None:
+                request.transport.abort()
+        return response
+
+
+def _time_limit(info: RequestInfo) -> float:
+    """Give the seconds that a request may take; a client may ask for fewer."""
+    text = info.query.get("timeout", "").removesuffix("s")
+    try:
+        wanted = float(text) if text else REQUEST_SECONDS
+    except ValueError:
+        return REQUEST_SECONDS
+    return min(wanted, REQUEST_SECONDS) if wanted > 0 else REQUEST_SECONDS
+
+
+def _warning(text: str) -> str:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'299 - "{quoted}"'

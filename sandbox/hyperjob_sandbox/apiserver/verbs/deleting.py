@@ -1,0 +1,261 @@
+"""DELETE: preconditions, finalizers, grace, propagation, and deletion of collections."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.admission.admitting import admit_deletion
+from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.kinds import protobuf
+from hyperjob_sandbox.apiserver.printing.tables import list_meta
+from hyperjob_sandbox.apiserver.state.core import Core
+from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
+from hyperjob_sandbox.apiserver.state.selection import selection
+from hyperjob_sandbox.apiserver.state.store import Stale, Stored
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
+from hyperjob_sandbox.apiserver.transport.decode import load, media_type
+from hyperjob_sandbox.apiserver.transport.encode import to_version
+from hyperjob_sandbox.apiserver.verbs.reading import list_body, object_reply
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+_ATTEMPTS = 10
+_PROTECTED = frozenset({"default", "kube-public", "kube-system"})
+_POD_GRACE_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How to delete; an empty text means that the client did not say."""
+
+    uid: str = ""
+    version: str = ""
+    propagation: str = ""
+    grace: int | None = None
+    dry_run: bool = False
+    wire: Object = field(default_factory=dict)
+
+
+def read_options(call: Call) -> DeleteOptions:
+    """Read the options from the body; only where there is none the query counts."""
+    body: Object = {}
+    if call.body:
+        if media_type(call.content_type) == "application/vnd.kubernetes.protobuf":
+            body = protobuf.decode(call.body)
+        else:
+            loaded, _ = load(call.body, yaml_allowed=True, kind="DeleteOptions")
+            body = loaded if isinstance(loaded, dict) else {}
+    query = {} if call.body else call.info.query
+    conditions: Object = body.get("preconditions") or {}
+    grace: Json = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    propagation = str(body.get("propagationPolicy") or query.get("propagationPolicy") or "")
+    orphan = body.get("orphanDependents", query.get("orphanDependents"))
+    if not propagation and orphan is not None:
+        propagation = "Orphan" if orphan in (True, "true") else "Background"
+    if propagation not in ("", "Orphan", "Background", "Foreground"):
+        raise _bad_propagation(propagation)
+    return DeleteOptions(
+        uid=str(conditions.get("uid") or ""),
+        version=str(conditions.get("resourceVersion") or ""),
+        propagation=propagation,
+        grace=None if grace is None or grace == "" else int(grace),
+        dry_run=bool(body.get("dryRun")) if call.body else call.dry_run,
+        wire={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **body},
+    )
+
+
+async def delete(core: Core, call: Call) -> Reply:
+    """Delete one object, or begin to."""
+    options = read_options(call)
+    resource = call.resource
+    for _ in range(_ATTEMPTS):
+        live = core.find(resource, call.info.namespace, call.info.name)
+        if live is None:
+            raise call.not_found()
+        _check_preconditions(call, options, live)
+        _check_protected(resource, live)
+        old = to_version(live.obj, resource)
+        await admit_deletion(core, call, old, options.wire, dry_run=options.dry_run)
+        try:
+            left = delete_stored(core, resource, live, options)
+        except Stale:
+            continue
+        if left is not None:
+            return object_reply(left, call)
+        return json_reply(
+            errors.success(
+                name=live.key[1], group=resource.group, kind=resource.plural, uid=live.uid
+            )
+        )
+    raise call.conflict()
+
+
+async def delete_collection(core: Core, call: Call) -> Reply:
+    """Delete everything that a list with the same selectors would show."""
+    options = read_options(call)
+    resource, info = call.resource, call.info
+    chosen = selection(info, resource)
+    namespace = info.namespace if resource.namespaced and info.namespace else None
+    found = [
+        stored
+        for stored in core.collection(resource).select(namespace)
+        if not chosen or chosen.matches(stored, resource)
+    ]
+    for stored in found:
+        old = to_version(stored.obj, resource)
+        await admit_deletion(core, call, old, options.wire, dry_run=options.dry_run)
+        live = core.collection(resource).get(stored.key)
+        if live is not None:
+            delete_stored(core, resource, live, options)
+    meta = list_meta(core.store.revision)
+    return Reply(200, list_body(found, resource, meta))
+
+
+def delete_stored(
+    core: Core,
+    resource: ResourceInfo,
+    live: Stored,
+    options: DeleteOptions,
+) -> Stored | None:
+    """Remove an object, or mark it as being deleted and return what stays."""
+    meta = live.obj["metadata"]
+    finalizers = _finalizers(meta, options)
+    grace = _grace(resource, live.obj, options)
+    if resource.storage == ("", "namespaces") and live.obj["spec"].get("finalizers"):
+        return _terminate_namespace(core, resource, live, options)
+    if not finalizers and grace == 0:
+        if not options.dry_run:
+            _remove(core, resource, live)
+        return None
+    began = meta.get("deletionTimestamp")
+    if began and finalizers == (meta.get("finalizers") or []):
+        known = int(meta.get("deletionGracePeriodSeconds") or 0)
+        if grace >= known:
+            return live
+    changed = _marked(live.obj, finalizers, grace)
+    if options.dry_run:
+        return Stored(live.key, changed, live.revision)
+    return core.store.update(resource.storage, changed, expected=live)
+
+
+def finish_if_free(
+    core: Core,
+    resource: ResourceInfo,
+    new: Object,
+    live: Stored,
+) -> Stored | None:
+    """Remove an object that is being deleted once nothing holds it; None when something does."""
+    meta = new["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers"):
+        return None
+    if int(meta.get("deletionGracePeriodSeconds") or 0) > 0:
+        return None
+    if resource.storage == ("", "namespaces") and new["spec"].get("finalizers"):
+        return None
+    return core.store.delete(resource.storage, new, expected=live)
+
+
+def _remove(core: Core, resource: ResourceInfo, live: Stored) -> Stored:
+    last = {**live.obj, "metadata": dict(live.obj["metadata"])}
+    return core.store.delete(resource.storage, last, expected=live)
+
+
+def _finalizers(meta: Object, options: DeleteOptions) -> list[str]:
+    finalizers = list(meta.get("finalizers") or [])
+    if options.propagation:
+        finalizers = [f for f in finalizers if f not in (ORPHAN, FOREGROUND)]
+    if options.propagation == "Orphan":
+        finalizers.append(ORPHAN)
+    if options.propagation == "Foreground":
+        finalizers.append(FOREGROUND)
+    return finalizers
+
+
+def _grace(resource: ResourceInfo, obj: Object, options: DeleteOptions) -> int:
+    """Give the seconds that an object may go on; only scheduled, unfinished pods get any."""
+    if resource.storage != ("", "pods"):
+        return 0
+    spec = obj.get("spec") or {}
+    phase = (obj.get("status") or {}).get("phase")
+    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+        return 0
+    if options.grace is not None:
+        return max(options.grace, 0)
+    return int(spec.get("terminationGracePeriodSeconds", _POD_GRACE_SECONDS))
+
+
+def _marked(obj: Object, finalizers: list[str], grace: int) -> Object:
+    meta = dict(obj["metadata"])
+    if not meta.get("deletionTimestamp") and meta.get("generation"):
+        meta["generation"] = int(meta["generation"]) + 1
+    if not meta.get("deletionTimestamp") or grace:
+        ends = datetime.now(UTC) + timedelta(seconds=grace)
+        meta["deletionTimestamp"] = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
+    meta["deletionGracePeriodSeconds"] = grace
+    if finalizers:
+        meta["finalizers"] = finalizers
+    else:
+        meta.pop("finalizers", None)
+    return {**obj, "metadata": meta}
+
+
+def _terminate_namespace(
+    core: Core,
+    resource: ResourceInfo,
+    live: Stored,
+    options: DeleteOptions,
+) -> Stored:
+    """Mark a namespace as terminating; the namespace controller empties and removes it."""
+    meta = dict(live.obj["metadata"])
+    if meta.get("deletionTimestamp"):
+        return live
+    meta["deletionTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    status = {**(live.obj.get("status") or {}), "phase": "Terminating"}
+    changed = {**live.obj, "metadata": meta, "status": status}
+    if options.dry_run:
+        return Stored(live.key, changed, live.revision)
+    return core.store.update(resource.storage, changed, expected=live)
+
+
+def _check_preconditions(call: Call, options: DeleteOptions, live: Stored) -> None:
+    resource = call.resource
+    kind = resource.kind if resource.custom else resource.plural
+    why = ""
+    if options.uid and options.uid != live.uid:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record"
+            f" ({live.uid}). The object might have been deleted and then recreated"
+        )
+    version = live.obj["metadata"]["resourceVersion"]
+    if options.version and options.version != version:
+        why = (
+            f"the ResourceVersion in the precondition ({options.version}) does not match the"
+            f" ResourceVersion in record ({version}). The object might have been modified"
+        )
+    if why:
+        raise errors.conflict(resource.group, kind, live.key[1], why)
+
+
+def _check_protected(resource: ResourceInfo, live: Stored) -> None:
+    if resource.storage == ("", "namespaces") and live.key[1] in _PROTECTED:
+        why = "this namespace may not be deleted"
+        raise errors.forbidden("", "namespaces", live.key[1], why)
+
+
+def _bad_propagation(given: str) -> errors.ApiError:
+    why = (
+        f'Unsupported value: "{given}": supported values: "Foreground", "Background", "Orphan",'
+        ' "nil"'
+    )
+    cause = {"reason": "FieldValueNotSupported", "message": why, "field": "propagationPolicy"}
+    return errors.ApiError(
+        errors.failure(
+            422,
+            "Invalid",
+            f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {why}',
+            group="meta.k8s.io",
+            kind="DeleteOptions",
+            causes=[cause],
+        )
+    )

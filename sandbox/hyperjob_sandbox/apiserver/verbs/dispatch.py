@@ -1,0 +1,214 @@
+"""From a parsed request to the handler of its verb; the only place that knows all handlers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.documents.discovery import Discovery
+from hyperjob_sandbox.apiserver.documents.openapi import OpenApi
+from hyperjob_sandbox.apiserver.kinds import podactions, reviews
+from hyperjob_sandbox.apiserver.patches import patching
+from hyperjob_sandbox.apiserver.state.core import Core
+from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
+from hyperjob_sandbox.apiserver.transport.authn import User
+from hyperjob_sandbox.apiserver.transport.authorization import action_of, impersonate
+from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
+from hyperjob_sandbox.apiserver.transport.decode import media_type
+from hyperjob_sandbox.apiserver.transport.encode import dump
+from hyperjob_sandbox.apiserver.transport.negotiate import negotiate
+from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
+from hyperjob_sandbox.apiserver.verbs import deleting, reading, scaling, watching, writing
+
+VERSION = {
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.2",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "2026-07-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "",
+}
+_HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """The request headers that mean something here."""
+
+    content_type: str = ""
+    accept: str = ""
+    user_agent: str = ""
+    if_none_match: str = ""
+
+
+class Dispatcher:
+    """Routes requests; `closing` tells watches that the server goes away.
+
+    `connectors` answer subresources, by (group, resource, subresource), in the server's place.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        *,
+        closing: Callable[[], bool],
+        connectors: Mapping[tuple[str, str, str], Connector],
+    ) -> None:
+        self._core = core
+        self._connectors = connectors
+        self._closing = closing
+        self._discovery = Discovery(core.registry)
+        self._openapi = OpenApi(core.registry)
+
+    def user_of_token(self, token: str) -> User | None:
+        """Name the user of a bearer token."""
+        return self._core.tokens.user(token)
+
+    def impersonated(self, user: User, name: str, groups: Sequence[str]) -> User:
+        """Give the user that another one acts as; raise 403 when he may not."""
+        return impersonate(self._core.authorizer, user, name, groups)
+
+    async def handle(
+        self,
+        info: RequestInfo,
+        *,
+        user: User,
+        headers: Headers,
+        body: bytes,
+        address: str,
+        warnings: list[str],
+    ) -> Reply | Stream:
+        """Answer a request; what the client should be told beside goes into `warnings`."""
+        self._core.require(user, action_of(info))
+        if not info.resource:
+            return self._outside(info, headers, address)
+        resource = self._core.registry.find(info.group, info.version, info.resource)
+        if resource is None:
+            raise errors.PlainError(404, "404 page not found\n")
+        _check_scope(info, resource)
+        call = Call(
+            info,
+            resource,
+            user,
+            body,
+            headers.content_type,
+            headers.accept,
+            headers.user_agent,
+            warnings,
+        )
+        self._core.request_counts[info.verb, info.resource, info.subresource] += 1
+        code = 200
+        try:
+            reply = await self._verb(call)
+            code = reply.code if isinstance(reply, Reply) else 200
+        except errors.ApiError as error:
+            code = error.code
+            raise
+        finally:
+            applied = media_type(headers.content_type) == patching.APPLY
+            self._core.metrics.count(info, code, applied=applied)
+        return reply
+
+    async def _verb(self, call: Call) -> Reply | Stream:
+        info, core = call.info, self._core
+        if info.subresource:
+            return await self._subresource(call)
+        allowed = call.resource.verbs
+        match info.verb:
+            case verb if verb not in allowed:
+                raise errors.method_not_allowed(info.method)
+            case "get":
+                return reading.get(core, call)
+            case "list":
+                return reading.list_objects(core, call)
+            case "watch":
+                return watching.watch(core, call, closing=self._closing)
+            case "create" if allowed == ("create",):
+                return reviews.review(core, call)
+            case "create":
+                return await writing.create(core, call)
+            case "update" if info.name:
+                return await writing.update(core, call)
+            case "patch" if info.name:
+                return await writing.patch(core, call)
+            case "delete":
+                return await deleting.delete(core, call)
+            case "deletecollection":
+                return await deleting.delete_collection(core, call)
+            case _:
+                raise errors.method_not_allowed(info.method)
+
+    async def _subresource(self, call: Call) -> Reply | Stream:
+        info, core = call.info, self._core
+        connector = self._connectors.get((info.group, info.resource, info.subresource))
+        if connector is not None:
+            return await connector(call)
+        if info.rest:
+            raise errors.PlainError(404, "404 page not found\n")
+        sub = call.resource.subresources.get(info.subresource)
+        if sub is None:
+            raise errors.PlainError(404, "404 page not found\n")
+        if info.verb not in sub.verbs:
+            raise errors.method_not_allowed(info.method)
+        if info.subresource in ("status", "approval", "finalize"):
+            match info.verb:
+                case "get":
+                    return reading.get(core, call)
+                case "update":
+                    return await writing.update(core, call)
+                case _:
+                    return await writing.patch(core, call)
+        match info.subresource:
+            case "scale":
+                return await scaling.scale(core, call)
+            case "binding":
+                return podactions.bind(core, call)
+            case "eviction":
+                return podactions.evict(core, call)
+            case "log":
+                return podactions.log(core, call, closing=self._closing)
+            case "token":
+                return reviews.token(core, call)
+            case _:
+                raise errors.PlainError(404, "404 page not found\n")
+
+    def _outside(self, info: RequestInfo, headers: Headers, address: str) -> Reply:
+        path = info.path
+        root = "/" + path.strip("/").split("/")[0]
+        if info.method not in ("GET", "HEAD"):
+            raise errors.method_not_allowed(info.method)
+        if root in _HEALTH:
+            return Reply(200, b"ok", "text/plain; charset=utf-8")
+        if root == "/metrics":
+            text = self._core.metrics.text().encode()
+            return Reply(200, text, "text/plain; version=0.0.4; charset=utf-8")
+        if path.rstrip("/") == "/version":
+            return Reply(200, dump(VERSION))
+        found = self._discovery.answer(path, headers.accept, address)
+        if found is None and root == "/openapi":
+            if path.rstrip("/") == "/openapi/v2":
+                negotiate(headers.accept)
+            found = self._openapi.answer(path)
+        if found is None:
+            raise errors.PlainError(404, "404 page not found\n")
+        etag = found.headers.get("ETag")
+        if etag and etag == headers.if_none_match:
+            return Reply(304, b"", found.content_type, found.headers)
+        return found
+
+
+def _check_scope(info: RequestInfo, resource: ResourceInfo) -> None:
+    """Refuse a path that puts a resource where its scope does not allow it."""
+    if resource.namespaced:
+        if not info.namespace and (info.name or info.verb not in ("list", "watch")):
+            if info.verb in ("create", "deletecollection"):
+                raise errors.method_not_allowed(info.method)
+            raise errors.PlainError(404, "404 page not found\n")
+    elif info.namespace and info.resource != "namespaces":
+        raise errors.PlainError(404, "404 page not found\n")

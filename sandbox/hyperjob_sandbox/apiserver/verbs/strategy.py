@@ -1,0 +1,120 @@
+"""What the server itself does to an object on its way into the store.
+
+Functions change the fresh object that they are given. They follow kube-apiserver's BeforeCreate and
+BeforeUpdate and each kind's PrepareForCreate and PrepareForUpdate.
+"""
+
+import random
+import uuid
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.state.core import now
+from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
+
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH = 5
+_GENERATED_PREFIX_LIMIT = 63 - _SUFFIX_LENGTH
+# Built-in kinds whose creator may set the status.
+_STATUS_ON_CREATE = frozenset(
+    {("", "nodes"), ("apiextensions.k8s.io", "customresourcedefinitions")}
+)
+_SYSTEM_META = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+_BOOKKEEPING = ("metadata", "status", "apiVersion", "kind")
+
+
+def normalise_meta(obj: Object) -> Object:
+    """Make sure that an object has a metadata map without empty collections; return the map."""
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict):
+        meta = {}
+    else:
+        meta = {key: value for key, value in meta.items() if value or key == "managedFields"}
+    obj["metadata"] = meta
+    return meta
+
+
+def before_create(obj: Object, resource: ResourceInfo) -> None:
+    """Fill in what only the server decides: name suffix, uid, times, generation, no status."""
+    meta = obj["metadata"]
+    for key in _SYSTEM_META:
+        meta.pop(key, None)
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = generated_name(meta["generateName"])
+    meta["uid"] = str(uuid.uuid4())
+    meta["creationTimestamp"] = now()
+    if resource.custom or resource.generation:
+        meta["generation"] = 1
+    else:
+        meta.pop("generation", None)
+    where = (resource.group, resource.plural)
+    if resource.has_status and where not in _STATUS_ON_CREATE:
+        obj.pop("status", None)
+    if resource.default is not None:
+        resource.default(obj)
+
+
+def generated_name(prefix: str) -> str:
+    """Complete a generateName with five random letters."""
+    suffix = "".join(random.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
+    return prefix[:_GENERATED_PREFIX_LIMIT] + suffix
+
+
+def before_update(new: Object, old: Object, resource: ResourceInfo, subresource: str) -> None:
+    """Carry over what a client cannot change, and move the generation when the spec moved."""
+    meta, before = new["metadata"], old["metadata"]
+    for key in ("uid", "creationTimestamp", "name", "namespace"):
+        if not meta.get(key) and key in before:
+            meta[key] = before[key]
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        if key in before:
+            meta[key] = before[key]
+        else:
+            meta.pop(key, None)
+    meta.pop("selfLink", None)
+    if subresource == "status":
+        _status_only(new, old, resource)
+    elif resource.has_status:
+        _replace(new, old, "status")
+    if subresource != "status" and resource.default is not None:
+        resource.default(new)
+    if (resource.custom or resource.generation) and _spec_moved(new, old, resource):
+        meta["generation"] = int(before.get("generation", 0)) + 1
+
+
+def _status_only(new: Object, old: Object, resource: ResourceInfo) -> None:
+    for key in [key for key in new if key not in _BOOKKEEPING]:
+        _replace(new, old, key)
+    for key in old:
+        if key not in new and key not in _BOOKKEEPING:
+            new[key] = old[key]
+    if resource.custom:
+        managed = new["metadata"].get("managedFields")
+        version = new["metadata"].get("resourceVersion")
+        meta = dict(old["metadata"])
+        if managed is not None:
+            meta["managedFields"] = managed
+        if version is not None:
+            meta["resourceVersion"] = version
+        new["metadata"] = meta
+    elif "ownerReferences" in old["metadata"]:
+        new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
+
+
+def _replace(new: Object, old: Object, key: str) -> None:
+    if key in old:
+        new[key] = old[key]
+    else:
+        new.pop(key, None)
+
+
+def _spec_moved(new: Object, old: Object, resource: ResourceInfo) -> bool:
+    """Tell whether anything but metadata (and status, where it has its own path) changed."""
+    ignored = {"metadata", "apiVersion", "kind"}
+    if resource.has_status:
+        ignored.add("status")
+    return _without(new, ignored) != _without(old, ignored)
+
+
+def _without(obj: Object, keys: set[str]) -> dict[str, Json]:
+    return {key: value for key, value in obj.items() if key not in keys}

@@ -1,0 +1,293 @@
+"""POST, PUT and PATCH: from a body to a stored object, in kube-apiserver's order of steps.
+
+decode → unknown fields → defaults → managedFields → mutating webhooks → server's own fields →
+validation → validating webhooks → store. A patch that loses a race is applied again.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from hyperjob.api import field
+from hyperjob.api.field import FieldError, invalid_status
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.admission import admitting
+from hyperjob_sandbox.apiserver.admission.admitting import check_namespace
+from hyperjob_sandbox.apiserver.kinds import kindrules
+from hyperjob_sandbox.apiserver.kinds.metadata import validate_meta, validate_meta_update
+from hyperjob_sandbox.apiserver.ownership.apply import keep_times
+from hyperjob_sandbox.apiserver.ownership.managing import track
+from hyperjob_sandbox.apiserver.patches import patching
+from hyperjob_sandbox.apiserver.rbac import escalation
+from hyperjob_sandbox.apiserver.state.core import Core, key_of
+from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
+from hyperjob_sandbox.apiserver.state.store import Exists, Stale, Stored
+from hyperjob_sandbox.apiserver.transport.authorization import action_of
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply
+from hyperjob_sandbox.apiserver.transport.decode import read_object, require_type, strict_error
+from hyperjob_sandbox.apiserver.transport.encode import to_storage, to_version
+from hyperjob_sandbox.apiserver.verbs.deleting import finish_if_free
+from hyperjob_sandbox.apiserver.verbs.reading import object_reply
+from hyperjob_sandbox.apiserver.verbs.strategy import before_create, before_update, normalise_meta
+
+_PATCH_ATTEMPTS = 5
+Change = Callable[[Stored], Awaitable[Object]]
+
+
+async def create(core: Core, call: Call) -> Reply:
+    """Store a new object from a POST body."""
+    obj, problems = read_object(call.body, call.content_type, call.resource)
+    require_type(obj, call.resource, call.body)
+    place(obj, call)
+    problems = problems + prepare(obj, call.resource)
+    report(call, problems)
+    stored = await store_new(core, call, obj)
+    return object_reply(stored, call, code=201)
+
+
+async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = False) -> Stored:
+    """Take a decoded object through admission and validation into the store."""
+    resource = call.resource
+    check_namespace(core, call, obj)
+    if not resource.namespaced:
+        obj["metadata"].pop("namespace", None)
+    if not applied:
+        obj = track(None, obj, call)
+    if core.rbac is not None:
+        escalation.check(core.rbac, call, obj, None)
+    obj = await admitting.mutate(core, call, "CREATE", obj, None)
+    before_create(obj, resource)
+    failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
+    refuse(obj, resource, failed)
+    kindrules.created(core, obj, resource)
+    if obj["metadata"].get("resourceVersion"):
+        raise errors.plain_internal("resourceVersion should not be set on objects to be created")
+    await admitting.validate(core, call, "CREATE", obj, None)
+    key = key_of(resource, obj)
+    obj = to_storage(obj, resource)
+    if call.dry_run:
+        if core.collection(resource).get(key) is not None:
+            raise errors.already_exists(resource.group, resource.plural, key[1])
+        return Stored(key, obj, core.store.revision)
+    try:
+        return core.store.create(resource.storage, key, obj)
+    except Exists:
+        raise errors.already_exists(resource.group, resource.plural, key[1]) from None
+
+
+async def update(core: Core, call: Call) -> Reply:
+    """Replace an object with a PUT body."""
+    resource = call.resource
+    obj, problems = read_object(call.body, call.content_type, resource)
+    require_type(obj, resource, call.body)
+    place_update(obj, call)
+    report(call, problems + prepare(obj, resource))
+    live = core.find(resource, call.info.namespace, call.info.name)
+    if live is None:
+        if resource.create_on_update and not call.info.subresource:
+            obj["metadata"].pop("resourceVersion", None)
+            _require_create(core, call)
+            return object_reply(await store_new(core, call, obj), call, code=201)
+        raise call.not_found()
+    version = obj["metadata"].get("resourceVersion")
+    if not version and (resource.custom or not resource.unconditional_update):
+        raise _version_needed(call)
+
+    async def replaced(current: Stored) -> Object:
+        return {**obj, "metadata": dict(obj["metadata"])} if current is not live else obj
+
+    return object_reply(await change(core, call, replaced), call)
+
+
+async def patch(core: Core, call: Call) -> Reply:
+    """Change an object with a PATCH body, or create it by server-side apply."""
+    wanted = patching.read(call)
+    live = core.find(call.resource, call.info.namespace, call.info.name)
+    if live is None and wanted.applies and not call.info.subresource:
+        _require_create(core, call)
+        obj = wanted.first(call)
+        place_update(obj, call)
+        report(call, wanted.problems + prepare(obj, call.resource))
+        return object_reply(await store_new(core, call, obj, applied=True), call, code=201)
+
+    async def patched(current: Stored) -> Object:
+        base = to_version(current.obj, call.resource)
+        obj = wanted.apply(base, call)
+        require_type(obj, call.resource, call.body)
+        place_update(obj, call)
+        report(call, wanted.problems + prepare(obj, call.resource))
+        return obj
+
+    return object_reply(await change(core, call, patched, applied=wanted.applies), call)
+
+
+async def change(core: Core, call: Call, edit: Change, *, applied: bool = False) -> Stored:
+    """Apply an edit to the live object, again when another writer came first."""
+    resource = call.resource
+    for _ in range(_PATCH_ATTEMPTS):
+        live = core.find(resource, call.info.namespace, call.info.name)
+        if live is None:
+            raise call.not_found()
+        call.warnings.clear()
+        new = await edit(live)
+        _check_preconditions(call, new, live)
+        try:
+            return await _store_change(core, call, new, live, applied=applied)
+        except Stale:
+            continue
+    raise call.conflict()
+
+
+async def _store_change(
+    core: Core,
+    call: Call,
+    new: Object,
+    live: Stored,
+    *,
+    applied: bool,
+) -> Stored:
+    resource, subresource = call.resource, call.info.subresource
+    old = to_version(live.obj, resource)
+    if not applied:
+        new = track(old, new, call)
+    if core.rbac is not None:
+        escalation.check(core.rbac, call, new, old)
+    new = await admitting.mutate(core, call, "UPDATE", new, old)
+    before_update(new, old, resource, subresource)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    failed = validate_meta_update(new["metadata"], old["metadata"], resource)
+    # Metadata is checked once by the generic registry and once by a custom kind's strategy.
+    again = failed if resource.custom else []
+    failed = [*failed, *validate(new, old, resource, again, subresource)]
+    refuse(new, resource, failed)
+    kindrules.updated(core, new, resource)
+    await admitting.validate(core, call, "UPDATE", new, old)
+    if core.find(resource, *live.key) is not live:
+        raise Stale
+    new = keep_times(old, new)
+    if new == old:
+        return live
+    new = to_storage(new, resource)
+    if call.dry_run:
+        return Stored(live.key, new, live.revision)
+    ended = finish_if_free(core, resource, new, live)
+    return ended or core.store.update(resource.storage, new, expected=live)
+
+
+def _require_create(core: Core, call: Call) -> None:
+    """Refuse a PUT or an apply that would create to whoever may only change (403)."""
+    core.require(call.user, replace(action_of(call.info), verb="create"))
+
+
+def _check_preconditions(call: Call, new: Object, live: Stored) -> None:
+    meta = new["metadata"]
+    version, uid = meta.get("resourceVersion"), meta.get("uid")
+    if version and version != live.obj["metadata"]["resourceVersion"]:
+        raise call.conflict()
+    if uid and uid != live.uid:
+        raise call.conflict(
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.uid}"
+        )
+
+
+def place(obj: Object, call: Call) -> None:
+    """Put an object where the request's path says; refuse one that says otherwise (400)."""
+    meta = normalise_meta(obj)
+    namespace = _namespace(call)
+    given = meta.get("namespace") or ""
+    if given and given != namespace:
+        raise errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if namespace:
+        meta["namespace"] = namespace
+
+
+def place_update(obj: Object, call: Call) -> None:
+    """Check that a changed object still is the one that the path names (400)."""
+    meta = normalise_meta(obj)
+    for part, wanted in (("name", call.info.name), ("namespace", _namespace(call))):
+        given = meta.get(part) or ""
+        if given != wanted and (given or part == "name"):
+            raise errors.bad_request(
+                f"the {part} of the object ({given}) does not match the {part} on the URL"
+                f" ({wanted})"
+                if given
+                else "the name of the object must be provided"
+            )
+        if wanted:
+            meta[part] = wanted
+
+
+def _namespace(call: Call) -> str:
+    return call.info.namespace if call.resource.namespaced else ""
+
+
+def prepare(obj: Object, resource: ResourceInfo) -> list[str]:
+    """Prune and default a custom resource; return what is wrong with its fields."""
+    schema = resource.schema
+    if schema is None or obj.get("kind") != resource.kind:
+        return []
+    return schema.prepare(obj)
+
+
+def report(call: Call, problems: list[str]) -> None:
+    """Refuse, warn about or ignore unknown and duplicate fields, as fieldValidation says."""
+    if not problems:
+        return
+    match call.info.query.get("fieldValidation") or "Warn":
+        case "Strict":
+            raise strict_error(call.resource, problems)
+        case "Warn":
+            call.warnings.extend(problems)
+        case _:
+            return
+
+
+def validate(
+    obj: Object,
+    old: Object | None,
+    resource: ResourceInfo,
+    before: list[FieldError],
+    subresource: str = "",
+) -> list[FieldError]:
+    """Return the errors of the metadata and what else is wrong with an object."""
+    if resource.schema is None:
+        return [*before, *kindrules.validate(obj, old, resource, subresource)]
+    foreign = obj.get("kind") != resource.kind
+    if foreign:
+        wrong = field.invalid(field.Path("kind"), obj.get("kind"), f"must be {resource.kind}")
+        before = [wrong, *before]
+    return resource.schema.validate(
+        obj, old, before=before, status_only=subresource == "status", foreign=foreign
+    )
+
+
+def refuse(obj: Object, resource: ResourceInfo, failed: list[FieldError]) -> None:
+    """Raise one 422 for all errors."""
+    if failed:
+        kind = str(obj.get("kind") or resource.kind)
+        name = str(obj["metadata"].get("name") or "")
+        raise errors.ApiError(invalid_status(resource.group, kind, name, failed))
+
+
+def _version_needed(call: Call) -> errors.ApiError:
+    resource = call.resource
+    message = "Invalid value: 0: must be specified for an update"
+    at = "metadata.resourceVersion"
+    text = (
+        f'{errors.qualified(resource.group, resource.plural)} "{call.info.name}" is invalid:'
+        f" {at}: {message}"
+    )
+    cause = {"reason": "FieldValueInvalid", "message": message, "field": at}
+    return errors.ApiError(
+        errors.failure(
+            422,
+            "Invalid",
+            text,
+            name=call.info.name,
+            group=resource.group,
+            kind=resource.plural,
+            causes=[cause],
+        )
+    )

@@ -1,0 +1,165 @@
+"""What a Cluster's status says of its nodes, pods and APIs.
+
+Pure: lists of a member's objects in, status out. It must never count a finished pod, nor leave out
+a node for being cordoned or not ready: Karmada sums up all of them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import Quantity
+from hyperjob_sandbox.karmada.works import set_condition
+from hyperjob_sandbox.member import resources
+
+READY: Final = ("True", "ClusterReady", "cluster is healthy and ready to accept workloads")
+UNREACHABLE: Final = ("False", "ClusterNotReachable", "cluster is not reachable")
+UNHEALTHY: Final = (
+    "False",
+    "ClusterNotReady",
+    "cluster is reachable but health endpoint responded without ok",
+)
+COMPLETE_APIS: Final = ("True", "Complete", "collected complete APIEnablements from the cluster")
+
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+_UNLIMITED: Final = "9223372036854775807"
+_CPU_STEPS: Final = ("0", "1", "2", "4", "8", "16", "32", "64", "128", _UNLIMITED)
+_MEMORY_STEPS: Final = (
+    "0", "4Gi", "16Gi", "32Gi", "64Gi", "128Gi", "256Gi", "512Gi", "1Ti", _UNLIMITED,
+)  # fmt: skip
+
+
+def default_resource_models() -> list[Object]:
+    """Return the resource models that a Cluster gets when it joins: cpu and memory, nine grades."""
+    return [
+        {
+            "grade": grade,
+            "ranges": [
+                {"name": name, "min": steps[grade], "max": steps[grade + 1]}
+                for name, steps in (("cpu", _CPU_STEPS), ("memory", _MEMORY_STEPS))
+            ],
+        }
+        for grade in range(len(_CPU_STEPS) - 1)
+    ]
+
+
+def cluster_status(
+    cluster: Object,
+    *,
+    version: str,
+    apis: list[Object],
+    nodes: Sequence[Object],
+    pods: Sequence[Object],
+    now: str,
+) -> Object:
+    """Return the status of a cluster that answers, with everything collected from it."""
+    old: Object = cluster.get("status") or {}
+    conditions = set_condition(
+        old.get("conditions") or [], "CompleteAPIEnablements", COMPLETE_APIS, now=now
+    )
+    summary = resource_summary(nodes, pods)
+    models: list[Object] = cluster["spec"].get("resourceModels") or []
+    if models:
+        summary["allocatableModelings"] = _modelings(models, nodes, pods)
+    return {
+        **old,
+        "kubernetesVersion": version,
+        "apiEnablements": apis,
+        "conditions": set_condition(conditions, "Ready", READY, now=now),
+        "nodeSummary": {
+            "totalNum": len(nodes),
+            "readyNum": sum(1 for node in nodes if _is_ready(node)),
+        },
+        "resourceSummary": summary,
+    }
+
+
+def failing_status(cluster: Object, state: tuple[str, str, str], *, now: str) -> Object:
+    """Return the status of a cluster that does not answer: all that was collected stays."""
+    old: Object = cluster.get("status") or {}
+    return {
+        **old,
+        "conditions": set_condition(old.get("conditions") or [], "Ready", state, now=now),
+    }
+
+
+def resource_summary(nodes: Iterable[Object], pods: Iterable[Object]) -> Object:
+    """Return allocatable, allocated (on nodes) and allocating (waiting) amounts."""
+    allocatable = resources.total(
+        resources.parse((node.get("status") or {}).get("allocatable")) for node in nodes
+    )
+    placed: list[Object] = []
+    waiting: list[Object] = []
+    for pod in pods:
+        if not pod["spec"].get("nodeName"):
+            waiting.append(pod)
+        elif (pod.get("status") or {}).get("phase") not in _FINISHED:
+            placed.append(pod)
+    summary: Object = {"allocatable": resources.wire(allocatable)}
+    for field, group in (("allocated", placed), ("allocating", waiting)):
+        amounts = resources.wire(_requested(group))
+        if amounts:
+            summary[field] = amounts
+    return summary
+
+
+def api_enablements(lists: Iterable[Object]) -> list[Object]:
+    """Return `status.apiEnablements` from APIResourceLists, subresources left out."""
+    enablements: list[Object] = []
+    for each in lists:
+        served = {
+            (resource["name"], resource["kind"])
+            for resource in each.get("resources") or ()
+            if "/" not in resource["name"]
+        }
+        enablements.append(
+            {
+                "groupVersion": each["groupVersion"],
+                "resources": [{"name": name, "kind": kind} for name, kind in sorted(served)],
+            }
+        )
+    return sorted(enablements, key=lambda each: str(each["groupVersion"]))
+
+
+def _requested(pods: Sequence[Object]) -> resources.Resources:
+    amounts = resources.total(resources.pod_requests(pod["spec"]) for pod in pods)
+    if pods:
+        amounts["pods"] = Quantity.parse(len(pods))
+    return resources.normalise(amounts)
+
+
+def _is_ready(node: Object) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _modelings(
+    models: list[Object], nodes: Sequence[Object], pods: Iterable[Object]
+) -> list[Object]:
+    used: dict[str, list[Object]] = {}
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if node and (pod.get("status") or {}).get("phase") not in _FINISHED:
+            used.setdefault(node, []).append(pod)
+    counts = {int(model["grade"]): 0 for model in models}
+    for node in nodes:
+        free = resources.subtract(
+            resources.parse((node.get("status") or {}).get("allocatable")),
+            _requested(used.get(node["metadata"]["name"], [])),
+        )
+        if free.get("pods", Quantity()) <= Quantity():
+            break  # Karmada stops at the first full node
+        counts[_grade(models, free)] += 1
+    return [{"grade": grade, "count": count} for grade, count in counts.items()]
+
+
+def _grade(models: list[Object], free: Mapping[str, Quantity]) -> int:
+    """Return the highest grade all of whose minima a node reaches."""
+    best = int(models[0]["grade"])
+    for model in models:
+        if all(
+            free.get(each["name"], Quantity()) >= resources.amount(str(each["min"]))
+            for each in model["ranges"]
+        ):
+            best = int(model["grade"])
+    return best

@@ -1,0 +1,69 @@
+"""The CustomResourceDefinitions that the sandbox serves for Karmada and Volcano.
+
+A real Karmada brings its own; users never apply these. It must never hold the HyperJob's.
+"""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+import yaml
+
+from hyperjob.api.meta import Object
+from hyperjob.api.volcanocrds import volcano_crds
+
+_MEMBER_GROUPS: Final = (
+    "batch.volcano.sh",
+    "bus.volcano.sh",
+    "multicluster.x-k8s.io",
+    "scheduling.volcano.sh",
+)
+
+
+def control_plane_definitions() -> list[Object]:
+    """Return the definitions of the Karmada API server."""
+    definitions = deepcopy(list(_definitions()))
+    return [*definitions, _cluster_scoped_binding(definitions)]
+
+
+def member_definitions() -> list[Object]:
+    """Return the definitions of a member: Volcano's, and that of exported Services."""
+    return deepcopy([each for each in _definitions() if each["spec"]["group"] in _MEMBER_GROUPS])
+
+
+@cache
+def _definitions() -> Sequence[Object]:
+    folder = files("hyperjob_sandbox") / "crds"
+    # libyaml reads them ten times faster, where PyYAML has it
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    ours = [
+        yaml.load(each.read_bytes(), Loader=loader)  # noqa: S506 - both are safe
+        for each in folder.iterdir()
+        if each.name.endswith(".yaml")
+    ]
+    return tuple(sorted([*volcano_crds().values(), *ours], key=_group_and_plural))
+
+
+def _group_and_plural(definition: Object) -> tuple[str, str]:
+    return definition["spec"]["group"], definition["spec"]["names"]["plural"]
+
+
+def _cluster_scoped_binding(definitions: list[Object]) -> Object:
+    """Make the ClusterResourceBinding of the ResourceBinding: they differ in scope only."""
+    source = next(
+        each for each in definitions if each["metadata"]["name"].startswith("resourcebindings.")
+    )
+    definition = deepcopy(source)
+    definition["metadata"]["name"] = "clusterresourcebindings.work.karmada.io"
+    definition["spec"]["scope"] = "Cluster"
+    definition["spec"]["names"] = {
+        "categories": source["spec"]["names"].get("categories", []),
+        "kind": "ClusterResourceBinding",
+        "listKind": "ClusterResourceBindingList",
+        "plural": "clusterresourcebindings",
+        "shortNames": ["crb"],
+        "singular": "clusterresourcebinding",
+    }
+    return definition

@@ -1,0 +1,87 @@
+"""What the webhooks of Karmada, Volcano Global and Volcano answer to an AdmissionReview.
+
+Pure: one request in, one response out. Volcano Global's answer replaces a whole object on purpose,
+as the real one does. Our own webhook has no part in this module and must never have.
+"""
+
+import base64
+from collections.abc import Callable
+from typing import Final
+from uuid import uuid4
+
+import jsonpatch
+import orjson
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.karmada.policies import default_policy
+from hyperjob_sandbox.member.jobdefaults import default_job
+from hyperjob_sandbox.member.jobvalidation import validate_create, validate_update
+
+Answer = Callable[[Object], Object]
+QueueLookup = Callable[[str], tuple[Object | None, int]]
+"""Gives a queue, None when there is none, and the number of its child queues."""
+
+_WORKLOADS: Final = frozenset({("batch.volcano.sh/v1alpha1", "Job"), ("apps/v1", "Deployment")})
+
+
+def answer(review: Object, decide: Answer) -> Object:
+    """Return the AdmissionReview that answers another one."""
+    request: Object = review["request"]
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": request["uid"], **decide(request)},
+    }
+
+
+def mutate_policy(request: Object) -> Object:
+    """Default a policy as Karmada's webhook does."""
+    policy: Object = request["object"]
+    return _patched(policy, default_policy(policy, permanent_id=str(uuid4())))
+
+
+def mutate_binding(request: Object) -> Object:
+    """Suspend the scheduling of a new workload's binding, replacing all of its suspension."""
+    spec: Object = request["object"]["spec"]
+    if (spec.get("suspension") or {}).get("scheduling"):
+        return {"allowed": True}
+    resource: Object = spec["resource"]
+    if (resource["apiVersion"], resource["kind"]) not in _WORKLOADS:
+        return {"allowed": True}
+    return _patch([{"op": "add", "path": "/spec/suspension", "value": {"scheduling": True}}])
+
+
+def mutate_job(request: Object) -> Object:
+    """Default a new vcjob as Volcano does."""
+    job: Object = request["object"]
+    return _patched(job, default_job(job))
+
+
+def validate_job(queues: QueueLookup) -> Answer:
+    """Return the validation of vcjobs against a cluster's queues."""
+
+    def decide(request: Object) -> Object:
+        job: Object = request["object"]
+        if request["operation"] == "UPDATE":
+            reason = validate_update(job, request["oldObject"])
+        else:
+            queue, children = queues(str((job.get("spec") or {}).get("queue") or "default"))
+            reason = validate_create(job, queue=queue, child_queues=children)
+        if reason:
+            return {"allowed": False, "status": {"message": reason}}
+        return {"allowed": True}
+
+    return decide
+
+
+def _patched(old: Object, new: Object) -> Object:
+    operations: list[Object] = jsonpatch.make_patch(old, new).patch
+    return _patch(operations) if operations else {"allowed": True}
+
+
+def _patch(operations: list[Object]) -> Object:
+    return {
+        "allowed": True,
+        "patchType": "JSONPatch",
+        "patch": base64.b64encode(orjson.dumps(operations)).decode(),
+    }

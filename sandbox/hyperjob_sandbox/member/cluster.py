@@ -1,0 +1,162 @@
+"""One member cluster: its own API server with nodes, Volcano and kubelets.
+
+Everything in it reaches the API server over HTTPS, so a member that stops listening stands still
+as a lost cluster does, and goes on when it comes back.
+"""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import Quantity
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import AlreadyExists
+from hyperjob.kube.resources import NODES, QUEUES
+from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.clusters import Cluster, NodeGroup, SandboxConfig
+from hyperjob_sandbox.member.controller import Background, wire_now
+from hyperjob_sandbox.member.gang_scheduler import GangScheduler
+from hyperjob_sandbox.member.job_controller import JobController
+from hyperjob_sandbox.member.kubelet import Kubelet
+from hyperjob_sandbox.member.queue_controller import QueueController
+from hyperjob_sandbox.member.watching import MemberCaches
+
+_QUEUES: Final = ("root", "default")
+"""The queues that Volcano itself makes in every cluster."""
+_SYNC_SECONDS: Final = 30.0
+
+
+class MemberCluster:
+    """A running member, an async context manager.
+
+    `kubeconfig` is where its administrator's kubeconfig is written.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: SandboxConfig,
+        *,
+        kubeconfig: Path,
+        definitions: Sequence[Object],
+    ) -> None:
+        self.name = cluster.name
+        self.kubeconfig = kubeconfig
+        self.server = ApiServer(name=cluster.name, crds=definitions)
+        self._cluster = cluster
+        self._config = config
+        self._stack = AsyncExitStack()
+        self._background = Background()
+        self._caches: MemberCaches | None = None
+
+    @property
+    def caches(self) -> MemberCaches:
+        """Give what the member's controllers, and Karmada's, watch in it."""
+        assert self._caches is not None, "the member is not started"
+        return self._caches
+
+    @property
+    def kube(self) -> Kube:
+        """Give the client of the member's API server."""
+        return self.caches.kube
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.server)
+            self.server.kubeconfig(self.kubeconfig)
+            kube = await stack.enter_async_context(
+                Kube.connect(kubeconfig=self.kubeconfig, user_agent="volcano/sandbox")
+            )
+            await self._furnish(kube)
+            self._caches = MemberCaches(kube)
+            stack.push_async_callback(self._background.stop)
+            self._start(self._caches)
+            await self._background.until(self._caches.synced(), seconds=_SYNC_SECONDS)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+    async def failure(self) -> None:
+        """Wait for a controller of the member to die, and raise what it died of."""
+        await self._background.failure()
+
+    def _start(self, caches: MemberCaches) -> None:
+        jobs = JobController(caches)
+        controllers = (
+            jobs.controller,
+            jobs.commands,
+            GangScheduler(caches).controller,
+            QueueController(caches).controller,
+            Kubelet(self.name, self._config, caches).controller,
+        )
+        self._background.start(caches.run(), name=f"{self.name}/informers")
+        for controller in controllers:
+            self._background.start(controller.run(), name=f"{self.name}/{controller.name}")
+
+    async def _furnish(self, kube: Kube) -> None:
+        """Put the nodes and Volcano's own queues into the cluster."""
+        for group in self._cluster.nodes:
+            for number in range(group.count):
+                name = f"{self.name}-{group.name}-{number + 1}"
+                await kube.create(NODES, node_object(name, group))
+                await kube.patch(
+                    NODES,
+                    name,
+                    {"status": node_status(group)},
+                    kind=PatchType.MERGE,
+                    subresource="status",
+                )
+        for queue in _QUEUES:
+            try:
+                await kube.create(QUEUES, _queue(queue))
+            except AlreadyExists:
+                continue
+
+
+def node_object(name: str, group: NodeGroup) -> Object:
+    """Return a node of a group as it is created."""
+    node: Object = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **group.labels}},
+    }
+    if group.taints:
+        node["spec"] = {
+            "taints": [taint.model_dump(exclude_defaults=True) for taint in group.taints]
+        }
+    return node
+
+
+def node_status(group: NodeGroup) -> Object:
+    """Return the status of a node that is well."""
+    amounts = {
+        name: str(Quantity.parse(amount)) for name, amount in sorted(group.allocatable.items())
+    }
+    ready: Object = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+        "lastHeartbeatTime": wire_now(),
+        "lastTransitionTime": wire_now(),
+    }
+    return {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
+
+
+def _queue(name: str) -> Object:
+    return {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": {"name": name},
+        "spec": {"weight": 1, "reclaimable": True},
+    }

@@ -1,0 +1,181 @@
+"""All or nothing: where the pods of one gang go, or that they go nowhere.
+
+Pure and deterministic. It must never put more on a node than the node has free, and never place
+part of a gang that is smaller than its minimum.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.member import resources
+from hyperjob_sandbox.member.selectors import matches_expressions, untolerated_taint
+
+_BLOCKING: Final = frozenset({"NoSchedule", "NoExecute"})
+_UNSCHEDULABLE_TAINT: Final[Object] = {
+    "key": "node.kubernetes.io/unschedulable",
+    "effect": "NoSchedule",
+}
+Amounts = dict[str, int]
+
+
+@dataclass(slots=True)
+class FreeNode:
+    """A node with what is free of it, in nano-units; placing a pod takes from it."""
+
+    name: str
+    free: Amounts
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Object, ...] = ()
+
+    def holds(self, request: Amounts) -> bool:
+        """Tell whether a request fits into what is free."""
+        return all(self.free.get(name, 0) >= amount for name, amount in request.items())
+
+    def take(self, request: Amounts) -> None:
+        """Take a request out of what is free."""
+        for name, amount in request.items():
+            self.free[name] = self.free.get(name, 0) - amount
+
+    def give_back(self, request: Amounts) -> None:
+        """Return a request to what is free."""
+        for name, amount in request.items():
+            self.free[name] = self.free.get(name, 0) + amount
+
+
+@dataclass(frozen=True, slots=True)
+class GangPod:
+    """A pod to place: its task, what it needs, and its spec for the node's constraints."""
+
+    key: str
+    task: str
+    request: Amounts
+    spec: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """How many pods must run together: in all, and of each task."""
+
+    members: int
+    tasks: Mapping[str, int]
+
+    def is_met(self, placed: Mapping[str, int]) -> bool:
+        """Tell whether that many pods per task are enough."""
+        return sum(placed.values()) >= self.members and all(
+            placed.get(task, 0) >= least for task, least in self.tasks.items()
+        )
+
+
+def free_node(node: Object, pods: Iterable[Object]) -> FreeNode:
+    """Return what is free of a node that holds these pods; finished ones take nothing."""
+    amounts = {
+        name: amount.nano
+        for name, amount in resources.parse((node.get("status") or {}).get("allocatable")).items()
+    }
+    spec: Object = node.get("spec") or {}
+    taints: list[Object] = list(spec.get("taints") or ())
+    if spec.get("unschedulable"):
+        taints.append(_UNSCHEDULABLE_TAINT)
+    free = FreeNode(
+        name=node["metadata"]["name"],
+        free=amounts,
+        labels=node["metadata"].get("labels") or {},
+        taints=tuple(taints),
+    )
+    for pod in pods:
+        if (pod.get("status") or {}).get("phase") not in {"Succeeded", "Failed"}:
+            free.take(request_of(pod["spec"]))
+    return free
+
+
+def request_of(pod_spec: Object) -> Amounts:
+    """Return what a pod takes of a node, itself included, in nano-units."""
+    amounts = {
+        name: amount.nano for name, amount in resources.pod_requests(pod_spec).items() if amount
+    }
+    amounts["pods"] = 10**9
+    return amounts
+
+
+def place(
+    pods: Sequence[GangPod],
+    nodes: Sequence[FreeNode],
+    minimum: Minimum,
+    *,
+    running: Mapping[str, int] | None = None,
+) -> dict[str, str]:
+    """Return the node of every pod that can be placed, empty when the gang would be too small.
+
+    `running` counts the pods of each task that are on nodes already. Nodes lose what is placed.
+    """
+    placed: dict[str, str] = {}
+    taken: list[tuple[FreeNode, Amounts]] = []
+    count = Counter(running or {})
+    # A shape is what pods of one task share: its candidates are found once for all of them.
+    candidates: dict[str, list[FreeNode]] = {}
+    for pod in _minimum_first(pods, minimum, count):
+        shape = f"{pod.task}/{sorted(pod.request.items())}"
+        if shape not in candidates:
+            suitable = [node for node in nodes if is_suitable(pod.spec, node)]
+            candidates[shape] = sorted(suitable, key=lambda node: _room(node, pod.request))
+        rest = candidates[shape]
+        while rest and not rest[0].holds(pod.request):
+            rest.pop(0)
+        if not rest:
+            continue
+        rest[0].take(pod.request)
+        taken.append((rest[0], pod.request))
+        placed[pod.key] = rest[0].name
+        count[pod.task] += 1
+    if minimum.is_met(count):
+        return placed
+    for node, request in taken:
+        node.give_back(request)
+    return {}
+
+
+def is_suitable(pod_spec: Object, node: FreeNode) -> bool:
+    """Tell whether labels, required node affinity and taints let a pod onto a node."""
+    wanted: Mapping[str, str] = pod_spec.get("nodeSelector") or {}
+    if any(node.labels.get(key) != value for key, value in wanted.items()):
+        return False
+    tolerations: list[Object] = pod_spec.get("tolerations") or []
+    if untolerated_taint(node.taints, tolerations, effects=_BLOCKING) is not None:
+        return False
+    affinity: Object = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required: Object | None = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return True
+    return any(_term_matches(term, node) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _term_matches(term: Object, node: FreeNode) -> bool:
+    expressions: list[Object] = term.get("matchExpressions") or []
+    fields: list[Object] = term.get("matchFields") or []
+    if not expressions and not fields:
+        return False
+    return matches_expressions(expressions, node.labels) and matches_expressions(
+        fields, {"metadata.name": node.name}
+    )
+
+
+def _minimum_first(
+    pods: Sequence[GangPod], minimum: Minimum, running: Mapping[str, int]
+) -> list[GangPod]:
+    """Order pods so that every task reaches its minimum before any task gets more."""
+    first: list[GangPod] = []
+    more: list[GangPod] = []
+    seen = Counter(running)
+    for pod in pods:
+        (first if seen[pod.task] < minimum.tasks.get(pod.task, 0) else more).append(pod)
+        seen[pod.task] += 1
+    return first + more
+
+
+def _room(node: FreeNode, request: Amounts) -> tuple[int, str]:
+    """Rank nodes so that the fullest that still fits comes first, which leaves big holes whole."""
+    scarce = [node.free.get(name, 0) // amount for name, amount in request.items() if amount > 0]
+    return min(scarce, default=0), node.name

@@ -1,0 +1,191 @@
+"""The one entry point: a Karmada control plane with its members, started and stopped as a whole.
+
+    async with Topology(config, directory) as topology:
+        ...  # topology.kubeconfig, topology.members
+
+It knows nothing of our webhook and controller: they come to it as they come to any Karmada.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import CRDS, QUEUES
+from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.clusters import LostCluster, SandboxConfig
+from hyperjob_sandbox.karmada import reviews, webhooks
+from hyperjob_sandbox.karmada.controlplane import ControlPlane, queue_lookup
+from hyperjob_sandbox.karmada.definitions import control_plane_definitions, member_definitions
+from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
+from hyperjob_sandbox.member.cluster import MemberCluster
+from hyperjob_sandbox.member.controller import Background
+
+_ESTABLISHED_TRIES: Final = 300
+_ESTABLISHED_PAUSE: Final = 0.1
+
+
+class Topology:
+    """A running sandbox, an async context manager.
+
+    Without `api` it brings its own API server, on `port` (0 takes a free one); with it, the
+    kubeconfig of any API server, it installs its definitions there and works on that. Written into
+    `directory`: `karmada.kubeconfig` and `<member>.kubeconfig`.
+    """
+
+    def __init__(
+        self,
+        config: SandboxConfig,
+        directory: Path,
+        *,
+        api: Path | None = None,
+        port: int = 0,
+    ) -> None:
+        self.config = config
+        self.directory = directory
+        self.kubeconfig = directory / "karmada.kubeconfig"
+        self.server = (
+            None
+            if api is not None
+            else ApiServer(
+                name="karmada",
+                port=port,
+                crds=control_plane_definitions(),
+                connectors={SUBRESOURCE: ClusterProxy(self._member)},
+            )
+        )
+        definitions = member_definitions()
+        self._clusters = {
+            cluster.name: MemberCluster(
+                cluster,
+                config,
+                kubeconfig=directory / f"{cluster.name}.kubeconfig",
+                definitions=definitions,
+            )
+            for cluster in config.clusters
+        }
+        self._api = api
+        self._stack = AsyncExitStack()
+        self._background = Background()
+        self._control_plane: ControlPlane | None = None
+
+    @property
+    def members(self) -> Mapping[str, Path]:
+        """Give the kubeconfig of every member by its name."""
+        return {name: cluster.kubeconfig for name, cluster in self._clusters.items()}
+
+    @property
+    def clusters(self) -> Mapping[str, MemberCluster]:
+        """Give the running members by their names."""
+        return self._clusters
+
+    async def __aenter__(self) -> Self:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(webhooks.WebhookServer())
+            kube = await self._connect(stack)
+            await asyncio.gather(
+                *(self._start_member(stack, cluster) for cluster in self._clusters.values())
+            )
+            for cluster in self._clusters.values():
+                await self._give_webhooks(cluster, server)
+            self._control_plane = await stack.enter_async_context(
+                ControlPlane(
+                    kube,
+                    self.config,
+                    members={name: each.caches for name, each in self._clusters.items()},
+                    endpoints={name: each.server.url for name, each in self._clusters.items()},
+                    server=server,
+                )
+            )
+            stack.push_async_callback(self._background.stop)
+            for lost in self.config.lost_clusters:
+                self._background.start(self._lose(lost), name=f"lost/{lost.cluster}")
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+    def _member(self, name: str) -> Kube | None:
+        cluster = self._clusters.get(name)
+        return None if cluster is None else cluster.kube
+
+    async def failure(self) -> None:
+        """Wait for a part to die, and raise what it died of; waits for ever while all are well."""
+        assert self._control_plane is not None, "the sandbox is not started"
+        parts = [self._control_plane.failure(), *(c.failure() for c in self._clusters.values())]
+        tasks = [asyncio.ensure_future(part) for part in parts]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _connect(self, stack: AsyncExitStack) -> Kube:
+        if self.server is not None:
+            await stack.enter_async_context(self.server)
+            self.server.kubeconfig(self.kubeconfig)
+        elif self._api is not None and self._api.resolve() != self.kubeconfig.resolve():
+            shutil.copyfile(self._api, self.kubeconfig)
+            self.kubeconfig.chmod(0o600)
+        kube = await stack.enter_async_context(
+            Kube.connect(kubeconfig=self.kubeconfig, user_agent="karmada/sandbox")
+        )
+        if self.server is None:
+            await _install_definitions(kube)
+        return kube
+
+    async def _start_member(self, stack: AsyncExitStack, cluster: MemberCluster) -> None:
+        await stack.enter_async_context(cluster)
+
+    async def _give_webhooks(self, cluster: MemberCluster, server: webhooks.WebhookServer) -> None:
+        prefix = f"/{cluster.name}"
+        server.answers[f"{prefix}/jobs/mutate"] = reviews.mutate_job
+        server.answers[f"{prefix}/jobs/validate"] = reviews.validate_job(
+            queue_lookup(cluster.caches[QUEUES])
+        )
+        await webhooks.register(
+            cluster.kube, webhooks.volcano_configurations(server, prefix=prefix)
+        )
+
+    async def _lose(self, lost: LostCluster) -> None:
+        """Let a member's API server stop listening, and listen again, at its times."""
+        server = self._clusters[lost.cluster].server
+        await asyncio.sleep(lost.at / self.config.speed)
+        await server.stop_listening()
+        if lost.back_at is not None:
+            await asyncio.sleep((lost.back_at - lost.at) / self.config.speed)
+            await server.start_listening()
+
+
+async def _install_definitions(kube: Kube) -> None:
+    names: list[str] = []
+    for definition in control_plane_definitions():
+        await kube.apply(CRDS, definition, field_manager="hyperjob-sandbox")
+        names.append(definition["metadata"]["name"])
+    for name in names:
+        for _ in range(_ESTABLISHED_TRIES):
+            if _is_established(await kube.get(CRDS, name)):
+                break
+            await asyncio.sleep(_ESTABLISHED_PAUSE)
+        else:
+            raise TimeoutError(f"the API server does not establish {name}")
+
+
+def _is_established(definition: Object) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
