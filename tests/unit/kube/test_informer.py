@@ -396,6 +396,39 @@ def test_a_watch_that_brings_something_each_time_keeps_the_shortest_pause(virtua
     assert set(pauses(kube.watches)) == {0.8}
 
 
+class Watches:
+    """Counts what the informer reports of its watches."""
+
+    def __init__(self):
+        self.short = []
+
+    def informer_list(self, resource):
+        pass
+
+    def informer_watch(self, resource, *, short):
+        self.short.append(short)
+
+
+def test_only_a_watch_that_brings_nothing_and_ends_at_once_is_a_short_watch(virtual):
+    async def by_turns(count):
+        if count % 3 == 0:
+            yield WatchEvent(EventType.MODIFIED, node("a", str(count + 1)))
+        elif count % 3 == 1:
+            await asyncio.sleep(60)
+
+    metrics = Watches()
+
+    async def main():
+        informer = Informer(
+            Scripted(by_turns), NODES, backoff=Backoff(jitter=lambda: 0.0), metrics=metrics
+        )
+        async with running(informer):
+            await asyncio.sleep(100)
+
+    virtual(main())
+    assert metrics.short[:3] == [False, True, False], "idle but healthy, empty, brought a change"
+
+
 def test_health_resets_the_pauses(virtual):
     async def at_first_bad(count):
         if count > 5:
