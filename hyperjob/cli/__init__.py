@@ -12,23 +12,23 @@ import click
 from click.shell_completion import CompletionItem
 
 from hyperjob import __version__
-from hyperjob.cli.writing import written
+from hyperjob.cli.kubectl.writing import written
 
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "See what your HyperJobs do": {
-        "get": ("hyperjob.cli.verbs.get", "List HyperJobs, or watch them change."),
-        "tree": ("hyperjob.cli.verbs.tree", "Show sub-jobs, their clusters and pods."),
-        "why": ("hyperjob.cli.verbs.why", "Say why a HyperJob is not running, and what to do."),
-        "describe": ("hyperjob.cli.verbs.describe", "Show everything of a HyperJob, events too."),
-        "logs": ("hyperjob.cli.verbs.logs", "Print the logs of its pods, in whatever cluster."),
-        "top": ("hyperjob.cli.verbs.top", "Show accelerators by cluster and by queue."),
-        "wait": ("hyperjob.cli.verbs.wait", "Wait for a phase, a condition or the deletion."),
+        "get": ("hyperjob.cli.get", "List HyperJobs, or watch them change."),
+        "tree": ("hyperjob.cli.tree", "Show sub-jobs, their clusters and pods."),
+        "why": ("hyperjob.cli.why", "Say why a HyperJob is not running, and what to do."),
+        "describe": ("hyperjob.cli.describe", "Show everything of a HyperJob, events too."),
+        "logs": ("hyperjob.cli.logs", "Print the logs of its pods, in whatever cluster."),
+        "top": ("hyperjob.cli.top", "Show accelerators by cluster and by queue."),
+        "wait": ("hyperjob.cli.wait", "Wait for a phase, a condition or the deletion."),
     },
     "Change what runs": {
-        "suspend": ("hyperjob.cli.verbs.suspend", "Take it off the clusters, to go on later."),
-        "resume": ("hyperjob.cli.verbs.suspend", "Start a suspended HyperJob again."),
-        "restart": ("hyperjob.cli.verbs.requests", "Start it, or some sub-jobs, from the start."),
-        "migrate": ("hyperjob.cli.verbs.requests", "Move sub-jobs to other clusters."),
+        "suspend": ("hyperjob.cli.suspend", "Take it off the clusters, to go on later."),
+        "resume": ("hyperjob.cli.resume", "Start a suspended HyperJob again."),
+        "restart": ("hyperjob.cli.restart", "Start it, or some sub-jobs, from the start."),
+        "migrate": ("hyperjob.cli.migrate", "Move sub-jobs to other clusters."),
     },
     "Write and try HyperJobs": {
         "plan": ("hyperjob.cli.plan", "Say where HyperJobs would go, and why not elsewhere."),
@@ -37,15 +37,18 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "sandbox": ("hyperjob.cli.sandbox", "Run the embedded control plane on its own."),
     },
     "Run the platform": {
-        "install": ("hyperjob.cli.install", "Put what HyperJob needs into the Karmada API server."),
-        "preflight": ("hyperjob.cli.install", "Say what HyperJobs still need, and what mends it."),
+        "install": ("hyperjob.cli.install", "Put HyperJob's objects into the Karmada API server."),
+        "preflight": (
+            "hyperjob.cli.preflight",
+            "Check what HyperJobs need, and say how to get it.",
+        ),
         "credentials": ("hyperjob.cli.credentials", "Keep the processes' tokens for Karmada."),
-        "debug": ("hyperjob.cli.verbs.debug", "Print how the controller judges a HyperJob."),
-        "uninstall": ("hyperjob.cli.install", "Take out what `hyperjob install` put in."),
+        "debug": ("hyperjob.cli.debug", "Print how the controller judges a HyperJob."),
+        "uninstall": ("hyperjob.cli.uninstall", "Take out what `hyperjob install` put in."),
         "splitter": ("hyperjob.cli.splitter", "Answer where automatic splits go, by HTTP."),
     },
     "Your shell": {
-        "completion": ("hyperjob.cli.verbs.completion", "Print completion for bash, zsh or fish."),
+        "completion": ("hyperjob.cli.completion", "Print completion for bash, zsh or fish."),
     },
 }
 _HELP = ["-h", "--help"]

@@ -169,7 +169,7 @@ async def test_the_plugin_under_kubectl_is_the_same_program(world: CliWorld) -> 
 
 
 COMPLETER = """#!/bin/sh
-exec {python} -c 'from hyperjob.cli.verbs.completion import kubectl_complete as main; main()' "$@"
+exec {python} -c 'from hyperjob.cli.completion import kubectl_complete as main; main()' "$@"
 """
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.cli.verbs.members import log_path, proxied
+from hyperjob.client.members import log_path, proxied
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import BadRequest, NotFound, Unavailable
 from hyperjob.kube.resources import PODS

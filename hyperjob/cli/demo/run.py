@@ -27,11 +27,11 @@ from hyperjob.cli.demo.stack import (
     until_file,
     until_ready,
 )
-from hyperjob.cli.installview import problems_text, summary
+from hyperjob.cli.install.view import problems_text, summary
 from hyperjob.cli.ready import READY_FILE
 from hyperjob.cli.why import view as why_view
-from hyperjob.cli.why.explain import explain
-from hyperjob.cli.why.gather import gather
+from hyperjob.client.why.explain import explain
+from hyperjob.client.why.gather import gather
 from hyperjob.install.execute import execute
 from hyperjob.install.manifest import Settings, manifest
 from hyperjob.install.plan import plan

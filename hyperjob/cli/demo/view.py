@@ -13,8 +13,8 @@ from rich.text import Text
 from controller.status.outlook import Reason
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
-from hyperjob.cli.views.lines import Node, draw
-from hyperjob.cli.views.styles import phase
+from hyperjob.cli.kubectl.lines import Node, draw
+from hyperjob.cli.kubectl.styles import phase
 
 FINISHED = frozenset({"Completed", "Failed"})
 EXAMPLE = "recovers.yaml"

@@ -1,4 +1,1 @@
-"""What commands share with kubectl: its flags, words, exit codes and ways of printing.
-
-Knows no verb and no HyperJob beyond its name.
-"""
+"""Parts that several commands share: kubectl's flags, exit codes, tables, trees, printing."""

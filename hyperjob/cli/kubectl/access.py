@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from hyperjob import __version__
-from hyperjob.cli.kubectl.durations import parse_duration
+from hyperjob.client.durations import parse_duration
 from hyperjob.kube.client import TIME_LIMIT, Kube
 
 _UNLIMITED = 86_400.0

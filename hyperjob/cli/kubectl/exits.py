@@ -7,11 +7,10 @@ from typing import TypeVar
 
 import click
 
-from hyperjob.api.names import GROUP, PLURAL
-from hyperjob.kube.errors import ConfigError, KubeError, NotFound, Unauthorized, Unavailable
+from hyperjob.client.errors import ClientError, NeverError, NotYetError, words
+from hyperjob.kube.errors import ConfigError, KubeError
 
 _T = TypeVar("_T")
-_UNSERVED = ("the server could not find the requested resource", "404 page not found")
 
 
 class Code(enum.IntEnum):
@@ -60,29 +59,13 @@ class ServerError(FailureError):
         return self.message
 
 
-def words(error: KubeError) -> str:
-    """Say an API error as kubectl does, with the next step where it has one."""
-    message = error.message
-    if isinstance(error, Unavailable) and not error.answered:
-        return f"Unable to connect to the server: {message}"
-    if isinstance(error, Unauthorized):
-        return f"error: You must be logged in to the server ({message or 'Unauthorized'})"
-    if isinstance(error, NotFound) and message.strip() in _UNSERVED:
-        kind = f'"{PLURAL}"' if f"/{GROUP}/" in error.request else f"of {error.request}"
-        return (
-            f"error: the server doesn't have a resource type {kind}; is HyperJob installed there?"
-            " hyperjob preflight"
-        )
-    return f"Error from server ({error.reason}): {message}"
-
-
 def run(work: Coroutine[None, None, _T]) -> _T:
     """Run a command to its end; API errors end it in one line."""
     try:
         return asyncio.run(work)
     except ExceptionGroup as group:
         raise _ending(_first(group)) from None
-    except (KubeError, ConfigError) as error:
+    except (KubeError, ConfigError, ClientError) as error:
         raise _ending(error) from None
     except KeyboardInterrupt:
         raise SystemExit(Code.INTERRUPTED) from None
@@ -92,7 +75,21 @@ def _ending(error: Exception) -> Exception:
     """Give what ends the command; a bug stays what it is."""
     if isinstance(error, KubeError):
         return ServerError(words(error))
+    if isinstance(error, ClientError):
+        return failure(error)
     return FailureError(str(error)) if isinstance(error, ConfigError) else error
+
+
+def failure(error: ClientError) -> FailureError:
+    """Give the line and the exit code of an error of the client library."""
+    match error:
+        case NotYetError():
+            code = Code.NOT_YET
+        case NeverError():
+            code = Code.NEVER
+        case _:
+            code = Code.FAILED
+    return FailureError(str(error), code=code)
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hyperjob.api.meta import Object
-from hyperjob.api.names import GROUP, KIND
+from hyperjob.client.errors import title
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -85,8 +85,3 @@ def clean(obj: Object) -> Object:
     """Drop managedFields, which nobody reads, as kubectl does."""
     metadata = {key: part for key, part in obj["metadata"].items() if key != "managedFields"}
     return {**obj, "metadata": metadata}
-
-
-def title(name: str) -> str:
-    """Name a HyperJob as kubectl names objects: kind.group/name."""
-    return f"{KIND.lower()}.{GROUP}/{name}"

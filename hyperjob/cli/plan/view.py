@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.text import Text
 
 from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl.lines import Node, draw
+from hyperjob.cli.kubectl.styles import dim
 from hyperjob.cli.kubectl.table import indented, table
 from hyperjob.cli.plan.judge import Judgement, Piece, Verdict
-from hyperjob.cli.views.lines import Node, draw
-from hyperjob.cli.views.styles import dim
 
 _STYLES: Mapping[Verdict, str] = {
     Verdict.FITS: "bold green",

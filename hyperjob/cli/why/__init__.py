@@ -1,4 +1,58 @@
-"""The one answer to "why is it not running": evidence in, an explanation out.
+"""`hyperjob why`: the one answer to "why is it not running", and the next command to type."""
 
-`gather` reads, the rules decide on what was read alone, `view` says it.
-"""
+import sys
+
+import click
+
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.exits import Code, run
+from hyperjob.cli.kubectl.names import name_argument
+from hyperjob.cli.why import view
+from hyperjob.client.reading import items
+from hyperjob.client.why.evidence import Outcome
+from hyperjob.client.why.explain import explain
+from hyperjob.client.why.gather import gather
+
+_CODES = {
+    Outcome.FINE: Code.OK,
+    Outcome.WAITS: Code.NOT_YET,
+    Outcome.NEEDS_HELP: Code.NEVER,
+}
+
+
+@click.command()
+@name_argument()
+@access()
+@click.option(
+    "--lease-namespace",
+    metavar="NAME",
+    default="karmada-system",
+    show_default=True,
+    help="Namespace of the controller's Lease.",
+)
+@out.output(out.JSON, out.YAML)
+def why(name: str, access: Access, lease_namespace: str, form: str) -> None:
+    """Say why a HyperJob is not running, and the command to type next.
+
+    Looks at its status, its bindings, queues, clusters, events, the controller's Lease and, where
+    pods do not start, the pods themselves. What one may not read is named and left out.
+
+    Exit code 0: it runs or has completed; 3: it waits for what may come by itself; 4: somebody
+    must act.
+
+    Example: kubectl hyperjob why llm-training
+    """
+
+    async def show() -> Outcome:
+        async with access.connect() as kube:
+            evidence = await gather(kube, access.home(kube), name, lease_namespace=lease_namespace)
+        explanation = explain(evidence)
+        if form:
+            out.dump(view.value(explanation, access.command), form)
+        else:
+            events = items(evidence.events)
+            out.say(view.lines(explanation, events, evidence.now, access.command))
+        return explanation.outcome
+
+    sys.exit(_CODES[run(show())])

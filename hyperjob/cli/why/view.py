@@ -7,9 +7,9 @@ from rich.text import Text
 
 from controller.model.wire import string
 from hyperjob.api.meta import Object
-from hyperjob.cli.kubectl.durations import age
-from hyperjob.cli.views.describe import event_time
-from hyperjob.cli.why.evidence import Explanation, Outcome
+from hyperjob.client.durations import age
+from hyperjob.client.events import event_time
+from hyperjob.client.why.evidence import Explanation, Outcome
 
 _STYLES = {
     Outcome.FINE: "bold green",

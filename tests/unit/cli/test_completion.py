@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from hyperjob.cli import main
-from hyperjob.cli.verbs.completion import candidates
+from hyperjob.cli.completion import candidates
 
 BASH = """
 COMP_WORDS=(hyperjob wh); COMP_CWORD=1; COMPREPLY=()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob.cli.kubectl.durations import age, parse_duration
+from hyperjob.client.durations import age, parse_duration
 from hyperjob.text import human_duration
 
 

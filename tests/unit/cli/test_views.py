@@ -7,10 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob.cli.describe import view as describe
+from hyperjob.cli.get import view as hyperjobs
+from hyperjob.cli.kubectl.lines import Node, Text, draw
 from hyperjob.cli.kubectl.table import Layout, table
-from hyperjob.cli.views import describe, hyperjobs, top, tree
-from hyperjob.cli.views.lines import Node, Text, draw
-from hyperjob.cli.views.summary import read
+from hyperjob.cli.top import view as top
+from hyperjob.cli.tree import view as tree
+from hyperjob.client import usage
+from hyperjob.client.pods import pod_counts
+from hyperjob.client.summary import read
 from tests.unit.cli.objects import GPU, NOW, Object, cluster, hyperjob, pod, queue, sub_job
 
 AT = datetime.fromisoformat(NOW).astimezone(UTC)
@@ -109,7 +114,7 @@ def test_the_tree_shows_groups_sub_jobs_clusters_tasks_and_pods() -> None:
 
 def test_without_the_vcjob_pods_are_counted_from_the_status() -> None:
     job = read(hyperjob("Running", sub_job(phase="Running", cluster="east", running=1))).jobs[0]
-    assert tree.pod_counts(job, None) == {"running": 1, "pending": 1}
+    assert pod_counts(job, None) == {"running": 1, "pending": 1}
 
 
 def test_the_tree_as_a_value_has_pods_only_where_they_were_read() -> None:
@@ -176,20 +181,20 @@ def test_events_are_in_the_order_of_time_whatever_says_it() -> None:
 def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
     waits = hyperjob("Queued", sub_job(phase="Queued", reason="WaitingForQueue"))
     summaries = [read(RUNNING), read(waits)]
-    uses = top.clusters([cluster("west", used=12), cluster("east", ready=False)], summaries)
+    uses = usage.clusters([cluster("west", used=12), cluster("east", ready=False)], summaries)
     assert [(u.cluster, u.ready, u.allocatable, u.used, u.free, u.hyperjobs) for u in uses] == [
         ("east", False, 32, 0, 32, 8),
         ("west", True, 32, 12, 20, 8),
     ]
-    assert top.waiting(summaries) == {GPU: 8}
-    text = plain(top.cluster_lines(uses, top.waiting(summaries)))
+    assert usage.waiting(summaries) == {GPU: 8}
+    text = plain(top.cluster_lines(uses, usage.waiting(summaries)))
     # what a lost cluster has is no help
     assert text[-2].split() == ["all", "ready", GPU, "32", "12", "20", "8"]
     assert text[-1] == "Waiting: 8 nvidia.com/gpu"
 
 
 def test_top_shows_a_cluster_that_reports_nothing() -> None:
-    (use,) = top.clusters([{"metadata": {"name": "new"}}], [])
+    (use,) = usage.clusters([{"metadata": {"name": "new"}}], [])
     assert (use.ready, use.allocatable, use.free) == (False, None, None)
     assert plain(top.cluster_lines([use], {}))[1].split() == [
         "new",
@@ -211,7 +216,7 @@ def test_top_counts_by_queue_what_is_placed_and_what_waits() -> None:
         queue("idle"),
         queue("root"),
     ]
-    uses = top.queues(found, [read(RUNNING), read(waits), read(hyperjob("Completed"))])
+    uses = usage.queues(found, [read(RUNNING), read(waits), read(hyperjob("Completed"))])
     assert [(u.queue, u.state, u.capability, u.placed, u.waiting) for u in uses] == [
         ("default", "Open", None, 16, 0),
         ("gold", "Closed", 64, 0, 16),
@@ -225,13 +230,13 @@ def test_top_counts_by_queue_what_is_placed_and_what_waits() -> None:
 
 def test_a_queue_that_nobody_made_is_told_so_unless_queues_cannot_be_seen() -> None:
     waits = [read(hyperjob("Queued", sub_job(phase="Queued"), queue="gold"))]
-    assert top.queues([], waits)[0].state == "missing"
-    assert top.queues([], waits, readable=False)[0].state == "?"
+    assert usage.queues([], waits)[0].state == "missing"
+    assert usage.queues([], waits, readable=False)[0].state == "?"
 
 
 def test_what_nobody_has_looked_at_waits_as_the_template_says() -> None:
-    assert top.waiting([read(hyperjob())]) == {GPU: 8}
-    assert top.waiting([read(hyperjob(spec={"suspend": True}))]) == {}
+    assert usage.waiting([read(hyperjob())]) == {GPU: 8}
+    assert usage.waiting([read(hyperjob(spec={"suspend": True}))]) == {}
 
 
 malformed = st.recursive(
@@ -266,4 +271,4 @@ def test_no_object_is_too_strange_to_be_shown(spec: Any, status: Any) -> None:
     cells(obj, wide=True)
     tree.lines(summary, {}, {})
     described(obj)
-    top.waiting([summary])
+    usage.waiting([summary])

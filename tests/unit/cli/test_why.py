@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from hyperjob.api.names import GATE, GATE_HELD, RESTART_REQUEST
-from hyperjob.cli.views.summary import read
 from hyperjob.cli.why import view
-from hyperjob.cli.why.evidence import Evidence, Explanation, Outcome
-from hyperjob.cli.why.explain import explain
+from hyperjob.client.summary import read
+from hyperjob.client.why.evidence import Evidence, Explanation, Outcome
+from hyperjob.client.why.explain import explain
 from hyperjob.kube.errors import Forbidden, make_status
 from tests.unit.cli.objects import (
     GPU,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob.cli.why.explain import explain
+from hyperjob.client.why.explain import explain
 from tests.unit.cli.objects import CREATED, NOW, binding, hyperjob, pod
 from tests.unit.cli.test_why import FINE, HELD, HELP, WAITS, Case, evidence, waiting
 

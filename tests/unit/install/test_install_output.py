@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from hyperjob.cli import installview as view
 from hyperjob.cli import main
+from hyperjob.cli.install import view
 from hyperjob.install.diff import changed_fields, shorten
 from hyperjob.install.plan import Action, Change
 from hyperjob.install.preflight import Finding, Report, Status, Verdict

@@ -1,0 +1,64 @@
+"""`hyperjob describe`: everything of a HyperJob, its sub-jobs and its events."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from hyperjob.api.meta import Object
+from hyperjob.cli.describe import view
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.exits import Code, run
+from hyperjob.cli.kubectl.names import names_argument
+from hyperjob.client.errors import words
+from hyperjob.client.events import events_of
+from hyperjob.client.reading import Reading, hyperjobs, items
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import key_of
+
+
+@click.command()
+@names_argument(required=False)
+@access(everywhere=True)
+@click.option("-l", "--selector", metavar="LABELS", help="Only those with these labels: a=b,c!=d.")
+@out.output(out.JSON, out.YAML)
+def describe(names: Sequence[str], access: Access, selector: str | None, form: str) -> None:
+    """Show everything of a HyperJob: what it asks for, what became of it, its events.
+
+    Example: kubectl hyperjob describe llm-training
+    """
+    if names and (access.all_namespaces or selector):
+        raise click.UsageError("give names, or -A and -l, not both")
+
+    async def show() -> None:
+        async with access.connect() as kube:
+            found = await hyperjobs(kube, names, namespace=access.scope(kube), selector=selector)
+            chosen = sorted(found.items, key=key_of)
+            told = await asyncio.gather(*(events_of(kube, item) for item in chosen))
+        if form and (chosen or not found.errors):
+            values = [
+                {"hyperjob": out.clean(item), "events": [out.clean(each) for each in items(events)]}
+                for item, events in zip(chosen, told, strict=True)
+            ]
+            out.dump(values[0] if len(names) == 1 else {"items": values}, form)
+        elif not form:
+            _print(chosen, told)
+        for error in found.errors:
+            out.remark(words(error))
+        if found.errors:
+            raise SystemExit(Code.FAILED)
+        if not chosen and not form:
+            out.remark("No resources found.")
+
+    run(show())
+
+
+def _print(chosen: Sequence[Object], told: Sequence[Reading]) -> None:
+    now = datetime.now(UTC)
+    for position, (item, events) in enumerate(zip(chosen, told, strict=True)):
+        if position:
+            out.say(["", ""])
+        shown = events.message if isinstance(events, KubeError) else events
+        out.say(view.lines(item, shown, now))

@@ -1,0 +1,187 @@
+"""Everything of a HyperJob in the layout of `kubectl describe`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.text import Text
+
+from controller.model.wire import mapping, objects, string, string_map
+from hyperjob.api.meta import Object
+from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob.cli.kubectl.styles import phase
+from hyperjob.cli.kubectl.table import indented, table
+from hyperjob.client.durations import age
+from hyperjob.client.events import event_time
+from hyperjob.client.summary import Summary, pods_text, read
+
+_NOTHING = "<none>"
+_WIDTH = 20
+_HIDDEN = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+
+
+def lines(hyperjob: Object, events: Sequence[Object] | str, now: datetime) -> list[Text]:
+    """Describe a HyperJob; `events` is why they could not be read where it is a text."""
+    summary = read(hyperjob)
+    metadata, spec = mapping(hyperjob.get("metadata")), mapping(hyperjob.get("spec"))
+    annotations = {k: v for k, v in summary.annotations.items() if k not in _HIDDEN}
+    found = [
+        _field("Name", summary.name),
+        _field("Namespace", summary.namespace),
+        *_several("Labels", string_map(metadata.get("labels"))),
+        *_several("Annotations", annotations),
+        _field("Created", f"{summary.created} ({age(summary.created, now)} ago)"),
+    ]
+    if summary.deleting:
+        found.append(
+            _field("Deleted", f"{summary.deleting}, held by {_joined(summary.finalizers)}")
+        )
+    found += [
+        _field("Status", phase(summary.phase)),
+        _field("Reason", summary.reason or _NOTHING),
+        _field("Message", summary.message or _NOTHING),
+        _field("Since", f"{age(summary.since, now)}" if summary.since else _NOTHING),
+        _field("Observed generation", f"{summary.observed_generation} of {summary.generation}"),
+        _field("Queue", summary.queue or _NOTHING),
+        _field("Sub-jobs ready", summary.jobs_ready),
+        _field("Pods running", str(summary.running_pods)),
+        _field("Restarts", str(summary.restarts)),
+        *_wishes(spec),
+        *_requests(summary),
+        *_replicated_jobs(spec, summary),
+        *_sub_jobs(summary, now),
+        *_conditions(hyperjob, now),
+        *_events(events, now),
+    ]
+    return found
+
+
+def _field(title: str, value: str | Text) -> Text:
+    line = Text(f"{title}:".ljust(_WIDTH + 1))
+    return line.append_text(value if isinstance(value, Text) else Text(value))
+
+
+def _several(title: str, values: dict[str, str]) -> list[Text]:
+    pairs = [f"{key}={value}" for key, value in sorted(values.items())] or [_NOTHING]
+    return [_field(title, pairs[0]), *(Text(" " * (_WIDTH + 1) + pair) for pair in pairs[1:])]
+
+
+def _joined(names: Sequence[str]) -> str:
+    return ", ".join(names) or _NOTHING
+
+
+def _wishes(spec: Object) -> list[Text]:
+    """Show what the spec says about the HyperJob as a whole."""
+    found = []
+    for title, key in (
+        ("Min available", "minAvailable"),
+        ("Max domains", "maxDomains"),
+        ("Suspend", "suspend"),
+        ("TTL after finished", "ttlSecondsAfterFinished"),
+    ):
+        if key in spec:
+            value = spec[key]
+            found.append(_field(title, str(value).lower() if value is True else str(value)))
+    policy = mapping(spec.get("failurePolicy"))
+    if policy:
+        rules = [string(rule.get("action")) for rule in objects(policy.get("rules"))]
+        text = f"at most {policy.get('maxRestarts', 0)} restarts"
+        found.append(_field("Failure policy", f"{text}; rules: {_joined(rules)}"))
+    if success := mapping(spec.get("successPolicy")):
+        found.append(_field("Success policy", string(success.get("operator")) or "All"))
+    if plugins := mapping(spec.get("plugins")):
+        found.append(_field("Plugins", _joined(sorted(plugins))))
+    return found
+
+
+def _requests(summary: Summary) -> list[Text]:
+    """Show restarts and moves that somebody asked for, and whether they were taken."""
+    found = []
+    for title, annotation, kind in (
+        ("Restart asked for", RESTART_REQUEST, "restart"),
+        ("Move asked for", MIGRATE_REQUEST, "migrate"),
+    ):
+        text = summary.annotations.get(annotation, "")
+        if text:
+            taken = summary.requests.get(kind) == text.split()[0]
+            found.append(_field(title, f"{text} ({'taken' if taken else 'not taken yet'})"))
+    return found
+
+
+def _replicated_jobs(spec: Object, summary: Summary) -> list[Text]:
+    rows = []
+    for item in objects(spec.get("replicatedJobs")):
+        group = summary.group(string(item.get("name")))
+        if group is None:
+            continue
+        jobs = [job for job in summary.jobs if job.group == group.name]
+        clusters = [*(item.get("clusterNames") or ())]
+        wanted = ",".join(map(str, clusters)) or "any"
+        policy = f" ({item['clusterPolicy']})" if clusters and item.get("clusterPolicy") else ""
+        number = sum(summary.accelerators(job)[1] for job in jobs) or group.size
+        accelerators = f"{number} {group.accelerator}" if group.accelerator else _NOTHING
+        pods = pods_text(group.pods) or _NOTHING
+        rows.append((group.name, str(len(jobs)), accelerators, wanted + policy, group.queue, pods))
+    header = ("NAME", "SUB-JOBS", "ACCELERATORS", "CLUSTERS WANTED", "QUEUE", "PODS")
+    return [Text("Replicated jobs:"), *indented(table(header, rows))]
+
+
+def _sub_jobs(summary: Summary, now: datetime) -> list[Text]:
+    rows = [
+        (
+            job.name,
+            phase(job.phase or "Pending"),
+            job.cluster or "-",
+            f"{job.running}/{job.pods}",
+            str(job.attempt),
+            age(job.since, now) if job.since else "-",
+            _why(job.reason, job.message, job.excluded),
+        )
+        for job in summary.jobs
+    ]
+    if not rows:
+        return [_field("Sub-jobs", _NOTHING)]
+    header = ("NAME", "PHASE", "CLUSTER", "PODS", "ATTEMPT", "SINCE", "WHY")
+    return [Text("Sub-jobs:"), *indented(table(header, rows))]
+
+
+def _why(reason: str, message: str, excluded: Sequence[str]) -> str:
+    text = message or reason or "-"
+    return f"{text} (kept away from {', '.join(excluded)})" if excluded else text
+
+
+def _conditions(hyperjob: Object, now: datetime) -> list[Text]:
+    rows = [
+        (
+            string(item.get("type")),
+            string(item.get("status")),
+            age(item.get("lastTransitionTime"), now),
+            string(item.get("reason")),
+            string(item.get("message")),
+        )
+        for item in objects(mapping(hyperjob.get("status")).get("conditions"))
+    ]
+    if not rows:
+        return [_field("Conditions", _NOTHING)]
+    header = ("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE")
+    return [Text("Conditions:"), *indented(table(header, rows))]
+
+
+def _events(events: Sequence[Object] | str, now: datetime) -> list[Text]:
+    if isinstance(events, str):
+        return [_field("Events", f"not readable: {events}")]
+    if not events:
+        return [_field("Events", _NOTHING)]
+    rows = [
+        (
+            string(item.get("type")),
+            string(item.get("reason")),
+            age(event_time(item), now),
+            string(item.get("reportingComponent")) or string(item.get("reportingController")),
+            string(item.get("message")) or string(item.get("note")),
+        )
+        for item in sorted(events, key=event_time)
+    ]
+    return [
+        Text("Events:"),
+        *indented(table(("TYPE", "REASON", "AGE", "FROM", "MESSAGE"), rows)),
+    ]

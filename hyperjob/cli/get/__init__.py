@@ -1,0 +1,137 @@
+"""`hyperjob get`: HyperJobs in a table, and every change of them with `-w`."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
+
+import click
+
+from hyperjob.api.meta import Object
+from hyperjob.cli.get import view
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.exits import Code, run
+from hyperjob.cli.kubectl.names import names_argument
+from hyperjob.cli.kubectl.table import Layout
+from hyperjob.client.errors import words
+from hyperjob.client.reading import Found, changes, hyperjobs
+from hyperjob.client.summary import read
+from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.resources import HYPERJOBS, key_of
+
+
+@click.command()
+@names_argument(required=False)
+@access(everywhere=True)
+@click.option("-l", "--selector", metavar="LABELS", help="Only those with these labels: a=b,c!=d.")
+@click.option("-w", "--watch", is_flag=True, help="Go on and print every change.")
+@click.option("--no-headers", is_flag=True, help="Leave the titles out.")
+@out.output(out.JSON, out.YAML, out.WIDE, out.NAME)
+def get(
+    names: Sequence[str],
+    access: Access,
+    selector: str | None,
+    watch: bool,
+    no_headers: bool,
+    form: str,
+) -> None:
+    """List HyperJobs: status, sub-jobs, clusters, restarts.
+
+    Wide output adds the queue, the reason and the message that says what it waits for.
+
+    Example: kubectl hyperjob get -A -o wide
+    """
+    if names and (access.all_namespaces or selector):
+        raise click.UsageError("give names, or -A and -l, not both")
+    if watch and len(names) > 1:
+        raise click.UsageError("give one name, or none, to watch")
+    printer = _Printer(form, namespaces=access.all_namespaces, titles=not no_headers)
+
+    async def show() -> None:
+        async with access.connect() as kube:
+            namespace = access.scope(kube)
+            if watch:
+                await _follow(kube, printer, names, namespace=namespace, selector=selector)
+                return
+            found = await hyperjobs(kube, names, namespace=namespace, selector=selector)
+        printer.all(found, single=len(names) == 1, nowhere=_nothing(namespace))
+
+    run(show())
+
+
+def _nothing(namespace: str | None) -> str:
+    where = f" in {namespace} namespace" if namespace else ""
+    return f"No resources found{where}."
+
+
+async def _follow(
+    kube: Kube, printer: "_Printer", names: Sequence[str], *, namespace: str | None,
+    selector: str | None,
+) -> None:  # fmt: skip
+    name = names[0] if names else None
+    if name is not None:  # a name that is not there is an error, not something to wait for
+        await kube.get(HYPERJOBS, name, namespace=namespace)
+    stream = changes(kube, HYPERJOBS, namespace=namespace, name=name, selector=selector)
+    first: list[Object] | None = []
+    async with aclosing(stream) as events:
+        async for event in events:
+            if first is None:
+                if event.type is not EventType.BOOKMARK:
+                    printer.change(event.object)
+            elif event.type is EventType.BOOKMARK:
+                printer.some(first)
+                first = None
+            else:
+                first.append(event.object)
+
+
+class _Printer:
+    """Prints HyperJobs in one form, a table under one header."""
+
+    def __init__(self, form: str, *, namespaces: bool, titles: bool) -> None:
+        self._form = form
+        self._namespaces = namespaces
+        self._titles = titles
+        self._layout = Layout(view.header(wide=form == out.WIDE, namespaces=namespaces))
+        self._console = out.console()
+
+    def all(self, found: Found, *, single: bool, nowhere: str) -> None:
+        """Print what was found, then the errors, and end the command if there are any."""
+        if self._form not in (out.TABLE, out.WIDE):
+            if found.items or not found.errors:
+                out.objects(found.items, self._form, single=single)
+        elif found.items:
+            self.some(found.items)
+        elif not found.errors:
+            out.remark(nowhere)
+        for error in found.errors:
+            out.remark(words(error))
+        if found.errors:
+            raise SystemExit(Code.FAILED)
+
+    def some(self, items: Sequence[Object]) -> None:
+        """Print several, by namespace and name."""
+        if self._form in (out.TABLE, out.WIDE):
+            self._rows(sorted(items, key=key_of))
+        else:
+            for item in sorted(items, key=key_of):
+                self.change(item)
+
+    def change(self, item: Object) -> None:
+        """Print one."""
+        if self._form in (out.TABLE, out.WIDE):
+            self._rows([item])
+        else:
+            out.objects([item], self._form, single=True)
+
+    def _rows(self, items: Sequence[Object]) -> None:
+        now = datetime.now(UTC)
+        rows = [
+            view.row(read(item), now, wide=self._form == out.WIDE, namespaces=self._namespaces)
+            for item in items
+        ]
+        lines = self._layout.rows(rows)
+        if self._titles and items:
+            lines = [self._layout.header(), *lines]
+            self._titles = False
+        out.say(lines, to=self._console)

@@ -1,0 +1,192 @@
+"""`hyperjob install`: put HyperJob's objects into the Karmada API server."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from certs.x509 import InvalidPair, facts, split_bundle
+from hyperjob.cli.install import view
+from hyperjob.cli.install.common import (
+    connect,
+    context_option,
+    dry_run_option,
+    end,
+    kubeconfig_option,
+    lease_namespace_option,
+    output_option,
+    print_changes,
+    release_option,
+    timeout_option,
+)
+from hyperjob.install.execute import execute
+from hyperjob.install.manifest import Settings, manifest
+from hyperjob.install.objects import Part
+from hyperjob.install.plan import Plan, plan, require_karmada
+from hyperjob.install.problems import InstallError
+from hyperjob.install.release import marked, other_release
+from webhook.configuration import ServiceReference
+
+
+@click.command()
+@kubeconfig_option
+@context_option
+@click.option("--webhook-url", metavar="URL", help="Where the API server finds the webhook.")
+@click.option(
+    "--webhook-service",
+    metavar="NAMESPACE/NAME[:PORT]",
+    help="The same by a Service, for a webhook that runs behind the Karmada API server itself.",
+)
+@click.option(
+    "--ca-file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Authorities (PEM) that the API server shall trust. Without it caBundle stays as it is,"
+    " for `hyperjob-certs inject` to fill in.",
+)
+@click.option(
+    "--controller-user",
+    metavar="USER",
+    default="hyperjob-controller",
+    show_default=True,
+    help="User of the controller, or system:serviceaccount:NAMESPACE:NAME.",
+)
+@click.option(
+    "--certs-user",
+    metavar="USER",
+    default="hyperjob-certs",
+    show_default=True,
+    help="User of `hyperjob-certs inject`, in the same form.",
+)
+@click.option(
+    "--webhook-user",
+    metavar="USER",
+    default="hyperjob-webhook",
+    show_default=True,
+    help="User of a webhook that is given a kubeconfig, in the same form.",
+)
+@click.option(
+    "--service-accounts",
+    is_flag=True,
+    help="Make all users service accounts in the namespace of the Lease; `hyperjob credentials"
+    " renew` gets their tokens.",
+)
+@lease_namespace_option
+@release_option
+@click.option(
+    "--skip",
+    type=click.Choice([str(part) for part in Part]),
+    multiple=True,
+    help="Leave a part out; may be given several times.",
+)
+@click.option(
+    "--force-conflicts", is_flag=True, help="Take fields over that other field managers own."
+)
+@click.option(
+    "--allow-field-loss",
+    is_flag=True,
+    help="Replace a HyperJob definition that knows more fields than this release.",
+)
+@dry_run_option
+@timeout_option
+@output_option
+def install(
+    kubeconfig: Path | None,
+    context: str | None,
+    webhook_url: str | None,
+    webhook_service: str | None,
+    ca_file: Path | None,
+    controller_user: str,
+    certs_user: str,
+    webhook_user: str,
+    service_accounts: bool,
+    lease_namespace: str,
+    release: str | None,
+    skip: Sequence[str],
+    force_conflicts: bool,
+    allow_field_loss: bool,
+    dry_run: bool,
+    timeout: float,
+    output: str,
+) -> None:
+    """Put into the Karmada API server what HyperJob needs there.
+
+    Definitions, rights, interpreters, the queue policy and, last, the webhooks. Run again, it
+    writes only what differs.
+
+    Example: hyperjob install --webhook-url https://webhook.hj --ca-file ca.crt
+    """
+    skipped = frozenset(Part(part) for part in skip)
+    if Part.WEBHOOKS not in skipped and (webhook_url is None) == (webhook_service is None):
+        raise click.UsageError("give either --webhook-url or --webhook-service")
+    settings = Settings(
+        url=webhook_url,
+        service=_service(webhook_service) if webhook_service else None,
+        ca_bundle=_authorities(ca_file) if ca_file else b"",
+        controller_user=controller_user,
+        certs_user=certs_user,
+        webhook_user=webhook_user,
+        lease_namespace=lease_namespace,
+        service_accounts=service_accounts,
+        skip=skipped,
+    )
+    try:
+        items = manifest(settings)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if release:
+        items = marked(items, release)
+
+    async def run() -> None:
+        async with connect(kubeconfig, context) as kube:
+            await require_karmada(kube)
+            if release and not force_conflicts and (other := await other_release(kube, release)):
+                raise InstallError(
+                    f"HyperJob is in this Karmada already, by the Helm release {other}: upgrade or"
+                    " uninstall that one, or take over with --force-conflicts"
+                    " (setup.forceConflicts=true)"
+                )
+            found = await plan(
+                kube, items, force_conflicts=force_conflicts, allow_field_loss=allow_field_loss
+            )
+            if found.problems:
+                _refuse(found, dry_run=dry_run, output=output)
+            done = execute(kube, found, force_conflicts=force_conflicts, wait=timeout)
+            await print_changes(
+                found.changes,
+                done=None if dry_run else done,
+                output=output,
+                last="Next: hyperjob preflight",
+            )
+
+    end(run())
+
+
+def _refuse(found: Plan, *, dry_run: bool, output: str) -> NoReturn:
+    """End the command with what is in the way."""
+    if output == "json":
+        click.echo(view.changes_json((), found.problems, dry_run=dry_run))
+    raise InstallError(view.problems_text(found.problems))
+
+
+def _service(text: str) -> ServiceReference:
+    namespace, slash, rest = text.partition("/")
+    name, colon, port = rest.partition(":")
+    if not (namespace and slash and name) or (colon and not port.isdecimal()):
+        raise click.UsageError(f"--webhook-service {text!r} must be NAMESPACE/NAME[:PORT]")
+    return ServiceReference(namespace, name, int(port) if colon else 443)
+
+
+def _authorities(path: Path) -> bytes:
+    """Read the CA file; what no API server could use is a usage error."""
+    pem = path.read_bytes()
+    try:
+        ends = [facts(one).not_after for one in split_bundle(pem)]
+    except InvalidPair as error:
+        raise click.UsageError(f"--ca-file {path}: {error}") from None
+    if not ends:
+        raise click.UsageError(f"--ca-file {path} holds no certificate")
+    if max(ends) <= datetime.now(UTC):
+        raise click.UsageError(f"--ca-file {path}: all certificates in it have expired")
+    return pem

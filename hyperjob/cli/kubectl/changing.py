@@ -1,0 +1,90 @@
+"""Change several HyperJobs side by side and print the result of each."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, Duration
+from hyperjob.cli.kubectl.exits import Code, failure
+from hyperjob.cli.kubectl.progress import progress
+from hyperjob.client.errors import ClientError, title, words
+from hyperjob.client.waiting import Progress
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def waiting(default: str) -> Callable[[_F], _F]:
+    """Give a command `--wait`, `--timeout` and `--dry-run`."""
+
+    def decorate(function: _F) -> _F:
+        for option in (
+            click.option(
+                "--dry-run", is_flag=True, help="Have the API server check it and store nothing."
+            ),
+            click.option(
+                "--timeout",
+                type=Duration(),
+                default=300.0,
+                show_default="5m",
+                metavar="DURATION",
+                help="How long --wait waits; 0 is for ever.",
+            ),
+            click.option("--wait/--no-wait", default=None, help=default),
+        ):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+Done = tuple[Object, str]
+"""The HyperJob as it is now, and the change in a word or two."""
+
+Change = Callable[[Kube, str, str, Progress], Awaitable[Done]]
+"""Changes one HyperJob, given its namespace and name."""
+
+
+async def each(
+    access: Access,
+    names: Sequence[str],
+    change: Change,
+    *,
+    form: str,
+    dry_run: bool,
+) -> None:
+    """Change several HyperJobs side by side and print the result of each.
+
+    An error for one HyperJob does not stop the change of the others; it sets the exit code.
+    """
+    async with access.connect() as kube:
+        namespace = access.home(kube)
+        with progress(shown=len(names) == 1) as tell:
+            results = await asyncio.gather(
+                *(change(kube, namespace, name, tell) for name in names), return_exceptions=True
+            )
+    done = [result for result in results if not isinstance(result, BaseException)]
+    if form:
+        out.objects([item for item, _ in done], form, single=len(names) == 1)
+    else:
+        for item, word in done:
+            suffix = " (server dry run)" if dry_run else ""
+            click.echo(f"{title(item['metadata']['name'])} {word}{suffix}")
+    code = Code.OK
+    for result in results:
+        if isinstance(result, KubeError):
+            out.remark(words(result))
+            code = Code.FAILED
+        elif isinstance(result, ClientError):
+            ending = failure(result)
+            ending.show()
+            code = code or Code(ending.exit_code)
+        elif isinstance(result, BaseException):
+            raise result
+    if code:
+        raise SystemExit(code)

@@ -1,0 +1,41 @@
+"""Send a restart or a move to the controller and wait as far as `--wait` says."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from hyperjob.cli.kubectl.access import Access
+from hyperjob.cli.kubectl.changing import Done, each
+from hyperjob.client.requests import Request, ask, running_again, taken
+from hyperjob.client.waiting import Progress
+from hyperjob.kube.client import Kube
+
+WAIT: Final = (
+    "Wait until the sub-jobs run again; --no-wait returns as soon as the API server has the"
+    " request.  [default: wait until the controller has taken it, 10s at most]"
+)
+
+
+async def request(
+    access: Access,
+    names: Sequence[str],
+    wanted: Request,
+    *,
+    wait: bool | None,
+    timeout: float,
+    dry_run: bool,
+    form: str,
+) -> None:
+    """Request it of every named HyperJob and print the result of each."""
+
+    async def change(kube: Kube, namespace: str, name: str, progress: Progress) -> Done:
+        asked = await ask(kube, namespace, name, wanted, dry_run=dry_run)
+        if dry_run or wait is False:
+            return asked.hyperjob, "asked for"
+        found = await taken(kube, namespace, name, wanted, asked, progress=progress)
+        if wait:
+            found = await running_again(
+                kube, namespace, name, asked, seconds=timeout, progress=progress
+            )
+        return found or asked.hyperjob, wanted.word
+
+    await each(access, names, change, form=form, dry_run=dry_run)

@@ -1,0 +1,35 @@
+"""Set `spec.suspend` of HyperJobs and print the result: `suspend` and `resume` share it."""
+
+from collections.abc import Sequence
+
+from hyperjob.cli.kubectl.access import Access
+from hyperjob.cli.kubectl.changing import Done, each
+from hyperjob.client.suspending import settled, suspend
+from hyperjob.client.waiting import Progress
+from hyperjob.kube.client import Kube
+
+
+async def set_suspend(
+    access: Access,
+    names: Sequence[str],
+    *,
+    on: bool,
+    wait: bool,
+    timeout: float,
+    dry_run: bool,
+    form: str,
+) -> None:
+    """Suspend or resume every named HyperJob, and wait where that is asked for."""
+
+    async def change(kube: Kube, namespace: str, name: str, progress: Progress) -> Done:
+        found, changed = await suspend(kube, namespace, name, on=on, dry_run=dry_run)
+        if wait and not dry_run:
+            found = (
+                await settled(kube, namespace, name, on=on, seconds=timeout, progress=progress)
+                or found
+            )
+        if changed:
+            return found, "suspended" if on else "resumed"
+        return found, "already suspended" if on else "not suspended"
+
+    await each(access, names, change, form=form, dry_run=dry_run)

@@ -1,0 +1,131 @@
+"""`hyperjob logs`: the logs of a HyperJob's pods, from whatever cluster they are in.
+
+Read through Karmada's cluster proxy, several at a time; lines pass through and are never gathered.
+"""
+
+from contextlib import aclosing
+
+import click
+
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, Duration, access
+from hyperjob.cli.kubectl.exits import Code, run
+from hyperjob.cli.kubectl.names import name_argument
+from hyperjob.cli.logs.printing import Printer
+from hyperjob.client.logs.choosing import Wanted
+from hyperjob.client.logs.following import Following
+from hyperjob.client.logs.standing import Standing
+from hyperjob.client.summary import read
+from hyperjob.kube.resources import HYPERJOBS
+
+_FORMS = (out.JSON,)
+
+
+@click.command()
+@name_argument()
+@access()
+@click.option(
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Go on with new lines, and with pods that start later, until it ends.",
+)
+@click.option(
+    "--job",
+    "jobs",
+    metavar="JOB",
+    multiple=True,
+    help="Only this sub-job or replicated job; may be given several times.",
+)
+@click.option("--cluster", metavar="NAME", help="Only pods in this cluster.")
+@click.option("--task", metavar="NAME", help="Only pods of this task.")
+@click.option("-c", "--container", metavar="NAME", help="Container.  [default: the pod's first]")
+@click.option("--all-containers", is_flag=True, help="Every container of each pod.")
+@click.option(
+    "--tail",
+    type=click.IntRange(min=-1),
+    metavar="N",
+    help="Last lines of each container; -1 for all.  [default: 10, or all of a single container]",
+)
+@click.option("--since", type=Duration(), metavar="DURATION", help="Only newer than this: 10m.")
+@click.option("-p", "--previous", is_flag=True, help="Of the container before its last restart.")
+@click.option("--timestamps", is_flag=True, help="With the time of each line.")
+@click.option(
+    "--prefix/--no-prefix",
+    default=True,
+    show_default=True,
+    help="Cluster and pod before each line.",
+)
+@click.option(
+    "--max-log-requests",
+    type=click.IntRange(1, 200),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="How many logs may be followed at a time.",
+)
+@out.output(*_FORMS)
+def logs(
+    name: str,
+    access: Access,
+    follow: bool,
+    jobs: tuple[str, ...],
+    cluster: str | None,
+    task: str | None,
+    container: str | None,
+    all_containers: bool,
+    tail: int | None,
+    since: float | None,
+    previous: bool,
+    timestamps: bool,
+    prefix: bool,
+    max_log_requests: int,
+    form: str,
+) -> None:
+    """Print the logs of a HyperJob's pods, whatever clusters they run in.
+
+    Without -f, pod by pod in the order of sub-job, task and index. With -f, lines as they come,
+    also of pods that start or restart later, until the HyperJob, or all of --job, has ended.
+
+    Example: kubectl hyperjob logs llm-training --job trainer-0 --tail 20
+    """
+    if container and all_containers:
+        raise click.UsageError("give --container or --all-containers, not both")
+    if follow and previous:
+        raise click.UsageError("give --follow or --previous, not both")
+    wanted = Wanted(
+        jobs=jobs, cluster=cluster, task=task, container=container, all_containers=all_containers
+    )
+    query = {
+        **({"follow": "true"} if follow else {}),
+        **({"previous": "true"} if previous else {}),
+        **({"timestamps": "true"} if timestamps else {}),
+        **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
+    }
+    printer = Printer(prefix=prefix, as_json=form == out.JSON)
+
+    async def show() -> None:
+        async with access.connect() as kube:
+            summary = read(await kube.get(HYPERJOBS, name, namespace=access.home(kube)))
+            found = (
+                Following(
+                    kube,
+                    summary,
+                    wanted,
+                    query=query,
+                    tail=tail,
+                    limit=max_log_requests,
+                    say=out.remark,
+                )
+                if follow
+                else await Standing.of(
+                    kube, summary, wanted, query=query, tail=tail, say=out.remark
+                )
+            )
+            async with aclosing(found.lines()) as lines:
+                async for source, line in lines:
+                    printer.print(source, line)
+        if found.failed:
+            raise SystemExit(Code.FAILED)
+
+    run(show())

@@ -1,0 +1,42 @@
+"""`hyperjob restart`: start HyperJobs, or some of their sub-jobs, from the start."""
+
+from collections.abc import Sequence
+
+import click
+
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.changing import waiting
+from hyperjob.cli.kubectl.exits import run
+from hyperjob.cli.kubectl.names import names_argument
+from hyperjob.cli.kubectl.requesting import WAIT, request
+from hyperjob.client import requests
+
+
+@click.command()
+@names_argument(required=True)
+@access()
+@click.option(
+    "--job",
+    "jobs",
+    metavar="JOB",
+    multiple=True,
+    help="Only this sub-job or replicated job; may be given several times.",
+)
+@waiting(WAIT)
+@out.output(out.JSON, out.YAML, out.NAME)
+def restart(
+    names: Sequence[str],
+    access: Access,
+    jobs: Sequence[str],
+    wait: bool | None,
+    timeout: float,
+    dry_run: bool,
+    form: str,
+) -> None:
+    """Start HyperJobs, or some of their sub-jobs, from the start; no restart is counted.
+
+    Example: kubectl hyperjob restart llm-training --job trainer-0 --wait
+    """
+    wanted = requests.restart(jobs)
+    run(request(access, names, wanted, wait=wait, timeout=timeout, dry_run=dry_run, form=form))

@@ -1,0 +1,92 @@
+"""The tables of clusters and of queues. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from rich.text import Text
+
+from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl.table import Row, table
+from hyperjob.client.usage import ClusterUse, QueueUse
+
+_UNREPORTED = "?"
+_NOTHING = "-"
+
+
+def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[Text]:
+    """Lay the clusters out, with what waits below."""
+    header = ("CLUSTER", "READY", "ACCELERATOR", "ALLOCATABLE", "USED", "FREE", "HYPERJOBS")
+    rows: list[Row] = [
+        (
+            use.cluster,
+            Text("True") if use.ready else Text("False", style="bold red"),
+            use.accelerator or _NOTHING,
+            _number(use.allocatable),
+            _number(use.used),
+            Text(_number(use.free), style="" if use.free else "yellow"),
+            str(use.hyperjobs),
+        )
+        for use in uses
+    ]
+    totals: dict[str, list[int]] = {}
+    for use in uses:
+        if use.accelerator and use.ready:
+            sums = totals.setdefault(use.accelerator, [0, 0, 0, 0])
+            for place, value in enumerate((use.allocatable, use.used, use.free, use.hyperjobs)):
+                sums[place] += value or 0
+    if len(uses) > 1:
+        rows += [
+            (Text("all ready", style="bold"), "", accelerator, *map(str, sums))
+            for accelerator, sums in totals.items()
+        ]
+    lines = table(header, rows)
+    if waits:
+        told = ", ".join(f"{number} {name}" for name, number in sorted(waits.items()))
+        lines.append(Text.assemble(("Waiting: ", "bold"), told))
+    return lines
+
+
+def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
+    """Lay the queues out; RUN and WAIT count HyperJobs, the rest accelerators."""
+    header = (
+        *("QUEUE", "STATE", "ACCELERATOR", "DESERVED", "CAPABILITY"),
+        *("PLACED", "WAITING", "RUN", "WAIT"),
+    )
+    rows: list[Row] = [
+        (
+            use.queue,
+            Text(use.state, style="" if use.state == "Open" else "bold red"),
+            use.accelerator or _NOTHING,
+            _NOTHING if use.deserved is None else str(use.deserved),
+            _NOTHING if use.capability is None else str(use.capability),
+            str(use.placed),
+            Text(str(use.waiting), style="yellow" if use.waiting else ""),
+            str(use.running_hyperjobs),
+            str(use.waiting_hyperjobs),
+        )
+        for use in uses
+    ]
+    return table(header, rows)
+
+
+def value(
+    cluster_uses: Sequence[ClusterUse] | None,
+    queue_uses: Sequence[QueueUse] | None,
+    waits: Mapping[str, int],
+) -> Object:
+    """Give the counts as plain values."""
+    found: Object = {"waiting": dict(waits)}
+    if cluster_uses is not None:
+        found["clusters"] = [asdict(use) for use in cluster_uses]
+    if queue_uses is not None:
+        found["queues"] = [_camel(asdict(use)) for use in queue_uses]
+    return found
+
+
+def _camel(entry: Object) -> Object:
+    renamed = {"running_hyperjobs": "runningHyperJobs", "waiting_hyperjobs": "waitingHyperJobs"}
+    return {renamed.get(key, key): item for key, item in entry.items()}
+
+
+def _number(value: int | None) -> str:
+    return _UNREPORTED if value is None else str(value)

@@ -1,0 +1,138 @@
+"""`hyperjob tree`: replicated jobs, sub-jobs, clusters and pods by state."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing, nullcontext
+
+import click
+from rich.live import Live
+from rich.text import Text
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.exits import Code, run
+from hyperjob.cli.kubectl.names import names_argument
+from hyperjob.cli.tree import view
+from hyperjob.client.errors import title, words
+from hyperjob.client.members import pods_of_all
+from hyperjob.client.reading import Reading, attempt, changes, hyperjobs, items
+from hyperjob.client.summary import Summary, read
+from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.resources import HYPERJOBS, VCJOBS, key_of
+
+
+@click.command()
+@names_argument(required=False)
+@access(everywhere=True)
+@click.option("-l", "--selector", metavar="LABELS", help="Only those with these labels: a=b,c!=d.")
+@click.option("--pods", is_flag=True, help="Show every pod, read through the clusters' proxy.")
+@click.option("-w", "--watch", is_flag=True, help="Go on and draw it again at every change.")
+@out.output(out.JSON, out.YAML)
+def tree(
+    names: Sequence[str],
+    access: Access,
+    selector: str | None,
+    pods: bool,
+    watch: bool,
+    form: str,
+) -> None:
+    """Show what became of a HyperJob: replicated jobs, sub-jobs, clusters, pods by state.
+
+    Example: kubectl hyperjob tree llm-training --pods
+    """
+    if names and (access.all_namespaces or selector):
+        raise click.UsageError("give names, or -A and -l, not both")
+    if watch and (len(names) != 1 or form):
+        raise click.UsageError("--watch takes one name, and prints for people")
+
+    async def show() -> None:
+        async with access.connect() as kube:
+            if watch:
+                await _follow(kube, access.home(kube), names[0], pods=pods)
+                return
+            scope = access.scope(kube)
+            found = await hyperjobs(kube, names, namespace=scope, selector=selector)
+            summaries = [read(item) for item in sorted(found.items, key=key_of)]
+            vcjobs = None if names else await attempt(_vcjobs(kube, scope))
+            trees = await asyncio.gather(
+                *(_branches(kube, each, pods=pods, vcjobs=vcjobs) for each in summaries)
+            )
+        if form:
+            values = [view.value(*each) for each in trees]
+            if values or not found.errors:
+                out.dump(values[0] if len(names) == 1 else {"items": values}, form)
+        elif not trees and not found.errors:
+            out.remark("No resources found.")
+        for each in trees if not form else ():
+            out.say(view.lines(*each))
+        for error in found.errors:
+            out.remark(words(error))
+        if found.errors:
+            raise SystemExit(Code.FAILED)
+
+    run(show())
+
+
+Branches = tuple[Summary, dict[str, Object], dict[str, list[Object]]]
+
+
+async def _branches(
+    kube: Kube, summary: Summary, *, pods: bool, vcjobs: Reading | None = None
+) -> Branches:
+    """Read what hangs below a HyperJob: its vcjobs if they are not known, pods if asked for."""
+    wanted = summary.jobs if pods else ()
+    reading_pods = pods_of_all(kube, summary.namespace, wanted)
+    if vcjobs is None:
+        ask = _vcjobs(kube, summary.namespace, summary.name)
+        known, (found, errors) = await asyncio.gather(attempt(ask), reading_pods)
+    else:
+        known, (found, errors) = vcjobs, await reading_pods
+    for name, error in errors.items():
+        out.remark(f"{name}: {words(error)}")
+    return summary, _of(summary, items(known)), found
+
+
+def _vcjobs(
+    kube: Kube, namespace: str | None, name: str = ""
+) -> Callable[[], Awaitable[list[Object]]]:
+    """List the vcjobs of one HyperJob, or of all."""
+    selector = f"{LABEL_HYPERJOB}={name}" if name else LABEL_HYPERJOB
+
+    async def ask() -> list[Object]:
+        return (await kube.list(VCJOBS, namespace=namespace, label_selector=selector)).items
+
+    return ask
+
+
+def _of(summary: Summary, vcjobs: Sequence[Object]) -> dict[str, Object]:
+    """Choose the vcjobs of a HyperJob, by name."""
+    names = {job.name for job in summary.jobs}
+    return {
+        item["metadata"]["name"]: item
+        for item in vcjobs
+        if item["metadata"].get("namespace") == summary.namespace
+        and item["metadata"]["name"] in names
+    }
+
+
+async def _follow(kube: Kube, namespace: str, name: str, *, pods: bool) -> None:
+    """Draw the tree at every change of the HyperJob, on a terminal in the same place."""
+    await kube.get(HYPERJOBS, name, namespace=namespace)
+    console = out.console()
+    live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+    stream = changes(kube, HYPERJOBS, namespace=namespace, name=name)
+    with live if live is not None else nullcontext():
+        async with aclosing(stream) as events:
+            async for event in events:
+                if event.type is EventType.BOOKMARK:
+                    continue
+                if event.type is EventType.DELETED:
+                    out.remark(f"{title(name)} is deleted")
+                    return
+                lines = view.lines(*await _branches(kube, read(event.object), pods=pods))
+                if live is not None:
+                    live.update(Text("\n").join(lines), refresh=True)
+                else:
+                    out.say(lines, to=console)

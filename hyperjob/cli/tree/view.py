@@ -1,0 +1,135 @@
+"""The tree of a HyperJob: replicated jobs, sub-jobs, clusters, pods by state.
+
+Counts come from the vcjobs where they can be read, else from the HyperJob's own status.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from rich.text import Text
+
+from controller.model.wire import at, string
+from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl.lines import Node, draw
+from hyperjob.cli.kubectl.styles import dim, phase
+from hyperjob.client.pods import pod_counts, pod_trouble, task_of, tasks_of
+from hyperjob.client.summary import SubJob, Summary, pods_text
+
+Pods = Mapping[str, Sequence[Object]]
+"""The pods of each sub-job in its member, by the sub-job's name."""
+
+
+def lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> list[Text]:
+    """Draw the tree of a HyperJob."""
+    head = Text.assemble((summary.name, "bold"), "  ", phase(summary.phase))
+    head.append(f"  {summary.jobs_ready} jobs, {summary.running_pods} pods run", style="dim")
+    if summary.message and summary.phase not in ("Running", "Completed"):
+        head.append(f"  {summary.message}")
+    return draw(Node(head, [_group(summary, name, vcjobs, pods) for name in _group_names(summary)]))
+
+
+def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
+    """Give the tree as a plain value."""
+    return {
+        "namespace": summary.namespace,
+        "name": summary.name,
+        "phase": summary.phase,
+        "reason": summary.reason,
+        "message": summary.message,
+        "replicatedJobs": [
+            {
+                "name": name,
+                "jobs": [
+                    _job_value(job, vcjobs.get(job.name), pods.get(job.name))
+                    for job in summary.jobs
+                    if job.group == name
+                ],
+            }
+            for name in _group_names(summary)
+        ],
+    }
+
+
+def _group_names(summary: Summary) -> list[str]:
+    """Name the replicated jobs in the order of the spec, then those that only the status knows."""
+    names = [group.name for group in summary.groups] + [job.group for job in summary.jobs]
+    return list(dict.fromkeys(names))
+
+
+def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods) -> Node:
+    jobs = [job for job in summary.jobs if job.group == name]
+    noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
+    head = Text.assemble((name, "bold"), dim(f"  {len(jobs)} {noun}"))
+    children = [_job(summary, job, vcjobs.get(job.name), pods.get(job.name)) for job in jobs]
+    return Node(head, children)
+
+
+def _job(
+    summary: Summary, job: SubJob, vcjob: Object | None, pods: Sequence[Object] | None
+) -> Node:
+    head = Text.assemble(job.name, "  ", phase(job.phase or "Pending"))
+    accelerator, number = summary.accelerators(job)
+    if number:
+        head.append(f"  {number} {accelerator}", style="dim")
+    if job.attempt:
+        head.append(f"  attempt {job.attempt}", style="magenta")
+    why = job.message or job.reason
+    if why and job.phase not in ("Running", "Completed"):
+        head.append(f"  {why}")
+    if not job.cluster:
+        return Node(head)
+    place = Text.assemble("on ", (job.cluster, "bold"))
+    if told := pods_text(pod_counts(job, vcjob)):
+        place.append(f"  {told}", style="dim")
+    return Node(head, [Node(place, _task_nodes(vcjob, pods or ()))])
+
+
+def _task_nodes(vcjob: Object | None, pods: Sequence[Object]) -> list[Node]:
+    """Give a line for each task, with its pods below; pods of no known task come last."""
+    by_task: dict[str, list[Object]] = {}
+    for pod in pods:
+        by_task.setdefault(task_of(pod), []).append(pod)
+    nodes = [
+        Node(
+            Text.assemble(name, dim(f"  {pods_text(counts)}")),
+            [_pod(pod) for pod in by_task.pop(name, ())],
+        )
+        for name, counts in tasks_of(vcjob).items()
+        if any(counts.values())
+    ]
+    return [*nodes, *(_pod(pod) for left in by_task.values() for pod in left)]
+
+
+def _pod(pod: Object) -> Node:
+    node = string(at(pod, "spec", "nodeName"))
+    line = Text.assemble(
+        string(at(pod, "metadata", "name")), "  ", phase(string(at(pod, "status", "phase")))
+    )
+    if node:
+        line.append(f"  on node {node}", style="dim")
+    if why := pod_trouble(pod):
+        line.append(f"  {why}", style="red")
+    return Node(line)
+
+
+def _job_value(job: SubJob, vcjob: Object | None, pods: Sequence[Object] | None) -> Object:
+    entry: Object = {
+        "name": job.name,
+        "phase": job.phase,
+        "reason": job.reason,
+        "message": job.message,
+        "cluster": job.cluster,
+        "attempt": job.attempt,
+        "pods": pod_counts(job, vcjob),
+        "tasks": tasks_of(vcjob),
+    }
+    if pods is not None:
+        entry["podList"] = [
+            {
+                "name": string(at(pod, "metadata", "name")),
+                "phase": string(at(pod, "status", "phase")),
+                "node": string(at(pod, "spec", "nodeName")),
+                "trouble": pod_trouble(pod),
+            }
+            for pod in pods
+        ]
+    return entry

@@ -1,0 +1,90 @@
+"""`hyperjob wait`: wait for a phase, a condition or deletion, with exit codes for scripts."""
+
+import asyncio
+from collections.abc import Sequence
+
+import click
+from click.shell_completion import CompletionItem
+
+from hyperjob.api.meta import Object
+from hyperjob.api.phases import Phase
+from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.access import Access, Duration, access
+from hyperjob.cli.kubectl.exits import run
+from hyperjob.cli.kubectl.names import names_argument
+from hyperjob.cli.kubectl.progress import progress
+from hyperjob.client.errors import title
+from hyperjob.client.goals import Goal, parse_goal, reach
+
+_TIMEOUT = 30.0
+_BEYOND_PHASES = ("condition=Completed", "condition=Failed", "delete")
+
+
+class _GoalType(click.ParamType[Goal]):
+    name = "goal"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Goal:
+        if isinstance(value, Goal):
+            return value
+        try:
+            return parse_goal(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """List the goals there are."""
+        goals = [*(f"phase={phase}" for phase in Phase), *_BEYOND_PHASES]
+        return [CompletionItem(goal) for goal in goals if goal.startswith(incomplete)]
+
+
+@click.command()
+@names_argument(required=True)
+@access()
+@click.option(
+    "--for",
+    "goal",
+    type=_GoalType(),
+    required=True,
+    metavar="GOAL",
+    help="phase=Running (several with commas), condition=Completed, condition=Failed, or delete.",
+)
+@click.option(
+    "--timeout",
+    type=Duration(),
+    default=_TIMEOUT,
+    show_default="30s",
+    metavar="DURATION",
+    help="How long to wait, such as 10m; 0 is for ever.",
+)
+@out.output(out.JSON, out.NAME)
+def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form: str) -> None:
+    """Wait for a phase, a condition or deletion of HyperJobs.
+
+    Exit code 0: every HyperJob has reached it; 1: there is no such HyperJob, or the API server does
+    not answer; 3: time is up; 4: a HyperJob can never reach it, since it has ended in another phase
+    or was deleted.
+
+    Example: kubectl hyperjob wait llm-training --for=condition=Completed --timeout=2h
+    """
+
+    async def show() -> list[Object | None]:
+        async with access.connect() as kube:
+            namespace = access.home(kube)
+            with progress(shown=len(names) == 1) as tell:
+                waits = (
+                    reach(kube, namespace, name, goal, seconds=timeout, progress=tell)
+                    for name in names
+                )
+                return list(await asyncio.gather(*waits))
+
+    found = run(show())
+    if form:
+        there = [item for item in found if item is not None]
+        out.objects(there, form, single=len(names) == 1) if there or form == out.JSON else None
+        return
+    for name in names:
+        click.echo(f"{title(name)} {'deleted' if goal.is_deletion else 'condition met'}")

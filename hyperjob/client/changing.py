@@ -1,0 +1,22 @@
+"""Write a change to a HyperJob."""
+
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.resources import HYPERJOBS
+
+FIELD_MANAGER: Final = "kubectl-hyperjob"
+
+
+async def patch(kube: Kube, namespace: str, name: str, body: Object, *, dry_run: bool) -> Object:
+    """Send a JSON merge patch and give the HyperJob as the API server stored it."""
+    return await kube.patch(
+        HYPERJOBS,
+        name,
+        body,
+        kind=PatchType.MERGE,
+        namespace=namespace,
+        field_manager=FIELD_MANAGER,
+        dry_run=dry_run,
+    )

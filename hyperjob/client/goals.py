@@ -1,0 +1,96 @@
+"""States of a HyperJob to wait for: phases, conditions, deletion."""
+
+from dataclasses import dataclass
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
+from hyperjob.api.phases import Phase
+from hyperjob.client.errors import NeverError, title
+from hyperjob.client.summary import Summary
+from hyperjob.client.waiting import Progress, not_found, silent, summary_of, until
+from hyperjob.kube.client import Kube
+
+_CONDITIONS = {
+    CONDITION_COMPLETED.lower(): Phase.COMPLETED,
+    CONDITION_FAILED.lower(): Phase.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A state to wait for: deletion, or one of these phases."""
+
+    words: str
+    phases: frozenset[Phase]
+
+    @property
+    def is_deletion(self) -> bool:
+        """Tell whether the HyperJob shall be gone."""
+        return not self.phases
+
+    def holds(self, hyperjob: Object | None, name: str) -> bool:
+        """Tell whether it is reached; NeverError when it never will be."""
+        if self.is_deletion:
+            return hyperjob is None
+        summary = summary_of(hyperjob, name)
+        if not summary.is_current or not summary.has_status:
+            return False
+        if summary.phase in self.phases:
+            return True
+        if summary.has_ended:
+            raise NeverError(_ended(summary, self.words))
+        return False
+
+
+def parse_goal(text: str) -> Goal:
+    """Read `delete`, `phase=A,B` or `condition=Completed`; ValueError for anything else."""
+    kind, equals, wanted = text.partition("=")
+    if text == "delete":
+        return Goal("is deleted", frozenset())
+    if kind == "phase" and equals:
+        known = {str(phase).lower(): phase for phase in Phase}
+        chosen = [known.get(word.strip().lower()) for word in wanted.split(",")]
+        found = frozenset(phase for phase in chosen if phase is not None)
+        if len(found) == len(chosen):
+            return Goal(f"is {' or '.join(sorted(found))}", found)
+        raise ValueError(f"phase must be one of {', '.join(Phase)}; got {wanted!r}")
+    if kind == "condition" and equals:
+        name, _, value = wanted.partition("=")
+        phase = _CONDITIONS.get(name.lower())
+        if phase is not None and value.lower() in ("", "true"):
+            return Goal(f"is {phase}", frozenset({phase}))
+        raise ValueError(f"condition must be Completed or Failed; got {wanted!r}")
+    raise ValueError(f"{text!r}: give phase=PHASE, condition=Completed, condition=Failed or delete")
+
+
+async def reach(
+    kube: Kube,
+    namespace: str,
+    name: str,
+    goal: Goal,
+    *,
+    seconds: float,
+    progress: Progress = silent,
+) -> Object | None:
+    """Wait until a HyperJob reaches the goal; `seconds` 0 waits for ever.
+
+    NotFound when there is no such HyperJob, NotYetError when time is up, NeverError when the goal
+    cannot be reached any more.
+    """
+    first = True
+
+    def holds(hyperjob: Object | None) -> bool:
+        nonlocal first
+        if hyperjob is None and first and not goal.is_deletion:
+            raise not_found(name)
+        first = False
+        return goal.holds(hyperjob, name)
+
+    return await until(
+        kube, namespace, name, holds, what=goal.words, seconds=seconds, progress=progress
+    )
+
+
+def _ended(summary: Summary, wanted: str) -> str:
+    why = f": {summary.message}" if summary.message else ""
+    return f"{title(summary.name)} is {summary.phase}, so it never {wanted}{why}"

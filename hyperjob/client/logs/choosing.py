@@ -1,0 +1,139 @@
+"""Choose the containers whose logs are read. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.model.wire import at, count, mapping, objects, string, string_map
+from hyperjob.api.meta import Object
+from hyperjob.client.errors import ClientError, NotYetError
+from hyperjob.client.pods import task_of
+from hyperjob.client.selection import choose, meant
+from hyperjob.client.summary import SubJob, Summary
+
+_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which pods and containers are wanted."""
+
+    jobs: Sequence[str] = ()
+    cluster: str | None = None
+    task: str | None = None
+    container: str | None = None
+    all_containers: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One container's log; one that started again is another. `final`: its pod has ended."""
+
+    cluster: str
+    pod: str
+    container: str
+    uid: str = ""
+    restarts: int = 0
+    job: str = field(default="", compare=False)
+    several: bool = field(default=False, compare=False)
+    final: bool = field(default=False, compare=False)
+
+    @property
+    def label(self) -> str:
+        """Name it, with the container only where a pod has several."""
+        return f"{self.cluster}/{self.pod}" + (f"/{self.container}" if self.several else "")
+
+
+def placed_jobs(summary: Summary, wanted: Wanted) -> list[SubJob]:
+    """List the sub-jobs to look for pods of: those on a cluster."""
+    jobs = meant(summary, wanted.jobs) if wanted.jobs else list(summary.jobs)
+    return [job for job in jobs if job.cluster and wanted.cluster in (None, job.cluster)]
+
+
+def require_placed(summary: Summary, wanted: Wanted) -> list[SubJob]:
+    """List the sub-jobs on a cluster; NotYetError without any, ClientError for an unknown name."""
+    choose(summary, wanted.jobs)
+    if placed := placed_jobs(summary, wanted):
+        return placed
+    where = f"on cluster {wanted.cluster}" if wanted.cluster else "on a cluster yet"
+    hint = f"kubectl hyperjob why {summary.name} -n {summary.namespace}"
+    raise NotYetError(f"no sub-job of {summary.name} is {where}: {hint}")
+
+
+def no_log(summary: Summary, *, failed: bool) -> ClientError:
+    """Say that no container has started, or none could be read."""
+    if failed:
+        return ClientError(f"no log of {summary.name} could be read")
+    why = f"kubectl hyperjob why {summary.name} -n {summary.namespace}"
+    return NotYetError(f"no pod of {summary.name} has a log yet: {why}")
+
+
+def require_container(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> None:
+    """Raise ClientError when no pod has the wanted container."""
+    known = {name for each in pods.values() for pod in each for name in _containers(pod)}
+    if wanted.container and known and wanted.container not in known:
+        raise ClientError(
+            f"no pod has a container {wanted.container!r}; there are {', '.join(sorted(known))}"
+        )
+
+
+def sources(
+    jobs: Sequence[SubJob], pods: Mapping[str, Sequence[Object]], wanted: Wanted
+) -> tuple[list[Source], dict[Source, str]]:
+    """Give the logs to read, in order, and those left out with the reason."""
+    found: list[Source] = []
+    left_out: dict[Source, str] = {}
+    for job in jobs:
+        for pod in pods.get(job.name, ()):
+            if wanted.task and task_of(pod) != wanted.task:
+                continue
+            names = _containers(pod)
+            waiting = _waiting(pod)
+            restarts = _restarts(pod)
+            for container in _chosen(pod, names, wanted):
+                source = Source(
+                    cluster=job.cluster,
+                    pod=string(at(pod, "metadata", "name")),
+                    container=container,
+                    uid=string(at(pod, "metadata", "uid")),
+                    restarts=restarts.get(container, 0),
+                    job=job.name,
+                    several=wanted.all_containers and len(names) > 1,
+                    final=string(at(pod, "status", "phase")) in ("Succeeded", "Failed"),
+                )
+                if container in waiting:
+                    left_out[source] = f"{source.label}: has not started: {waiting[container]}"
+                else:
+                    found.append(source)
+    return found, left_out
+
+
+def _containers(pod: Object) -> list[str]:
+    return [string(item.get("name")) for item in objects(at(pod, "spec", "containers"))]
+
+
+def _restarts(pod: Object) -> dict[str, int]:
+    told = objects(at(pod, "status", "containerStatuses"))
+    return {string(item.get("name")): count(item.get("restartCount")) for item in told}
+
+
+def _chosen(pod: Object, names: Sequence[str], wanted: Wanted) -> list[str]:
+    if wanted.all_containers:
+        return list(names)
+    if wanted.container:
+        return [name for name in names if name == wanted.container]
+    default = string_map(at(pod, "metadata", "annotations")).get(_DEFAULT_CONTAINER, "")
+    return [default] if default in names else list(names[:1])
+
+
+def _waiting(pod: Object) -> dict[str, str]:
+    """Name the containers that never started, with the reason."""
+    status = mapping(pod.get("status"))
+    told = objects(status.get("containerStatuses"))
+    if not told:
+        phase = string(status.get("phase")) or "Pending"
+        return dict.fromkeys(_containers(pod), phase) if phase == "Pending" else {}
+    return {
+        string(item.get("name")): string(at(item, "state", "waiting", "reason")) or "waiting"
+        for item in told
+        if "waiting" in mapping(item.get("state")) and not mapping(item.get("lastState"))
+    }

@@ -1,0 +1,203 @@
+"""Follow the logs of a HyperJob: of the pods that run now, and of pods that start later.
+
+A change of the HyperJob makes the follower list pods again. Without such a change it lists the pods
+of a sub-job only while one of its containers has not started.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+from hyperjob.api.phases import JobPhase
+from hyperjob.client.errors import ClientError, words
+from hyperjob.client.logs.choosing import (
+    Source,
+    Wanted,
+    no_log,
+    placed_jobs,
+    require_container,
+    sources,
+)
+from hyperjob.client.logs.reading import Line, Reader, Say, end, tail_of
+from hyperjob.client.members import pods_of_all
+from hyperjob.client.reading import changes
+from hyperjob.client.selection import choose, meant
+from hyperjob.client.summary import SubJob, Summary, read
+from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.resources import HYPERJOBS
+
+_POLL_SECONDS = 2.0
+_LINES_HELD = 500
+
+
+class Following:
+    """The logs of one HyperJob as they come, until it or every sub-job that is meant has ended."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        summary: Summary,
+        wanted: Wanted,
+        *,
+        query: Mapping[str, str],
+        tail: int | None,
+        limit: int,
+        say: Say,
+    ) -> None:
+        self._kube = kube
+        self._summary = summary
+        self._wanted = wanted
+        self._query = query
+        self._tail = tail
+        self._limit = limit
+        self._say_it = say
+        self._reader = Reader(kube, summary.namespace, say)
+        self._lines: asyncio.Queue[Line] = asyncio.Queue(_LINES_HELD)
+        self._changed = asyncio.Event()
+        self._gone = False
+        self._first = True
+        self._seen: dict[str, SubJob] = {}
+        self._unsettled: set[str] = set()
+        self._followed: set[Source] = set()
+        self._pumps: dict[Source, asyncio.Task[None]] = {}
+        self._told: set[str] = set()
+        self._unread: set[str] = set()
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether a log, or the pods of a sub-job, could not be read to the end."""
+        return bool(self._reader.failed or self._unread)
+
+    async def lines(self) -> AsyncGenerator[Line, None]:
+        """Give the lines of all logs as they come; ClientError when there was never one."""
+        producing = asyncio.create_task(self._produce())
+        try:
+            while not (producing.done() and self._lines.empty()):
+                getting = asyncio.create_task(self._lines.get())
+                await asyncio.wait({getting, producing}, return_when=asyncio.FIRST_COMPLETED)
+                if getting.done():
+                    yield getting.result()
+                else:
+                    await end([getting])
+                while not self._lines.empty():
+                    yield self._lines.get_nowait()
+            await producing
+        finally:
+            await end([producing])
+
+    async def _produce(self) -> None:
+        """Observe and discover until there is nothing more to discover."""
+        observing = asyncio.create_task(self._observe())
+        discovering = asyncio.create_task(self._discover())
+        try:
+            await asyncio.wait({observing, discovering}, return_when=asyncio.FIRST_COMPLETED)
+            if observing.done():
+                observing.result()
+            await discovering
+        finally:
+            await end([observing, discovering, *self._pumps.values()])
+
+    async def _observe(self) -> None:
+        """Keep the newest HyperJob."""
+        name, namespace = self._summary.name, self._summary.namespace
+        stream = changes(self._kube, HYPERJOBS, namespace=namespace, name=name)
+        async with aclosing(stream) as events:
+            async for event in events:
+                if event.type is EventType.BOOKMARK:
+                    continue
+                if event.type is EventType.DELETED:
+                    self._gone = True
+                else:
+                    self._summary = read(event.object)
+                self._changed.set()
+                if self._gone:
+                    return
+
+    async def _discover(self) -> None:
+        """Look for containers that started, until there can be no more and all logs have ended."""
+        choose(self._summary, self._wanted.jobs if self._summary.jobs else ())
+        over = False
+        while not over:
+            self._changed.clear()
+            over = self._is_over()
+            if not self._gone:
+                await self._look()
+            if not over:
+                await self._until_changed()
+        await asyncio.gather(*self._pumps.values())
+        if not self._followed:
+            raise no_log(self._summary, failed=bool(self._unread))
+
+    def _is_over(self) -> bool:
+        """Tell whether no sub-job that is meant will have another pod."""
+        if self._gone or self._summary.has_ended:
+            return True
+        jobs = meant(self._summary, self._wanted.jobs)
+        return bool(jobs) and all(job.phase == JobPhase.COMPLETED for job in jobs)
+
+    async def _until_changed(self) -> None:
+        try:
+            async with asyncio.timeout(_POLL_SECONDS if self._unsettled else None):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    async def _look(self) -> None:
+        """List the pods of sub-jobs that changed, and follow the containers that have started."""
+        first, self._first = self._first, False
+        placed = placed_jobs(self._summary, self._wanted)
+        jobs = [
+            job for job in placed if self._seen.get(job.name) != job or job.name in self._unsettled
+        ]
+        self._seen = {job.name: job for job in placed}
+        # A log that ends from now on makes its sub-job unsettled again.
+        self._unsettled = set()
+        pods, errors = await pods_of_all(self._kube, self._summary.namespace, jobs)
+        if not self._followed:
+            require_container(pods, self._wanted)
+        for name, error in errors.items():
+            self._say(f"{name}: {words(error)}")
+        self._unread = (self._unread - pods.keys()) | errors.keys()
+        found, left_out = sources(jobs, pods, self._wanted)
+        for text in left_out.values():
+            self._say(text)
+        self._follow([source for source in found if source not in self._followed], first=first)
+        if not self._followed:
+            self._say(str(no_log(self._summary, failed=False)))
+        self._unsettled |= {source.job for source in left_out} | errors.keys()
+        self._unsettled |= {
+            source.job for source in found if not source.final and source not in self._pumps
+        }
+
+    def _follow(self, fresh: Sequence[Source], *, first: bool) -> None:
+        room = max(0, self._limit - len(self._pumps))
+        if len(fresh) > room:
+            many = (
+                f"{len(self._pumps) + len(fresh)} logs to follow, --max-log-requests allows"
+                f" {self._limit}: choose with --job, --cluster or --task, or allow more"
+            )
+            if first:
+                raise ClientError(many)
+            self._say(many)
+        # What starts later is read from its first line on.
+        params = {**self._query, **(tail_of(fresh, self._tail) if first else {})}
+        for source in fresh[:room]:
+            self._followed.add(source)
+            self._pumps[source] = asyncio.create_task(self._pump(source, params))
+
+    async def _pump(self, source: Source, params: Mapping[str, str]) -> None:
+        try:
+            async with aclosing(self._reader.read(source, params)) as lines:
+                async for line in lines:
+                    await self._lines.put((source, line))
+        finally:
+            # The container may start again.
+            del self._pumps[source]
+            self._unsettled.add(source.job)
+            self._changed.set()
+
+    def _say(self, text: str) -> None:
+        """Say something once."""
+        if text not in self._told:
+            self._told.add(text)
+            self._say_it(text)

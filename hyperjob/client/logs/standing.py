@@ -1,0 +1,65 @@
+"""The logs of a HyperJob as they are now, one container after the other."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from hyperjob.client.errors import words
+from hyperjob.client.logs.choosing import (
+    Source,
+    Wanted,
+    no_log,
+    require_container,
+    require_placed,
+    sources,
+)
+from hyperjob.client.logs.reading import Line, Reader, Say, tail_of
+from hyperjob.client.members import pods_of_all
+from hyperjob.client.summary import Summary
+from hyperjob.kube.client import Kube
+
+
+@dataclass(slots=True)
+class Standing:
+    """Logs that were chosen; `failed`: some pods or logs could not be read."""
+
+    reader: Reader
+    chosen: Sequence[Source]
+    params: Mapping[str, str]
+    unread: bool
+
+    @classmethod
+    async def of(
+        cls,
+        kube: Kube,
+        summary: Summary,
+        wanted: Wanted,
+        *,
+        query: Mapping[str, str],
+        tail: int | None,
+        say: Say,
+    ) -> "Standing":
+        """Find the pods; `say` gets every log that is left out. ClientError when no log is left."""
+        jobs = require_placed(summary, wanted)
+        pods, errors = await pods_of_all(kube, summary.namespace, jobs)
+        require_container(pods, wanted)
+        chosen, left_out = sources(jobs, pods, wanted)
+        for text in [f"{job}: {words(error)}" for job, error in errors.items()]:
+            say(text)
+        for text in left_out.values():
+            say(text)
+        if not chosen:
+            raise no_log(summary, failed=bool(errors))
+        params = {**query, **tail_of(chosen, tail)}
+        return cls(Reader(kube, summary.namespace, say), chosen, params, bool(errors))
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether something could not be read."""
+        return self.unread or self.reader.failed > 0
+
+    async def lines(self) -> AsyncGenerator[Line, None]:
+        """Give the lines in order."""
+        async with aclosing(self.reader.in_order(self.chosen, self.params)) as lines:
+            async for line in lines:
+                yield line

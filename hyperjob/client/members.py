@@ -1,0 +1,97 @@
+"""Read pods and PodGroups of the members through Karmada's cluster proxy."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import quote
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.client.summary import SubJob
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import CLUSTERS, PODGROUPS, PODS
+
+JOB_LABEL: Final = "volcano.sh/job-name"
+_PARALLEL: Final = 16
+_PAGE: Final = "500"
+
+
+def proxied(cluster: str, path: str) -> str:
+    """Give the path in the Karmada API server that leads to a path in a member."""
+    return f"{CLUSTERS.path(None, cluster, 'proxy')}{path}"
+
+
+def log_path(cluster: str, namespace: str, pod: str) -> str:
+    """Give the path of a pod's log."""
+    return proxied(cluster, PODS.path(namespace, quote(pod, safe=""), "log"))
+
+
+async def pods_of(kube: Kube, namespace: str, job: SubJob) -> list[Object]:
+    """List the pods of a sub-job in its cluster, by name."""
+    path = proxied(job.cluster, PODS.path(namespace))
+    found: list[Object] = []
+    token = ""
+    while True:
+        params = {"labelSelector": f"{JOB_LABEL}={job.name}", "limit": _PAGE}
+        page = (
+            await kube.raw("GET", path, params=params | ({"continue": token} if token else {}))
+        ).json()
+        found += page.get("items") or ()
+        token = (page.get("metadata") or {}).get("continue") or ""
+        if not token:
+            return sorted(found, key=_place)
+
+
+async def pods_of_all(
+    kube: Kube, namespace: str, jobs: Sequence[SubJob]
+) -> tuple[dict[str, list[Object]], Mapping[str, KubeError]]:
+    """List the pods of every placed sub-job; those that cannot be read with their errors."""
+    limit = asyncio.Semaphore(_PARALLEL)
+    pods: dict[str, list[Object]] = {}
+    errors: dict[str, KubeError] = {}
+
+    async def one(job: SubJob) -> None:
+        async with limit:
+            try:
+                pods[job.name] = await pods_of(kube, namespace, job)
+            except KubeError as error:
+                errors[job.name] = error
+
+    await asyncio.gather(*(one(job) for job in jobs if job.cluster))
+    return pods, errors
+
+
+async def pod_groups_of_all(
+    kube: Kube, namespace: str, hyperjob: str, jobs: Sequence[SubJob]
+) -> dict[str, list[Object]]:
+    """List what Volcano in the members says of sub-jobs; those that cannot be read are left out."""
+    found: dict[str, list[Object]] = {}
+    names = {(job.cluster, job.name) for job in jobs}
+
+    async def one(cluster: str) -> None:
+        path = proxied(cluster, PODGROUPS.path(namespace))
+        selector = {"labelSelector": f"{LABEL_HYPERJOB}={hyperjob}", "limit": _PAGE}
+        try:
+            page = (await kube.raw("GET", path, params=selector)).json()
+        except KubeError:
+            return  # what the pods say is told without it
+        for item in page.get("items") or ():
+            for owner in item["metadata"].get("ownerReferences") or ():
+                if (cluster, owner.get("name")) in names:
+                    found.setdefault(owner["name"], []).append(item)
+
+    await asyncio.gather(*(one(cluster) for cluster in {job.cluster for job in jobs}))
+    return found
+
+
+def _place(pod: Object) -> tuple[str, int, str]:
+    """Order pods by task and index, so that worker-2 stands before worker-10."""
+    metadata = pod["metadata"]
+    marks = {**(metadata.get("annotations") or {}), **(metadata.get("labels") or {})}
+    index = str(marks.get("volcano.sh/task-index") or "")
+    return (
+        str(marks.get("volcano.sh/task-spec") or ""),
+        int(index) if index.isdigit() else 0,
+        str(metadata["name"]),
+    )

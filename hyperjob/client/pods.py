@@ -1,0 +1,69 @@
+"""Facts about the pods of sub-jobs: their task, their number by state, their trouble. Pure."""
+
+from typing import Final
+
+from controller.model.wire import at, count, mapping, objects, string, string_map
+from hyperjob.api.meta import Object
+from hyperjob.client.summary import COUNTERS, SubJob
+
+_TASK: Final = "volcano.sh/task-spec"
+
+
+def task_of(pod: Object) -> str:
+    """Name the task of a pod."""
+    metadata = mapping(pod.get("metadata"))
+    labels, annotations = (string_map(metadata.get(key)) for key in ("labels", "annotations"))
+    return labels.get(_TASK) or annotations.get(_TASK, "")
+
+
+def pod_counts(job: SubJob, vcjob: Object | None) -> dict[str, int]:
+    """Count the pods of a sub-job by state; those that nobody tells of are pending."""
+    status = mapping((vcjob or {}).get("status"))
+    counts = {name: count(status.get(name)) for name in COUNTERS}
+    for tasks in tasks_of(vcjob).values():
+        for name, number in tasks.items():
+            counts.setdefault(name, 0)
+            if not status.get(name):
+                counts[name] += number
+    if not any(counts.values()):
+        counts["running"] = job.running
+        if job.cluster and not job.has_ended:
+            counts["pending"] = job.pods - job.running
+    return {name: number for name, number in counts.items() if number > 0}
+
+
+def tasks_of(vcjob: Object | None) -> dict[str, dict[str, int]]:
+    """Count the pods of each task by state, in lower case."""
+    told = mapping(mapping((vcjob or {}).get("status")).get("taskStatusCount"))
+    return {
+        str(task): {
+            str(state).lower(): count(number)
+            for state, number in mapping(mapping(entry).get("phase")).items()
+        }
+        for task, entry in told.items()
+    }
+
+
+def pod_trouble(pod: Object) -> str:
+    """Say what keeps a pod from running; empty when nothing does."""
+    status = mapping(pod.get("status"))
+    containers = [
+        *objects(status.get("initContainerStatuses")),
+        *objects(status.get("containerStatuses")),
+    ]
+    for container in containers:
+        waiting = mapping(at(container, "state", "waiting"))
+        if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+            return _sentence(waiting)
+        ended = mapping(at(container, "state", "terminated"))
+        if count(ended.get("exitCode")):
+            return f"{string(ended.get('reason')) or 'Error'}: exit code {ended['exitCode']}"
+    for condition in objects(status.get("conditions")):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return _sentence(condition)
+    return string(status.get("message"))
+
+
+def _sentence(said: Object) -> str:
+    reason, message = string(said.get("reason")), string(said.get("message"))
+    return f"{reason}: {message}" if reason and message else reason or message

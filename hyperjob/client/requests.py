@@ -1,0 +1,197 @@
+"""Ask the controller to restart or move sub-jobs, and wait until it has done so.
+
+A request is an annotation, `<token> [sub-job…]`. The controller acts on a token once and records it
+in the status.
+"""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob.client.changing import patch
+from hyperjob.client.errors import ClientError, NeverError, NotYetError, title
+from hyperjob.client.selection import choose
+from hyperjob.client.summary import SubJob, Summary, read
+from hyperjob.client.waiting import Progress, silent, summary_of, until
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import Conflict
+from hyperjob.kube.resources import HYPERJOBS
+
+_TAKEN_SECONDS: Final = 10.0
+_TRIES: Final = 5
+
+Choice = Callable[[Summary], Sequence[SubJob]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A kind of request; `choose` gives its sub-jobs, an empty sequence for all of them."""
+
+    kind: str
+    annotation: str
+    word: str
+    choose: Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that is written: the HyperJob, the token and the sub-jobs as they were before."""
+
+    hyperjob: Object
+    token: str
+    jobs: Sequence[SubJob]
+
+
+def restart(jobs: Sequence[str] = ()) -> Request:
+    """Ask for a restart of these sub-jobs or replicated jobs, or of the whole HyperJob."""
+    return Request(
+        kind="restart",
+        annotation=RESTART_REQUEST,
+        word="restarted",
+        choose=lambda summary: choose(summary, jobs) if jobs else (),
+    )
+
+
+def migrate(jobs: Sequence[str] = (), *, cluster: str | None = None) -> Request:
+    """Ask to move these sub-jobs, or all that are on `cluster` now, to other clusters."""
+    return Request(
+        kind="migrate",
+        annotation=MIGRATE_REQUEST,
+        word="moved",
+        choose=lambda summary: movable(summary, jobs, cluster),
+    )
+
+
+def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list[SubJob]:
+    """Choose the sub-jobs to move; ClientError when none of them is on a cluster."""
+    chosen = choose(summary, words) if words else list(summary.jobs)
+    alive = [job for job in chosen if job.cluster and not job.has_ended]
+    there = [job for job in alive if cluster in (None, job.cluster)]
+    if not there:
+        where = f"on cluster {cluster}" if cluster else "on a cluster"
+        stand = ", ".join(f"{job.name} on {job.cluster}" for job in alive) or "none is on any"
+        raise ClientError(f"no sub-job to move is {where}: {stand}")
+    if words and not cluster and len(there) < len(chosen):
+        idle = ", ".join(job.name for job in chosen if job not in there)
+        raise ClientError(f"these sub-jobs are on no cluster or have ended: {idle}")
+    return there
+
+
+def standing(summary: Summary, request: Request) -> str:
+    """Give the token of a request that the controller has not taken yet; empty without one."""
+    words = summary.annotations.get(request.annotation, "").split()
+    taken = summary.requests.get(request.kind, "")
+    return words[0] if words and words[0] != taken else ""
+
+
+def new_token(now: datetime) -> str:
+    """Make a token from the time of the request; a random end keeps two of a second apart."""
+    return f"{now.strftime('%Y-%m-%dT%H:%M:%SZ')}-{secrets.token_hex(2)}"
+
+
+async def ask(
+    kube: Kube, namespace: str, name: str, request: Request, *, dry_run: bool = False
+) -> Asked:
+    """Write the request as an annotation of the HyperJob, read anew after each write conflict.
+
+    NeverError when the HyperJob has ended or is being deleted; NotYetError when an earlier request
+    of this kind is not taken yet; ClientError when no sub-job is meant.
+    """
+    token = new_token(datetime.now(UTC))
+    for attempt in range(1, _TRIES + 1):
+        hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
+        summary = read(hyperjob)
+        if summary.has_ended:
+            raise NeverError(
+                f"{title(name)} is {summary.phase}: a HyperJob that has ended is never run"
+                " again; create it anew"
+            )
+        if summary.deleting:
+            raise NeverError(
+                f"{title(name)} is being deleted: kubectl hyperjob why {name} -n {namespace}"
+            )
+        meant = request.choose(summary)
+        if earlier := standing(summary, request):
+            raise NotYetError(
+                f"a {request.kind} of {title(name)} was asked for before ({earlier}) and is not"
+                f" taken yet: kubectl hyperjob why {name} -n {namespace}; to withdraw it: kubectl"
+                f" annotate hj {name} -n {namespace} {request.annotation}-"
+            )
+        value = " ".join([token, *(job.name for job in meant)])
+        body: Object = {
+            "metadata": {
+                "resourceVersion": hyperjob["metadata"]["resourceVersion"],
+                "annotations": {request.annotation: value},
+            }
+        }
+        try:
+            changed = await patch(kube, namespace, name, body, dry_run=dry_run)
+        except Conflict:
+            if attempt == _TRIES:
+                raise
+            continue
+        return Asked(changed, token, tuple(meant or summary.jobs))
+    raise AssertionError("the last try returns or raises")
+
+
+async def taken(
+    kube: Kube,
+    namespace: str,
+    name: str,
+    request: Request,
+    asked: Asked,
+    *,
+    progress: Progress = silent,
+) -> Object | None:
+    """Wait at most 10 s until the controller has recorded the token in the status."""
+
+    def holds(hyperjob: Object | None) -> bool:
+        return summary_of(hyperjob, name).requests.get(request.kind) == asked.token
+
+    try:
+        return await until(
+            kube,
+            namespace,
+            name,
+            holds,
+            what="has taken the request",
+            seconds=_TAKEN_SECONDS,
+            progress=progress,
+        )
+    except NotYetError:
+        raise NotYetError(
+            f"the {request.kind} of {title(name)} is asked for, but no controller has taken it"
+            f" within {_TAKEN_SECONDS:g}s: kubectl hyperjob why {name} -n {namespace}"
+        ) from None
+
+
+async def running_again(
+    kube: Kube,
+    namespace: str,
+    name: str,
+    asked: Asked,
+    *,
+    seconds: float,
+    progress: Progress = silent,
+) -> Object | None:
+    """Wait until every sub-job of the request runs in a later attempt; `seconds` 0 is for ever."""
+    before = {job.name: job.attempt for job in asked.jobs}
+
+    def holds(hyperjob: Object | None) -> bool:
+        summary = summary_of(hyperjob, name)
+        if summary.has_ended:
+            if summary.phase == "Completed":
+                return True
+            raise NeverError(f"{title(name)} is {summary.phase}")
+        made = [job for job in summary.jobs if job.name in before]
+        return bool(made) and all(
+            job.attempt > before[job.name] and job.phase in ("Running", "Completing", "Completed")
+            for job in made
+        )
+
+    what = f"has {len(before)} sub-jobs running again"
+    return await until(kube, namespace, name, holds, what=what, seconds=seconds, progress=progress)

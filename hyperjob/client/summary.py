@@ -1,0 +1,216 @@
+"""Read a HyperJob into the values that views show.
+
+A value that the status does not have stays empty.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.model.resources import accelerator_of, pod_request, scale, total
+from controller.model.wire import at, count, integer, mapping, objects, string, string_map, strings
+from hyperjob.api.meta import Object
+from hyperjob.api.phases import JobPhase, Phase
+from hyperjob.api.quantity import NANO
+
+COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubJob:
+    """A sub-job as `status.jobs` tells it."""
+
+    name: str
+    group: str
+    cluster: str
+    phase: str
+    reason: str
+    message: str
+    attempt: int
+    running: int
+    pods: int
+    accelerators: int | None
+    excluded: tuple[str, ...]
+    since: str
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether it will never run again as it is."""
+        return JobPhase(self.phase).is_terminal
+
+    @property
+    def has_failed(self) -> bool:
+        """Tell whether it ended badly."""
+        return JobPhase(self.phase).is_failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A replicated job: what the spec asks for, and its pods by state."""
+
+    name: str
+    queue: str
+    priority_class: str
+    accelerator: str
+    size: int
+    pods: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A HyperJob; `phase` is Pending while it has no status."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    observed_generation: int
+    created: str
+    changed: str
+    deleting: str
+    finalizers: tuple[str, ...]
+    annotations: Mapping[str, str]
+    suspend: bool
+    phase: str
+    reason: str
+    message: str
+    since: str
+    jobs_ready: str
+    running_pods: int
+    restarts: int
+    queue: str
+    has_status: bool
+    groups: tuple[Group, ...] = ()
+    jobs: tuple[SubJob, ...] = ()
+    requests: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Give namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether it has completed or failed."""
+        return self.phase in (Phase.COMPLETED, Phase.FAILED)
+
+    @property
+    def is_current(self) -> bool:
+        """Tell whether the status is about the spec as it is now."""
+        return self.observed_generation >= self.generation
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """Name the clusters of its sub-jobs."""
+        return tuple(sorted({job.cluster for job in self.jobs if job.cluster}))
+
+    def group(self, name: str) -> Group | None:
+        """Find a replicated job."""
+        return next((group for group in self.groups if group.name == name), None)
+
+    def job(self, name: str) -> SubJob | None:
+        """Find a sub-job."""
+        return next((job for job in self.jobs if job.name == name), None)
+
+    def accelerators(self, job: SubJob) -> tuple[str, int]:
+        """Give the accelerator of a sub-job and how many it takes; ("", 0) when it takes none."""
+        group = self.group(job.group)
+        if group is None or not group.accelerator:
+            return "", 0
+        return group.accelerator, group.size if job.accelerators is None else job.accelerators
+
+
+def read(hyperjob: Object) -> Summary:
+    """Read a HyperJob; what is malformed reads as absent."""
+    metadata, spec = mapping(hyperjob.get("metadata")), mapping(hyperjob.get("spec"))
+    status = mapping(hyperjob.get("status"))
+    state = mapping(status.get("state"))
+    jobs = tuple(_sub_job(item) for item in objects(status.get("jobs")))
+    return Summary(
+        namespace=string(metadata.get("namespace")) or "default",
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        generation=count(metadata.get("generation")),
+        observed_generation=count(status.get("observedGeneration")),
+        created=string(metadata.get("creationTimestamp")),
+        changed=_changed(metadata),
+        deleting=string(metadata.get("deletionTimestamp")),
+        finalizers=strings(metadata.get("finalizers")),
+        annotations=string_map(metadata.get("annotations")),
+        suspend=spec.get("suspend") is True,
+        phase=string(state.get("phase")) or Phase.PENDING,
+        reason=string(state.get("reason")),
+        message=string(state.get("message")),
+        since=string(state.get("lastTransitionTime")),
+        jobs_ready=string(status.get("jobsReady")) or f"0/{len(jobs)}",
+        running_pods=count(status.get("runningPods")),
+        restarts=count(status.get("restarts")),
+        queue=string(status.get("queue")),
+        has_status=bool(string(state.get("phase"))),
+        groups=_groups(spec, status),
+        jobs=jobs,
+        requests=string_map(status.get("requests")),
+    )
+
+
+def _changed(metadata: Object) -> str:
+    """Say when the object was last written but for its status; empty where nobody recorded it."""
+    return max(
+        (
+            string(entry.get("time"))
+            for entry in objects(metadata.get("managedFields"))
+            if not entry.get("subresource")
+        ),
+        default="",
+    )
+
+
+def pods_text(counts: Mapping[str, int]) -> str:
+    """Count pods by state in words: `12 running, 4 pending`; empty when there are none."""
+    order = ("running", "pending", "succeeded", "failed", "terminating", "unknown")
+    return ", ".join(f"{counts[name]} {name}" for name in order if counts.get(name))
+
+
+def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
+    told = {string(item.get("name")): item for item in objects(status.get("replicatedJobsStatus"))}
+    result = []
+    for item in objects(spec.get("replicatedJobs")):
+        name, template = string(item.get("name")), mapping(item.get("templateSpec"))
+        demand = total(
+            scale(pod_request(mapping(at(task, "template", "spec"))), _replicas(task))
+            for task in objects(template.get("tasks"))
+        )
+        chosen = string(at(item, "splitPolicy", "acceleratorType")) or accelerator_of(demand) or ""
+        counters = told.get(name, {})
+        result.append(
+            Group(
+                name=name,
+                queue=string(template.get("queue")) or "default",
+                priority_class=string(template.get("priorityClassName")),
+                accelerator=chosen,
+                size=demand.get(chosen, 0) // NANO,
+                pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
+            )
+        )
+    return tuple(result)
+
+
+def _replicas(task: Object) -> int:
+    replicas = integer(task.get("replicas"))
+    return 1 if replicas is None else max(replicas, 0)
+
+
+def _sub_job(item: Object) -> SubJob:
+    return SubJob(
+        name=string(item.get("name")),
+        group=string(item.get("replicatedJob")),
+        cluster=string(item.get("cluster")),
+        phase=string(item.get("phase")),
+        reason=string(item.get("reason")),
+        message=string(item.get("message")),
+        attempt=count(item.get("attempt")),
+        running=count(item.get("running")),
+        pods=count(item.get("pods")),
+        accelerators=integer(item.get("accelerators")),
+        excluded=strings(item.get("excludedClusters")),
+        since=string(item.get("lastTransitionTime")),
+    )

@@ -1,0 +1,166 @@
+"""Accelerators by cluster and by queue: what there is, what runs, what waits. Pure.
+
+Only what accelerates is counted: cpu and memory are every cluster's own affair.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.model.parse import condition
+from controller.model.resources import is_extended, parse_resources
+from controller.model.wire import at, mapping, string
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import NANO
+from hyperjob.client.summary import SubJob, Summary
+
+_UNREPORTED = "?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterUse:
+    """One accelerator of a cluster, in whole units; None where the cluster reports nothing.
+
+    `hyperjobs` is what sub-jobs on it take by their own accounts, those held by a gate included.
+    """
+
+    cluster: str
+    ready: bool
+    accelerator: str
+    allocatable: int | None
+    used: int | None
+    free: int | None
+    hyperjobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueUse:
+    """One accelerator in a queue: what runs or is placed, and what waits."""
+
+    queue: str
+    state: str
+    accelerator: str
+    deserved: int | None
+    capability: int | None
+    placed: int
+    waiting: int
+    running_hyperjobs: int
+    waiting_hyperjobs: int
+
+
+def clusters(found: Sequence[Object], summaries: Iterable[Summary]) -> list[ClusterUse]:
+    """Count accelerators by cluster, those of lost clusters too."""
+    taken: dict[tuple[str, str], int] = {}
+    for summary in summaries:
+        for job in summary.jobs:
+            accelerator, number = summary.accelerators(job)
+            if number and job.cluster and not job.has_ended:
+                key = job.cluster, accelerator
+                taken[key] = taken.get(key, 0) + number
+    result = []
+    for cluster in sorted(found, key=lambda item: str(item["metadata"]["name"])):
+        result += _cluster(cluster, taken)
+    return result
+
+
+def queues(
+    found: Sequence[Object], summaries: Iterable[Summary], *, readable: bool = True
+) -> list[QueueUse]:
+    """Count accelerators by queue; a queue that HyperJobs name and nobody made is told so."""
+    known = {str(item["metadata"]["name"]): item for item in found}
+    placed: dict[tuple[str, str], int] = {}
+    waiting: dict[tuple[str, str], int] = {}
+    running_jobs: dict[tuple[str, str], set[str]] = {}
+    waiting_jobs: dict[tuple[str, str], set[str]] = {}
+    for summary in summaries:
+        if summary.has_ended or summary.deleting:
+            continue
+        for key, number, waits in _demands(summary):
+            amounts, names = (waiting, waiting_jobs) if waits else (placed, running_jobs)
+            amounts[key] = amounts.get(key, 0) + number
+            names.setdefault(key, set()).add(summary.key)
+    keys = sorted({*placed, *waiting} | {(name, "") for name in known if name != "root"})
+    busy = {queue for queue, accelerator in keys if accelerator}
+    return [
+        QueueUse(
+            queue=queue,
+            state=_queue_state(known.get(queue), readable=readable),
+            accelerator=accelerator,
+            deserved=_amount(known.get(queue), "deserved", accelerator),
+            capability=_amount(known.get(queue), "capability", accelerator),
+            placed=placed.get((queue, accelerator), 0),
+            waiting=waiting.get((queue, accelerator), 0),
+            running_hyperjobs=len(running_jobs.get((queue, accelerator), ())),
+            waiting_hyperjobs=len(waiting_jobs.get((queue, accelerator), ())),
+        )
+        for queue, accelerator in keys
+        if accelerator or queue not in busy
+    ]
+
+
+def waiting(summaries: Iterable[Summary]) -> dict[str, int]:
+    """Count the accelerators that wait for a cluster or a queue, by resource."""
+    found: dict[str, int] = {}
+    for summary in summaries:
+        if summary.has_ended or summary.deleting:
+            continue
+        for (_, accelerator), number, waits in _demands(summary):
+            if waits:
+                found[accelerator] = found.get(accelerator, 0) + number
+    return found
+
+
+def _cluster(cluster: Object, taken: Mapping[tuple[str, str], int]) -> list[ClusterUse]:
+    name = str(cluster["metadata"]["name"])
+    status = mapping(cluster.get("status"))
+    ready = condition(status, "Ready").get("status") == "True"
+    summary = mapping(status.get("resourceSummary"))
+    there, *parts = (
+        parse_resources(summary.get(part)) for part in ("allocatable", "allocated", "allocating")
+    )
+    names = {key for key in there if is_extended(key)} | {key for at_, key in taken if at_ == name}
+    result = []
+    for accelerator in sorted(names) or [""]:
+        reported = accelerator in there
+        used = sum(part.get(accelerator, 0) for part in parts) // NANO
+        total = there.get(accelerator, 0) // NANO
+        result.append(
+            ClusterUse(
+                cluster=name,
+                ready=ready,
+                accelerator=accelerator,
+                allocatable=total if reported else None,
+                used=used if reported else None,
+                free=total - used if reported else None,
+                hyperjobs=taken.get((name, accelerator), 0),
+            )
+        )
+    return result
+
+
+def _demands(summary: Summary) -> Iterable[tuple[tuple[str, str], int, bool]]:
+    """Give queue and accelerator, how many, and whether they wait, for each living sub-job."""
+    if not summary.jobs:
+        for group in summary.groups:
+            if group.accelerator and not summary.suspend:
+                yield (group.queue, group.accelerator), group.size, True
+    for job in summary.jobs:
+        accelerator, number = summary.accelerators(job)
+        if number and not job.has_ended and not (summary.suspend and not job.cluster):
+            found = summary.group(job.group)
+            yield (found.queue if found else "default", accelerator), number, _waits(job)
+
+
+def _waits(job: SubJob) -> bool:
+    return not job.cluster or job.phase in ("Unplaced", "Queued", "")
+
+
+def _queue_state(queue: Object | None, *, readable: bool) -> str:
+    if queue is None:
+        return "missing" if readable else _UNREPORTED
+    return string(at(queue, "status", "state")) or "without a state"
+
+
+def _amount(queue: Object | None, field: str, accelerator: str) -> int | None:
+    """Give what a queue's spec says of an accelerator, in whole units; None where it does not."""
+    amounts = parse_resources(at(queue or {}, "spec", field))
+    return amounts[accelerator] // NANO if accelerator in amounts else None

@@ -1,0 +1,63 @@
+"""Causes that Volcano Global's dispatcher keeps to itself: whom it passes over for ever. Pure.
+
+It says nowhere why it does not release a binding.
+"""
+
+from collections.abc import Iterator
+
+from controller.model.resources import parse_resources
+from controller.model.wire import at, mapping
+from controller.status.outlook import Reason
+from hyperjob.api.names import binding_name
+from hyperjob.api.quantity import NANO
+from hyperjob.client.summary import SubJob
+from hyperjob.client.why.evidence import Cause, Evidence
+from hyperjob.kube.errors import KubeError
+
+
+def passed_over(evidence: Evidence) -> Iterator[Cause]:
+    """Say of sub-jobs that the dispatcher holds why it will never release them."""
+    for job in evidence.unstarted():
+        binding = evidence.binding(binding_name(job.name)) or {}
+        if at(binding, "spec", "suspension", "scheduling") is True:
+            yield from _priority(evidence, job)
+            yield from _queue(evidence, job)
+
+
+def _priority(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
+    summary, group = evidence.summary, evidence.summary.group(job.group)
+    wanted = group.priority_class if group is not None else ""
+    if not wanted or isinstance(evidence.priority_classes, KubeError):
+        return
+    if all(each["metadata"]["name"] != wanted for each in evidence.priority_classes):
+        yield Cause(
+            reason="NoPriorityClass",
+            message=f"there is no PriorityClass {wanted} in the Karmada API server, and Volcano"
+            f" Global passes over what names it; create it, then {summary.name} goes on",
+            next="kubectl get priorityclasses",
+            needs_help=True,
+        )
+
+
+def _queue(evidence: Evidence, job: SubJob) -> Iterator[Cause]:
+    summary, group = evidence.summary, evidence.summary.group(job.group)
+    name = group.queue if group is not None else "default"
+    queue = evidence.queue(name) or {}
+    accelerator, asked = summary.accelerators(job)
+    most = parse_resources(mapping(at(queue, "spec", "capability"))).get(accelerator)
+    if most is None or not asked:
+        return
+    most //= NANO
+    used = parse_resources(mapping(at(queue, "status", "allocated"))).get(accelerator, 0) // NANO
+    never = asked > most
+    if not never and used + asked <= most:
+        return
+    state = "may never use more than" if never else f"has {used} in use of its capability of"
+    yield Cause(
+        reason=Reason.EXCEEDS_QUEUE if never else Reason.QUEUE_LIMIT_REACHED,
+        message=f"{job.name} asks for {asked} {accelerator}, and queue {name} {state} {most}",
+        next=f"kubectl get queues.scheduling.volcano.sh {name} -o yaml"
+        if never
+        else "kubectl hyperjob top --by queue",
+        needs_help=never,
+    )

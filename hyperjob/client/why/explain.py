@@ -1,0 +1,125 @@
+"""Put the causes in order and choose the answer. Pure: the same evidence gives the same answer."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from hyperjob.api.phases import Phase
+from hyperjob.client.reading import Reading
+from hyperjob.client.why import dispatcher, life, pods, waiting
+from hyperjob.client.why.evidence import Cause, Evidence, Explanation, Outcome
+from hyperjob.kube.errors import Forbidden, KubeError
+
+_RIGHTS: Final = "docs/reference/cli.md#rights"
+
+Rule = Callable[[Evidence], Iterator[Cause]]
+
+_ALWAYS: Final[Sequence[Rule]] = (life.deleted, life.unseen)
+_ENDED: Final[Sequence[Rule]] = (life.failed, life.asked)
+_RUNNING: Final[Sequence[Rule]] = (
+    life.failed,
+    waiting.silent,
+    waiting.karmada,
+    pods.troubled,
+    life.asked,
+)
+_ON_THE_WAY: Final[Sequence[Rule]] = (
+    life.suspended,
+    waiting.invalid,
+    life.failed,
+    waiting.silent,
+    waiting.karmada,
+    waiting.queued,
+    dispatcher.passed_over,
+    waiting.no_room,
+    waiting.held,
+    pods.troubled,
+    life.asked,
+)
+
+
+def explain(evidence: Evidence) -> Explanation:
+    """Answer why a HyperJob is where it is."""
+    summary = evidence.summary
+    rules = [*_ALWAYS, *_rules(summary.phase)]
+    causes = _distinct(cause for rule in rules for cause in rule(evidence))
+    if not summary.has_ended:
+        known = {cause.reason for cause in causes}
+        causes += [cause for cause in waiting.told(evidence) if cause.reason not in known]
+    if not causes and summary.phase not in (Phase.RUNNING, Phase.COMPLETED):
+        causes = [_as_told(evidence)]
+    # What needs a person is the answer, whatever else is also true.
+    causes.sort(key=lambda cause: not cause.needs_help)
+    return Explanation(
+        summary=summary,
+        outcome=_outcome(evidence, causes),
+        headline=_headline(evidence, causes),
+        causes=causes,
+        unseen=_unseen(evidence),
+    )
+
+
+def _rules(phase: str) -> Sequence[Rule]:
+    match phase:
+        case Phase.COMPLETED | Phase.FAILED:
+            return _ENDED
+        case Phase.RUNNING:
+            return _RUNNING
+        case _:
+            return _ON_THE_WAY
+
+
+def _as_told(evidence: Evidence) -> Cause:
+    """Repeat what the controller says where no rule knows more."""
+    summary = evidence.summary
+    return Cause(
+        reason=summary.reason or summary.phase,
+        message=summary.message or f"it is {summary.phase}",
+        next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
+    )
+
+
+def _outcome(evidence: Evidence, causes: Sequence[Cause]) -> Outcome:
+    if any(cause.needs_help for cause in causes) or evidence.summary.phase == Phase.FAILED:
+        return Outcome.NEEDS_HELP
+    summary = evidence.summary
+    settled = summary.phase in (Phase.RUNNING, Phase.COMPLETED) and summary.is_current
+    return Outcome.FINE if settled and not summary.deleting else Outcome.WAITS
+
+
+def _headline(evidence: Evidence, causes: Sequence[Cause]) -> str:
+    """Say where it is; why is the causes' to say, where there are any."""
+    summary = evidence.summary
+    if summary.deleting:
+        return "is being deleted"
+    if not summary.has_status:
+        return "is not looked at yet"
+    told = f": {summary.message}" if summary.message and not causes else ""
+    return f"is {summary.phase}{told}"
+
+
+def _unseen(evidence: Evidence) -> list[str]:
+    """Name what could not be read, so that nobody takes silence for health."""
+    readings: dict[str, Reading] = {
+        "vcjobs": evidence.vcjobs,
+        "resourcebindings": evidence.bindings,
+        "queues": evidence.queues,
+        "clusters": evidence.clusters,
+        "priorityclasses": evidence.priority_classes,
+        "events": evidence.events,
+        "lease": evidence.lease,
+        **{f"pods of {name}": error for name, error in evidence.pod_errors.items()},
+    }
+    errors = {
+        name: reading
+        for name, reading in readings.items()
+        if isinstance(reading, KubeError) and reading.http_code != 404
+    }
+    forbidden = [name for name, error in errors.items() if isinstance(error, Forbidden)]
+    if len(forbidden) < 2:
+        return [f"{name}: {error.message}" for name, error in errors.items()]
+    others = [f"{name}: {errors[name].message}" for name in errors if name not in forbidden]
+    return [f"{', '.join(forbidden)}: you have no right to read them (see {_RIGHTS})", *others]
+
+
+def _distinct(causes: Iterator[Cause]) -> list[Cause]:
+    return list(dict.fromkeys(causes))

@@ -1,0 +1,91 @@
+"""Read the evidence, all of it at once; what one may not read becomes an error in its place."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.api.phases import JobPhase
+from hyperjob.client.events import events_of
+from hyperjob.client.members import pod_groups_of_all, pods_of_all
+from hyperjob.client.reading import Reading, attempt
+from hyperjob.client.summary import SubJob, Summary, read
+from hyperjob.client.why.evidence import Evidence
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    LEASES,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+)
+from webhook.defaulting import default
+
+_JOBS_LOOKED_INTO: Final = 4
+_LEASE: Final = "hyperjob-controller"
+
+
+async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str) -> Evidence:
+    """Read a HyperJob and what has to do with it; KubeError when there is no such HyperJob."""
+    hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
+    summary = read(hyperjob)
+    selector = f"{LABEL_HYPERJOB}={name}"
+
+    def everything(resource: Resource, **choice: str) -> Callable[[], Awaitable[list[Object]]]:
+        async def ask() -> list[Object]:
+            return (await kube.list(resource, **choice)).items  # type: ignore[arg-type]  # names
+
+        return ask
+
+    async def lease() -> list[Object]:
+        return [await kube.get(LEASES, _LEASE, namespace=lease_namespace)]
+
+    async def nothing() -> list[Object]:
+        return []
+
+    async with asyncio.TaskGroup() as group:
+
+        def start(ask: Callable[[], Awaitable[list[Object]]]) -> "asyncio.Task[Reading]":
+            return group.create_task(attempt(ask))
+
+        vcjobs = start(everything(VCJOBS, namespace=namespace, label_selector=selector))
+        bindings = start(everything(RESOURCE_BINDINGS, namespace=namespace))
+        queues = start(everything(QUEUES))
+        clusters = start(everything(CLUSTERS))
+        leases = start(lease)
+        named = any(each.priority_class for each in summary.groups)
+        classes = start(everything(PRIORITY_CLASSES) if named else nothing)
+        events = group.create_task(events_of(kube, hyperjob))
+        telling = _telling(summary)
+        pods = group.create_task(pods_of_all(kube, namespace, telling))
+        unstarted = [job for job in telling if job.phase != JobPhase.RUNNING]
+        groups = group.create_task(pod_groups_of_all(kube, namespace, name, unstarted))
+    found, errors = pods.result()
+    return Evidence(
+        now=datetime.now(UTC),
+        summary=summary,
+        vcjobs=vcjobs.result(),
+        bindings=bindings.result(),
+        queues=queues.result(),
+        clusters=clusters.result(),
+        priority_classes=classes.result(),
+        events=events.result(),
+        lease=leases.result(),
+        lease_name=f"{lease_namespace}/{_LEASE}",
+        lacks_defaults=default(hyperjob) is not hyperjob,
+        pods=found,
+        pod_errors=errors,
+        pod_groups=groups.result(),
+    )
+
+
+def _telling(summary: Summary) -> list[SubJob]:
+    """Choose sub-jobs whose pods may tell something: on a cluster, those not all running first."""
+    started = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
+    placed = [job for job in summary.jobs if job.cluster and job.phase in started]
+    return sorted(placed, key=lambda job: job.running >= job.pods)[:_JOBS_LOOKED_INTO]

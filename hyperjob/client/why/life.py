@@ -1,0 +1,175 @@
+"""Causes in the life of a HyperJob: deletion, nobody looking, suspension, its end. Pure."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from controller.model.wire import at, integer, mapping, string, timestamp
+from controller.status.outlook import Reason
+from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob.api.phases import Phase
+from hyperjob.client.durations import age
+from hyperjob.client.reading import items
+from hyperjob.client.why.evidence import Cause, Evidence, is_older
+from hyperjob.kube.errors import KubeError
+from hyperjob.text import human_duration
+
+_FOREGROUND: Final = "foregroundDeletion"
+_LEASE_SECONDS: Final = 15
+_LOOK_THERE: Final = "see in the host cluster whether hyperjob-controller runs"
+
+
+def deleted(evidence: Evidence) -> Iterator[Cause]:
+    """Say what holds up a deletion."""
+    summary = evidence.summary
+    if not summary.deleting:
+        return
+    since = age(summary.deleting, evidence.now)
+    held = ", ".join(summary.finalizers) or "nothing"
+    late = is_older(summary.deleting, evidence.now)
+    command, told = "", ""
+    # Neither the controller nor Karmada holds a HyperJob; the garbage collector may.
+    foreign = [name for name in summary.finalizers if name != _FOREGROUND]
+    if late and foreign:
+        command = f"kubectl get hj {summary.name} -n {summary.namespace} -o yaml"
+        told = "; whoever set it has to take it off"
+    elif late:
+        command = f"kubectl hyperjob tree {summary.name} -n {summary.namespace}"
+        told = ": its sub-jobs go first"
+    yield Cause(
+        reason="BeingDeleted",
+        message=f"is being deleted since {since}, held by finalizer {held}{told}",
+        next=command,
+        needs_help=late and bool(foreign),
+    )
+
+
+def unseen(evidence: Evidence) -> Iterator[Cause]:
+    """Say that no controller has looked at the HyperJob as it is now."""
+    summary = evidence.summary
+    # A deletion is a new generation too, and nobody has to look at that.
+    if summary.deleting or (summary.is_current and summary.has_status):
+        return
+    if summary.has_status:
+        what = (
+            f"no controller has looked at generation {summary.generation}; the status is about"
+            f" generation {summary.observed_generation} (changed"
+        )
+    else:
+        what = "no controller has looked at it: it has no status (created"
+    changed = summary.changed or summary.created
+    late = is_older(changed, evidence.now)
+    # One that was never made is no news yet; one that is not renewed is.
+    nobody = list(_nobody(evidence)) if late or items(evidence.lease) else []
+    yield Cause(
+        reason="NotObserved",
+        message=f"{what} {age(changed, evidence.now)} ago)",
+        next="kubectl hyperjob preflight",
+        needs_help=late and not nobody,
+    )
+    yield from nobody
+
+
+def suspended(evidence: Evidence) -> Iterator[Cause]:
+    """Say that somebody has taken it off the clusters."""
+    summary = evidence.summary
+    if summary.suspend and not summary.has_ended:
+        yield Cause(
+            reason="Suspended",
+            message="spec.suspend is true: its sub-jobs are taken off the clusters",
+            next=f"kubectl hyperjob resume {summary.name} -n {summary.namespace}",
+            needs_help=True,
+        )
+
+
+def failed(evidence: Evidence) -> Iterator[Cause]:
+    """Say which sub-jobs ended badly, and where their logs are."""
+    summary = evidence.summary
+    for job in summary.jobs:
+        if job.has_failed and job.reason != Reason.ENDED:
+            why = job.message or job.reason or "no message"
+            yield Cause(
+                reason=job.reason or "JobsFailed",
+                message=f"{job.name} is {job.phase} on {job.cluster or 'no cluster'}: {why}",
+                next=f"kubectl hyperjob logs {summary.name} -n {summary.namespace}"
+                f" --job {job.name} --tail 50",
+                needs_help=summary.phase in (Phase.FAILED, Phase.DEGRADED),
+            )
+    if summary.phase == Phase.FAILED and not any(job.has_failed for job in summary.jobs):
+        yield Cause(
+            reason=summary.reason or "Failed",
+            message=summary.message or "it has failed",
+            next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
+            needs_help=True,
+        )
+
+
+def asked(evidence: Evidence) -> Iterator[Cause]:
+    """Say that a restart or a move was asked for and nobody has acted on it."""
+    summary = evidence.summary
+    for annotation, kind in ((RESTART_REQUEST, "restart"), (MIGRATE_REQUEST, "migrate")):
+        words = summary.annotations.get(annotation, "").split()
+        if not words or summary.requests.get(kind) == words[0]:
+            continue
+        if summary.has_ended:
+            told = f"a {kind} was asked for, but a HyperJob that has ended is never run again"
+            yield Cause(
+                reason="RequestRefused",
+                message=told,
+                next=f"kubectl annotate hj {summary.name} -n {summary.namespace} {annotation}-",
+            )
+        else:
+            yield Cause(
+                reason="RequestNotTaken",
+                message=f"a {kind} was asked for ({words[0]}) and is not taken yet",
+                next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
+            )
+
+
+def _nobody(evidence: Evidence) -> Iterator[Cause]:
+    """Say who leads, as far as the Lease can be seen."""
+    if isinstance(evidence.lease, KubeError) and evidence.lease.http_code != 404:
+        return
+    where = evidence.lease_name
+    if not evidence.lease or isinstance(evidence.lease, KubeError):
+        yield Cause(
+            reason="NoController",
+            message=f"there is no Lease {where}: no controller has ever led there; {_LOOK_THERE},"
+            " or name the namespace of its Lease with --lease-namespace",
+            next="kubectl get leases -A",
+            needs_help=True,
+        )
+        return
+    spec = mapping(evidence.lease[0].get("spec"))
+    holder, renewed = string(spec.get("holderIdentity")), timestamp(spec.get("renewTime"))
+    if _leads(evidence):
+        since = (
+            human_duration((evidence.now - renewed).total_seconds()) if renewed else "unknown time"
+        )
+        yield Cause(
+            reason="ControllerBusy",
+            message=f"{holder} leads (Lease {where}, renewed {since} ago): look at its log",
+        )
+    else:
+        last = age(spec.get("renewTime"), evidence.now)
+        yield Cause(
+            reason="NoController",
+            message=f"nobody renews Lease {where}; {holder or 'nobody'} did last, {last} ago:"
+            f" {_LOOK_THERE}",
+            next=f"kubectl get lease -n {where.replace('/', ' ')} -o yaml",
+            needs_help=True,
+        )
+
+
+def _leads(evidence: Evidence) -> bool:
+    """Tell whether a controller is known to lead now."""
+    if isinstance(evidence.lease, KubeError) or not evidence.lease:
+        return False
+    spec = mapping(evidence.lease[0].get("spec"))
+    renewed = timestamp(spec.get("renewTime"))
+    seconds = integer(at(spec, "leaseDurationSeconds")) or _LEASE_SECONDS
+    return (
+        bool(string(spec.get("holderIdentity")))
+        and renewed is not None
+        and evidence.now - renewed <= timedelta(seconds=2 * seconds)
+    )

@@ -1,0 +1,336 @@
+"""Causes on the way to the members: queue, room, gang, Karmada, pods. Pure.
+
+Each rule looks at the sub-jobs that do not run yet and says the same thing once for all alike.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from controller.model.observed import Binding
+from controller.model.parse import condition, parse_binding
+from controller.model.resources import parse_resources
+from controller.model.wire import at, mapping, string
+from controller.status.jobs import apply_failure
+from controller.status.outlook import Reason
+from controller.status.phase import NEVER
+from hyperjob.api.meta import Object
+from hyperjob.api.names import GATE_HELD, binding_name
+from hyperjob.api.phases import Phase
+from hyperjob.api.quantity import NANO
+from hyperjob.client.durations import age
+from hyperjob.client.reading import items
+from hyperjob.client.summary import SubJob
+from hyperjob.client.why.evidence import Cause, Evidence, is_older
+from hyperjob.kube.errors import KubeError
+from hyperjob.text import listed
+
+_NAMES_SHOWN: Final = 3
+_SEE: Final = "kubectl hyperjob describe {name} -n {namespace}"
+# What no other rule knows more about than the controller: the next command, and whose turn it is.
+_TOLD: Final[Mapping[str, tuple[str, bool]]] = {
+    Reason.NAME_CONFLICT: (
+        "kubectl get jobs.batch.volcano.sh,propagationpolicies -n {namespace} --show-labels",
+        True,
+    ),
+    Reason.REFUSED: (_SEE, True),
+    Reason.SUSPENDED_BY_POLICY: (
+        "kubectl get propagationpolicy {job} -n {namespace} -o yaml",
+        True,
+    ),
+    Reason.REFUSED_BY_CLUSTER: (_SEE, True),
+    Reason.APPLY_FAILED: (_SEE, True),
+    Reason.NOTHING_REPORTED: (_SEE, False),
+    Reason.QUEUE_NOT_OPEN: ("kubectl get queues.scheduling.volcano.sh", True),
+    Reason.QUEUE_LIMIT_REACHED: ("kubectl hyperjob top --by queue", False),
+    Reason.EXCEEDS_QUEUE: ("kubectl get queues.scheduling.volcano.sh -o yaml", True),
+    Reason.WAITING_FOR_SPLITTER: (_SEE, False),
+    Reason.GANG_BACK_OFF: ("kubectl hyperjob top", False),
+    Reason.RESTARTING: (_SEE, False),
+    Reason.WAITING_FOR_DEPENDENCY: ("kubectl hyperjob tree {name} -n {namespace} -w", False),
+    Reason.CLUSTER_NOT_READY: ("kubectl get clusters", True),
+    Reason.CLUSTER_LOST: ("kubectl get clusters", True),
+}
+
+
+def invalid(evidence: Evidence) -> Iterator[Cause]:
+    """Say that it cannot be carried out as it is written."""
+    summary = evidence.summary
+    if summary.reason == Reason.INVALID_SPEC:
+        yield Cause(
+            reason=summary.reason,
+            message=summary.message,
+            next=f"kubectl edit hj {summary.name} -n {summary.namespace}",
+            needs_help=True,
+        )
+
+
+def told(evidence: Evidence) -> Iterator[Cause]:
+    """Repeat what the controller says of sub-jobs, the same of all alike once."""
+    summary = evidence.summary
+    for reason, message, jobs in _alike(evidence.unstarted()):
+        if reason in _TOLD:
+            command, needs_help = _TOLD[reason]
+            yield Cause(
+                reason=reason,
+                message=f"{_names(jobs)}: {message or reason}",
+                next=command.format(
+                    name=summary.name, namespace=summary.namespace, job=jobs[0].name
+                ),
+                needs_help=needs_help,
+            )
+
+
+def queued(evidence: Evidence) -> Iterator[Cause]:
+    """Say which queue has to admit, and whether it can."""
+    jobs = [job for job in evidence.unstarted() if job.reason == Reason.WAITING_FOR_QUEUE]
+    by_queue: dict[str, list[SubJob]] = {}
+    for job in jobs:
+        group = evidence.summary.group(job.group)
+        by_queue.setdefault(group.queue if group else "default", []).append(job)
+    for queue, members in by_queue.items():
+        state = _queue_state(evidence, queue)
+        if state == "Open" or state is None:
+            yield _not_admitted(evidence, queue, members)
+        else:
+            told = f"is {state}" if state else "does not exist"
+            yield Cause(
+                reason="QueueNotOpen",
+                message=f"queue {queue} {told}; {_names(members)} cannot be admitted",
+                next=f"kubectl get queues.scheduling.volcano.sh {queue} -o yaml"
+                if state
+                else "kubectl get queues.scheduling.volcano.sh",
+                needs_help=True,
+            )
+
+
+def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> Cause:
+    """Say why an open queue does not admit: of the whole HyperJob where that is known."""
+    summary = evidence.summary
+    if summary.phase == Phase.QUEUED and summary.message:
+        by_queue = ("kubectl hyperjob top --by queue", False)
+        command, needs_help = _TOLD.get(summary.reason, by_queue)
+        large = ""
+        if summary.reason == Reason.INSUFFICIENT_CAPACITY:
+            command, large = "kubectl hyperjob top", _too_large(evidence, members)
+        return Cause(
+            reason=summary.reason or Reason.WAITING_FOR_QUEUE,
+            message=f"{summary.message}{large}",
+            next=command.format(name=summary.name, namespace=summary.namespace),
+            needs_help=needs_help or bool(large),
+        )
+    told = members[0].message or "has not been admitted yet"
+    return Cause(
+        reason=Reason.WAITING_FOR_QUEUE,
+        message=f"queue {queue}: {_names(members)}: {told}",
+        next="kubectl hyperjob top --by queue",
+    )
+
+
+def no_room(evidence: Evidence) -> Iterator[Cause]:
+    """Say what is missing where, and which clusters cannot be used at all."""
+    jobs = [job for job in evidence.unstarted() if job.reason == Reason.INSUFFICIENT_CAPACITY]
+    if not jobs:
+        return
+    first, *rest = [job for job in jobs if not job.message.startswith("has room")] or jobs
+    more = f" (and {len(rest)} more)" if rest else ""
+    free = _free(evidence, first)
+    large = _too_large(evidence, jobs)
+    yield Cause(
+        reason=Reason.INSUFFICIENT_CAPACITY,
+        message=f"{first.name}{more}: {first.message or 'no cluster has room'}{free}{large}",
+        next="kubectl hyperjob top",
+        needs_help=bool(large),
+    )
+    if not isinstance(evidence.clusters, KubeError) and not evidence.clusters:
+        yield Cause(
+            reason="NoClusters",
+            message="no member cluster has joined this Karmada",
+            next="karmadactl join NAME --cluster-kubeconfig FILE",
+            needs_help=True,
+        )
+    yield from _lost_clusters(evidence)
+
+
+def silent(evidence: Evidence) -> Iterator[Cause]:
+    """Say that a sub-job stands on a cluster that does not answer."""
+    used = {job.cluster for job in evidence.summary.jobs if job.cluster and not job.has_ended}
+    yield from _lost_clusters(evidence, only=used)
+
+
+def held(evidence: Evidence) -> Iterator[Cause]:
+    """Say what the gate of a gang waits for."""
+    summary = evidence.summary
+    waiting = [job for job in evidence.unstarted() if job.reason == Reason.WAITING_FOR_GANG]
+    if not waiting:
+        return
+    missing = [job for job in evidence.unstarted() if job not in waiting]
+    others = f"; the gang still needs {_names(missing)}" if missing else ""
+    yield Cause(
+        reason=Reason.WAITING_FOR_GANG,
+        message=f"{_names(waiting)} {_verb(waiting)} admitted and held{others}",
+        next=f"kubectl hyperjob tree {summary.name} -n {summary.namespace} -w",
+    )
+
+
+def karmada(evidence: Evidence) -> Iterator[Cause]:
+    """Say what Karmada says: no binding, no fit, a failed apply."""
+    namespace = evidence.summary.namespace
+    for job in evidence.unstarted():
+        vcjob = evidence.vcjob(job.name)
+        raw = evidence.binding(binding_name(job.name))
+        if raw is None:
+            if vcjob is not None and not isinstance(evidence.bindings, KubeError):
+                yield _no_binding(evidence, job, vcjob)
+            continue
+        binding = parse_binding(raw)
+        if (
+            at(raw, "spec", "suspension", "scheduling") is True
+            and job.reason != Reason.WAITING_FOR_QUEUE
+        ):
+            yield Cause(
+                reason="SchedulingSuspended",
+                message=f"{job.name}: ResourceBinding {binding.name} has"
+                " spec.suspension.scheduling, and HyperJob did not set it: is Volcano Global here,"
+                " and the controller told so (--queue-admission)?",
+                next="kubectl hyperjob preflight",
+                needs_help=True,
+            )
+        elif binding.apply_error and not _is_held(binding):
+            reason, text = apply_failure(binding.cluster, binding.apply_error)
+            yield Cause(
+                reason=reason,
+                message=f"{job.name} on {binding.cluster}: {text}{_no_webhook(evidence)}",
+                next="kubectl hyperjob preflight"
+                if evidence.lacks_defaults
+                else f"kubectl get works -n karmada-es-{binding.cluster} -o wide",
+                needs_help=True,
+            )
+        elif binding.unscheduled_reason and not binding.cluster:
+            yield Cause(
+                reason=binding.unscheduled_reason,
+                message=f"{job.name}: Karmada: {binding.unscheduled_message}",
+                next=f"kubectl describe resourcebinding {binding.name} -n {namespace}",
+            )
+
+
+def _no_webhook(evidence: Evidence) -> str:
+    if not evidence.lacks_defaults:
+        return ""
+    return (
+        "; the HyperJob was stored without its defaults, so HyperJob's webhook was not asked: see"
+        " that it is, then delete this one and create it anew"
+    )
+
+
+def _no_binding(evidence: Evidence, job: SubJob, vcjob: Object) -> Cause:
+    """Say that Karmada has not taken a vcjob up; the webhook that it asks may be why."""
+    made = string(at(vcjob, "metadata", "creationTimestamp"))
+    late = is_older(made, evidence.now)
+    since = f" for {age(made, evidence.now)}" if made else ""
+    return Cause(
+        reason="NoBinding",
+        message=f"{job.name}: Karmada has made no ResourceBinding for its vcjob{since}"
+        + ("; see that Karmada's controller manager and HyperJob's webhook run" if late else ""),
+        next="kubectl hyperjob preflight"
+        if late
+        else f"kubectl describe jobs.batch.volcano.sh {job.name} -n {evidence.summary.namespace}",
+        needs_help=late,
+    )
+
+
+def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Iterator[Cause]:
+    for cluster in items(evidence.clusters):
+        name = cluster["metadata"]["name"]
+        ready = condition(mapping(cluster.get("status")), "Ready")
+        if ready.get("status") == "True" or (only is not None and name not in only):
+            continue
+        why = string(ready.get("message")) or string(ready.get("reason")) or "it reports no state"
+        there = [job for job in evidence.summary.jobs if job.cluster == name and not job.has_ended]
+        stand = f"; {_names(there)} {'stands' if len(there) == 1 else 'stand'} there"
+        yield Cause(
+            reason="ClusterNotReady",
+            message=f"cluster {name} is not Ready: {why}{stand if there else ''}",
+            next=f"kubectl describe cluster {name}",
+            needs_help=only is not None,
+        )
+
+
+def _queue_state(evidence: Evidence, queue: str) -> str | None:
+    """Give a queue's state; "" when there is none of the name, None when nobody has said.
+
+    A queue that has no state yet keeps nobody waiting: Volcano's webhook refuses its sub-jobs
+    outright, and the built-in admission takes it as open.
+    """
+    if isinstance(evidence.queues, KubeError):
+        return None
+    found = evidence.queue(queue)
+    return "" if found is None else string(at(found, "status", "state")) or None
+
+
+def _free(evidence: Evidence, job: SubJob) -> str:
+    """Say what each cluster reports free of a sub-job's accelerator; reservations are not in it."""
+    accelerator, number = evidence.summary.accelerators(job)
+    if not number:
+        return ""
+    told = [
+        f"{cluster['metadata']['name']} {free_of(cluster, accelerator)}"
+        for cluster in items(evidence.clusters)
+    ]
+    more = f", and {len(told) - 8} more clusters" if len(told) > 8 else ""
+    return f"; free by the clusters' own account: {', '.join(told[:8])}{more}" if told else ""
+
+
+def free_of(cluster: Object, resource: str) -> int:
+    """Give what a Cluster's status has free of a resource, in whole units."""
+    summary = mapping(mapping(cluster.get("status")).get("resourceSummary"))
+    parts = [
+        parse_resources(summary.get(name)).get(resource, 0)
+        for name in ("allocatable", "allocated", "allocating")
+    ]
+    return (parts[0] - parts[1] - parts[2]) // NANO
+
+
+def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
+    """Say that it would not fit even on empty clusters; empty when it would, or nobody knows."""
+    told = "; no cluster would hold it even empty, so it never runs as it is"
+    if NEVER in evidence.summary.message:
+        return told
+    clusters = items(evidence.clusters)
+    if not clusters or any(not _is_ready(cluster) for cluster in clusters):
+        return ""
+    asked = [evidence.summary.accelerators(job) for job in jobs]
+    fits = any(
+        _allocatable(cluster, accelerator) >= number
+        for accelerator, number in asked
+        for cluster in clusters
+    )
+    return "" if fits else told
+
+
+def _allocatable(cluster: Object, resource: str) -> int:
+    summary = mapping(at(cluster, "status", "resourceSummary", "allocatable"))
+    return parse_resources(summary).get(resource, 0) // NANO
+
+
+def _is_ready(cluster: Object) -> bool:
+    return condition(mapping(cluster.get("status")), "Ready").get("status") == "True"
+
+
+def _is_held(binding: Binding) -> bool:
+    """Tell whether our gate holds a binding: then "not applied" is no failure."""
+    return binding.gate == GATE_HELD or binding.dispatching_suspended
+
+
+def _alike(jobs: Sequence[SubJob]) -> list[tuple[str, str, list[SubJob]]]:
+    groups: dict[tuple[str, str], list[SubJob]] = {}
+    for job in jobs:
+        groups.setdefault((job.reason, job.message), []).append(job)
+    return [(reason, message, members) for (reason, message), members in groups.items()]
+
+
+def _names(jobs: Sequence[SubJob]) -> str:
+    return listed([job.name for job in jobs], shown=_NAMES_SHOWN)
+
+
+def _verb(jobs: Sequence[SubJob]) -> str:
+    return "is" if len(jobs) == 1 else "are"
