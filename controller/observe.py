@@ -10,7 +10,7 @@ from functools import partial
 
 from controller.admission import Admission
 from controller.caches import Caches
-from controller.expansion.split import SplitError, static_sizes
+from controller.expansion.expand import SpecError, check_size, sub_job_count
 from controller.firstinline import FirstInLine
 from controller.ledger import Ledger
 from controller.model.observed import (
@@ -33,6 +33,7 @@ from controller.priorities import Priorities
 from controller.refusals import Refusals
 from controller.splitting.client import Splitter
 from controller.waiting import Waiting
+from hyperjob.api.limits import MAX_SUB_JOBS
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
 from hyperjob.kube.client import EventType
@@ -205,7 +206,16 @@ class Observer:
 
 
 def _wanted(hyperjob: HyperJob) -> list[str]:
-    """Name the sub-jobs that a HyperJob had when it was last told, and those its spec counts."""
+    """Name the sub-jobs that the status of a HyperJob has, and those that its spec counts.
+
+    A HyperJob that is deleted wants none, and a plan refuses a spec that counts too many.
+    """
+    if hyperjob.deleting:
+        return []
+    try:
+        check_size(hyperjob)
+    except SpecError:
+        return list(hyperjob.records)
     counted = (
         child_name(hyperjob.name, group.name, index)
         for group in hyperjob.replicated_jobs
@@ -215,10 +225,6 @@ def _wanted(hyperjob: HyperJob) -> list[str]:
 
 
 def _count(group: ReplicatedJob) -> int:
-    """Count the sub-jobs of a group as far as its spec alone tells."""
-    if group.split is None or group.split.mode == "auto":
-        return group.replicas
-    try:
-        return len(static_sizes(group.split, group.template, group.replicas))
-    except SplitError:
-        return 0
+    """Count the sub-jobs that a group may have by its spec."""
+    is_auto = group.split is not None and group.split.mode == "auto"
+    return min(group.replicas, MAX_SUB_JOBS) if is_auto else sub_job_count(group)

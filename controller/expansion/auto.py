@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from controller.expansion.expand import Group, SubJob, expand_group, sub_jobs
+from controller.expansion.expand import Group, SubJob, check_size, expand_group, sub_jobs
 from controller.expansion.members import members_of
 from controller.expansion.parts import Part, is_auto, part_of
 from controller.lifecycle.dependencies import waiting
@@ -56,6 +56,7 @@ def resolve(observed: Observed) -> Split:
     parts = [part_of(observed, group) for group in hyperjob.replicated_jobs if is_auto(group)]
     if not parts:
         return Split()
+    check_size(hyperjob)
     decided = {part.group.name: part.decided for part in parts if part.decided}
     groups, indices = [], {}
     for wanted in hyperjob.replicated_jobs:

@@ -12,6 +12,7 @@ from controller.expansion.split import (
     auto_scale,
     resized,
     scale_of,
+    static_number,
     static_sizes,
 )
 from controller.model.nodes import PodGroup
@@ -27,6 +28,7 @@ from controller.model.resources import (
 )
 from controller.model.wire import count, mapping, objects, string
 from controller.placement.assign import Request
+from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
 from hyperjob.api.quantity import NANO
@@ -91,8 +93,59 @@ def expand(
     """
     if not hyperjob.replicated_jobs:
         raise SpecError("spec.replicatedJobs is empty")
+    check_size(hyperjob)
     shares = shares or {}
     return tuple(expand_group(group, shares.get(group.name)) for group in hyperjob.replicated_jobs)
+
+
+def check_size(hyperjob: HyperJob) -> None:
+    """Raise SpecError for a HyperJob of more sub-jobs or pods than may be held in memory.
+
+    Counts without making any. Admission refuses such a HyperJob; one that was stored by another
+    way, or before there was a limit, must not stop the controller for all others.
+    """
+    jobs = pods = 0
+    for group in hyperjob.replicated_jobs:
+        number = sub_job_count(group)
+        jobs += number
+        pods += _pod_count(group, number)
+    if jobs > MAX_SUB_JOBS:
+        raise SpecError(f"it has {jobs} sub-jobs, and may have at most {MAX_SUB_JOBS}")
+    if pods > MAX_PODS:
+        raise SpecError(f"it has {pods} pods, and may have at most {MAX_PODS}")
+
+
+def sub_job_count(group: ReplicatedJob) -> int:
+    """Count the sub-jobs of a group as far as its spec alone says; an automatic split has one.
+
+    Raises SpecError.
+    """
+    if group.split is None:
+        return group.replicas
+    if group.split.mode == "auto":
+        return 1
+    try:
+        return static_number(group.split, group.template, group.replicas)
+    except SplitError as error:
+        raise _split_error(group, error) from error
+
+
+def _pod_count(group: ReplicatedJob, number: int) -> int:
+    """Count the pods of a group's sub-jobs."""
+    template = sum(count(task.get("replicas")) for task in objects(group.template.get("tasks")))
+    split = group.split
+    if split is None:
+        return number * template
+    try:
+        scale = auto_scale(split, group.template)
+    except SplitError as error:
+        raise _split_error(group, error) from error
+    scaled = max(0, (split.accelerators or 0) - number * scale.fixed) // scale.per_pod
+    return number * (template - scale.pods) + scaled
+
+
+def _split_error(group: ReplicatedJob, error: SplitError) -> SpecError:
+    return SpecError(f"replicatedJob {group.name!r}: {error}")
 
 
 def expand_group(group: ReplicatedJob, shares: Sequence[int] | None = None) -> Group:
@@ -144,7 +197,7 @@ def _sizes(group: ReplicatedJob, shares: Sequence[int] | None) -> Sequence[Size]
         numbers = static_sizes(split, group.template, group.replicas)
         task = scale_of(group.template, split.accelerator_type or "").task
     except SplitError as error:
-        raise SpecError(f"replicatedJob {group.name!r}: {error}") from error
+        raise _split_error(group, error) from error
     return _sized(group.template, split, task, numbers)
 
 

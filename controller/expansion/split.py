@@ -75,6 +75,18 @@ def static_sizes(split: SplitPolicy, template: Object, replicas: int) -> Sequenc
     return [*sizes, *_share(rest, scale, 1)] if rest else sizes
 
 
+def static_number(split: SplitPolicy, template: Object, replicas: int) -> int:
+    """Return how many sub-jobs a static split has, without making any."""
+    if replicas > 1:
+        return replicas
+    if split.accelerators is None or split.accelerator_type is None:
+        raise SplitError("splitPolicy needs accelerators and acceleratorType")
+    size = scale_of(template, split.accelerator_type).accelerators
+    if size <= 0:
+        raise SplitError("the template requests no accelerators, so its size says nothing")
+    return -(-split.accelerators // size)
+
+
 def auto_scale(split: SplitPolicy, template: Object) -> Scale:
     """Return how the sub-jobs of an automatic split scale; raises SplitError."""
     if not split.accelerators or split.accelerator_type is None:

@@ -1,7 +1,6 @@
 """The HyperJob as a whole: its parts, and what they must be together."""
 
-from typing import Final
-
+from hyperjob.api.limits import MAX_SUB_JOBS
 from hyperjob.api.meta import Object
 from webhook.validation.forms import validate_annotations, validate_labels
 from webhook.validation.hyperplugins import validate_hyperjob_plugins
@@ -16,8 +15,6 @@ from webhook.validation.replicatedjobs import validate_replicated_job
 from webhook.validation.report import Report
 from webhook.validation.rules import DUPLICATE, INVALID, rule
 from webhook.validation.split import sub_jobs
-
-MAX_SUB_JOBS: Final = 5000
 
 NAME_TWICE = rule(
     "X4",
