@@ -126,6 +126,9 @@ class Applier:
                 if action.export is not None:
                     await self._exports.create(action.export)
                 if action.policy is not None:
+                    # A policy would take a vcjob of this name that no cache has: another's.
+                    if action.job is not None and await self._look(VCJOBS, namespace, action.name):
+                        raise _StaleError
                     await self._create(PROPAGATION_POLICIES, action.policy)
                 if action.job is not None:
                     await self._create(VCJOBS, action.job)
@@ -197,14 +200,17 @@ class Applier:
 
     async def _open(self, namespace: str, action: OpenGate) -> None:
         """Lift the policy's suspension first: once the gate is open, one there is a user's."""
-        if action.policy_suspended:
-            lifted = {"spec": {"suspension": {"dispatching": None}}}
+        if action.policy_uid is not None:
+            lifted = {
+                "metadata": {"uid": action.policy_uid},
+                "spec": {"suspension": {"dispatching": None}},
+            }
             await self._merge(PROPAGATION_POLICIES, namespace, action.name, lifted)
         suspension: Object = {"dispatching": None}
         if action.release_scheduling:
             suspension["scheduling"] = None
         body = {
-            "metadata": {"annotations": {GATE: GATE_OPEN}},
+            "metadata": {"uid": action.binding_uid, "annotations": {GATE: GATE_OPEN}},
             "spec": {"suspension": suspension},
         }
         await self._merge(RESOURCE_BINDINGS, namespace, action.binding, body)

@@ -52,7 +52,7 @@ def is_cleared(child: Child, admission: QueueAdmission) -> bool:
 
 def is_undispatched(child: Child) -> bool:
     """Tell whether a vcjob of ours is there that no member has seen, because we hold it."""
-    if not child.exists or child.job is None or child.job.ownership is not Ownership.OURS:
+    if not _is_ours(child):
         return False
     if child.phase is not JobPhase.UNKNOWN:
         return False
@@ -73,9 +73,13 @@ def openings(
     What a member has seen already, because nobody stamped its binding, holds nobody up.
     """
     ours = [child for child in children if is_cleared(child, admission)]
-    seen = [child for child in children if is_held(child) and not is_undispatched(child)]
+    seen = [
+        child
+        for child in children
+        if is_held(child) and _is_ours(child) and not is_undispatched(child)
+    ]
     able = {child.name: child for child in seen}
-    able |= {child.name: child for child in ours if child.name in ready}
+    able |= {child.name: child for child in ours if child.name in ready and _is_ours(child)}
     through = sum(is_through(child) for child in children)
     if len(able) + through < minimum:
         return []
@@ -83,7 +87,10 @@ def openings(
         OpenGate(
             name=child.name,
             binding=child.binding.name,
-            policy_suspended=_policy_holds(child),
+            binding_uid=child.binding.uid,
+            policy_uid=child.policy.uid
+            if child.policy is not None and _policy_holds(child)
+            else None,
             release_scheduling=admission is not QueueAdmission.VOLCANO_GLOBAL
             and child.binding.scheduling_suspended,
         )
@@ -92,5 +99,11 @@ def openings(
     ]
 
 
+def _is_ours(child: Child) -> bool:
+    """Tell whether the vcjob is controlled by this very HyperJob; an orphan is adopted first."""
+    return child.exists and child.job is not None and child.job.ownership is Ownership.OURS
+
+
 def _policy_holds(child: Child) -> bool:
-    return child.policy is not None and child.policy.suspended
+    policy = child.policy
+    return policy is not None and policy.suspended and policy.ownership is not Ownership.FOREIGN

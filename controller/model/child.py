@@ -120,6 +120,8 @@ def child_of(observed: Observed, name: str) -> Child:
     left_behind = stranger = ""
     if binding is not None and (job is None or binding.job_uid != job.uid):
         left_behind, stranger, binding = binding.name, binding.stranger, None
+    if job is not None and job.ownership is Ownership.FOREIGN:
+        binding = None  # nothing is read from it, released or repaired
     return Child(
         name=name,
         job=job,

@@ -253,11 +253,13 @@ class Policy:
 class Binding:
     """A sub-job's ResourceBinding: where Karmada put it and what came back.
 
+    `job_uid` is the UID of its vcjob, which its ownerReference and its spec must agree about.
     `pins` are the clusters of the policy as Karmada has read it; `applied_since` is when all of it
     was applied; `stranger` names what it stands for where that is no vcjob.
     """
 
     name: str
+    uid: str
     job_uid: str
     stranger: str
     cluster: str

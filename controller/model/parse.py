@@ -160,7 +160,8 @@ def parse_binding(raw: Object) -> Binding:
     item = _aggregated(status, cluster)
     return Binding(
         name=string(metadata.get("name")),
-        job_uid=string(controller_of(metadata).get("uid")),
+        uid=string(metadata.get("uid")),
+        job_uid=_job_uid(metadata, spec),
         stranger=_stranger(mapping(spec.get("resource"))),
         cluster=cluster,
         pins=pinned_clusters(spec.get("placement")),
@@ -224,6 +225,12 @@ def controller_of(metadata: Object) -> Object:
         if reference.get("controller") is True:
             return reference
     return {}
+
+
+def _job_uid(metadata: Object, spec: Object) -> str:
+    """Return the UID of a binding's vcjob; empty where its owner and its resource differ."""
+    owner = string(controller_of(metadata).get("uid"))
+    return owner if at(spec, "resource", "uid") in (None, "", owner) else ""
 
 
 def _stranger(resource: Object) -> str:

@@ -63,11 +63,15 @@ class Resize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenGate:
-    """Let a held sub-job be dispatched: lift the policy's suspension, then the binding's."""
+    """Let a held sub-job be dispatched: lift the policy's suspension, then the binding's.
+
+    Only of the objects with these UIDs; without `policy_uid` there is no suspension to lift.
+    """
 
     name: str
     binding: str
-    policy_suspended: bool
+    binding_uid: str
+    policy_uid: str | None
     release_scheduling: bool
 
 

@@ -32,6 +32,7 @@ class Server:
     def __init__(self, fails: Callable[[str, str], KubeError | None] = lambda *_: None) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.fails = fails
+        self.there: set[str] = set()
         self.active = self.most = 0
 
     async def _call(self, verb: str, resource: Resource, name: str, *rest: Any) -> Object:
@@ -49,7 +50,10 @@ class Server:
         return await self._call("create", resource, obj["metadata"]["name"])
 
     async def get(self, resource: Resource, name: str, *, namespace: str) -> Object:
-        return await self._call("get", resource, name)
+        found = await self._call("get", resource, name)
+        if f"{resource.plural}/{name}" not in self.there:
+            raise refusal(404, "NotFound")
+        return found
 
     async def patch(
         self, resource: Resource, name: str, body: Any, *, kind: PatchType, **_: Any
@@ -94,6 +98,7 @@ async def test_a_policy_is_created_before_its_vcjob() -> None:
     server = Server()
     result, notes = await carry_out(server, create("x"))
     assert [call[:3] for call in server.calls] == [
+        ("get", "jobs", "x"),
         ("create", "propagationpolicies", "x"),
         ("create", "jobs", "x"),
     ]
@@ -105,7 +110,7 @@ async def test_sub_jobs_are_made_in_parallel_within_bounds() -> None:
     server = Server()
     await carry_out(server, *(create(f"x{i}") for i in range(20)), in_flight=5)
     assert server.most == 5
-    assert len(server.calls) == 40
+    assert len(server.calls) == 60
 
 
 async def test_one_refusal_stops_nobody_else() -> None:
@@ -137,18 +142,33 @@ async def test_a_no_is_told_from_a_later(code: int, reason: str, refused: bool) 
 async def test_a_name_that_is_looked_up_is_made_only_where_nothing_is_found(
     is_there: bool,
 ) -> None:
-    gone = refusal(404, "NotFound")
-    server = Server(lambda verb, _: gone if verb == "get" and not is_there else None)
-    result, notes = await carry_out(server, Look(name="x"), create("x"))
-    assert [call[0] for call in server.calls] == ["get"] + ["create"] * (0 if is_there else 2)
+    server = Server()
+    server.there |= {"jobs/x"} if is_there else set()
+    result, notes = await carry_out(server, Look(name="x"), create("x", policy=False))
+    assert [call[0] for call in server.calls] == ["get"] + ["create"] * (0 if is_there else 1)
     assert (result.stale, result.failures) == (is_there, [])
     assert ("jobs", "x") in notes.seen
 
 
+async def test_no_policy_is_made_for_a_vcjob_that_is_there_already() -> None:
+    """It would take a vcjob of another owner to a cluster, and no cache has that vcjob."""
+    server = Server()
+    server.there.add("jobs/x")
+    result, notes = await carry_out(server, create("x"))
+    assert [call[:3] for call in server.calls] == [("get", "jobs", "x")]
+    assert (result.stale, result.failures) == (True, [])
+    assert notes.seen == [("jobs", "x")]
+
+
 async def test_what_exists_is_looked_at_and_left_to_the_next_plan() -> None:
     server = Server(lambda verb, what: refusal(409, "AlreadyExists") if verb == "create" else None)
+    server.there.add("propagationpolicies/x")
     result, notes = await carry_out(server, create("x"))
-    assert [call[0] for call in server.calls] == ["create", "get"]
+    assert [call[:2] for call in server.calls] == [
+        ("get", "jobs"),
+        ("create", "propagationpolicies"),
+        ("get", "propagationpolicies"),
+    ]
     assert notes.seen == [("propagationpolicies", "x")]
     assert (result.done, result.failures, result.stale) == ([], [], True)
 
@@ -168,8 +188,16 @@ async def test_the_gate_lifts_the_policys_suspension_first() -> None:
     server = Server()
     await carry_out(
         server,
-        OpenGate(name="x", binding="x-job", policy_suspended=True, release_scheduling=False),
-        OpenGate(name="y", binding="y-job", policy_suspended=False, release_scheduling=True),
+        OpenGate(
+            name="x",
+            binding="x-job",
+            binding_uid="rb-x",
+            policy_uid="pp-x",
+            release_scheduling=False,
+        ),
+        OpenGate(
+            name="y", binding="y-job", binding_uid="rb-y", policy_uid=None, release_scheduling=True
+        ),
     )
     gate = {"annotations": {"training.volcano.sh/gate": "open"}}
     by_name: dict[str, list[Any]] = {"x": [], "y": []}
@@ -177,9 +205,9 @@ async def test_the_gate_lifts_the_policys_suspension_first() -> None:
         by_name[call[2][0]].append(call)
     assert by_name["x"] == [
         ("patch", "propagationpolicies", "x", "MERGE",
-         {"spec": {"suspension": {"dispatching": None}}}),
+         {"metadata": {"uid": "pp-x"}, "spec": {"suspension": {"dispatching": None}}}),
         ("patch", "resourcebindings", "x-job", "MERGE",
-         {"metadata": gate, "spec": {"suspension": {"dispatching": None}}}),
+         {"metadata": {"uid": "rb-x", **gate}, "spec": {"suspension": {"dispatching": None}}}),
     ]  # fmt: skip
     assert by_name["y"][0][4]["spec"] == {"suspension": {"dispatching": None, "scheduling": None}}
 

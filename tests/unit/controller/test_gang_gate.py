@@ -116,7 +116,7 @@ def test_what_a_member_has_seen_unstamped_holds_nobody_up_and_its_policy_is_lift
     assert told(decided) == OPENS
     first = decided.actions[0]
     assert isinstance(first, OpenGate)
-    assert first.policy_suspended
+    assert first.policy_uid == "pp-hj-trainer-0"
 
 
 @pytest.mark.parametrize("suspension", [{"dispatching": True}, {"scheduling": True}])

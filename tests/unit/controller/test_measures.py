@@ -17,7 +17,8 @@ Object = dict[str, Any]
 GATE = OpenGate(
     name="hj-trainer-0",
     binding="hj-trainer-0-job",
-    policy_suspended=True,
+    binding_uid="rb-hj-trainer-0",
+    policy_uid="pp-hj-trainer-0",
     release_scheduling=False,
 )
 

@@ -39,7 +39,7 @@ def test_6_the_gate_opens_for_all_at_once(
     assert len(gates) == opened
     for gate in gates:
         assert gate.binding == f"{gate.name}-job"
-        assert gate.policy_suspended
+        assert (gate.binding_uid, gate.policy_uid) == (f"rb-{gate.name}", f"pp-{gate.name}")
         assert not gate.release_scheduling
 
 
@@ -62,10 +62,10 @@ def test_6_a_crash_between_the_two_patches_of_a_gate_is_made_good() -> None:
     objects[1]["spec"].pop("suspension")
     decided = plan(observed(hyperjob(), *objects, clusters=FULL, admission=GLOBAL))
     assert [
-        (action.name, action.policy_suspended)
+        (action.name, action.policy_uid)
         for action in decided.actions
         if isinstance(action, OpenGate)
-    ] == [("hj-trainer-0", False)]
+    ] == [("hj-trainer-0", None)]
 
 
 def test_6_a_users_own_suspension_after_the_gate_is_left_alone_and_told() -> None:

@@ -447,7 +447,13 @@ def test_like_actions_are_one_event() -> None:
         (Repin(name="j", uid="u", cluster="b", demand={}, placement={}), "Moved"),
         (DeleteChild(name="j", job_uid="u", policy_uid=None), "Deleted"),
         (
-            OpenGate(name="j", binding="j-job", policy_suspended=True, release_scheduling=False),
+            OpenGate(
+                name="j",
+                binding="j-job",
+                binding_uid="rb-j",
+                policy_uid="pp-j",
+                release_scheduling=False,
+            ),
             "GateOpened",
         ),
     ],

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from controller.model.planned import Adopt, DeleteChild, Plan
+from controller.model.observed import QueueAdmission
+from controller.model.planned import Adopt, DeleteChild, OpenGate, Plan
 from controller.plan import plan
 from controller.status.transitions import action_events
 from controller.steps.again import CONFLICT_RECHECK
@@ -65,6 +66,34 @@ def test_a_policy_made_for_a_name_that_is_a_strangers_goes() -> None:
     assert isinstance(action, DeleteChild)
     assert (action.job_uid, action.policy_uid) == (None, f"pp-{NAME}")
     assert phase(found) == ("Pending", "NameConflict")
+
+
+@pytest.mark.parametrize("admission", QueueAdmission)
+def test_the_gate_of_a_strangers_vcjob_stays_shut(admission: QueueAdmission) -> None:
+    """Its binding was stamped because our policy took it; only its own UID makes it ours."""
+    taken = [job(owners=[], marked={}), policy(suspended=True)]
+    held = {"dispatching": True, "scheduling": False}
+    stamped = binding(cluster="a", gate="held", suspension=held)
+    found = plan(observed(hyperjob(), *taken, stamped, clusters=(A,), admission=admission))
+    opened = [action for action in found.actions if isinstance(action, OpenGate)]
+    assert [action for action in opened if action.name == NAME] == []
+
+
+def test_a_binding_whose_owner_and_resource_differ_is_no_vcjobs() -> None:
+    held = {"dispatching": True, "scheduling": False}
+    forged = binding(cluster="a", gate="held", suspension=held)
+    forged["spec"]["resource"]["uid"] = "uid-of-another"
+    found = plan(
+        observed(
+            hyperjob(group(replicas=1)),
+            job(),
+            policy(suspended=True),
+            forged,
+            clusters=(A,),
+            admission=QueueAdmission.VOLCANO_GLOBAL,
+        )
+    )
+    assert [action for action in found.actions if isinstance(action, OpenGate)] == []
 
 
 def test_a_binding_of_another_kind_is_named_and_looked_at_again() -> None:

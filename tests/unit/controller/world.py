@@ -217,7 +217,7 @@ class World:
             case Resize():
                 self._resize(self.jobs[action.name]["spec"], action)
             case OpenGate():
-                if action.policy_suspended:
+                if action.policy_uid is not None:
                     self.policies[action.name]["spec"].pop("suspension", None)
                 target = self.bindings[action.binding]
                 target["metadata"]["annotations"]["training.volcano.sh/gate"] = "open"
