@@ -1,0 +1,140 @@
+"""What somebody with rights in one namespace could have the controller do for them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.model.observed import QueueAdmission
+from hyperjob.api.names import binding_name
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import Forbidden
+from hyperjob.kube.resources import (
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+)
+from tests.integration.test_controller import hyperjob, phase_is
+from tests.security.conftest import People
+from tests.support.controller import clusters, eventually, running_controller, settled
+
+Object = dict[str, Any]
+NAME = "hj-trainer-0"
+FINALIZER = "example.com/stays"
+
+
+def strangers_vcjob(namespace: str, *, gpus: int = 1, **metadata: Any) -> Object:
+    spec: Object = hyperjob(namespace, gpus=gpus)["spec"]["replicatedJobs"][0]["templateSpec"]
+    return {
+        "apiVersion": VCJOBS.api_version,
+        "kind": VCJOBS.kind,
+        "metadata": {"name": NAME, "namespace": namespace, **metadata},
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize("admission", [QueueAdmission.NONE, QueueAdmission.VOLCANO_GLOBAL])
+async def test_a_hyperjob_takes_no_vcjob_of_another_owner_to_a_cluster(
+    people: People, controller: Path, namespace: str, admission: QueueAdmission
+) -> None:
+    """mallory may touch neither vcjobs nor policies; the controller must not do it for her."""
+    with pytest.raises(Forbidden):
+        await people.mallory.list(VCJOBS, namespace=namespace)
+    await people.kdev.create(VCJOBS, strangers_vcjob(namespace))
+    made: list[Object] = []
+    async with (
+        clusters(people.root, one=8),
+        running_controller(controller, namespace, admission=admission) as manager,
+    ):
+        manager.caches.policies.add_handler(lambda _kind, _old, new: made.append(new or {}))
+        await people.mallory.create(HYPERJOBS, hyperjob(namespace, replicas=1))
+        status = await phase_is(people.root, namespace, "Pending")
+        assert status["state"]["reason"] == "NameConflict"
+        await settled(manager, people.root, namespace)
+    assert made == [], "a policy took the vcjob, if only for a moment"
+
+
+async def test_the_gate_of_another_owners_vcjob_stays_shut(
+    people: People, controller: Path, namespace: str
+) -> None:
+    """kdev's vcjob came to bear mallory's policy, for instance while the controller was away."""
+    root = people.root
+    async with clusters(root, one=8):
+        admission = QueueAdmission.VOLCANO_GLOBAL
+        async with running_controller(controller, namespace, admission=admission):
+            await people.mallory.create(HYPERJOBS, hyperjob(namespace, replicas=1))
+
+            async def made() -> bool:
+                found = await root.list(VCJOBS, namespace=namespace)
+                return bool(found.items)
+
+            await eventually(made, what="the sub-job")
+        old = await root.get(VCJOBS, NAME, namespace=namespace)
+        await root.delete(VCJOBS, NAME, namespace=namespace, uid=old["metadata"]["uid"])
+        theirs = await people.kdev.create(VCJOBS, strangers_vcjob(namespace))
+        pinned = await root.get(PROPAGATION_POLICIES, NAME, namespace=namespace)
+        await root.create(RESOURCE_BINDINGS, held(theirs, pinned["spec"]["placement"]))
+        async with running_controller(controller, namespace, admission=admission) as manager:
+
+            async def found_out() -> bool:
+                status = (await root.get(HYPERJOBS, "hj", namespace=namespace))["status"]
+                return bool(status["state"]["reason"] == "NameConflict")
+
+            await eventually(found_out, what="the vcjob of another owner")
+            await settled(manager, root, namespace)
+        now = await root.get(RESOURCE_BINDINGS, binding_name(NAME), namespace=namespace)
+        assert now["metadata"]["annotations"] == {"training.volcano.sh/gate": "held"}
+        assert now["spec"]["suspension"] == {"dispatching": True, "scheduling": False}
+
+
+def held(job: Object, placement: Object) -> Object:
+    """Build a vcjob's binding as Karmada and our webhook make it, released and placed."""
+    metadata = job["metadata"]
+    reference = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"]}
+    owner = {**reference, "uid": metadata["uid"], "controller": True}
+    return {
+        "apiVersion": RESOURCE_BINDINGS.api_version,
+        "kind": RESOURCE_BINDINGS.kind,
+        "metadata": {
+            "name": binding_name(metadata["name"]),
+            "namespace": metadata["namespace"],
+            "ownerReferences": [owner],
+            "annotations": {"training.volcano.sh/gate": "held"},
+        },
+        "spec": {
+            "resource": {**reference, "namespace": metadata["namespace"], "uid": metadata["uid"]},
+            "placement": placement,
+            "clusters": [{"name": "one"}],
+            "suspension": {"dispatching": True, "scheduling": False},
+        },
+    }
+
+
+async def test_a_hyperjob_that_is_deleted_and_grows_costs_the_controller_nothing(
+    people: People, controller: Path, namespace: str
+) -> None:
+    """With a finalizer it stays, nothing validates it any more, and each restart looks at it."""
+    mallory = people.mallory
+    raw = hyperjob(namespace, replicas=1)
+    raw["metadata"]["finalizers"] = [FINALIZER]
+    made = await mallory.create(HYPERJOBS, raw)
+    uid = made["metadata"]["uid"]
+    await mallory.delete(HYPERJOBS, "hj", namespace=namespace, uid=uid)
+    grown = [{"op": "replace", "path": "/spec/replicatedJobs/0/replicas", "value": 2**31 - 1}]
+    await grow(mallory, namespace, grown)
+    try:
+        async with (
+            clusters(people.root, one=8),
+            running_controller(controller, namespace) as manager,
+        ):
+            await mallory.create(HYPERJOBS, hyperjob(namespace, "next", replicas=1))
+            await phase_is(people.root, namespace, "Starting", "next")
+            await settled(manager, people.root, namespace)
+    finally:
+        bare = {"metadata": {"finalizers": None}}
+        await mallory.patch(HYPERJOBS, "hj", bare, kind=PatchType.MERGE, namespace=namespace)
+
+
+async def grow(kube: Kube, namespace: str, change: list[Object]) -> None:
+    await kube.patch(HYPERJOBS, "hj", change, kind=PatchType.JSON, namespace=namespace)

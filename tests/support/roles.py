@@ -1,0 +1,68 @@
+"""People and processes with no more than their Roles, for tests of what they may and may not do."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hyperjob.install.rbac import CONTROLLER, rbac
+from tests.support.controlplane import ControlPlane
+
+Object = dict[str, Any]
+
+
+def install_rights(plane: ControlPlane, namespace: str) -> None:
+    """Create the roles and accounts that `hyperjob install` creates."""
+    items = rbac(
+        controller_user="",
+        certs_user="",
+        webhook_user="",
+        lease_namespace=namespace,
+        service_accounts=True,
+    )
+    text = yaml.safe_dump_all([item.object for item in items])
+    plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+
+
+def account(plane: ControlPlane, namespace: str, name: str, directory: Path) -> Path:
+    """Return a kubeconfig of a service account that exists."""
+    token = plane.kubectl("create", "token", name, f"--namespace={namespace}").stdout
+    document = yaml.safe_load(plane.kubeconfig.read_text())
+    document["users"][0]["user"] = {"token": token.strip()}
+    path = directory / name
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def controller_account(plane: ControlPlane, namespace: str, directory: Path) -> Path:
+    """Return a kubeconfig with exactly the rights of the installed controller."""
+    install_rights(plane, namespace)
+    return account(plane, namespace, CONTROLLER, directory)
+
+
+def person(plane: ControlPlane, namespace: str, name: str, directory: Path, *, role: str) -> Path:
+    """Return a kubeconfig of somebody who has a ClusterRole in one namespace."""
+    where = f"--namespace={namespace}"
+    plane.kubectl("create", "serviceaccount", name, where)
+    plane.kubectl(
+        "create",
+        "rolebinding",
+        name,
+        where,
+        f"--clusterrole={role}",
+        f"--serviceaccount={namespace}:{name}",
+    )
+    return account(plane, namespace, name, directory)
+
+
+def cluster_role(name: str, **resources: str) -> Object:
+    """Build a ClusterRole of all verbs; `resources` are plurals by group, dots as underscores."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": [
+            {"apiGroups": [group.replace("_", ".")], "resources": plurals.split(), "verbs": ["*"]}
+            for group, plurals in resources.items()
+        ],
+    }
