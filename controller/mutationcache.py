@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from controller.model.wire import mapping, string
+from controller.model.wire import mapping, natural, string
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from hyperjob.kube.informer import Handler, Informer
@@ -140,4 +140,4 @@ def _uid(obj: Object) -> str:
 
 def _version(obj: Object) -> int:
     text = string(mapping(obj.get("metadata")).get("resourceVersion"))
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return natural(text) or 0

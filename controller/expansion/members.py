@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from controller.expansion.expand import Group
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Ownership
+from controller.model.wire import natural
 from hyperjob.api.names import child_name
 from hyperjob.api.phases import JobPhase
 
@@ -72,8 +73,9 @@ def present_indices(observed: Observed, group: str) -> set[int]:
         if job.ownership is Ownership.FOREIGN or not name.startswith(prefix):
             continue
         digits = name.removeprefix(prefix)
-        if digits.isascii() and digits.isdigit() and str(int(digits)) == digits:
-            found.add(int(digits))
+        index = natural(digits)
+        if index is not None and str(index) == digits:
+            found.add(index)
     return found
 
 

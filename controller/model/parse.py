@@ -32,6 +32,7 @@ from controller.model.wire import (
     count,
     integer,
     mapping,
+    natural,
     objects,
     string,
     string_map,
@@ -309,7 +310,7 @@ def _attempt(metadata: Object) -> int:
     an old one.
     """
     marks = (string_map(metadata.get(kind)).get(LABEL_ATTEMPT, "") for kind in _MARKED_BY)
-    return max(int(text) if text.isascii() and text.isdigit() else 0 for text in marks)
+    return max(natural(text) or 0 for text in marks)
 
 
 def _split(raw: Object) -> SplitPolicy | None:

@@ -47,6 +47,11 @@ def count(value: object) -> int:
     return number if number is not None and number > 0 else 0
 
 
+def natural(text: str) -> int | None:
+    """Read a number written in decimal digits, at most 18 of them; None for any other text."""
+    return int(text) if len(text) <= 18 and text.isascii() and text.isdigit() else None
+
+
 def at(value: object, *path: str) -> object:
     """Follow object keys; None when any step is missing."""
     for key in path:

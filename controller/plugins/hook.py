@@ -14,6 +14,7 @@ from controller.expansion.objects import labels_of
 from controller.model.child import Child
 from controller.model.observed import HyperJob, Observed, Ownership
 from controller.model.planned import Action, CreateChild, DeleteChild, Repin
+from controller.model.wire import natural
 from controller.plugins.equip import TooLongError, equip, export_of
 from controller.plugins.hosts import UnknownHostError
 from controller.plugins.world import World, world_of
@@ -100,7 +101,7 @@ def withdrawing(hyperjob: HyperJob, actions: Sequence[Action]) -> tuple[Action, 
 def generation_of(mark: str) -> int | None:
     """Return the generation of the world that a vcjob's mark tells; None for any other text."""
     number, dot, _ = mark.partition(".")
-    return int(number) if dot and number.isascii() and number.isdigit() else None
+    return natural(number) if dot else None
 
 
 def _generation(children: Children) -> int:

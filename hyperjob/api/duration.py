@@ -3,8 +3,7 @@
 import re
 from typing import Final
 
-_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
-_WHOLE: Final = re.compile(rf"([+-]?)(0|(?:(?=\.?[0-9]){_PART.pattern})+)")
+_PART: Final = re.compile(r"(?=\.?[0-9])([0-9]*+)(?:\.([0-9]*+))?+(ns|us|µs|μs|ms|s|m|h)")
 _NANOSECONDS: Final = {
     "ns": 1,
     "us": 10**3,
@@ -16,17 +15,29 @@ _NANOSECONDS: Final = {
     "h": 3600 * 10**9,
 }
 _MOST: Final = 2**63 - 1
+MAX_LENGTH: Final = 128
+"""Characters; the longest that Go prints has 24."""
 
 
 def nanoseconds(text: str) -> int:
-    """Read a length of time, negative ones too; ValueError for what Go would not take."""
-    match = _WHOLE.fullmatch(text)
-    if match is None:
+    """Read a length of time, negative ones too; ValueError for what Go would not take.
+
+    A text of more than MAX_LENGTH characters is none either, though Go would read it.
+    """
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"{text[:MAX_LENGTH]!r}… is no duration")
+    at = text[:1] in {"+", "-"}
+    if not text[at:]:
         raise ValueError(f"{text!r} is no duration")
     total = 0
-    for whole, fraction, unit in _PART.findall(match[2]):
-        size = _NANOSECONDS[unit]
+    end = len(text) if text[at:] == "0" else int(at)
+    while end < len(text):
+        part = _PART.match(text, end)
+        if part is None:
+            raise ValueError(f"{text!r} is no duration")
+        whole, fraction, size = part[1], part[2] or "", _NANOSECONDS[part[3]]
         total += int(whole or 0) * size + int(fraction or 0) * size // 10 ** len(fraction)
+        end = part.end()
     if total > _MOST:
         raise ValueError(f"{text!r} is longer than 290 years")
-    return -total if match[1] == "-" else total
+    return -total if text[0] == "-" else total

@@ -12,19 +12,21 @@ from typing import Final, Self
 
 NANO: Final = 10**9
 _MAX_BINARY: Final = (2**63 - 1) * NANO
-# Kubernetes has no bound here. One keeps a two-line manifest from costing gigabytes.
+# Kubernetes has no bound here. These keep a two-line manifest from costing gigabytes.
 _MAX_EXPONENT: Final = 1000
+MAX_LENGTH: Final = 1024
 
 _SPLIT_TEXT: Final = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 _FORMAT_WRONG: Final = f"quantities must match the regular expression '{_SPLIT_TEXT}'"
 _NUMERIC: Final = "unable to parse numeric part of quantity"
 _SUFFIX: Final = "unable to parse quantity's suffix"
 
+# Possessive: each part takes what it can and gives nothing back, so reading is linear.
 _PARTS: Final = re.compile(
-    r"(?P<sign>[+-]?)0*(?P<num>[0-9]*)(?:\.(?P<denom>[0-9]*))?"
-    r"(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)"
+    r"(?P<sign>[+-]?+)0*+(?P<num>[0-9]*+)(?:\.(?P<denom>[0-9]*+))?+"
+    r"(?P<suffix>[eEinumkKMGTP]*+[+-]?+[0-9]*+)"
 )
-_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
+_EXPONENT: Final = re.compile(r"[eE]([+-]?+[0-9]++)")
 
 _DECIMAL: Final = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
@@ -55,6 +57,8 @@ class Quantity:
     def parse(cls, value: str | float) -> Self:
         """Read an amount from the wire; raises ValueError with Kubernetes' text."""
         text = value if isinstance(value, str) else repr(value)
+        if len(text) > MAX_LENGTH:
+            raise ValueError(_NUMERIC)
         match = _PARTS.fullmatch(text)
         if not text or match is None:
             raise ValueError(_FORMAT_WRONG)

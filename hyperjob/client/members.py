@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
+from controller.model.wire import natural
 from hyperjob.api.meta import Object
 from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.client.summary import SubJob
@@ -92,6 +93,6 @@ def _place(pod: Object) -> tuple[str, int, str]:
     index = str(marks.get("volcano.sh/task-index") or "")
     return (
         str(marks.get("volcano.sh/task-spec") or ""),
-        int(index) if index.isdigit() else 0,
+        natural(index) or 0,
         str(metadata["name"]),
     )

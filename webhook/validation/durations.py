@@ -1,13 +1,9 @@
 """Lengths of time as Go writes them, such as 1h30m."""
 
-from typing import Final
-
 from hyperjob.api.duration import nanoseconds
 from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, rule
-
-MAX_LENGTH: Final = 64
 
 MALFORMED = rule(
     "V6",
@@ -28,10 +24,9 @@ NEGATIVE = rule(
 def validate_duration(value: str, path: Path, report: Report) -> None:
     """Check a length of time."""
     try:
-        length = nanoseconds(value) if len(value) <= MAX_LENGTH else None
+        length = nanoseconds(value)
     except ValueError:
-        length = None
-    if length is None:
         report.add(MALFORMED, path, value)
-    elif length < 0:
+        return
+    if length < 0:
         report.add(NEGATIVE, path, value)

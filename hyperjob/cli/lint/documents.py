@@ -164,10 +164,12 @@ def _as_text(key: object) -> str:
     return "null" if key is None else str(key)
 
 
+_INTEGER: Final = re.compile(r"\A[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)\Z")
+_FLOAT: Final = re.compile(r"\A[-+]?(?:[0-9][0-9_]*+\.?[0-9_]*|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?\Z")
+
+
 def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     """Return the patterns by which plain texts are read as something else than text."""
-    number = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)")
-    fraction = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)([eE][-+]?[0-9]+)?")
     kept: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items():
         kept[first] = [
@@ -178,8 +180,8 @@ def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     for first in "-+.0123456789":
         kept.setdefault(first, []).extend(
             [
-                ("tag:yaml.org,2002:int", re.compile(rf"(?:{number.pattern})\Z")),
-                ("tag:yaml.org,2002:float", re.compile(rf"(?:{fraction.pattern})\Z")),
+                ("tag:yaml.org,2002:int", _INTEGER),
+                ("tag:yaml.org,2002:float", _FLOAT),
             ]
         )
     return kept

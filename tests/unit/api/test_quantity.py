@@ -119,6 +119,8 @@ def test_a_binary_amount_ends_at_the_largest_int64(text: str) -> None:
         ("1e99999999999999999999", NUMERIC),
         ("9" * 2000, NUMERIC),
         ("9" * 2000 + "Ki", NUMERIC),
+        ("0" * 2000 + "1", NUMERIC),
+        ("0" * 900 + "e1.5", REGEX),
     ],
 )
 def test_what_is_no_amount_is_refused_in_kubernetes_words(text: str, message: str) -> None:
