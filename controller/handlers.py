@@ -34,6 +34,7 @@ _METADATA: Final = (
     ("metadata", "labels"),
     ("metadata", "ownerReferences"),
 )
+_LIVES: Final = (("metadata", "uid"), ("metadata", "deletionTimestamp"))
 _HYPERJOB: Final = (
     ("metadata", "generation"),
     ("metadata", "annotations", RESTART_REQUEST),
@@ -131,6 +132,9 @@ class Handlers:
         if obj is None:
             return
         key, status = key_of(obj), at(obj, "status")
+        if kind is not EventType.MODIFIED or not _same(old, new, _LIVES):
+            for job in self._caches.jobs_of(key):
+                self._update(key_of(job))
         if (
             kind is EventType.MODIFIED
             and _same(old, new, _HYPERJOB)

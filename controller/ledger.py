@@ -1,6 +1,8 @@
 """The reservations of all sub-jobs, kept up to date event by event, summed per cluster.
 
 A memory of what the API says and nothing more: after a restart it is built anew from the caches.
+Counts the sub-jobs of HyperJobs that exist, and what runs in a member whatever became of its
+HyperJob; a vcjob that only bears our labels would otherwise take room from everybody.
 """
 
 import heapq
@@ -14,13 +16,19 @@ from datetime import datetime, timedelta
 from controller.expansion.expand import pod_groups
 from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster, Report
-from controller.model.parse import parse_binding, parse_report, pinned_clusters
+from controller.model.parse import (
+    controller_of,
+    parse_binding,
+    parse_report,
+    pinned_clusters,
+)
 from controller.model.planned import Action, CreateChild, Repin
 from controller.model.resources import Resources, accumulate, scale, total
-from controller.model.wire import at, mapping, string
+from controller.model.wire import at, mapping, string, string_map
 from controller.placement.capacity import Reservation, is_complete, reservation
 from controller.queueing.occupancy import Occupancy
 from hyperjob.api.meta import Object
+from hyperjob.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 
 Lookup = Callable[[str], Object | None]
 
@@ -43,13 +51,18 @@ class Ledger:
     def __init__(
         self,
         *,
+        hyperjob: Lookup,
         job: Lookup,
         policy: Lookup,
         binding: Lookup,
         lag: timedelta,
         freed: Callable[[str], None],
     ) -> None:
-        """Lookups take the key of the vcjob; `freed` gets the cluster that has more room."""
+        """`freed` gets the cluster that has more room.
+
+        `hyperjob` takes the key of a HyperJob, the other lookups that of the vcjob.
+        """
+        self._hyperjob = hyperjob
         self._job = job
         self._policy = policy
         self._binding = binding
@@ -68,7 +81,7 @@ class Ledger:
     def update(self, key: str, *, now: datetime) -> None:
         """Look at a vcjob's objects again."""
         raw = self._job(key)
-        if raw is None or at(raw, "metadata", "deletionTimestamp") is not None:
+        if raw is None or not self._is_counted(key, raw):
             self._occupy(self._known.pop(key, None), "", now)
             self._replace(key, None)
             return
@@ -160,6 +173,31 @@ class Ledger:
         clusters = {each.cluster for each in actions if isinstance(each, CreateChild | Repin)}
         for cluster in sorted(clusters):
             self._freed(cluster)
+
+    def _is_counted(self, key: str, raw: Object) -> bool:
+        """Tell whether a vcjob takes room: a live HyperJob controls it, or a member has it."""
+        metadata = mapping(raw.get("metadata"))
+        if metadata.get("deletionTimestamp") is not None:
+            return False
+        reference = controller_of(metadata)
+        name = string(reference.get("name"))
+        owner = self._hyperjob(f"{string(metadata.get('namespace'))}/{name}")
+        labels = string_map(metadata.get("labels"))
+        if (
+            reference.get("kind") == KIND
+            and at(owner, "metadata", "uid") == reference.get("uid")
+            and at(owner, "metadata", "deletionTimestamp") is None
+            and labels.get(LABEL_HYPERJOB) == name
+            and LABEL_REPLICATED_JOB in labels
+        ):
+            return True
+        found = self._binding(key)
+        binding = parse_binding(found) if found is not None else None
+        return (
+            binding is not None
+            and binding.job_uid == metadata.get("uid")
+            and (binding.applied or binding.report is not None)
+        )
 
     def _remember(self, key: str, raw: Object, now: datetime) -> _Known:
         metadata = mapping(raw.get("metadata"))

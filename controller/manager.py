@@ -105,6 +105,7 @@ class Manager:
         priorities = Priorities(self.caches.priority_classes)
         priorities.tell(handlers.priorities_changed)
         ledger = Ledger(
+            hyperjob=self.caches.hyperjob,
             job=self.caches.job,
             policy=self.caches.policy,
             binding=self.caches.binding_of,

@@ -149,7 +149,7 @@ def candidates(
             name=summary.name,
             usable=summary.usable,
             reason=summary.reason,
-            free=subtract(summary.free, reserved[summary.name])
+            free=subtract(summary.free, _possible(reserved[summary.name], summary))
             if summary.name in reserved
             else summary.free,
             allocatable=summary.allocatable,
@@ -163,6 +163,14 @@ def candidates(
         )
         for summary in sorted(summaries, key=lambda summary: summary.name)
     )
+
+
+def _possible(reserved: Resources, summary: Summary) -> Resources:
+    """Bound what is reserved by what a cluster has: no more can ever run there."""
+    return {
+        name: min(amount, max(0, summary.allocatable.get(name, 0)))
+        for name, amount in reserved.items()
+    }
 
 
 def less(cluster: Cluster, requests: Iterable[Request], sign: int = 1) -> Cluster:

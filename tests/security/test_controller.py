@@ -138,3 +138,35 @@ async def test_a_hyperjob_that_is_deleted_and_grows_costs_the_controller_nothing
 
 async def grow(kube: Kube, namespace: str, change: list[Object]) -> None:
     await kube.patch(HYPERJOBS, "hj", change, kind=PatchType.JSON, namespace=namespace)
+
+
+async def test_vcjobs_that_only_bear_our_labels_take_no_room_from_anybody(
+    people: People, controller: Path, namespace: str
+) -> None:
+    """kdev's policies suspend them, so they never run; they cost a POST each."""
+    labels = {
+        "volcano.sh/hyperjob-name": "ghost",
+        "volcano.sh/replicatedjob-name": "trainer",
+    }
+    ghost = strangers_vcjob(namespace, gpus=10**9, name="ghost-trainer-0", labels=labels)
+    await people.kdev.create(VCJOBS, ghost)
+    pinned = {
+        "apiVersion": PROPAGATION_POLICIES.api_version,
+        "kind": PROPAGATION_POLICIES.kind,
+        "metadata": {"name": "ghost-trainer-0", "namespace": namespace, "labels": labels},
+        "spec": {
+            "resourceSelectors": [
+                {"apiVersion": VCJOBS.api_version, "kind": "Job", "name": "ghost-trainer-0"}
+            ],
+            "placement": {"clusterAffinity": {"clusterNames": ["one"]}},
+            "suspension": {"dispatching": True},
+        },
+    }
+    await people.kdev.create(PROPAGATION_POLICIES, pinned)
+    async with (
+        clusters(people.root, one=8),
+        running_controller(controller, namespace) as manager,
+    ):
+        await people.mallory.create(HYPERJOBS, hyperjob(namespace, replicas=1))
+        await phase_is(people.root, namespace, "Starting")
+        await settled(manager, people.root, namespace)

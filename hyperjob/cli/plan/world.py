@@ -126,9 +126,10 @@ def world_of(
     priority_classes: Iterable[Object] = (),
 ) -> World:
     """Read objects; what was placed and is not in a cluster's status yet is taken off."""
-    jobs_by, policies_by = _by_key(jobs), _by_key(policies)
+    hyperjobs_by, jobs_by, policies_by = _by_key(hyperjobs), _by_key(jobs), _by_key(policies)
     bindings_by_job = {job_key_of_binding(item): item for item in bindings}
     ledger = Ledger(
+        hyperjob=hyperjobs_by.get,
         job=jobs_by.get,
         policy=policies_by.get,
         binding=bindings_by_job.get,
@@ -156,7 +157,7 @@ def world_of(
         queues=states,
         admission=admission,
         namespace=namespace,
-        hyperjobs=_by_key(hyperjobs),
+        hyperjobs=hyperjobs_by,
         jobs=_by_hyperjob(jobs_by.values()),
         policies=_by_hyperjob(policies_by.values()),
         bindings=_by_key(item for key, item in bindings_by_job.items() if key is not None),

@@ -334,9 +334,17 @@ def live(*, existing: Object | None = None, ready: bool = True, **objects: Any):
 def test_what_was_placed_and_is_not_in_the_status_yet_is_taken_off(tmp_path: Path):
     spec = job(gpus=32)["spec"]["replicatedJobs"][0]["templateSpec"]
     labels = {"volcano.sh/hyperjob-name": "other", "volcano.sh/replicatedjob-name": "trainer"}
-    metadata = {"name": "other-trainer-0", "namespace": "ml", "uid": "u", "labels": labels}
+    owner = {"kind": "HyperJob", "name": "other", "uid": "owner", "controller": True}
+    metadata = {
+        "name": "other-trainer-0",
+        "namespace": "ml",
+        "uid": "u",
+        "labels": labels,
+        "ownerReferences": [owner],
+    }
     pinned = {"placement": {"clusterAffinity": {"clusterNames": ["a"]}}}
     world = live(
+        existing={"metadata": {"name": "other", "namespace": "ml", "uid": "owner"}},
         jobs=[{"metadata": metadata, "spec": spec}],
         policies=[{"metadata": metadata, "spec": pinned}],
     )

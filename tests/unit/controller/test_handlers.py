@@ -53,6 +53,7 @@ class Rig:
         self.room: dict[str, int] = parse_resources({GPU: "8"})
         self.handlers = Handlers(self, self, now=lambda: NOW)  # type: ignore[arg-type]
         ledger = Ledger(
+            hyperjob=self.hyperjob,
             job=self.job,
             policy=lambda _: None,
             binding=lambda _: None,
@@ -81,6 +82,9 @@ class Rig:
 
     def hyperjob(self, key: str) -> Object | None:
         return self.known.get(key)
+
+    def jobs_of(self, key: str) -> list[Object]:
+        return [each for each in self.known.values() if key in hyperjob_keys(each)]
 
     def add_after(self, key: str, delay: float) -> None:
         (self.queued if delay < 1 else self.later).append(key)
@@ -259,6 +263,7 @@ def test_the_more_wait_the_less_often_each_says_something_new() -> None:
 def test_a_child_that_ends_wakes_those_that_wait(rig: Rig) -> None:
     waiting(rig, "ns/waiting", 0)
     pinned = Ledger(
+        hyperjob=lambda _: hyperjob(),
         job=rig.job,
         policy=lambda _: policy(),
         binding=lambda _: None,

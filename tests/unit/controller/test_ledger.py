@@ -14,7 +14,10 @@ from tests.unit.controller.builders import (
     Object,
     binding,
     cluster,
+    hyperjob,
     job,
+    labels,
+    owner,
     policy,
     vcjob_status,
 )
@@ -31,7 +34,9 @@ class Books:
         self.policies: dict[str, Object] = {}
         self.bindings: dict[str, Object] = {}
         self.freed = 0
+        self.hyperjobs: dict[str, Object] = {"default/hj": hyperjob()}
         self.ledger = Ledger(
+            hyperjob=self.hyperjobs.get,
             job=self.jobs.get,
             policy=self.policies.get,
             binding=self.bindings.get,
@@ -66,6 +71,47 @@ def books() -> Books:
 def test_a_sub_job_counts_on_the_cluster_it_is_pinned_to(books: Books) -> None:
     books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
     assert books.held() == {"a": 8}
+
+
+GONE: dict[str, Object | None] = {
+    "no-hyperjob": None,
+    "hyperjob-of-another-uid": {"metadata": {"uid": "another"}},
+    "hyperjob-that-is-deleted": hyperjob(deletionTimestamp="2026-01-02T03:04:00Z"),
+}
+
+
+@pytest.mark.parametrize("found", GONE.values(), ids=GONE)
+def test_a_vcjob_without_a_live_hyperjob_counts_only_once_a_member_has_it(
+    books: Books, found: Object | None
+) -> None:
+    """Labels are anybody's to give: one that asked for 10^9 GPUs took all room from everybody."""
+    books.hyperjobs = {} if found is None else {"default/hj": found}
+    books.ledger._hyperjob = books.hyperjobs.get
+    books.update(jobs=job(gpus=8), policies=policy(suspended=True))
+    assert books.held() == {}
+    assert not books.ledger.counts(KEY)
+    books.update(bindings=binding(cluster="a"))
+    assert books.held() == {}
+    books.update(bindings=binding(cluster="a", status=vcjob_status("Running")))
+    assert books.held() == {"a": 8}
+    assert books.ledger.counts(KEY)
+
+
+@pytest.mark.parametrize(
+    "bare",
+    [
+        pytest.param({"owners": []}, id="no-controller"),
+        pytest.param({"marked": {"volcano.sh/hyperjob-name": "hj"}}, id="half-labelled"),
+        pytest.param({"marked": labels(hj="other")}, id="label-of-another"),
+        pytest.param({"owners": owner(uid="another")}, id="another-uid"),
+    ],
+)
+def test_a_vcjob_that_is_no_sub_job_of_its_hyperjob_takes_no_room(
+    books: Books, bare: dict[str, Any]
+) -> None:
+    """What a plan neither wants nor deletes would take room for ever."""
+    books.update(jobs=job(gpus=8, **bare), policies=policy(suspended=True))
+    assert books.held() == {}
 
 
 def test_a_sub_job_that_was_moved_counts_where_it_goes_and_one_that_reports_where_it_is(
