@@ -3,7 +3,6 @@
 Commands are imported when they run, so that `hyperjob --help` costs nothing.
 """
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +11,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from hyperjob import __version__
+from hyperjob.cli.kubectl.endings import ended_in_one_way
 from hyperjob.cli.kubectl.writing import written
+from hyperjob.text import nearest
 
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "See what your HyperJobs do": {
@@ -56,6 +57,35 @@ _PLUGIN = "kubectl-hyperjob"
 _COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
+_ELSEWHERE: Mapping[str, str] = {
+    "annotate": "kubectl annotate hj NAME",
+    "apply": "kubectl apply -f FILE",
+    "cancel": "hyperjob suspend NAME, or kubectl delete hj NAME",
+    "create": "kubectl apply -f FILE",
+    "delete": "kubectl delete hj NAME",
+    "edit": "kubectl edit hj NAME",
+    "events": "hyperjob describe NAME",
+    "explain": "hyperjob why NAME, or kubectl explain hj",
+    "list": "hyperjob get",
+    "ls": "hyperjob get",
+    "ps": "hyperjob get",
+    "show": "hyperjob describe NAME",
+    "status": "hyperjob get, or hyperjob why NAME",
+    "stop": "hyperjob suspend NAME, or kubectl delete hj NAME",
+    "submit": "kubectl apply -f FILE",
+    "validate": "hyperjob lint FILE",
+    "version": "hyperjob --version",
+}
+"""Words of other tools, and the command that does it here."""
+
+
+def _hint(word: str) -> str:
+    if word in _ELSEWHERE:
+        return f"; use: {_ELSEWHERE[word]}"
+    near = nearest(word, _COMMANDS)
+    return f"; did you mean {near!r}?" if near else ""
+
+
 class _LazyGroup(click.Group):
     """A group that knows its commands' names and one-line help without importing them."""
 
@@ -67,11 +97,11 @@ class _LazyGroup(click.Group):
         **extra: Any,  # noqa: ANN401 - click's own settings
     ) -> click.Context:
         name = "kubectl hyperjob" if info_name == _PLUGIN else info_name
-        with written():
+        with written(), ended_in_one_way():
             return super().make_context(name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click declares it
-        with written():
+        with written(), ended_in_one_way():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -89,9 +119,9 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
-        if args[0] not in _COMMANDS and near and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
+        word = args[0]
+        if word not in _COMMANDS and not word.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {word!r}{_hint(word)}")
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

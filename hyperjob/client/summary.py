@@ -17,7 +17,7 @@ COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubJob:
-    """A sub-job as `status.jobs` tells it."""
+    """A sub-job as `status.jobs` describes it; `attempt` is 1 for the first try."""
 
     name: str
     group: str
@@ -53,6 +53,7 @@ class Group:
     accelerator: str
     size: int
     pods: Mapping[str, int]
+    tasks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +190,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 accelerator=chosen,
                 size=demand.get(chosen, 0) // NANO,
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
+                tasks=tuple(string(task.get("name")) for task in objects(template.get("tasks"))),
             )
         )
     return tuple(result)
@@ -207,7 +209,7 @@ def _sub_job(item: Object) -> SubJob:
         phase=string(item.get("phase")),
         reason=string(item.get("reason")),
         message=string(item.get("message")),
-        attempt=count(item.get("attempt")),
+        attempt=count(item.get("attempt")) + 1,
         running=count(item.get("running")),
         pods=count(item.get("pods")),
         accelerators=integer(item.get("accelerators")),

@@ -68,7 +68,8 @@ class Connection:
     """All that a session needs.
 
     `authorize` is asked for the Authorization header of each call and may raise ConfigError;
-    `namespace` is where we are at home: the context's, or the pod's own.
+    `namespace` is where we are at home: the context's, or the pod's own. `authorities` names the
+    setting with the certificate authorities that `tls` trusts.
     """
 
     server: str
@@ -77,6 +78,7 @@ class Connection:
     server_hostname: str | None = None
     proxy: str | None = None
     namespace: str = DEFAULT_NAMESPACE
+    authorities: str = "the authorities of this machine"
 
     @property
     def host(self) -> str:
@@ -134,7 +136,12 @@ def _in_cluster() -> Connection:
         namespace = _POD_NAMESPACE.read_text(encoding="utf-8").strip()
     except OSError:
         namespace = ""
-    return _connection(settings, source="in-cluster configuration", namespace=namespace)
+    return _connection(
+        settings,
+        source="in-cluster configuration",
+        namespace=namespace,
+        authorities=f"ca.crt in {_POD_NAMESPACE.parent}",
+    )
 
 
 async def _from_file(files: str, context: str | None, refresh_seconds: float) -> Connection:
@@ -174,7 +181,13 @@ async def _from_file(files: str, context: str | None, refresh_seconds: float) ->
     if "exec" in user and not settings.api_key and not settings.cert_file:
         raise _unusable(files, f"the plugin {user['exec'].get('command')!r} gave no credentials")
     _refresh(settings, loader, user, folder=readable[0].parent, seconds=refresh_seconds)
-    return _connection(settings, source=f"kubeconfig {files}", namespace=namespace)
+    cluster = loader.current_context["context"].get("cluster")
+    return _connection(
+        settings,
+        source=f"kubeconfig {files}",
+        namespace=namespace,
+        authorities=f"certificate-authority of cluster {cluster!r} in kubeconfig {files}",
+    )
 
 
 def _contexts(files: Sequence[Path]) -> list[str]:
@@ -236,7 +249,9 @@ def _read_token(path: Path) -> str:
         return ""  # the last token may be good still; a bad one shows as Unauthorized
 
 
-def _connection(settings: _Settings, *, source: str, namespace: str) -> Connection:
+def _connection(
+    settings: _Settings, *, source: str, namespace: str, authorities: str
+) -> Connection:
     from kubernetes.aio.client.rest import RESTClientObject
     from kubernetes.aio.config import ConfigException
 
@@ -267,6 +282,7 @@ def _connection(settings: _Settings, *, source: str, namespace: str) -> Connecti
         server_hostname=settings.tls_server_name,
         proxy=settings.proxy or _environment_proxy(parts.scheme, parts.hostname or ""),
         namespace=namespace or DEFAULT_NAMESPACE,
+        authorities=authorities,
     )
 
 

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import os
 import random
+import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from types import TracebackType
@@ -36,6 +37,25 @@ _LONGEST_LINE = 32 * 1024 * 1024
 _RECONNECT_WAIT = 0.1
 _WARNINGS = 256
 _CREDENTIALS_SECONDS = 30.0
+
+
+def why_not_trusted(error: ssl.SSLCertVerificationError, host: str, authorities: str) -> str:
+    """Say which certificate is not trusted by which file, and how to correct it."""
+    match error.verify_code:
+        case 10:
+            return f"the certificate of {host} has expired: renew it on the API server"
+        case 9:
+            return f"the certificate of {host} is not valid yet: compare the clocks"
+        case 62 | 64:
+            return (
+                f"the certificate of {host}: {error.verify_message.rstrip('.')}: use a name that is"
+                " in it as server, or as tls-server-name in the kubeconfig"
+            )
+        case _:
+            return (
+                f"the certificate of {host} is not signed by {authorities}"
+                f" ({error.verify_message}): put the API server's authority there"
+            )
 
 
 def why_not_connected(error: Exception) -> str:
@@ -211,9 +231,12 @@ class HttpTransport:
         return URL(f"{self._base}{path}{query}", encoded=True)
 
     def _unreachable(self, line: str, error: Exception) -> errors.Unavailable:
-        return errors.unreachable(
-            line, f"could not talk to {self._base}: {why_not_connected(error)}"
-        )
+        cause = getattr(error, "certificate_error", None)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = why_not_trusted(cause, self._connection.host, self._connection.authorities)
+        else:
+            why = why_not_connected(error)
+        return errors.unreachable(line, f"could not talk to {self._base}: {why}")
 
     def _warn(self, line: str, warnings: list[str]) -> None:
         """Log what the server warns of, an unknown field for one, once for each text."""

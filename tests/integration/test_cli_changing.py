@@ -103,7 +103,7 @@ async def test_migrate_by_cluster_names_all_that_stand_there(world: CliWorld) ->
     assert annotation.split()[1:] == ["llm-trainer-0", "llm-trainer-1"]
     nowhere = await world.run("migrate", "llm", "--from", "west")
     assert nowhere.exit_code == 1
-    assert "no sub-job to move stands on cluster west" in nowhere.stderr
+    assert "no sub-job to move is on cluster west" in nowhere.stderr
 
 
 async def test_wait_sees_a_change(world: CliWorld) -> None:

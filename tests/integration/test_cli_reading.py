@@ -113,7 +113,9 @@ async def test_logs_can_be_chosen_and_printed_bare_or_as_json(world: CliWorld) -
     [
         (["--container", "none"], 1, "no pod has a container 'none'; there are main, side"),
         (["--job", "none"], 1, "llm has no sub-job 'none'; there are llm-trainer-0, llm-trainer-1"),
-        (["--cluster", "west"], 3, "no sub-job of llm stands on cluster west"),
+        (["--task", "wrk"], 1, "no pod of llm has a task 'wrk'; the tasks are worker"),
+        (["-f", "--task", "wrk"], 1, "no pod of llm has a task 'wrk'; the tasks are worker"),
+        (["--cluster", "west"], 3, "no sub-job of llm is on cluster west"),
         (["-f", "--max-log-requests", "1"], 1, "2 logs to follow, --max-log-requests allows 1"),
     ],
 )

@@ -1,22 +1,13 @@
-"""Guess what a misspelt name was meant to be.
-
-A hint only: it is added to an error that stands without it.
-"""
+"""Add the name that a misspelt name was probably meant to be to an error."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
+from hyperjob.text import nearest
 
-def nearest(value: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a misspelt one is nearest to, if it is near enough."""
-    if not value or len(value) > 64:
-        return None
-    folded = {name.casefold(): name for name in known}
-    matches = get_close_matches(value.casefold(), folded, n=1, cutoff=0.7)
-    return folded[matches[0]] if matches else None
+__all__ = ["did_you_mean", "nearest"]
 
 
 def did_you_mean(value: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "x"?`, or nothing where nothing is near."""
+    """Return `; did you mean "x"?`, or nothing where no known name is near."""
     match = nearest(value, known)
     return f'; did you mean "{match}"?' if match and match != value else ""

@@ -28,7 +28,7 @@ from hyperjob.cli.demo.stack import (
     until_ready,
 )
 from hyperjob.cli.install.view import problems_text, summary
-from hyperjob.cli.ready import READY_FILE
+from hyperjob.cli.sandbox.ready import READY_FILE
 from hyperjob.cli.why import view as why_view
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather

@@ -5,14 +5,14 @@ first in a cluster. Nothing is asked of a server, so it says nothing of what is 
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from hyperjob.cli.lint.check import Checked, check
-from hyperjob.cli.lint.documents import Source, UnreadableError, read
+from hyperjob.cli.lint.documents import Source, UnreadableError, files_of, read
 from hyperjob.cli.lint.fix import CannotFixError, fixed
 from hyperjob.cli.lint.output import print_json, print_text
 
@@ -25,21 +25,35 @@ OK, REFUSED, UNREADABLE = 0, 1, 2
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 @click.option("--fix", is_flag=True, help="Write the defaults into the files.")
-def lint(files: tuple[str, ...], output: str, fix: bool) -> None:
+@click.option("--allow-none", is_flag=True, help="Accept files and folders without a HyperJob.")
+def lint(files: tuple[str, ...], output: str, fix: bool, allow_none: bool) -> None:
     """Check HyperJobs in files, as admission would; `-` is standard input.
 
-    Exits with 0 if all would be accepted, 1 if one would be refused, and 2 if a file cannot be
-    read.
+    Of a folder, every .yaml, .yml and .json file directly in it is checked.
+
+    Exits with 0 if all would be accepted, 1 if one would be refused or a file or folder has no
+    HyperJob, and 2 if a file cannot be read.
 
     Example: hyperjob lint job.yaml
     """
-    checked = [_check(name) for name in files]
+    given = {name: files_of(name) for name in files}
+    checked = [_check(name) for names in given.values() for name in names]
     if fix:
         checked = [_fix(result) for result in checked]
     # What is fixed from standard input goes to standard output, and the findings out of its way.
     to_stderr = fix and "-" in files
     (print_json if output == "json" else print_text)(checked, err=to_stderr)
-    sys.exit(_exit_code(checked))
+    code = _exit_code(checked)
+    empty = [] if allow_none else _without_any(given, checked)
+    for name in empty:
+        click.echo(f"error: {name}: no HyperJob in it; --allow-none accepts that", err=True)
+    sys.exit(code or (REFUSED if empty else OK))
+
+
+def _without_any(given: Mapping[str, Sequence[str]], checked: Sequence[Checked]) -> list[str]:
+    """Name the files and folders that were read and have no HyperJob."""
+    without = {each.name for each in checked if not each.documents and not each.problem}
+    return [name for name, files in given.items() if without.issuperset(files)]
 
 
 def _check(name: str) -> Checked:

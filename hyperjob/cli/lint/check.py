@@ -1,7 +1,8 @@
 """Judge the HyperJobs of a file: what the webhook would answer, with the lines it is about."""
 
 from dataclasses import dataclass
-from typing import Any
+from difflib import SequenceMatcher
+from typing import Any, Final
 
 from hyperjob.api.field import FieldError
 from hyperjob.api.meta import Object
@@ -10,6 +11,8 @@ from hyperjob.cli.lint.documents import Document, Source
 from webhook.defaulting import default
 from webhook.validation.context import NOTHING_KNOWN
 from webhook.validation.create import inspect
+
+LIST_KIND: Final = f"{KIND}List"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,24 @@ def check(source: Source) -> Checked:
 
 
 def is_hyperjob(content: Object) -> bool:
-    """Tell whether an object is one of ours, or is meant to be one."""
-    version = content.get("apiVersion")
-    of_group = isinstance(version, str) and version.partition("/")[0] == GROUP
-    return content.get("kind") == KIND or (of_group and "kind" not in content)
+    """Report whether an object is a HyperJob, or is meant to be one.
+
+    A near miss counts: `kind: Hyperjob`, or any kind in an API group that is HyperJob's own or
+    nearly so.
+    """
+    kind, version = content.get("kind"), content.get("apiVersion")
+    group = version.partition("/")[0] if isinstance(version, str) else ""
+    return (
+        kind == KIND
+        or (isinstance(kind, str) and _is_like(kind, KIND))
+        or (group == GROUP and kind != LIST_KIND)
+        or (kind is None and _is_like(group, GROUP))
+    )
+
+
+def _is_like(given: str, wanted: str) -> bool:
+    """Report a slip of one or two letters; Volcano's own HyperNode is farther away than that."""
+    return SequenceMatcher(None, given.casefold(), wanted.casefold()).ratio() >= 0.85
 
 
 def _check(document: Document) -> CheckedDocument:

@@ -16,6 +16,7 @@ from hyperjob.api.meta import Object
 
 MAX_BYTES: Final = 7 * 1024 * 1024
 MAX_NODES: Final = 1_000_000
+_ENDINGS: Final = (".yaml", ".yml", ".json")
 LISTS: Final = ("List", "HyperJobList")
 
 
@@ -52,6 +53,14 @@ class Source:
     name: str
     text: str
     documents: tuple[Document, ...]
+
+
+def files_of(name: str) -> list[str]:
+    """List the files of a folder as kubectl does, by their endings; a file is itself."""
+    folder = Path(name)
+    if name == "-" or not folder.is_dir():
+        return [name]
+    return [str(path) for path in sorted(folder.iterdir()) if path.suffix in _ENDINGS]
 
 
 def read(name: str) -> Source:

@@ -19,8 +19,6 @@ def print_text(results: Sequence[Checked], *, err: bool = False) -> None:
             click.echo(f"{name}: defaults written", err=err)
         if result.problem:
             click.echo(f"{name}: {result.problem}", err=True)
-        elif not result.documents:
-            click.echo(f"{name}: no HyperJob in it", err=True)
 
 
 def _print_document(name: str, document: CheckedDocument, *, err: bool) -> None:

@@ -70,7 +70,7 @@ def _job(
     accelerator, number = summary.accelerators(job)
     if number:
         head.append(f"  {number} {accelerator}", style="dim")
-    if job.attempt:
+    if job.attempt > 1:
         head.append(f"  attempt {job.attempt}", style="magenta")
     why = job.message or job.reason
     if why and job.phase not in ("Running", "Completed"):

@@ -59,6 +59,18 @@ def require_placed(summary: Summary, wanted: Wanted) -> list[SubJob]:
     raise NotYetError(f"no sub-job of {summary.name} is {where}: {hint}")
 
 
+def require_task(summary: Summary, wanted: Wanted) -> None:
+    """Raise ClientError when no replicated job that is meant has the wanted task."""
+    groups = {job.group for job in meant(summary, wanted.jobs)} if wanted.jobs else None
+    known = dict.fromkeys(
+        task for each in summary.groups if not groups or each.name in groups for task in each.tasks
+    )
+    if wanted.task and known and wanted.task not in known:
+        raise ClientError(
+            f"no pod of {summary.name} has a task {wanted.task!r}; the tasks are {', '.join(known)}"
+        )
+
+
 def no_log(summary: Summary, *, failed: bool) -> ClientError:
     """Say that no container has started, or none could be read."""
     if failed:

@@ -16,6 +16,7 @@ from hyperjob.client.logs.choosing import (
     no_log,
     placed_jobs,
     require_container,
+    require_task,
     sources,
 )
 from hyperjob.client.logs.reading import Line, Reader, Say, end, tail_of
@@ -116,6 +117,7 @@ class Following:
     async def _discover(self) -> None:
         """Look for containers that started, until there can be no more and all logs have ended."""
         choose(self._summary, self._wanted.jobs if self._summary.jobs else ())
+        require_task(self._summary, self._wanted)
         over = False
         while not over:
             self._changed.clear()

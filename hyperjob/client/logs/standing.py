@@ -11,6 +11,7 @@ from hyperjob.client.logs.choosing import (
     no_log,
     require_container,
     require_placed,
+    require_task,
     sources,
 )
 from hyperjob.client.logs.reading import Line, Reader, Say, tail_of
@@ -40,6 +41,7 @@ class Standing:
         say: Say,
     ) -> "Standing":
         """Find the pods; `say` gets every log that is left out. ClientError when no log is left."""
+        require_task(summary, wanted)
         jobs = require_placed(summary, wanted)
         pods, errors = await pods_of_all(kube, summary.namespace, jobs)
         require_container(pods, wanted)

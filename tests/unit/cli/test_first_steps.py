@@ -22,7 +22,10 @@ contexts: [{name: a, context: {cluster: a, user: a}}]
     [
         ("lnit", "No such command 'lnit'; did you mean 'lint'?"),
         ("restrat", "No such command 'restrat'; did you mean 'restart'?"),
-        ("xyzzy", "No such command 'xyzzy'."),
+        ("xyzzy", "error: No such command 'xyzzy'\n"),
+        ("list", "error: No such command 'list'; use: hyperjob get\n"),
+        ("delete", "error: No such command 'delete'; use: kubectl delete hj NAME\n"),
+        ("version", "error: No such command 'version'; use: hyperjob --version\n"),
     ],
 )
 def test_a_mistyped_command_names_the_nearest(typed: str, said: str) -> None:

@@ -145,10 +145,23 @@ def test_a_list_is_its_items(tmp_path: Path):
     assert result.output.count("HyperJob ml/llm") == 2
 
 
-def test_a_file_without_hyperjobs_is_fine_and_said_so(tmp_path: Path):
-    result = run(file(tmp_path, "apiVersion: v1\nkind: Secret\n"))
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert "no HyperJob in it" in result.stderr
+@pytest.mark.parametrize("kind", ["Secret", "HyperNode", "Job"])
+def test_a_file_without_a_hyperjob_needs_a_flag(tmp_path: Path, kind: str):
+    name = file(tmp_path, f"apiVersion: topology.volcano.sh/v1alpha1\nkind: {kind}\n")
+    result = run(name)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"error: {name}: no HyperJob in it; --allow-none accepts that\n"
+    assert run(name, "--allow-none").exit_code == 0
+
+
+def test_a_folder_is_its_files_and_needs_one_hyperjob(tmp_path: Path):
+    assert run(str(tmp_path)).exit_code == 1
+    file(tmp_path, "apiVersion: v1\nkind: Secret\n", "secret.yaml")
+    assert run(str(tmp_path)).exit_code == 1
+    file(tmp_path, GOOD, "job.yml")
+    result = run(str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "HyperJob ml/llm: would be accepted" in result.output
 
 
 @pytest.mark.parametrize(
@@ -168,10 +181,22 @@ def test_what_the_api_server_checks_first_is_checked_too(
     assert error in result.output
 
 
-def test_a_key_in_the_wrong_case_is_no_hyperjob(tmp_path: Path):
-    result = run(file(tmp_path, GOOD.replace("kind: HyperJob", "kind: Hyperjob")))
-    assert result.exit_code == 0
-    assert "no HyperJob in it" in result.stderr
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (("kind: HyperJob", "kind: Hyperjob"), 'kind: Unsupported value: "Hyperjob"'),
+        (("kind: HyperJob", "kind: HyperJobs"), 'kind: Unsupported value: "HyperJobs"'),
+        (("kind: HyperJob", "kind: Job"), 'kind: Unsupported value: "Job"'),
+        (("training.volcano.sh/v1alpha1", "training.volcano.io/v1"), "apiVersion: Unsupported"),
+    ],
+)
+def test_a_near_miss_of_kind_or_version_is_refused_with_the_right_spelling(
+    tmp_path: Path, change: tuple[str, str], error: str
+):
+    result = run(file(tmp_path, GOOD.replace(*change)))
+    assert result.exit_code == 1
+    assert error in result.stdout
+    assert 'supported values: "' in result.stdout
 
 
 def test_json_tells_everything(tmp_path: Path):

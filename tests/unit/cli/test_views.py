@@ -104,7 +104,7 @@ def test_the_tree_shows_groups_sub_jobs_clusters_tasks_and_pods() -> None:
     assert plain(tree.lines(read(obj), {"llm-trainer-0": VCJOB}, pods)) == [
         "llm  Starting  0/2 jobs, 0 pods run  1 of 2 needed sub-jobs run",
         "└─ trainer  2 sub-jobs",
-        "   ├─ llm-trainer-0  Pending  8 nvidia.com/gpu  attempt 2  1 of 2 pods run",
+        "   ├─ llm-trainer-0  Pending  8 nvidia.com/gpu  attempt 3  1 of 2 pods run",
         "   │  └─ on east  1 running, 1 pending",
         "   │     └─ worker  1 running, 1 pending",
         "   │        └─ llm-trainer-0-worker-0  Pending  no node",

@@ -1,10 +1,12 @@
 """Where the API server is found, with which credentials, and what a wrong kubeconfig tells."""
 
+import base64
 import json
 import stat
 import sys
 
 import pytest
+import trustme
 import yaml
 
 from hyperjob.kube import config
@@ -311,3 +313,20 @@ async def test_the_namespace_is_the_contexts(server, given, expected):
     assert (await config.load(path)).namespace == expected
     async with Kube.connect(kubeconfig=path) as kube:
         assert kube.namespace == expected
+
+
+async def test_an_untrusted_certificate_names_the_file_that_lacks_its_authority(server):
+    content = yaml.safe_load(server.kubeconfig.read_text())
+    other = trustme.CA().cert_pem.bytes()
+    cluster = content["clusters"][0]
+    cluster["cluster"].pop("certificate-authority", None)
+    cluster["cluster"]["certificate-authority-data"] = base64.b64encode(other).decode()
+    server.kubeconfig.write_text(yaml.safe_dump(content))
+    connection = await config.load(server.kubeconfig)
+    with pytest.raises(Unavailable) as refused:
+        await call(server, connection)
+    message = refused.value.message
+    assert f"the certificate of {connection.host} is not signed by" in message
+    assert f"certificate-authority of cluster {cluster['name']!r}" in message
+    assert str(server.kubeconfig) in message
+    assert message.endswith("put the API server's authority there")

@@ -68,6 +68,7 @@ def test_the_short_way_to_judge_a_form_judges_as_the_long_one(
     [
         ("pytroch", ["pytorch", "mpi"], '; did you mean "pytorch"?'),
         ("SVC", ["svc", "ssh"], '; did you mean "svc"?'),
+        ("gpu-esat", ["gpu-west", "gpu-east"], '; did you mean "gpu-east"?'),
         ("horovod", ["pytorch", "mpi"], ""),
         ("svc", ["svc"], ""),
         ("", ["a"], ""),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hyperjob.cli.data import data_file
-from hyperjob.cli.ready import READY_FILE
+from hyperjob.cli.sandbox.ready import READY_FILE
 from hyperjob.kube.errors import ConfigError, KubeError
 
 if TYPE_CHECKING:
