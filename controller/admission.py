@@ -49,8 +49,16 @@ class Admission:
     """Keeps the book; its rounds run only while `run` does, which is while this process leads."""
 
     def __init__(
-        self, caches: Caches, queue: WorkQueue[str], book: Book, *, now: Callable[[], datetime]
+        self,
+        caches: Caches,
+        queue: WorkQueue[str],
+        book: Book,
+        *,
+        now: Callable[[], datetime],
+        at_work: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`at_work` tells whether our queues admit now; else nothing is judged."""
+        self._at_work = at_work
         self._caches = caches
         self._queue = queue
         self._book = book
@@ -61,6 +69,17 @@ class Admission:
         self._telling: set[str] = set()
         self._alone = True
         caches.queues.add_handler(self._queue_changed)
+
+    @property
+    def at_work(self) -> bool:
+        """Tell whether our queues admit now."""
+        return self._at_work()
+
+    def reset(self) -> None:
+        """Forget everything: what objects say is learned again by `run`."""
+        self._book = self._book.fresh()
+        self._telling.clear()
+        self._alone = True
 
     def judge(self, observed: Observed) -> Verdict:
         """Learn what a HyperJob says now, and say what is known about its admission."""
@@ -190,6 +209,6 @@ class Admission:
                 self._alone = False
                 log.error(
                     "Volcano Global, or another queue admission, suspends bindings too: remove it,"
-                    " or run with --queue-admission volcano-global",
+                    " or run with --queue-admission auto",
                     extra={"binding": f"{observed.hyperjob.namespace}/{binding.name}"},
                 )

@@ -20,6 +20,7 @@ from controller.model.planned import (
     DeleteHyperJob,
     Look,
     OpenGate,
+    ReleaseQuota,
     Repin,
     Resize,
 )
@@ -147,6 +148,9 @@ class Applier:
                 await self._merge(VCJOBS, namespace, action.name, body)
             case OpenGate():
                 await self._open(namespace, action)
+            case ReleaseQuota():
+                nothing = {"spec": {"replicaRequirements": {"resourceRequest": None}}}
+                await self._merge(RESOURCE_BINDINGS, namespace, action.binding, nothing)
             case DeleteChild():
                 await self._delete(VCJOBS, namespace, action.name, action.job_uid)
                 await self._delete(PROPAGATION_POLICIES, namespace, action.name, action.policy_uid)

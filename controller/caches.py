@@ -24,6 +24,7 @@ from hyperjob.kube.instruments import SILENT, InformerMetrics
 from hyperjob.kube.resources import (
     CLUSTERS,
     HYPERJOBS,
+    MUTATING_WEBHOOKS,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
@@ -86,7 +87,10 @@ class Caches:
         *,
         namespace: str | None = None,
         metrics: InformerMetrics = SILENT,
+        webhooks: bool = False,
     ) -> None:
+        """`webhooks`: MutatingWebhookConfigurations are needed too."""
+
         def informer(resource: Resource, **options: object) -> Informer:
             scope = namespace if resource.namespaced else None
             return Informer(kube, resource, namespace=scope, metrics=metrics, **options)  # type: ignore[arg-type]  # passed through
@@ -101,6 +105,8 @@ class Caches:
         self.clusters = informer(CLUSTERS)
         self.queues = informer(QUEUES)
         self.priority_classes = informer(PRIORITY_CLASSES)
+        self.mutating_webhooks = informer(MUTATING_WEBHOOKS)
+        self._needs_webhooks = webhooks
         self._expected: dict[str, Object] = {}
         self._written = {
             HYPERJOBS: MutationCache(self.hyperjobs),
@@ -116,7 +122,8 @@ class Caches:
     @property
     def required(self) -> tuple[Informer, ...]:
         """Give the informers without which nothing can be decided."""
-        return self.hyperjobs, self.jobs, self.policies, self.bindings, self.clusters
+        always = self.hyperjobs, self.jobs, self.policies, self.bindings, self.clusters
+        return (*always, self.mutating_webhooks) if self._needs_webhooks else always
 
     @property
     def all(self) -> tuple[Informer, ...]:

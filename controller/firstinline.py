@@ -25,6 +25,7 @@ class FirstInLine:
     def __init__(self, waiting: Waiting) -> None:
         self._waiting = waiting
         self._look: Look | None = None
+        self._keeps: Callable[[], bool] = _always
         self._stale = False
         self._first: OrderInQueue | None = None
         self._wants: Mapping[str, Resources] = {}
@@ -32,9 +33,10 @@ class FirstInLine:
         self._space = Space((), {})
         self._judged: dict[OrderInQueue, tuple[Claim, Mapping[str, Resources] | None]] = {}
 
-    def connect(self, look: Look) -> None:
-        """Begin to keep room."""
+    def connect(self, look: Look, *, keeps: Callable[[], bool] | None = None) -> None:
+        """Begin to keep room, while `keeps` says so."""
         self._look = look
+        self._keeps = keeps or _always
 
     def changed(self) -> None:
         """Learn that clusters are not what they were; nothing is looked at yet."""
@@ -50,7 +52,7 @@ class FirstInLine:
 
     def is_contended(self, key: str) -> bool:
         """Tell whether another one waits for room that there may be some day."""
-        if self._look is None:
+        if self._look is None or not self._keeps():
             return self._waiting.is_contended(key)
         if self._stale:
             self.look_again()
@@ -68,6 +70,9 @@ class FirstInLine:
         """Find the first anew; if it is another, or needs other room, the others look again."""
         self._stale = False
         if self._look is None or (not len(self._waiting) and self._first is None):
+            return
+        if not self._keeps():
+            self._first, self._wants = None, {}
             return
         clusters, eventual = self._look()
         if eventual != self._eventual or len(self._judged) > 2 * len(self._waiting):
@@ -97,6 +102,10 @@ class FirstInLine:
         if known is None or known[0] != claim:
             known = self._judged[order] = claim, _wants(claim, self._space)
         return known[1]
+
+
+def _always() -> bool:
+    return True
 
 
 def _wants(claim: Claim, space: Space) -> Mapping[str, Resources] | None:

@@ -47,6 +47,7 @@ _BINDING: Final = (
     ("metadata", "annotations", GATE),
     ("spec", "clusters"),
     ("spec", "placement"),
+    ("spec", "replicaRequirements"),
     ("spec", "suspension"),
     ("status", "conditions"),
     ("status", "aggregatedStatus"),

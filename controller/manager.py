@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+import hyperjob
 from controller.accelerators import accelerator_samples
 from controller.admission import Admission
 from controller.apply import Applier
@@ -21,21 +22,23 @@ from controller.handlers import Handlers
 from controller.ledger import Ledger
 from controller.loop import CONTROLLER, run_workers
 from controller.measures import Meter
+from controller.mode import Mode
 from controller.model.observed import QueueAdmission
 from controller.observe import Observer
-from controller.options import Options
+from controller.options import AUTO, Options
 from controller.pace import Pace
 from controller.priorities import Priorities
 from controller.queueing.book import Book
 from controller.reconciler import Reconciler
 from controller.refusals import Refusals
 from controller.splitting.client import Splitter
+from hyperjob.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.events import EventRecorder
 from hyperjob.kube.leaderelection import LeaderElector
 from hyperjob.kube.ratelimit import DefaultLimiter
-from hyperjob.kube.resources import NAMESPACES
+from hyperjob.kube.resources import LEASES, NAMESPACES, key_of
 from hyperjob.kube.workqueue import WorkQueue
 from hyperjob.telemetry.endpoints import serve
 from hyperjob.telemetry.health import Checks
@@ -90,8 +93,15 @@ class Manager:
         self.metrics = metrics or Metrics()
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
         self.working = asyncio.Event()
-        builtin = options.queue_admission is QueueAdmission.BUILTIN
-        self.caches = Caches(kube, namespace=options.namespace, metrics=self.metrics)
+        self.caches = Caches(
+            kube,
+            namespace=options.namespace,
+            metrics=self.metrics,
+            webhooks=options.queue_admission is None,
+        )
+        self.mode = Mode(options.queue_admission, self.caches.mutating_webhooks)
+        self.mode.tell(self._mode_changed)
+        self._changed = asyncio.Event()
         self.queue: WorkQueue[str] = WorkQueue(
             CONTROLLER,
             limiter=DefaultLimiter(cap=_LONGEST_BACKOFF, qps=_RETRIES_PER_SECOND),
@@ -116,18 +126,20 @@ class Manager:
         self._splitter = _splitter(options, answered=self.queue.add, now=now)
         meter = Meter(TrainingMetrics(self.metrics.families))
         self.caches.hyperjobs.add_handler(meter.seen)
-        self._own: Admission | None = None
-        if builtin:
-            self._own = Admission(
-                self.caches, self.queue, Book(lag=options.lag, counts=ledger.counts), now=now
-            )
-            handlers.tell_too(self._own.wake)
-            priorities.tell(self._own.priorities_changed)
+        self._own = Admission(
+            self.caches,
+            self.queue,
+            Book(lag=options.lag, counts=ledger.counts),
+            now=now,
+            at_work=self._is_builtin,
+        )
+        handlers.tell_too(self._own.wake)
+        priorities.tell(self._own.priorities_changed)
         self._observer = observer = Observer(
             self.caches,
             ledger,
             refusals,
-            admission=options.queue_admission,
+            admission=lambda: self.mode.current,
             candidacy=options.candidacy,
             cluster_lost_timeout=options.lost_after,
             gang_timeout=timedelta(seconds=options.gang_timeout),
@@ -156,6 +168,12 @@ class Manager:
         )
         self._pace = Pace(self._reconciler.reconcile)
         handlers.pace(self._pace.settle_seconds)
+        self.metrics.families.computed(
+            "hyperjob_queue_admission",
+            "Who confirms that a gang may start, found out or as told: 1",
+            "mode",
+            samples=lambda: [((str(self.mode.current),), 1.0)],
+        )
         show_accelerators(
             self.metrics.families,
             accelerator_samples(
@@ -163,8 +181,8 @@ class Manager:
             ),
         )
         handlers.connect(ledger, observer.room)
-        if not builtin:  # there the queues keep the order
-            handlers.line.connect(observer.eventual)
+        # Our own queues keep the order themselves.
+        handlers.line.connect(observer.eventual, keeps=lambda: not self._is_builtin())
 
     async def run(self) -> None:
         """Run until cancelled; the queue is not worked on before every cache is complete."""
@@ -188,18 +206,63 @@ class Manager:
         self.working.set()
         try:
             async with asyncio.TaskGroup() as group:
-                own = self._own.run(self._observer) if self._own is not None else None
-                rounds = group.create_task(own) if own is not None else None
+                rounds = group.create_task(self._admit())
                 await run_workers(
                     self.queue,
                     self._pace.reconcile,
                     workers=self.options.workers,
                     metrics=self.metrics,
                 )
-                if rounds is not None:
-                    rounds.cancel()
+                rounds.cancel()
         finally:
             self.working.clear()
+
+    async def _admit(self) -> None:
+        """Play the rounds of our own queues while they admit; begin anew after each change."""
+        log.info(
+            "Queue admission", extra={"mode": str(self.mode.current), "because": self.mode.why}
+        )
+        while True:
+            self._changed.clear()
+            rounds = self._own.run(self._observer) if self._is_builtin() else asyncio.sleep(0)
+            task = asyncio.ensure_future(rounds)
+            changed = asyncio.ensure_future(self._changed.wait())
+            try:
+                await asyncio.wait({task, changed}, return_when=asyncio.FIRST_EXCEPTION)
+                if task.done():
+                    task.result()
+                await changed
+            finally:
+                for each in (task, changed):
+                    each.cancel()
+                await asyncio.gather(task, changed, return_exceptions=True)
+            self._own.reset()
+            for obj in self.caches.hyperjobs.items():
+                self.queue.add(key_of(obj))
+
+    def _is_builtin(self) -> bool:
+        return self.mode.current is QueueAdmission.BUILTIN
+
+    def _mode_changed(self) -> None:
+        """Begin anew, and tell people: nothing that runs is touched by a change."""
+        self._changed.set()
+        options, mode = self.options, self.mode
+        lease = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {
+                "namespace": options.leader_elect_namespace,
+                "name": options.leader_elect_name,
+            },
+        }
+        if self.working.is_set():
+            self._recorder.event(
+                lease,
+                "Normal",
+                "QueueAdmissionChanged",
+                "Follow",
+                f"Queue admission is {mode.current} from now on: {mode.why}",
+            )
 
     async def _wait_for_caches(self) -> None:
         """Wait until every cache is complete, and say every while what is missing, and why."""
@@ -253,6 +316,10 @@ class Manager:
             self.identity,
             metrics=self.metrics,
             overdue=lambda: os._exit(1),
+            annotations=lambda: {
+                CONTROLLER_VERSION: hyperjob.__version__,
+                QUEUE_ADMISSION: str(self.mode.current),
+            },
         )
 
 
@@ -281,7 +348,7 @@ async def run(options: Options) -> None:
                 "Controller started",
                 extra={
                     "server": kube.host,
-                    "queueAdmission": str(options.queue_admission),
+                    "queueAdmission": str(options.queue_admission or AUTO),
                     "health": addresses.health,
                     "metrics": addresses.metrics,
                     "debug": addresses.debug,

@@ -50,7 +50,7 @@ class Observer:
         ledger: Ledger,
         refusals: Refusals,
         *,
-        admission: QueueAdmission,
+        admission: Callable[[], QueueAdmission],
         candidacy: Candidacy,
         cluster_lost_timeout: timedelta,
         gang_timeout: timedelta,
@@ -92,7 +92,7 @@ class Observer:
             for parsed in (self._jobs, self._policies, self._bindings):
                 parsed.forget(key)
             return None
-        now = self._now()
+        now, admission = self._now(), self._admission()
         hyperjob = parse_hyperjob(raw)
         owner = hyperjob.name, hyperjob.uid
         names = _wanted(hyperjob)
@@ -111,6 +111,7 @@ class Observer:
             if job.uid in refused:
                 self._namesakes.not_applied(job.uid)
         priority = self._priorities.of(hyperjob)
+        own = self._own if self._own is not None and self._own.at_work else None
         observed = Observed(
             hyperjob=hyperjob,
             jobs={job.name: job for job in jobs},
@@ -118,7 +119,7 @@ class Observer:
             bindings=bindings,
             clusters=self.clusters(now=now, but=key),
             refusals=self._refusals.of(key, uid=hyperjob.uid, generation=hyperjob.generation),
-            admission=self._admission,
+            admission=admission,
             now=now,
             queues=self._queues(),
             capacity_changes_in=self._capacity_changes_in(key, now=now),
@@ -126,15 +127,12 @@ class Observer:
             gang_timeout=self._gang_timeout,
             silence_timeout=self._silence_timeout,
             followers={job.name for job in jobs if self._namesakes.is_follower(job.uid)},
-            contended=self._line.is_contended(key)
-            or (self._own is not None and self._own.is_contended(key)),
+            contended=self._line.is_contended(key) or (own is not None and own.is_contended(key)),
             priority=priority,
             kept=self._line.kept_from((-priority, hyperjob.created, key)),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
         )
-        if self._own is None:
-            return observed
-        return replace(observed, verdict=self._own.judge(observed))
+        return observed if own is None else replace(observed, verdict=own.judge(observed))
 
     def clusters(self, *, now: datetime, but: str | None = None) -> tuple[Cluster, ...]:
         """Give the member clusters with what is free on them.

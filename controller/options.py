@@ -14,15 +14,20 @@ from controller.placement.capacity import Candidacy
 from hyperjob.settings import Setting, flag_of, read_options
 from hyperjob.telemetry.endpoints import parse_address
 
+AUTO: Final = "auto"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The settings of one controller process; times are in seconds."""
+    """The settings of one controller process; times are in seconds.
+
+    `queue_admission` None follows what is installed beside the controller.
+    """
 
     kubeconfig: str | None = None
     context: str | None = None
     namespace: str | None = None
-    queue_admission: QueueAdmission = QueueAdmission.VOLCANO_GLOBAL
+    queue_admission: QueueAdmission | None = None
     workers: int = 8
     in_flight: int = 50
     cluster_status_lag: float = 30.0
@@ -82,6 +87,14 @@ class Options:
         )
 
 
+def _admission(text: str) -> QueueAdmission | None:
+    return None if text == AUTO else QueueAdmission(text)
+
+
+def _shown_admission(admission: QueueAdmission | None) -> str:
+    return AUTO if admission is None else str(admission)
+
+
 SETTINGS: Final[Mapping[str, Setting]] = {
     "kubeconfig": Setting(
         "kubeconfig of the Karmada API server; without it $KUBECONFIG, the pod's own account,"
@@ -91,10 +104,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "context": Setting("context of that kubeconfig", metavar="NAME"),
     "namespace": Setting("only this namespace; without it all", metavar="NAME"),
     "queue_admission": Setting(
-        "who admits sub-jobs: Volcano Global's dispatcher, this controller by Volcano's Queues, or"
-        " nobody",
-        QueueAdmission,
-        choices=tuple(QueueAdmission),
+        "who confirms that a gang may start: Volcano Global's dispatcher, this controller by"
+        " Volcano's Queues, or nobody; auto is volcano-global where Volcano Global's webhook is"
+        " installed, else builtin, and follows when that changes",
+        _admission,
+        choices=(AUTO, *QueueAdmission),
+        show=_shown_admission,
     ),
     "workers": Setting("HyperJobs worked on at a time", int, metavar="N"),
     "in_flight": Setting("API writes on their way at a time", int, metavar="N"),

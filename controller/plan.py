@@ -13,6 +13,7 @@ from controller.expansion.expand import SpecError, expand
 from controller.lifecycle.ending import ending
 from controller.lifecycle.failures import judge
 from controller.lifecycle.finished import after_end, needs_more
+from controller.lifecycle.quota import releases
 from controller.lifecycle.reclaimed import giving_back
 from controller.lifecycle.records import with_restart
 from controller.lifecycle.requests import answer
@@ -76,7 +77,9 @@ def _decide(observed: Observed) -> Plan:
     let_through(draft)
     # 12. A gang that stays in parts gives back what it holds.
     give_back(draft)
-    # 13. The status tells all of it.
+    # 13. What has ended holds no quota of Volcano Global.
+    draft.actions += releases(observed, draft.staying)
+    # 14. The status tells all of it.
     return _tell(draft)
 
 

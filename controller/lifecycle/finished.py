@@ -1,4 +1,4 @@
-"""What is still done for a HyperJob that has ended: what outlived it goes, and at last itself.
+"""What is still done for a HyperJob that has ended: its quota, what outlived it, at last itself.
 
 Nothing is made, changed or run again.
 """
@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from controller.expansion.delete import deletion
+from controller.lifecycle.quota import releases
 from controller.lifecycle.requests import refuse_after_end
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Ownership
@@ -23,6 +24,7 @@ from hyperjob.api.phases import JobPhase
 def after_end(observed: Observed) -> Plan:
     """Return what remains to be done after the end."""
     actions: list[Action] = list(_leftovers(observed))
+    actions += releases(observed, (child_of(observed, name) for name in sorted(observed.jobs)))
     wait: timedelta | None = None
     left = _time_to_live(observed)
     if left is not None and left > timedelta():

@@ -255,7 +255,8 @@ class Binding:
 
     `job_uid` is the UID of its vcjob, which its ownerReference and its spec must agree about.
     `pins` are the clusters of the policy as Karmada has read it; `applied_since` is when all of it
-    was applied; `stranger` names what it stands for where that is no vcjob.
+    was applied; `stranger` names what it stands for where that is no vcjob; `requests`: it asks for
+    resources, which Volcano Global counts as long as the binding exists.
     """
 
     name: str
@@ -273,6 +274,7 @@ class Binding:
     applied_since: datetime | None
     apply_error: str
     report: Report | None
+    requests: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

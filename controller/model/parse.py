@@ -177,6 +177,7 @@ def parse_binding(raw: Object) -> Binding:
         else None,
         apply_error=string(item.get("appliedMessage")),
         report=parse_report(item.get("status")),
+        requests=bool(mapping(at(spec, "replicaRequirements", "resourceRequest"))),
     )
 
 

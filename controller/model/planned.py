@@ -76,6 +76,18 @@ class OpenGate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseQuota:
+    """Take the resource request out of the binding of a vcjob that has ended.
+
+    Volcano Global gives the quota back at its next dispatch. `replicas` stays: with 0, Karmada
+    deletes the job and its pods in the member.
+    """
+
+    name: str
+    binding: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskAgain:
     """Have Karmada apply a vcjob again, which any new annotation does; `mark` tells them apart."""
 
@@ -114,7 +126,16 @@ class DeleteHyperJob:
 
 
 Action: TypeAlias = (
-    Look | CreateChild | Repin | Adopt | Resize | OpenGate | AskAgain | DeleteChild | DeleteHyperJob
+    Look
+    | CreateChild
+    | Repin
+    | Adopt
+    | Resize
+    | OpenGate
+    | ReleaseQuota
+    | AskAgain
+    | DeleteChild
+    | DeleteHyperJob
 )
 
 

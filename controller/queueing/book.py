@@ -101,6 +101,10 @@ class Book:
         self._total: Resources = {}
         self._eventual: Mapping[str, Resources] = {}
 
+    def fresh(self) -> "Book":
+        """Return an empty book for the same clusters."""
+        return Book(lag=self._lag, counts=self._counts)
+
     def set_queues(self, queues: Iterable[Queue]) -> None:
         """Learn all queues anew; before the first time nobody is admitted."""
         self._queues = tuple(queues)

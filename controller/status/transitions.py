@@ -18,6 +18,7 @@ from controller.model.planned import (
     Event,
     Look,
     OpenGate,
+    ReleaseQuota,
     Repin,
     Resize,
 )
@@ -120,7 +121,7 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
 def _told(actions: Sequence[Action]) -> Event | None:
     names = _names(actions)
     match actions[0]:
-        case Look():
+        case Look() | ReleaseQuota():
             return None
         case CreateChild():
             clusters = sorted({item.cluster for item in actions if isinstance(item, CreateChild)})

@@ -24,6 +24,10 @@ LABEL_REPLICATED_JOB: Final = "volcano.sh/replicatedjob-name"
 LABEL_INDEX: Final = f"{GROUP}/job-index"
 LABEL_ATTEMPT: Final = f"{GROUP}/attempt"
 
+# On the controller's Lease, for whoever asks which controller leads.
+CONTROLLER_VERSION: Final = f"{GROUP}/controller-version"
+QUEUE_ADMISSION: Final = f"{GROUP}/queue-admission"
+
 # The affinity name is the only thing that travels unchanged from a policy to its binding, so it
 # tells whether a binding is a HyperJob's and whether a gang must hold it.
 AFFINITY_GATED: Final = "hyperjob-gang"

@@ -90,6 +90,7 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(HYPERJOBS, "list", when="in all namespaces, else in one"),
         _right(CLUSTERS, "list", optional=True),
         _right(QUEUES, "list", optional=True),
+        _right(LEASES, "get", when="in karmada-system", optional=True),
     ),
     "wait": (_right(HYPERJOBS, "list", "watch"),),
     "suspend": _CHANGED,

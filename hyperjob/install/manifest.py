@@ -10,7 +10,7 @@ from typing import Final
 from hyperjob.install.definitions import definitions
 from hyperjob.install.interpreters import interpreters
 from hyperjob.install.objects import Item, Part, labelled
-from hyperjob.install.policies import queue_policy
+from hyperjob.install.policies import default_queue, queue_policy
 from hyperjob.install.rbac import rbac
 from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from webhook.configuration import ServiceReference, configurations
@@ -40,7 +40,7 @@ class Settings:
 
 def manifest(settings: Settings) -> list[Item]:
     """Build all objects in order; ValueError says which setting makes no sense."""
-    items = [*definitions(), queue_policy(), *interpreters()]
+    items = [*definitions(), queue_policy(), default_queue(), *interpreters()]
     items += rbac(
         controller_user=settings.controller_user,
         certs_user=settings.certs_user,

@@ -30,6 +30,7 @@ class Part(enum.StrEnum):
     RBAC = "rbac"
     INTERPRETERS = "interpreters"
     QUEUE_POLICY = "queue-policy"
+    DEFAULT_QUEUE = "default-queue"
     WEBHOOKS = "webhooks"
 
 

@@ -21,6 +21,7 @@ from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import Conflict, KubeError, NotFound
 from hyperjob.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
+    CRDS,
     RESOURCE_BINDINGS,
     RESOURCE_INTERPRETERS,
     Resource,
@@ -158,8 +159,8 @@ class _Planner:
 
     async def _create(self, item: Item, items: Sequence[Item]) -> Step | Problem:
         created = _step(item, Action.CREATED)
-        if await self._awaits_namespace(item, items):
-            return created  # a dry run would only say that the namespace is missing
+        if await self._awaits_namespace(item, items) or await self._awaits_definition(item, items):
+            return created  # a dry run would only say what is missing
 
         async def dry_run() -> Step:
             await self._apply(item)
@@ -198,6 +199,17 @@ class _Planner:
                     await self._kube.get(other.resource, other.name)
                 except NotFound:
                     return True
+        return False
+
+    async def _awaits_definition(self, item: Item, items: Sequence[Item]) -> bool:
+        """Tell whether the definition of an item's kind is itself to be made."""
+        name = item.resource.group_resource
+        if not any(other.resource is CRDS and other.name == name for other in items):
+            return False
+        try:
+            await self._kube.get(CRDS, name)
+        except NotFound:
+            return True
         return False
 
 

@@ -1,4 +1,4 @@
-"""The policy that sends every Volcano Queue to every member and brings its status back."""
+"""Volcano's Queues: the policy that sends each to every member, and the queue `default`."""
 
 from typing import Final
 
@@ -6,6 +6,7 @@ from hyperjob.install.objects import Item, Part, labelled
 from hyperjob.kube.resources import CLUSTER_PROPAGATION_POLICIES, QUEUES
 
 QUEUE_POLICY: Final = "hyperjob-queues"
+DEFAULT_QUEUE: Final = "default"
 
 
 def queue_policy() -> Item:
@@ -30,4 +31,23 @@ def queue_policy() -> Item:
             },
             component="queues",
         ),
+    )
+
+
+def default_queue() -> Item:
+    """Build the queue of jobs that name none; one that is there is left as it is.
+
+    It bears none of our labels, since jobs of others may be in it: nothing of it is ever changed or
+    removed here.
+    """
+    return Item(
+        part=Part.DEFAULT_QUEUE,
+        resource=QUEUES,
+        object={
+            "apiVersion": QUEUES.api_version,
+            "kind": QUEUES.kind,
+            "metadata": {"name": DEFAULT_QUEUE},
+            "spec": {"weight": 1},
+        },
+        only_where_missing=True,
     )

@@ -106,6 +106,7 @@ def controller_rules() -> list[Object]:
         _rule(CLUSTERS, "list", "watch"),
         _rule(QUEUES, "list", "watch"),
         _rule(PRIORITY_CLASSES, "list", "watch"),
+        _rule(MUTATING_WEBHOOKS, "list", "watch"),
         _rule(EVENTS, "create", "patch"),
     ]
 

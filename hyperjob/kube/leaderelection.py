@@ -7,7 +7,7 @@ cancelled and awaited before anybody else may take the Lease; there must never b
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -66,9 +66,12 @@ class LeaderElector:
         retry_seconds: float = RETRY_SECONDS,
         metrics: LeaderMetrics = SILENT,
         overdue: Callable[[], None] | None = None,
+        annotations: Callable[[], Mapping[str, str]] = dict,
         wall: Callable[[], datetime] = utc_now,
     ) -> None:
         """`overdue` is called when a stopped body still runs as the Lease expires: end the process.
+
+        `annotations` are written with each renewal, for whoever reads the Lease.
 
         Raises ValueError for durations out of order or an empty identity.
         """
@@ -86,6 +89,7 @@ class LeaderElector:
         self._metrics = metrics
         self._overdue = overdue
         self._wall = wall
+        self._annotations = annotations
         self._sight: Sight | None = None
         self._held_since = 0.0
         self._sure = False
@@ -178,12 +182,12 @@ class LeaderElector:
                         seconds=self._lease_seconds,
                         now=self._wall(),
                     )
-                    written = await self._kube.create(LEASES, lease)
+                    written = await self._kube.create(LEASES, self._annotated(lease))
                 elif self._is_free(sight, started):
                     lease = held(
                         sight, self.identity, seconds=self._lease_seconds, now=self._wall()
                     )
-                    written = await self._kube.replace(LEASES, lease)
+                    written = await self._kube.replace(LEASES, self._annotated(lease))
         except (KubeError, TimeoutError) as error:
             log.debug("Lease call failed", extra=self._about(error=str(error)))
         finally:
@@ -193,6 +197,13 @@ class LeaderElector:
         self._sight = Sight(written, loop.time())
         self._held_since = started
         return True
+
+    def _annotated(self, lease: Object) -> Object:
+        metadata, told = lease["metadata"], self._annotations()
+        if not told:
+            return lease
+        annotations = {**(metadata.get("annotations") or {}), **told}
+        return {**lease, "metadata": {**metadata, "annotations": annotations}}
 
     async def _look(self) -> None:
         """Read the Lease and note whether it changed since we saw it last."""

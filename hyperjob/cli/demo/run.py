@@ -13,7 +13,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from controller.model.observed import QueueAdmission
 from hyperjob.api.meta import Object
 from hyperjob.cli.data import data_file
 from hyperjob.cli.demo import view
@@ -54,11 +53,6 @@ class Options:
     keep: bool
     seconds: float
     output: str
-
-    @property
-    def queue_admission(self) -> QueueAdmission:
-        """Choose who admits: what the control plane has."""
-        return QueueAdmission.VOLCANO_GLOBAL if self.volcano_global else QueueAdmission.BUILTIN
 
 
 @dataclass(slots=True)
@@ -199,8 +193,6 @@ class Demo:
                 "controller",
                 *(python, "-m", "controller"),
                 f"--kubeconfig={self._kubeconfig}",
-                f"--queue-admission={options.queue_admission}",
-                "--no-leader-elect",
                 f"--metrics-bind-address=127.0.0.1:{metrics}",
                 f"--health-probe-bind-address=127.0.0.1:{probe}",
                 log=directory / "controller.log",

@@ -9,13 +9,13 @@ from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
 from hyperjob.api.meta import Object
 from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.api.volcano_global import queues_bindings
 from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.output import remark
 from hyperjob.cli.plan.world import World, world_of
 from hyperjob.client.errors import words
 from hyperjob.client.reading import attempt, items
-from hyperjob.install.preflight.volcano import queues_bindings
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
 from hyperjob.kube.resources import (

@@ -1,10 +1,13 @@
 """`hyperjob top`: accelerators by cluster and by queue."""
 
 import asyncio
+from datetime import UTC, datetime
+from typing import Final
 
 import click
 from rich.text import Text
 
+from hyperjob.api.leader import leader_of
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
@@ -16,7 +19,9 @@ from hyperjob.client.reading import Reading, attempt, items
 from hyperjob.client.summary import read
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import Forbidden, KubeError
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, LEASES, QUEUES
+
+_LEASE: Final = "hyperjob-controller"
 
 
 @click.command()
@@ -27,8 +32,15 @@ from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
     default=None,
     help="Only this table.  [default: both]",
 )
+@click.option(
+    "--lease-namespace",
+    metavar="NAME",
+    default="karmada-system",
+    show_default=True,
+    help="Namespace of the controller's Lease.",
+)
 @out.output(out.JSON, out.YAML)
-def top(access: Access, by: str | None, form: str) -> None:
+def top(access: Access, by: str | None, lease_namespace: str, form: str) -> None:
     """Show accelerators: what clusters have, use and have free, and what queues run and hold back.
 
     HYPERJOBS is what sub-jobs on a cluster take, of all namespaces; with -n, or where only one
@@ -39,9 +51,13 @@ def top(access: Access, by: str | None, form: str) -> None:
 
     async def show() -> None:
         async with access.connect() as kube:
-            hyperjobs, clusters, queues = await asyncio.gather(
-                _hyperjobs(kube, access), _clusters(kube), _queues(kube)
+            hyperjobs, clusters, queues, lease = await asyncio.gather(
+                _hyperjobs(kube, access),
+                _clusters(kube),
+                _queues(kube),
+                _lease(kube, lease_namespace),
             )
+        leader = next((leader_of(each, now=datetime.now(UTC)) for each in items(lease)), None)
         summaries = [read(item) for item in hyperjobs]
         waits = usage.waiting(summaries)
         by_cluster = None if by == "queue" else usage.clusters(items(clusters), summaries)
@@ -53,11 +69,13 @@ def top(access: Access, by: str | None, form: str) -> None:
             if isinstance(reading, KubeError):
                 out.remark(words(reading))
         if form:
-            out.dump(view.value(by_cluster, by_queue, waits), form)
+            admission = leader.admission if leader is not None else ""
+            out.dump(view.value(by_cluster, by_queue, waits, admission), form)
             return
         lines = view.cluster_lines(by_cluster, waits) if by_cluster is not None else []
         if by_queue is not None:
             lines += [*([Text("")] if lines else []), *view.queue_lines(by_queue)]
+            lines += view.admission_lines(leader)
         out.say(lines)
 
     run(show())
@@ -78,6 +96,13 @@ async def _hyperjobs(kube: Kube, access: Access) -> list[Object]:
 async def _clusters(kube: Kube) -> Reading:
     async def ask() -> list[Object]:
         return (await kube.list(CLUSTERS)).items
+
+    return await attempt(ask)
+
+
+async def _lease(kube: Kube, namespace: str) -> Reading:
+    async def ask() -> list[Object]:
+        return [await kube.get(LEASES, _LEASE, namespace=namespace)]
 
     return await attempt(ask)
 

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from rich.text import Text
 
+from hyperjob.api.leader import Leader
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.table import Row, table
 from hyperjob.client.usage import ClusterUse, QueueUse
@@ -69,13 +70,27 @@ def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
     return table(header, rows)
 
 
+def admission_lines(leader: Leader | None) -> list[Text]:
+    """Say who admits to queues, where the controller's Lease can be seen."""
+    if leader is None:
+        return []
+    if not leader.leads:
+        return [Text("No controller leads: nothing is admitted", style="bold red")]
+    if not leader.admission:
+        return []
+    return [Text.assemble(("Queue admission: ", "bold"), leader.admission)]
+
+
 def value(
     cluster_uses: Sequence[ClusterUse] | None,
     queue_uses: Sequence[QueueUse] | None,
     waits: Mapping[str, int],
+    admission: str = "",
 ) -> Object:
-    """Give the counts as plain values."""
+    """Give the counts as plain values, and the queue admission where it is known."""
     found: Object = {"waiting": dict(waits)}
+    if admission:
+        found["queueAdmission"] = admission
     if cluster_uses is not None:
         found["clusters"] = [asdict(use) for use in cluster_uses]
     if queue_uses is not None:

@@ -38,6 +38,8 @@ def lines(
     for event in warnings:
         text = f"{string(event.get('reason'))}: {string(event.get('message'))}"
         found.append(Text(f"  event {age(event_time(event), now)} ago  {text}", style="dim"))
+    if explanation.admission:
+        found.append(Text(f"  queue admission: {explanation.admission}", style="dim"))
     found += [Text(f"  not visible to you  {text}", style="dim") for text in explanation.unseen]
     commands = dict.fromkeys(cause.next for cause in explanation.causes if cause.next)
     for position, words in enumerate(commands):
@@ -56,6 +58,7 @@ def value(explanation: Explanation, command: Command) -> Object:
         "message": summary.message,
         "outcome": str(explanation.outcome),
         "headline": explanation.headline,
+        "queueAdmission": explanation.admission,
         "causes": [
             {
                 "reason": str(cause.reason),

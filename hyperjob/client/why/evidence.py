@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller.model.wire import timestamp
+from hyperjob.api.leader import Leader, leader_of
 from hyperjob.api.meta import Object
 from hyperjob.client.reading import Reading, items
 from hyperjob.client.summary import SubJob, Summary
@@ -45,6 +46,12 @@ class Evidence:
     pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     pod_errors: Mapping[str, KubeError] = field(default_factory=dict)
     pod_groups: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+
+    @property
+    def leader(self) -> Leader | None:
+        """What the controller's Lease says; None where it cannot be seen."""
+        found = items(self.lease)
+        return leader_of(found[0], now=self.now) if found else None
 
     def vcjob(self, name: str) -> Object | None:
         """Find the vcjob of a sub-job."""
@@ -86,6 +93,8 @@ class Explanation:
     headline: str
     causes: Sequence[Cause]
     unseen: Sequence[str] = ()
+    admission: str = ""
+    """Who confirms that a gang may start, while something waits for that."""
 
 
 def is_older(time: str, now: datetime) -> bool:

@@ -55,7 +55,15 @@ def explain(evidence: Evidence) -> Explanation:
         headline=_headline(evidence, causes),
         causes=causes,
         unseen=_unseen(evidence),
+        admission=_admission(evidence),
     )
+
+
+def _admission(evidence: Evidence) -> str:
+    """Name the queue admission of a HyperJob that has not started."""
+    leader = evidence.leader
+    waits = evidence.summary.phase in (Phase.PENDING, Phase.QUEUED)
+    return leader.admission if leader is not None and waits else ""
 
 
 def _rules(phase: str) -> Sequence[Rule]:

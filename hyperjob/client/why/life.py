@@ -1,10 +1,9 @@
 """Causes in the life of a HyperJob: deletion, nobody looking, suspension, its end. Pure."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Final
 
-from controller.model.wire import at, integer, mapping, string, timestamp
+from controller.model.wire import mapping, string, timestamp
 from controller.status.outlook import Reason
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.phases import Phase
@@ -163,13 +162,5 @@ def _nobody(evidence: Evidence) -> Iterator[Cause]:
 
 def _leads(evidence: Evidence) -> bool:
     """Tell whether a controller is known to lead now."""
-    if isinstance(evidence.lease, KubeError) or not evidence.lease:
-        return False
-    spec = mapping(evidence.lease[0].get("spec"))
-    renewed = timestamp(spec.get("renewTime"))
-    seconds = integer(at(spec, "leaseDurationSeconds")) or _LEASE_SECONDS
-    return (
-        bool(string(spec.get("holderIdentity")))
-        and renewed is not None
-        and evidence.now - renewed <= timedelta(seconds=2 * seconds)
-    )
+    leader = evidence.leader
+    return leader is not None and leader.leads

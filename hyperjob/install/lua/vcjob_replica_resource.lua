@@ -8,6 +8,8 @@
 
 local kube = require("kube")
 
+local ended = { Aborted = true, Completed = true, Failed = true, Terminated = true }
+
 local function is_device(name)
   return string.find(name, "/", 1, true) ~= nil
 end
@@ -46,6 +48,9 @@ function GetReplicas(obj)
   end
   if pods == 0 then
     return 0, nil
+  end
+  if ended[((obj.status or {}).state or {}).phase] then
+    return pods, nil
   end
 
   local count = pods

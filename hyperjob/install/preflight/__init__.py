@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from hyperjob.install.preflight import interpreters, karmada, members, volcano, webhooks
+from hyperjob.install.preflight import (
+    controller,
+    interpreters,
+    karmada,
+    members,
+    volcano,
+    webhooks,
+)
 from hyperjob.install.preflight.finding import Finding, Status, Verdict, failed
 from hyperjob.install.preflight.observed import Observed, UnreadError, observe
 from hyperjob.kube.client import Kube
@@ -36,6 +43,8 @@ CHECKS: Final[Mapping[str, Callable[[Observed], Verdict]]] = {
     "webhook-configurations": webhooks.configured,
     "webhook-ca": webhooks.trusted,
     "webhook-answers": webhooks.answers,
+    "controller-leads": controller.leads,
+    "queue-admission": controller.queue_admission,
 }
 
 

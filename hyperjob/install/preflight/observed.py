@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from hyperjob.api.meta import Object
+from hyperjob.install.rbac import LEASE
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.resources import (
@@ -14,6 +15,7 @@ from hyperjob.kube.resources import (
     CLUSTERS,
     CRDS,
     HYPERJOBS,
+    LEASES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
     QUEUES,
@@ -52,6 +54,7 @@ class Observed:
     groups: frozenset[str]
     lease_namespace: str
     namespaces: Read
+    leases: Read
     definitions: Read
     clusters: Read
     queues: Read
@@ -89,6 +92,9 @@ async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observe
     async def namespace() -> Read:
         return await _read(lambda: _one(kube, NAMESPACES, lease_namespace))
 
+    async def lease() -> Read:
+        return await _read(lambda: _one(kube, LEASES, LEASE, namespace=lease_namespace))
+
     async with asyncio.TaskGroup() as group:
         reads = {
             "definitions": group.create_task(everything(CRDS)),
@@ -100,6 +106,7 @@ async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observe
             "validating": group.create_task(everything(VALIDATING_WEBHOOKS)),
             "bindings": group.create_task(some(RESOURCE_BINDINGS)),
             "namespaces": group.create_task(namespace()),
+            "leases": group.create_task(lease()),
         }
         trial = group.create_task(_trial(kube))
     return Observed(
@@ -131,8 +138,10 @@ async def _first_page(kube: Kube, resource: Resource) -> list[Object]:
     return list(page.get("items") or [])
 
 
-async def _one(kube: Kube, resource: Resource, name: str) -> list[Object]:
-    return [await kube.get(resource, name)]
+async def _one(
+    kube: Kube, resource: Resource, name: str, *, namespace: str | None = None
+) -> list[Object]:
+    return [await kube.get(resource, name, namespace=namespace)]
 
 
 async def _trial(kube: Kube) -> Trial | None:

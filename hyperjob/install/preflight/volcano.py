@@ -1,24 +1,20 @@
 """Checks of what is installed beside Karmada: definitions, Volcano Global, queues. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from hyperjob.api import conditions
 from hyperjob.api.meta import Object
+from hyperjob.api.volcano_global import queues_bindings
 from hyperjob.install.definitions import VOLCANO, lost_fields, missing_fields, name_of
 from hyperjob.install.diff import shorten
-from hyperjob.install.policies import QUEUE_POLICY
+from hyperjob.install.policies import DEFAULT_QUEUE, QUEUE_POLICY
 from hyperjob.install.preflight.finding import INSTALL, Verdict, failed, ok, warning
 from hyperjob.install.preflight.observed import Observed, named, need
-from hyperjob.kube.resources import HYPERJOBS, QUEUES, RESOURCE_BINDINGS, VCJOBS, Resource
+from hyperjob.kube.resources import HYPERJOBS, QUEUES, VCJOBS, Resource
 
-DEFAULT_QUEUE: Final = "default"
 _CLAIM: Final = "clusterpropagationpolicy.karmada.io/name"
 _OVERWRITE: Final = '{"spec":{"conflictResolution":"Overwrite"}}'
-_MAKE_QUEUE: Final = (
-    'kubectl create -f - <<< \'{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"Queue",'
-    '"metadata":{"name":"default"},"spec":{"weight":1}}\''
-)
 
 
 def hyperjob_definition(observed: Observed) -> Verdict:
@@ -58,31 +54,18 @@ def volcano_definitions(observed: Observed) -> Verdict:
 
 
 def volcano_global(observed: Observed) -> Verdict:
-    """Say which queue admission fits."""
+    """Say who confirms with `--queue-admission auto`."""
     if has_volcano_global(observed):
-        return ok(
-            "Volcano Global is here: run the controller with --queue-admission volcano-global"
-        )
+        return ok("Volcano Global is here: with --queue-admission auto it confirms each gang")
     return ok(
-        "Volcano Global is not here: run the controller with --queue-admission builtin,"
-        " or none where queues do not matter"
+        "Volcano Global is not here: with --queue-admission auto the controller admits by"
+        " Volcano's Queues itself"
     )
 
 
 def has_volcano_global(observed: Observed) -> bool:
     """Tell whether Volcano Global is here."""
     return queues_bindings(need(observed.mutating))
-
-
-def queues_bindings(mutating: Iterable[Object]) -> bool:
-    """Tell whether something suspends bindings at their creation as Volcano Global does."""
-    for configuration in mutating:
-        for webhook in configuration.get("webhooks") or []:
-            client = webhook.get("clientConfig") or {}
-            path = str(client.get("url") or (client.get("service") or {}).get("path") or "")
-            if path.endswith("/resourcebindings/mutate") and _sees(webhook, RESOURCE_BINDINGS):
-                return True
-    return False
 
 
 def default_queue(observed: Observed) -> Verdict:
@@ -94,9 +77,9 @@ def default_queue(observed: Observed) -> Verdict:
         why = (
             "Volcano's webhook refuses jobs without it"
             if checked
-            else "with --queue-admission builtin, jobs that name no queue wait for it"
+            else "jobs that name no queue wait for it"
         )
-        return verdict(f"queue {DEFAULT_QUEUE} does not exist: {why}", mend=_MAKE_QUEUE)
+        return verdict(f"queue {DEFAULT_QUEUE} does not exist: {why}", mend=INSTALL)
     state = (queue.get("status") or {}).get("state")
     if state == "Open":
         return ok(f"queue {DEFAULT_QUEUE} is Open")

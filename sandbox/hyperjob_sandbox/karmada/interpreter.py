@@ -44,6 +44,7 @@ _HEALTHY_PHASES: Final = frozenset(
         "Terminated",
     }
 )
+_ENDED: Final = frozenset({"Aborted", "Completed", "Failed", "Terminated"})
 _MILLI: Final = NANO // 1000
 
 
@@ -67,7 +68,7 @@ def replicas_of(template: Object, *, hooks: frozenset[str], components: bool) ->
 
     `components` is Karmada's gate MultiplePodTemplatesScheduling. Without it a vcjob has replicas
     only when a customization defines `replicaResource`: then the sum over all tasks, and the
-    average request of a pod in milli-units.
+    average request of a pod in milli-units. A vcjob that has ended requests nothing.
     """
     if not is_vcjob(template):
         return {}
@@ -77,6 +78,8 @@ def replicas_of(template: Object, *, hooks: frozenset[str], components: bool) ->
     if "replicaResource" not in hooks:
         return {}
     pods = sum(_replicas(task) for task in tasks)
+    if pods and ((template.get("status") or {}).get("state") or {}).get("phase") in _ENDED:
+        return {"replicas": pods}
     needed = resources.total(
         resources.times(resources.pod_requests(_pod_spec(task)), _replicas(task)) for task in tasks
     )

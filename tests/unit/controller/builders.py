@@ -151,6 +151,7 @@ def binding(
     unscheduled: tuple[str, str] | None = None,
     status: Object | None = None,
     apply_error: str = "",
+    requests: Mapping[str, str] | None = None,
 ) -> Object:
     """Build the binding of a vcjob; `status` is the vcjob's status as its cluster reported it."""
     document: Object = {
@@ -175,6 +176,8 @@ def binding(
     }
     if cluster:
         document["spec"]["clusters"] = [{"name": cluster}]
+    if requests is not None:
+        document["spec"]["replicaRequirements"] = {"resourceRequest": dict(requests)}
     if suspension is not None:
         document["spec"]["suspension"] = suspension
     if unscheduled is not None:

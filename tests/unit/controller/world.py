@@ -21,6 +21,7 @@ from controller.model.planned import (
     DeleteHyperJob,
     OpenGate,
     Plan,
+    ReleaseQuota,
     Repin,
     Resize,
 )
@@ -222,6 +223,8 @@ class World:
                 target = self.bindings[action.binding]
                 target["metadata"]["annotations"]["training.volcano.sh/gate"] = "open"
                 target["spec"]["suspension"].pop("dispatching", None)
+            case ReleaseQuota():
+                self.bindings[action.binding]["spec"]["replicaRequirements"] = {}
 
     def _stored(self, document: Object) -> Object:
         self.serial += 1

@@ -93,6 +93,27 @@ def test_replicas_times_request_is_the_job(case: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("phase", "asks"),
+    [
+        ("Completed", False),
+        ("Failed", False),
+        ("Aborted", False),
+        ("Terminated", False),
+        ("Running", True),
+        ("Restarting", True),
+        ("Completing", True),
+        ("", True),
+    ],
+)
+def test_a_job_that_has_ended_keeps_its_replicas_and_asks_for_nothing(
+    phase: str, asks: bool
+) -> None:
+    job = {**vcjob(task("worker", 4, {GPU: "8"})), "status": {"state": {"phase": phase}}}
+    request = {"resourceRequest": {GPU: "8"}} if asks else None
+    assert Script("vcjob_replica_resource.lua").call(job) == (4, request)
+
+
+@pytest.mark.parametrize(
     "job",
     [vcjob(), {"metadata": {"name": "x"}}, {"metadata": {}, "spec": {}}],
     ids=["no tasks", "no spec", "an empty spec"],

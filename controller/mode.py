@@ -1,0 +1,62 @@
+"""Which queue admission is at work: as the controller was told, or as its surroundings are.
+
+With `auto` it follows Volcano Global's MutatingWebhookConfiguration, while the controller runs.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from controller.model.observed import QueueAdmission
+from hyperjob.api.meta import Object
+from hyperjob.api.volcano_global import queues_bindings
+from hyperjob.kube.client import EventType
+from hyperjob.kube.informer import Informer
+
+log = logging.getLogger(__name__)
+
+FOUND: Final = "Volcano Global's webhook for ResourceBindings is installed"
+NOT_FOUND: Final = "Volcano Global's webhook for ResourceBindings is not installed"
+
+
+class Mode:
+    """The present queue admission; `current` counts once the informer is synced."""
+
+    def __init__(self, wanted: QueueAdmission | None, webhooks: Informer) -> None:
+        """`wanted` None follows the MutatingWebhookConfigurations that `webhooks` holds."""
+        self._wanted = wanted
+        self._found: set[str] = set()
+        self._told: list[Callable[[], None]] = []
+        if wanted is None:
+            webhooks.add_handler(self._changed)
+
+    @property
+    def current(self) -> QueueAdmission:
+        """Return who admits now."""
+        if self._wanted is not None:
+            return self._wanted
+        return QueueAdmission.VOLCANO_GLOBAL if self._found else QueueAdmission.BUILTIN
+
+    @property
+    def why(self) -> str:
+        """Say why it is this one."""
+        if self._wanted is not None:
+            return f"--queue-admission {self._wanted}"
+        return FOUND if self._found else NOT_FOUND
+
+    def tell(self, callback: Callable[[], None]) -> None:
+        """Have a callback called after each change."""
+        self._told.append(callback)
+
+    def _changed(self, _kind: EventType, old: Object | None, new: Object | None) -> None:
+        before = self.current
+        for obj in (old, new):
+            if obj is not None:
+                self._found.discard(obj["metadata"]["name"])
+        if new is not None and queues_bindings([new]):
+            self._found.add(new["metadata"]["name"])
+        if self.current is before:
+            return
+        log.info("Queue admission", extra={"mode": str(self.current), "because": self.why})
+        for callback in self._told:
+            callback()

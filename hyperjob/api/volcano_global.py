@@ -1,0 +1,31 @@
+"""How Volcano Global shows in a Karmada API server: by its webhook for ResourceBindings. Pure.
+
+Nothing else of it is an object there: its dispatcher is a process in the host cluster.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from hyperjob.api.meta import Object
+
+_GROUP: Final = "work.karmada.io"
+_PLURAL: Final = "resourcebindings"
+_PATH: Final = "/resourcebindings/mutate"
+
+
+def queues_bindings(configurations: Iterable[Object]) -> bool:
+    """Tell whether a MutatingWebhookConfiguration sends ResourceBindings to Volcano Global."""
+    return any(
+        _is_volcano_globals(webhook)
+        for configuration in configurations
+        for webhook in configuration.get("webhooks") or []
+    )
+
+
+def _is_volcano_globals(webhook: Object) -> bool:
+    client = webhook.get("clientConfig") or {}
+    path = str(client.get("url") or (client.get("service") or {}).get("path") or "")
+    return path.endswith(_PATH) and any(
+        _GROUP in (rule.get("apiGroups") or []) and _PLURAL in (rule.get("resources") or [])
+        for rule in webhook.get("rules") or []
+    )

@@ -1,0 +1,68 @@
+"""Checks of the controller by its Lease: is there a leader, its release and its mode. Pure."""
+
+from typing import Final
+
+import hyperjob
+from hyperjob.api.leader import Leader, leader_of
+from hyperjob.install.preflight.finding import Verdict, failed, ok, warning
+from hyperjob.install.preflight.observed import Observed, need
+from hyperjob.install.preflight.volcano import has_volcano_global
+from hyperjob.install.rbac import LEASE
+from hyperjob.text import human_duration
+
+_START: Final = (
+    "see that the Deployment of hyperjob-controller runs in the host cluster, and what its log says"
+)
+
+
+def leads(observed: Observed) -> Verdict:
+    """Check that a controller leads, and that its release goes with this one."""
+    leader = _leader(observed)
+    where = f"{observed.lease_namespace}/{LEASE}"
+    if leader is None:
+        return failed(f"no controller leads: there is no Lease {where}", mend=_START)
+    if not leader.leads:
+        ago = "at an unknown time"
+        if leader.renewed is not None:
+            ago = f"{human_duration((observed.now - leader.renewed).total_seconds())} ago"
+        return failed(
+            f"no controller leads: Lease {where} was renewed {ago}, by {leader.holder or 'nobody'}",
+            mend=_START,
+        )
+    told = leader.version or "an older release that does not tell its version"
+    if _release(leader.version) != _release(hyperjob.__version__):
+        return warning(
+            f"{leader.holder} leads: its release is {told}, and this is {hyperjob.__version__}",
+            mend="run webhook, controller and command line of one release:"
+            " helm upgrade hyperjob charts/hyperjob",
+        )
+    return ok(f"{leader.holder} leads, release {told}")
+
+
+def queue_admission(observed: Observed) -> Verdict:
+    """Check that the mode of the controller fits what is installed."""
+    leader = _leader(observed)
+    if leader is None or not leader.leads or not leader.admission:
+        return ok("which queue admission is at work is known once a controller leads")
+    mode, there = leader.admission, has_volcano_global(observed)
+    if there and mode == "builtin":
+        return warning(
+            "queue admission is builtin, and Volcano Global is here: its quotas do not hold",
+            mend="run the controller with --queue-admission auto",
+        )
+    if mode == "volcano-global" and not there:
+        return failed(
+            "queue admission is volcano-global, and Volcano Global is not here: nothing starts",
+            mend="run the controller with --queue-admission auto",
+        )
+    return ok(f"queue admission is {mode}")
+
+
+def _leader(observed: Observed) -> Leader | None:
+    found = need(observed.leases)
+    return leader_of(found[0], now=observed.now) if found else None
+
+
+def _release(version: str) -> tuple[str, ...]:
+    """Return what must agree: patch releases go together."""
+    return tuple(version.split(".")[:2])
