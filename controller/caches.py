@@ -128,7 +128,8 @@ class Caches:
     @property
     def all(self) -> tuple[Informer, ...]:
         """Give every informer; HyperJobs can tell what is wrong without the optional ones."""
-        return *self.required, self.queues, self.priority_classes
+        webhooks = () if self._needs_webhooks else (self.mutating_webhooks,)
+        return *self.required, *webhooks, self.queues, self.priority_classes
 
     def add_handler(self, resource: Resource, handler: Handler) -> None:
         """Have it told whenever what is read here of a resource may have changed, but by us."""

@@ -68,7 +68,7 @@ async def test_our_queues_say_who_waits_and_why_and_leave_nothing_held(scenario,
         assert ended["status"]["state"]["phase"] == "Completed"
     assert world.stack is not None
     log = world.stack.controller.text()
-    said = log.count("or run with --queue-admission volcano-global")
+    said = log.count("or run with --queue-admission auto")
     if "never" in request.node.name:
         assert said == 1
     assert said <= 1, "a release within a moment is not always seen"

@@ -482,6 +482,7 @@ def test_as_a_value_it_says_the_same() -> None:
         "message": "",
         "outcome": "NeedsHelp",
         "headline": "is Suspended",
+        "queueAdmission": "",
         "causes": [
             {
                 "reason": "Suspended",

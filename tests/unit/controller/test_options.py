@@ -6,7 +6,7 @@ from controller.options import parse
 
 def test_the_defaults_are_a_deployments() -> None:
     options = parse([], {})
-    assert options.queue_admission is QueueAdmission.VOLCANO_GLOBAL
+    assert options.queue_admission is None  # auto
     assert options.leader_elect
     assert options.log_format == "json"
     assert options.kubeconfig is None

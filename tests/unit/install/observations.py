@@ -8,7 +8,9 @@ from typing import Any
 
 import orjson
 
+import hyperjob
 from certs.x509 import issue_ca
+from hyperjob.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob.api.schema import hyperjob_crd
 from hyperjob.install.interpreters import interpreters
 from hyperjob.install.policies import queue_policy
@@ -119,6 +121,27 @@ def vcjob_validation() -> Object:
     return {"metadata": {"name": "volcano-jobs"}, "webhooks": [{"rules": rules}]}
 
 
+def lease(
+    *,
+    renewed: timedelta = timedelta(seconds=2),
+    holder: str = "controller-0",
+    version: str = hyperjob.__version__,
+    admission: str = "builtin",
+) -> Object:
+    annotations = {CONTROLLER_VERSION: version, QUEUE_ADMISSION: admission}
+    return {
+        "metadata": {
+            "name": "hyperjob-controller",
+            "annotations": {key: value for key, value in annotations.items() if value},
+        },
+        "spec": {
+            "holderIdentity": holder,
+            "renewTime": (NOW - renewed).isoformat(),
+            "leaseDurationSeconds": 15,
+        },
+    }
+
+
 def healthy(**changes: Any) -> Observed:
     mutating, validating = configurations(url="https://hj.svc:443", ca_bundle=ca_pem())
     observed = Observed(
@@ -128,6 +151,7 @@ def healthy(**changes: Any) -> Observed:
         groups=frozenset(f"{group}.karmada.io" for group in GROUPS),
         lease_namespace="karmada-system",
         namespaces=[{"metadata": {"name": "karmada-system"}}],
+        leases=[lease()],
         definitions=_shared(),
         clusters=[cluster("east"), cluster("west")],
         queues=[queue("Open")],

@@ -1,5 +1,6 @@
 """Each check of preflight: what it says of a state, how bad that is, and what mends it."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.unit.install.observations import (
     definition,
     healthy,
     interpreter,
+    lease,
     policy,
     queue,
     vcjob_validation,
@@ -147,10 +149,87 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "volcano-global",
         healthy(mutating=[volcano_global()]),
         OK,
-        "--queue-admission volcano-global",
+        "it confirms each gang",
         "",
     ),
-    "no Volcano Global": ("volcano-global", healthy(), OK, "--queue-admission builtin", ""),
+    "no Volcano Global": (
+        "volcano-global",
+        healthy(),
+        OK,
+        "the controller admits by Volcano's Queues itself",
+        "",
+    ),
+    "a controller of this release": ("controller-leads", healthy(), OK, "controller-0 leads", ""),
+    "no Lease": (
+        "controller-leads",
+        healthy(leases=[]),
+        FAILED,
+        "there is no Lease karmada-system/hyperjob-controller",
+        "Deployment of hyperjob-controller",
+    ),
+    "a Lease that is not renewed": (
+        "controller-leads",
+        healthy(leases=[lease(renewed=timedelta(minutes=7))]),
+        FAILED,
+        "renewed 7m ago, by controller-0",
+        "what its log says",
+    ),
+    "a Lease that was given up": (
+        "controller-leads",
+        healthy(leases=[lease(holder="")]),
+        FAILED,
+        "no controller leads",
+        "Deployment of hyperjob-controller",
+    ),
+    "a controller of another release": (
+        "controller-leads",
+        healthy(leases=[lease(version="9.3.0")]),
+        WARNING,
+        "its release is 9.3.0",
+        "one release",
+    ),
+    "a controller that tells no release": (
+        "controller-leads",
+        healthy(leases=[lease(version="")]),
+        WARNING,
+        "does not tell its version",
+        "one release",
+    ),
+    "our queues without Volcano Global": (
+        "queue-admission",
+        healthy(),
+        OK,
+        "queue admission is builtin",
+        "",
+    ),
+    "our queues beside Volcano Global": (
+        "queue-admission",
+        healthy(mutating=[volcano_global()]),
+        WARNING,
+        "its quotas do not hold",
+        "--queue-admission auto",
+    ),
+    "Volcano Global is waited for and not there": (
+        "queue-admission",
+        healthy(leases=[lease(admission="volcano-global")]),
+        FAILED,
+        "nothing starts",
+        "--queue-admission auto",
+    ),
+    "Volcano Global confirms": (
+        "queue-admission",
+        healthy(mutating=[volcano_global()], leases=[lease(admission="volcano-global")]),
+        OK,
+        "queue admission is volcano-global",
+        "",
+    ),
+    "a controller that does not lead has no mode": (
+        "queue-admission",
+        healthy(leases=[]),
+        OK,
+        "once a controller leads",
+        "",
+    ),
     "exports of Services everywhere": (
         "service-exports",
         healthy(),
@@ -208,14 +287,14 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         healthy(queues=[]),
         WARNING,
         "does not exist",
-        "kubectl create -f -",
+        "hyperjob install ",
     ),
     "no default queue where jobs are checked": (
         "default-queue",
         healthy(queues=[], validating=[vcjob_validation()]),
         FAILED,
         "refuses jobs without it",
-        "kubectl create -f -",
+        "hyperjob install ",
     ),
     "a queue without state": (
         "default-queue",
