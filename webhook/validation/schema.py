@@ -13,11 +13,9 @@ from pydantic_core.core_schema import CoreSchema, ValidationInfo, ValidatorFunct
 
 from hyperjob.api.meta import Object
 from hyperjob.api.schema import hyperjob_crd
+from hyperjob.api.shape import compile_schema
 from webhook.validation.podtemplate.plain import is_plain
 
-INT_OR_STRING: Final = "int_or_string"
-INT32: Final = (-(2**31), 2**31 - 1)
-INT64: Final = (-(2**63), 2**63 - 1)
 _POD: Final = (
     *("spec", "replicatedJobs", "items", "templateSpec", "tasks", "items", "template", "spec"),
 )
@@ -29,7 +27,7 @@ def hyperjob_shape() -> SchemaValidator:
     root = hyperjob_schema()
     shape = _changed(root, ("metadata",), lambda _: {"x-object-meta": True})
     shape = _changed(shape, _POD, lambda node: {**node, "x-plain": True})
-    return SchemaValidator(compile_schema(shape))
+    return SchemaValidator(compile_schema(shape, special=_special))
 
 
 def _changed(node: Object, place: Sequence[str], change: Callable[[Object], Object]) -> Object:
@@ -50,32 +48,12 @@ def hyperjob_schema() -> Object:
     return schema
 
 
-def schema_at(location: Sequence[int | str]) -> Object:
-    """Return the schema of the value at a location, empty where the schema says nothing."""
-    node = hyperjob_schema()
-    for step in location:
-        if isinstance(step, int):
-            node = node.get("items") or {}
-        else:
-            below = node.get("properties", {}).get(step)
-            node = node.get("additionalProperties") or {} if below is None else below
-        if not isinstance(node, dict):
-            return {}
-    return node
-
-
-def compile_schema(node: Object) -> CoreSchema:
-    """Translate one node of a structural schema."""
-    if node.get("x-object-meta"):
+def _special(name: str, node: Object, make: Callable[[], CoreSchema]) -> CoreSchema:
+    if node.get("x-object-meta") or _is_object_meta(name, node):
         return _OBJECT_META
     if node.get("x-plain"):
-        return core_schema.with_info_wrap_validator_function(_unless_plain, _typed(node))
-    if node.get("x-kubernetes-int-or-string"):
-        return _int_or_string()
-    made = _typed(node)
-    # A null where there is a default means the default, as it does for the API server.
-    nullable = node.get("nullable") or "default" in node
-    return core_schema.nullable_schema(made) if nullable else made
+        return core_schema.with_info_wrap_validator_function(_unless_plain, make())
+    return make()
 
 
 def _unless_plain(
@@ -88,87 +66,8 @@ def _unless_plain(
     return check(value)
 
 
-def _typed(node: Object) -> CoreSchema:
-    match node.get("type"):
-        case "object":
-            return _object(node)
-        case "array":
-            return core_schema.list_schema(
-                compile_schema(node.get("items") or {}),
-                min_length=node.get("minItems"),
-                max_length=node.get("maxItems"),
-            )
-        case "string":
-            return _string(node)
-        case "integer":
-            return _integer(node)
-        case "number":
-            return core_schema.float_schema(
-                strict=True, ge=node.get("minimum"), le=node.get("maximum")
-            )
-        case "boolean":
-            return core_schema.bool_schema(strict=True)
-        case _:
-            return core_schema.any_schema()
-
-
-def _object(node: Object) -> CoreSchema:
-    properties = node.get("properties")
-    if properties is None:
-        values = node.get("additionalProperties")
-        if isinstance(values, dict):
-            return core_schema.dict_schema(
-                core_schema.str_schema(strict=True), compile_schema(values)
-            )
-        return core_schema.dict_schema(
-            core_schema.str_schema(strict=True), core_schema.any_schema()
-        )
-    required = set(node.get("required") or ())
-    fields = {
-        name: core_schema.typed_dict_field(
-            compile_schema({"x-object-meta": True} if _is_object_meta(name, child) else child),
-            required=name in required and "default" not in child,
-        )
-        for name, child in properties.items()
-    }
-    open_ended = node.get("x-kubernetes-preserve-unknown-fields")
-    return core_schema.typed_dict_schema(fields, extra_behavior="allow" if open_ended else "forbid")
-
-
 def _is_object_meta(name: str, node: Object) -> bool:
     return name == "metadata" and node.get("type") == "object" and not node.get("properties")
-
-
-def _string(node: Object) -> CoreSchema:
-    if "enum" in node:
-        # A type error is told apart from a value outside the set.
-        known = core_schema.literal_schema(node["enum"])
-        return core_schema.chain_schema([core_schema.str_schema(strict=True), known])
-    return core_schema.str_schema(
-        strict=True,
-        min_length=node.get("minLength"),
-        max_length=node.get("maxLength"),
-        pattern=node.get("pattern"),
-    )
-
-
-def _integer(node: Object) -> CoreSchema:
-    low, high = INT32 if node.get("format") == "int32" else INT64
-    return core_schema.int_schema(
-        strict=True,
-        ge=max(low, node.get("minimum", low)),
-        le=min(high, node.get("maximum", high)),
-    )
-
-
-def _int_or_string() -> CoreSchema:
-    return core_schema.custom_error_schema(
-        core_schema.union_schema(
-            [core_schema.str_schema(strict=True), core_schema.int_schema(strict=True)]
-        ),
-        custom_error_type=INT_OR_STRING,
-        custom_error_message=INT_OR_STRING,
-    )
 
 
 def _nullable(schema: CoreSchema) -> core_schema.TypedDictField:

@@ -1,13 +1,11 @@
-"""What is wrong with the shape of a value, in the words of the API server.
+"""The rules that a HyperJob of a wrong shape breaks, in the words of `hyperjob.api.shapeerrors`."""
 
-Translates the findings of the compiled schema; finds nothing itself.
-"""
-
-from typing import Any, Final
+from typing import Final
 
 from pydantic_core import ErrorDetails
 
-from hyperjob.api import field
+from hyperjob.api import shapeerrors as words
+from hyperjob.api.shape import schema_at
 from webhook.validation.place import ROOT, Path
 from webhook.validation.report import Refusal
 from webhook.validation.rules import (
@@ -17,16 +15,17 @@ from webhook.validation.rules import (
     REQUIRED,
     TOO_LONG,
     TYPE_INVALID,
+    Rule,
     rule,
 )
 from webhook.validation.rules import TOO_MANY as TOO_MANY_ITEMS
-from webhook.validation.schema import INT_OR_STRING, schema_at
+from webhook.validation.schema import hyperjob_schema
 from webhook.validation.suggest import did_you_mean
 
 WRONG_TYPE = rule(
     "T1",
     TYPE_INVALID,
-    '{path} in body must be of type {expected}: "{actual}"',
+    words.WRONG_TYPE,
     "the value has another type than the API's schema says",
     'write the value as the type named: numbers and true/false bare, texts quoted as "1"',
 )
@@ -48,35 +47,35 @@ ENUM = rule(
 TOO_SMALL = rule(
     "T5",
     INVALID,
-    "{path} in body should be greater than or equal to {limit}",
+    words.TOO_SMALL,
     "the number is below what the field allows",
     "use a larger number",
 )
 TOO_LARGE = rule(
     "T6",
     INVALID,
-    "{path} in body should be less than or equal to {limit}",
+    words.TOO_LARGE,
     "the number is above what the field allows",
     "use a smaller number",
 )
 PATTERN = rule(
     "T7",
     INVALID,
-    "{path} in body should match '{pattern}'",
+    words.PATTERN,
     "the text has characters, or an order of them, that the field does not allow",
     "use names of lower case letters, digits and '-' that start and end with a letter or digit",
 )
 TOO_SHORT = rule(
     "T8",
     INVALID,
-    "{path} in body should be at least {limit} chars long",
+    words.TOO_SHORT,
     "the text is empty or too short",
     "give the field a value, or remove it",
 )
 TOO_FEW = rule(
     "T9",
     INVALID,
-    "{path} in body should have at least {limit} items",
+    words.TOO_FEW,
     "the list is empty or too short",
     "add an item",
 )
@@ -102,38 +101,16 @@ HOPELESS = rule(
     "check what was sent",
 )
 
-_EXPECTED: Final = {
-    "string_type": "string",
-    "int_type": "integer",
-    "int_from_float": "integer",
-    "int_parsing_size": "integer",
-    "float_type": "number",
-    "bool_type": "boolean",
-    "dict_type": "object",
-    "list_type": "array",
-    "string_unicode": "string",
-    INT_OR_STRING: "integer,string",
+_BROKEN: Final[dict[str, Rule]] = {
+    "missing": MISSING,
+    "greater_than_equal": TOO_SMALL,
+    "less_than_equal": TOO_LARGE,
+    "string_pattern_mismatch": PATTERN,
+    "string_too_short": TOO_SHORT,
+    "string_too_long": TEXT_TOO_LONG,
+    "too_short": TOO_FEW,
+    "too_long": LIST_TOO_LONG,
 }
-
-
-def is_unusable(detail: ErrorDetails) -> bool:
-    """Tell whether the value cannot be looked into, unlike one that is only out of bounds.
-
-    Nobody has looked into a list that is too long.
-    """
-    return detail["type"] in _EXPECTED or detail["type"] == "too_long"
-
-
-def is_harmless(detail: ErrorDetails) -> bool:
-    """Tell whether the API server would take the value: 3.0 is an integer in JSON."""
-    value = detail["input"]
-    return detail["type"] == "int_type" and isinstance(value, float) and value.is_integer()
-
-
-def empty_value(detail: ErrorDetails) -> object:
-    """Return an empty value of the type that a list item should have had."""
-    expected = _EXPECTED.get(detail["type"], "")
-    return {"object": {}, "array": [], "string": ""}.get(expected, 0)
 
 
 def too_many(count: int) -> Refusal:
@@ -141,62 +118,21 @@ def too_many(count: int) -> Refusal:
     return Refusal(HOPELESS, HOPELESS.at(ROOT, "object", count=count))
 
 
-def to_refusal(path: Path, detail: ErrorDetails) -> Refusal:
-    """Return the API server's error for one finding."""
+def to_refusals(path: Path, detail: ErrorDetails) -> list[Refusal]:
+    """Return the API server's errors for one finding, with the rule that is broken."""
     value, location = detail["input"], detail["loc"]
-    context: dict[str, Any] = detail.get("ctx") or {}
-    at = field.Path(str(path))
     match detail["type"]:
-        case "missing":
-            return Refusal(MISSING, MISSING.at(path))
         case "extra_forbidden":
-            return Refusal(UNKNOWN, UNKNOWN.at(path, hint=_nearest_field(location)))
+            return [Refusal(UNKNOWN, UNKNOWN.at(path, hint=_nearest_field(location)))]
         case "literal_error":
-            known = tuple(schema_at(location)["enum"])
-            return Refusal(ENUM, ENUM.unsupported(path, value, known))
-        case "greater_than_equal":
-            return Refusal(TOO_SMALL, TOO_SMALL.at(path, value, path=path, limit=context["ge"]))
-        case "less_than_equal":
-            return Refusal(TOO_LARGE, TOO_LARGE.at(path, value, path=path, limit=context["le"]))
-        case "string_pattern_mismatch":
-            pattern = context["pattern"]
-            return Refusal(PATTERN, PATTERN.at(path, value, path=path, pattern=pattern))
-        case "string_too_short":
-            limit = context["min_length"]
-            return Refusal(TOO_SHORT, TOO_SHORT.at(path, value, path=path, limit=limit))
-        case "string_too_long":
-            return Refusal(TEXT_TOO_LONG, field.too_long(at, value, context["max_length"]))
-        case "too_short":
-            limit = context["min_length"]
-            return Refusal(TOO_FEW, TOO_FEW.at(path, len(value), path=path, limit=limit))
-        case "too_long":
-            error = field.too_many(at, len(value), context["max_length"])
-            return Refusal(LIST_TOO_LONG, error)
+            known = tuple(schema_at(hyperjob_schema(), location)["enum"])
+            return [Refusal(ENUM, ENUM.unsupported(path, value, known))]
         case kind:
-            actual, expected = type_name(value), _EXPECTED.get(kind, kind)
-            text = WRONG_TYPE.text(path=path, expected=expected, actual=actual)
-            return Refusal(WRONG_TYPE, field.type_invalid(at, actual, text))
-
-
-def type_name(value: object) -> str:
-    """Return the JSON type of a value, by the name that the API server has for it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+            broken = _BROKEN.get(kind, WRONG_TYPE)
+            errors = words.explain(detail, hyperjob_schema())
+            return [Refusal(broken, error) for error in errors]
 
 
 def _nearest_field(location: tuple[int | str, ...]) -> str:
-    known = schema_at(location[:-1]).get("properties") or {}
+    known = schema_at(hyperjob_schema(), location[:-1]).get("properties") or {}
     return did_you_mean(str(location[-1]), known)

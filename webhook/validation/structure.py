@@ -12,6 +12,7 @@ from typing import Final
 from pydantic_core import ValidationError
 
 from hyperjob.api.meta import Object
+from hyperjob.api.shapeerrors import empty_value, is_harmless, is_unusable
 from webhook.validation import shape_errors
 from webhook.validation.place import ROOT, Path
 from webhook.validation.repair import Location, Repair
@@ -61,17 +62,17 @@ def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool
     doubtful: set[str] = set()
     for detail in error.errors(include_url=False):
         location = detail["loc"]
-        if shape_errors.is_harmless(detail):
+        if is_harmless(detail):
             repair.put(location, int(detail["input"]))
             continue
         unknown = detail["type"] == "extra_forbidden"
         if not unknown or strict:
             path = to_path(location)
-            report.refusals.append(shape_errors.to_refusal(path, detail))
+            report.refusals.extend(shape_errors.to_refusals(path, detail))
             broken.add(str(path) if location else "")
-        if unknown or shape_errors.is_unusable(detail):
-            repair.drop(location, shape_errors.empty_value(detail))
-        if not unknown and shape_errors.is_unusable(detail):
+        if unknown or is_unusable(detail):
+            repair.drop(location, empty_value(detail))
+        if not unknown and is_unusable(detail):
             doubtful.update(_ancestors(location))
     return Shape(repair.root, broken=frozenset(broken), doubtful=frozenset(doubtful))
 

@@ -4,7 +4,7 @@ from hyperjob_sandbox.apiserver.ownership.apply import (
     apply_patch,
     track_update,
 )
-from hyperjob_sandbox.apiserver.ownership.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
 
 SCHEMA = {
     "type": "object",

@@ -10,7 +10,7 @@ from hyperjob_sandbox.apiserver.ownership.apply import (
     ApplyConflict,
     keep_times,
 )
-from hyperjob_sandbox.apiserver.ownership.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
 from tests.unit.sandbox.gadgets import (
     T1,
     T2,

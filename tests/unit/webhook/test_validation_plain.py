@@ -10,12 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import SchemaValidator
 
+from hyperjob.api.shape import compile_schema
 from webhook.validation import validate_create
 from webhook.validation.place import ROOT
 from webhook.validation.podtemplate.plain import is_plain
 from webhook.validation.podtemplate.spec import validate_pod_spec
 from webhook.validation.report import Report
-from webhook.validation.schema import compile_schema, hyperjob_schema
+from webhook.validation.schema import hyperjob_schema
 
 POD: dict[str, Any] = {
     "automountServiceAccountToken": False,

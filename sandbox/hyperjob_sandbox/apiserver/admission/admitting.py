@@ -15,7 +15,6 @@ from hyperjob_sandbox.apiserver.state.core import Core
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 from hyperjob_sandbox.apiserver.transport.call import Call
-from hyperjob_sandbox.apiserver.verbs.scaleobject import scale_object
 
 MUTATING: GroupResource = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
 VALIDATING: GroupResource = ("admissionregistration.k8s.io", "validatingwebhookconfigurations")
@@ -108,8 +107,8 @@ def _request(
     gvk = GroupVersionKind(resource.group, resource.version, resource.kind)
     if info.subresource == "scale" and resource.scale is not None:
         gvk = GroupVersionKind("autoscaling", "v1", "Scale")
-        obj = obj and scale_object(obj, resource.scale)
-        old = old and scale_object(old, resource.scale)
+        obj = obj and resource.scale.object(obj)
+        old = old and resource.scale.object(old)
     named = obj or old or {}
     return AdmissionRequest(
         operation=operation,

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from hyperjob_sandbox.apiserver.kinds.defaults import DEFAULTS
 from hyperjob_sandbox.apiserver.kinds.printers import BUILTIN_COLUMNS, DEFAULT_COLUMNS
+from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.state.resources import (
     ALL_VERBS,
     ResourceInfo,
-    ScalePaths,
     Subresource,
 )
 
@@ -182,7 +182,7 @@ def _resource(
     if plural == "namespaces":
         verbs = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
     events = plural == "events"
-    scale = ScalePaths("spec.replicas", "status.replicas") if "c" in flags else None
+    scale = Scale("spec.replicas", "status.replicas") if "c" in flags else None
     return ResourceInfo(
         group=group,
         version=version,

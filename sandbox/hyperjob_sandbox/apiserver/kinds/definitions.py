@@ -14,7 +14,6 @@ from hyperjob_sandbox.apiserver.state.resources import (
     CUSTOM_VERBS,
     Registry,
     ResourceInfo,
-    ScalePaths,
     Subresource,
 )
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
@@ -106,17 +105,11 @@ def _resource(
     names = spec["names"]
     subresources: dict[str, Subresource] = {}
     declared = version.get("subresources") or {}
-    scale: ScalePaths | None = None
     if "status" in declared:
         subresources["status"] = Subresource(names["kind"])
     if declared.get("scale"):
         subresources["scale"] = Subresource("Scale", "autoscaling", "v1")
-        paths = declared["scale"]
-        scale = ScalePaths(
-            paths["specReplicasPath"].lstrip("."),
-            paths["statusReplicasPath"].lstrip("."),
-            paths.get("labelSelectorPath", "").lstrip("."),
-        )
+    schema = CustomSchema.build(version)
     return ResourceInfo(
         group=spec["group"],
         version=version["name"],
@@ -133,8 +126,8 @@ def _resource(
         storage_version=storage_version,
         columns=_columns(version),
         generation=True,
-        scale=scale,
-        schema=CustomSchema.build(version),
+        scale=schema.scale,
+        schema=schema,
         selectable=tuple(
             found["jsonPath"].lstrip(".") for found in version.get("selectableFields") or ()
         ),

@@ -15,7 +15,7 @@ from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.ownership import typed, typedcheck
 from hyperjob_sandbox.apiserver.ownership.fields import EMPTY, FieldPath, FieldSet, print_path
 from hyperjob_sandbox.apiserver.ownership.managedfields import Managed, Manager
-from hyperjob_sandbox.apiserver.ownership.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
 
 __all__ = ["ApplyConflict", "TypeInfo", "apply_patch", "keep_times", "track_update"]
 

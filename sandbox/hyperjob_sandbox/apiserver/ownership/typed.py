@@ -19,8 +19,8 @@ from hyperjob_sandbox.apiserver.ownership.fields import (
     key_element,
     value_element,
 )
-from hyperjob_sandbox.apiserver.ownership.typeinfo import TypeInfo
 from hyperjob_sandbox.apiserver.schema.schemanode import MISSING
+from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
 
 _ABSENT: Final = MISSING
 

@@ -14,7 +14,7 @@ from hyperjob_sandbox.apiserver.ownership.fields import (
     print_path,
 )
 from hyperjob_sandbox.apiserver.ownership.typed import ElementError, item_element
-from hyperjob_sandbox.apiserver.ownership.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
 
 
 def problems(value: Json, kind: TypeInfo) -> list[str]:

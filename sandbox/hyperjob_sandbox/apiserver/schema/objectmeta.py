@@ -6,11 +6,14 @@ Changes the metadata it is given. Never judges names, labels or owners: that is 
 from dataclasses import dataclass
 from typing import Final
 
+from pydantic_core import SchemaValidator, ValidationError
+
 from hyperjob.api.meta import Object
+from hyperjob.api.shape import compile_schema
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json, json_type
 from hyperjob_sandbox.apiserver.schema import pruning
-from hyperjob_sandbox.apiserver.schema.fastcheck import compile_check
+from hyperjob_sandbox.apiserver.schema.checks import with_checks
 from hyperjob_sandbox.apiserver.schema.schemanode import Node
 
 
@@ -68,13 +71,11 @@ _FIELDS: Final[dict[str, _Type]] = {
     "ownerReferences": _struct_list("[]v1.OwnerReference", _OWNER),
     "managedFields": _struct_list("[]v1.ManagedFieldsEntry", _MANAGED),
 }
-_SCHEMA: Final[Object] = {
+SCHEMA: Final[Object] = {
     "type": "object",
     "properties": {name: kind.schema for name, kind in _FIELDS.items()},
 }
-_NODE: Final = Node.build(_SCHEMA)
-_known: Final = pruning.compile_known(_NODE)
-_sound: Final = compile_check(_SCHEMA)
+_NODE: Final = Node.build(SCHEMA)
 _JSON_NAMES: Final = {"integer": "number", "boolean": "bool"}
 
 
@@ -88,19 +89,23 @@ def coerce(obj: Object) -> list[str]:
         return []
     if not isinstance(metadata, dict):
         raise _unreadable(obj, _mismatch("metadata", metadata, "v1.ObjectMeta"))
-    unknown: list[str] = []
-    if not _known(metadata):
-        unknown = [f"metadata.{path}" for path in pruning.prune(metadata, _NODE)]
-    if _sound is not None and not _sound(metadata):
-        for name, value in metadata.items():
-            if problem := _problem(name, value, _FIELDS[name]):
-                raise _unreadable(obj, problem)
+    unknown = [f"metadata.{path}" for path in pruning.prune(metadata, _NODE)]
+    for name, value in metadata.items():
+        if problem := _problem(name, value, _FIELDS[name]):
+            raise _unreadable(obj, problem)
     return unknown
 
 
+def _fits(value: Json, schema: Object) -> bool:
+    try:
+        SchemaValidator(compile_schema(schema, special=with_checks)).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
 def _problem(name: str, value: Json, kind: _Type) -> str:
-    check = compile_check(kind.schema)
-    if check is None or check(value):
+    if _fits(value, kind.schema):
         return ""
     if kind is _TIME and isinstance(value, str):
         return f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse'

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from hyperjob.api.field import FieldError
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.ownership.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
-from hyperjob_sandbox.apiserver.verbs.scale import ScaleSpec
+from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,7 +16,7 @@ class CustomSchema:
 
     document: Object
     structural: StructuralSchema
-    scale: ScaleSpec | None
+    scale: Scale | None
     types: TypeInfo
 
     @classmethod
@@ -27,7 +27,7 @@ class CustomSchema:
         return cls(
             document,
             StructuralSchema.build(document),
-            ScaleSpec.from_object(scale) if scale else None,
+            Scale.from_object(scale) if scale else None,
             TypeInfo.from_schema(document),
         )
 
@@ -50,8 +50,10 @@ class CustomSchema:
 
         `foreign` says that it is of another kind: only the schema's rules are checked then.
         """
-        if status_only and old is not None:
-            return self.structural.validate_status(obj, old, before=before, scale=self.scale)
+        status_only = status_only and old is not None
+        errors = list(before)
+        if self.scale is not None and not foreign:
+            errors += self.scale.problems(obj, status_only=status_only)
         return self.structural.validate(
-            obj, old, before=before, scale=self.scale, values=not foreign
+            obj, old, before=errors, values=not foreign, status_only=status_only
         )

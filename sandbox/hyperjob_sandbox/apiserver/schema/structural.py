@@ -8,21 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pydantic_core import ErrorDetails, SchemaValidator, ValidationError
+
 from hyperjob.api import field
 from hyperjob.api.field import ErrorType, FieldError, Path
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.schema import objectmeta, pruning, validation
-from hyperjob_sandbox.apiserver.schema.celrules import Past, Rules
-from hyperjob_sandbox.apiserver.schema.correlation import Correlation
+from hyperjob.api.shape import compile_schema
+from hyperjob.api.shapeerrors import explain, is_harmless
+from hyperjob_sandbox.apiserver import jsonvalue
+from hyperjob_sandbox.apiserver.schema import objectmeta, pruning
+from hyperjob_sandbox.apiserver.schema.celrules import Rules
+from hyperjob_sandbox.apiserver.schema.checks import with_checks
 from hyperjob_sandbox.apiserver.schema.defaulting import Default, compile_default
-from hyperjob_sandbox.apiserver.schema.embedded import Embedded, compile_embedded
-from hyperjob_sandbox.apiserver.schema.fastcheck import Check, compile_check
-from hyperjob_sandbox.apiserver.schema.listtypes import Uniqueness, compile_uniqueness
 from hyperjob_sandbox.apiserver.schema.schemanode import Node
-from hyperjob_sandbox.apiserver.verbs.scale import ScaleSpec
 
 _ROOT: Final = Path()
-_STATUS: Final = Path("status")
+_META: Final = ("apiVersion", "kind", "metadata")
 _BLOCKING: Final = frozenset(
     {
         ErrorType.NOT_SUPPORTED,
@@ -43,28 +44,26 @@ class StructuralSchema:
     """A compiled `openAPIV3Schema`."""
 
     node: Node
-    _known: pruning.Known
+    _shape: SchemaValidator
     _default: Default | None
-    _check: Check | None
-    _check_status: Check | None
-    _embedded: Embedded | None
-    _uniqueness: Uniqueness | None
     _rules: Rules | None
 
     @classmethod
     def build(cls, schema: Object) -> "StructuralSchema":
-        """Compile the schema of a resource, whose root it is."""
+        """Compile the schema of a resource, whose root it is.
+
+        Raises CelError for a rule and pydantic_core.SchemaError for a pattern that does not
+        compile.
+        """
         node = Node.build(schema, root=True)
-        status = (schema.get("properties") or {}).get("status")
-        rules = Rules(node, schema)
+        texts = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+        properties = {**texts, **(schema.get("properties") or {}), "metadata": objectmeta.SCHEMA}
+        shape = {**schema, "type": "object", "properties": properties}
+        rules = Rules(node)
         return cls(
             node=node,
-            _known=pruning.compile_known(node),
+            _shape=SchemaValidator(compile_schema(shape, special=with_checks)),
             _default=compile_default(node),
-            _check=compile_check(schema),
-            _check_status=compile_check(status) if isinstance(status, dict) else None,
-            _embedded=compile_embedded(node),
-            _uniqueness=compile_uniqueness(node),
             _rules=rules if rules.needed() else None,
         )
 
@@ -73,8 +72,9 @@ class StructuralSchema:
 
         Raises ApiError 400 for metadata that cannot be read.
         """
-        unknown = objectmeta.coerce(obj)
-        return unknown if self._known(obj) else unknown + pruning.prune(obj, self.node)
+        if not self._findings(obj):
+            return []
+        return objectmeta.coerce(obj) + pruning.prune(obj, self.node)
 
     def default(self, obj: Object) -> None:
         """Fill in defaults in place."""
@@ -87,64 +87,61 @@ class StructuralSchema:
         old: Object | None = None,
         *,
         before: Sequence[FieldError] = (),
-        scale: ScaleSpec | None = None,
         values: bool = True,
+        status_only: bool = False,
     ) -> list[FieldError]:
         """Return `before` (errors of type and metadata) and what is wrong with the object.
 
         Against `old`, what was invalid and did not change is let through. `values=False` skips the
-        value validations, as the API server does for an object of another kind.
+        value validations, as the API server does for an object of another kind; `status_only`
+        judges the values of the status alone, as it does where the rest is as it was.
         """
         errors = list(before)
-        past = Correlation(obj, old, self.node.raw) if old is not None else None
-        sound = self._check is None or self._check(obj)
         if values:
-            if not sound:
-                errors += validation.explain(obj, self.node.raw, prefix=_ROOT, correlation=past)
-            if scale is not None:
-                errors += scale.validate_spec(obj) + scale.validate_status(obj)
-        if self._embedded is not None:
-            errors += self._embedded(obj, _ROOT)
-        return self._finish(errors, obj, old, past, unique=sound)
-
-    def validate_status(
-        self,
-        obj: Object,
-        old: Object,
-        *,
-        before: Sequence[FieldError] = (),
-        scale: ScaleSpec | None = None,
-    ) -> list[FieldError]:
-        """Return `before` and what is wrong with the status of an object: the rest is as it was."""
-        errors = list(before)
-        past = Correlation(obj, old, self.node.raw)
-        node, check = self.node.properties.get("status"), self._check_status
-        if "status" in obj and node is not None and check is not None:
-            status = obj["status"]
-            if not check(status):
-                errors += validation.explain(
-                    status, node.raw, prefix=_STATUS, correlation=past.key("status")
-                )
-        if scale is not None:
-            errors += scale.validate_status(obj)
-        return self._finish(errors, obj, old, past, unique=False)
-
-    def _finish(
-        self,
-        errors: list[FieldError],
-        obj: Object,
-        old: Object | None,
-        past: Correlation | None,
-        *,
-        unique: bool,
-    ) -> list[FieldError]:
-        if self._uniqueness is not None and not unique:
-            repeated = list(self._uniqueness(obj, _ROOT))
-            if repeated and (old is None or not any(self._uniqueness(old, _ROOT))):
-                errors += repeated
+            errors += self._values(obj, old, status_only=status_only)
         if self._rules is not None:
             if any(error.type in _BLOCKING for error in errors):
                 errors.append(field.invalid(_ROOT, None, _RULES_SKIPPED))
             else:
-                errors += self._rules.validate(obj, old, Past(past), _ROOT)
+                errors += self._rules.validate(obj, old, _ROOT)
         return errors
+
+    def _values(self, obj: Object, old: Object | None, *, status_only: bool) -> list[FieldError]:
+        found = [each for each in self._findings(obj) if not _foreign(each)]
+        if found and old is not None:
+            known = self._findings(old)
+            found = [each for each in found if not any(_same(each, other) for other in known)]
+        errors: list[FieldError] = []
+        for each in found:
+            location = each["loc"]
+            if not status_only:
+                errors += explain(each, self.node.raw)
+            elif location[:1] == ("status",):
+                errors += explain(each, self.node.raw, location=location[1:])
+        return errors
+
+    def _findings(self, obj: Object) -> list[ErrorDetails]:
+        try:
+            self._shape.validate_python(obj)
+        except ValidationError as error:
+            return error.errors(include_url=False)
+        return []
+
+
+def _foreign(finding: ErrorDetails) -> bool:
+    """Tell whether a finding is about what was pruned, or is judged elsewhere."""
+    location = finding["loc"]
+    return (
+        finding["type"] == "extra_forbidden"
+        or location[:1] in _TYPE_AND_META
+        or is_harmless(finding)
+    )
+
+
+_TYPE_AND_META: Final = frozenset((name,) for name in _META)
+
+
+def _same(finding: ErrorDetails, other: ErrorDetails) -> bool:
+    return (finding["type"], finding["loc"]) == (other["type"], other["loc"]) and jsonvalue.equal(
+        finding["input"], other["input"]
+    )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.printing.columns import AGE_COLUMN, NAME_COLUMN, Column
+from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.schema.schemas import CustomSchema
 from hyperjob_sandbox.apiserver.state.store import GroupResource
 
@@ -29,15 +30,6 @@ class Subresource:
     group: str = ""
     version: str = ""
     verbs: tuple[str, ...] = PARTIAL_VERBS
-
-
-@dataclass(frozen=True, slots=True)
-class ScalePaths:
-    """Where a kind keeps its replica counts, as dotted paths."""
-
-    spec: str
-    status: str
-    selector: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +55,7 @@ class ResourceInfo:
     create_on_update: bool = False
     dns_names: bool = True
     default: Prepare | None = None
-    scale: ScalePaths | None = None
+    scale: Scale | None = None
     schema: CustomSchema | None = None
     selectable: tuple[str, ...] = ()
 

@@ -9,7 +9,6 @@ from hyperjob_sandbox.apiserver.state.store import Stored
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
 from hyperjob_sandbox.apiserver.transport.decode import read_object
 from hyperjob_sandbox.apiserver.transport.encode import to_version
-from hyperjob_sandbox.apiserver.verbs.scaleobject import scale_object
 from hyperjob_sandbox.apiserver.verbs.writing import change, prepare
 
 SCALE = ResourceInfo("autoscaling", "v1", "scales", "scale", "Scale")
@@ -24,11 +23,11 @@ async def scale(core: Core, call: Call) -> Reply:
     if live is None:
         raise call.not_found()
     if call.info.verb == "get":
-        return json_reply(scale_object(live.obj, paths))
+        return json_reply(paths.object(live.obj))
 
     async def scaled(current: Stored) -> Object:
         base = to_version(current.obj, resource)
-        wanted = _wanted(call, scale_object(current.obj, paths))
+        wanted = _wanted(call, paths.object(current.obj))
         obj = _with_replicas(base, paths.spec, wanted.get("spec", {}).get("replicas", 0))
         version = (wanted.get("metadata") or {}).get("resourceVersion")
         if version:
@@ -37,7 +36,7 @@ async def scale(core: Core, call: Call) -> Reply:
         return obj
 
     stored = await change(core, call, scaled)
-    return json_reply(scale_object(stored.obj, paths))
+    return json_reply(paths.object(stored.obj))
 
 
 def _wanted(call: Call, current: Object) -> Object:
