@@ -1,10 +1,9 @@
-"""Words that every part prints alike: lists that name the first few, cut texts, durations, hints.
+"""Words that every part prints alike: lists that name the first few, cut texts, durations.
 
 The standard library only.
 """
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 
 
 def listed(names: Sequence[str], *, shown: int = 3) -> str:
@@ -17,35 +16,6 @@ def listed(names: Sequence[str], *, shown: int = 3) -> str:
 def shortened(text: str, limit: int) -> str:
     """Cut a text to `limit` characters, and show that it was."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
-def nearest(value: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a misspelt one is nearest to; None where no name is near.
-
-    Of several near names, the name with the fewest edits wins: `gpu-esat` is `gpu-east`.
-    """
-    if not value or len(value) > 64:
-        return None
-    folded = {name.casefold(): name for name in known}
-    wanted = value.casefold()
-    matches = get_close_matches(wanted, folded, n=5, cutoff=0.7)
-    best = min(matches, key=lambda name: _edits(wanted, name), default=None)
-    return None if best is None else folded[best]
-
-
-def _edits(left: str, right: str) -> int:
-    """Count insertions, deletions, replacements and swaps of neighbours (optimal alignment)."""
-    before: list[int] = []
-    last = list(range(len(right) + 1))
-    for i, a in enumerate(left):
-        row = [i + 1]
-        for j, b in enumerate(right):
-            cost = min(row[j] + 1, last[j + 1] + 1, last[j] + (a != b))
-            if i and j and a == right[j - 1] and left[i - 1] == b:
-                cost = min(cost, before[j - 1] + 1)
-            row.append(cost)
-        before, last = last, row
-    return last[-1]
 
 
 def human_duration(seconds: float) -> str:

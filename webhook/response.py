@@ -76,7 +76,7 @@ def denial(request: Request, errors: Sequence[FieldError]) -> Object:
     for cause in status["details"]["causes"]:
         cause["message"] = shortened(cause["message"], CAUSE_LIMIT)
     if (more := len(errors) - ERRORS_LIMIT) > 0:
-        status["message"] += f" (and {more} more errors)"
+        status["message"] += f" (and at least {more} more errors)"
     return status
 
 

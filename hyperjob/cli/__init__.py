@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 from hyperjob import __version__
 from hyperjob.cli.kubectl.endings import ended_in_one_way
 from hyperjob.cli.kubectl.writing import written
-from hyperjob.text import nearest
+from hyperjob.hints import nearest
 
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "See what your HyperJobs do": {

@@ -103,7 +103,7 @@ def validate_arguments(
         name, kind = item.name, flags.get(item.name)
         if not name or kind is None:
             wanted = name or item.text.lstrip("-").partition("=")[0]
-            near = did_you_mean(f"--{wanted}", [f"--{flag}" for flag in flags])
+            near = report.hints.did_you_mean(f"--{wanted}", [f"--{flag}" for flag in flags])
             at = path.index(item.named_at)
             if name:
                 report.add(UNKNOWN, at, item.text, name=name, plugin=plugin, hint=near)

@@ -3,11 +3,13 @@
 Only puts the parts together.
 """
 
+from contextlib import suppress
+
 from hyperjob.api.meta import Object
 from webhook.validation.context import Context
 from webhook.validation.hyperjob import validate_hyperjob
 from webhook.validation.references import warn_references
-from webhook.validation.report import Report
+from webhook.validation.report import EnoughError, Report
 from webhook.validation.structure import check_structure
 
 
@@ -16,8 +18,9 @@ def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
     report = Report()
     shape = check_structure(raw, report, strict=strict)
     found = Report(plain=shape.plain)
-    validate_hyperjob(shape.checked, found)
-    warn_references(shape.checked, found, context=context)
+    with suppress(EnoughError):
+        validate_hyperjob(shape.checked, found)
+        warn_references(shape.checked, found, context=context)
     if found.refusals or found.remarks:
         report.take(found, refusal=lambda error: not shape.hides(error.field))
     return report

@@ -11,7 +11,6 @@ from webhook.validation.place import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, rule
 from webhook.validation.split import sub_jobs
-from webhook.validation.suggest import did_you_mean
 
 UNKNOWN = rule(
     "L12",
@@ -100,7 +99,7 @@ def _validate_tasks(
         given = found.get(flag)
         task = given.value if given else _DEFAULT_TASKS.get((name, flag))
         if task is not None and task not in names:
-            hint = did_you_mean(task, sorted(names))
+            hint = report.hints.did_you_mean(task, sorted(names))
             at = given.path if given else path
             report.add(NO_TASK, at, f"--{flag}={task}", task=task, hint=hint)
 

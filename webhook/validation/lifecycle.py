@@ -14,7 +14,6 @@ from webhook.validation.rules import (
     WARNING,
     rule,
 )
-from webhook.validation.suggest import did_you_mean
 
 COUNTED: Final = frozenset({"RestartHyperJob", "RestartJob", "MigrateJob"})
 FAILED_PHASES: Final = ("Failed", "Aborted", "Terminated")
@@ -142,7 +141,7 @@ def validate_depends_on(job: Object, earlier: Names, path: Path, report: Report)
         if name == job.get("name"):
             report.add(DEPENDS_ON_SELF, at.child("name"))
         elif name not in earlier:
-            hint = did_you_mean(name, earlier)
+            hint = report.hints.did_you_mean(name, earlier)
             report.add(DEPENDS_ON_LATER, at.child("name"), name, hint=hint)
         elif name in seen:
             report.add(TWICE, at.child("name"), name)

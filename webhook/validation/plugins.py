@@ -11,7 +11,6 @@ from webhook.validation.arguments import Argument, validate_arguments
 from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, NOT_SUPPORTED, WARNING, rule
-from webhook.validation.suggest import did_you_mean
 
 TASK, PORT, TEXT, NUMBER, SWITCH = Kind.TASK, Kind.PORT, Kind.TEXT, Kind.NUMBER, Kind.SWITCH
 
@@ -153,7 +152,7 @@ def _validate_tasks(
         task = given.value if given else default
         if task is None or task in names:
             continue
-        hint = did_you_mean(task, names)
+        hint = report.hints.did_you_mean(task, names)
         if flag in plugin.needs:
             missing = NO_MASTER if flag == "master" else NO_WORKER
             at = given.path if given else path

@@ -15,7 +15,6 @@ from webhook.validation.place import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import WARNING, rule
 from webhook.validation.split import sub_jobs
-from webhook.validation.suggest import did_you_mean
 
 MAX_NAMED: Final = 5
 
@@ -96,7 +95,7 @@ def warn_references(hyperjob: Object, report: Report, *, context: Context) -> No
         _warn_queue(template.get("queue") or "default", at.child("queue"), report, context)
         priority, classes = template.get("priorityClassName"), context.priority_classes
         if priority and classes is not None and priority not in classes:
-            hint = did_you_mean(priority, classes)
+            hint = report.hints.did_you_mean(priority, classes)
             at_priority = at.child("priorityClassName")
             report.warn(PRIORITY_UNKNOWN, at_priority, name=priority, hint=hint)
         _warn_objects(template, at, report, context)
@@ -111,7 +110,12 @@ def _warn_clusters(job: Object, path: Path, report: Report, context: Context) ->
         at = path.child("clusterNames").index(index)
         cluster = context.clusters.get(name)
         if cluster is None:
-            report.warn(CLUSTER_UNKNOWN, at, name=name, hint=did_you_mean(name, context.clusters))
+            report.warn(
+                CLUSTER_UNKNOWN,
+                at,
+                name=name,
+                hint=report.hints.did_you_mean(name, context.clusters),
+            )
         elif not cluster.ready:
             report.warn(CLUSTER_NOT_READY, at, name=name)
 
@@ -121,7 +125,9 @@ def _warn_queue(name: str, path: Path, report: Report, context: Context) -> None
         return
     queue = context.queues.get(name)
     if queue is None:
-        report.warn(QUEUE_UNKNOWN, path, name=name, hint=did_you_mean(name, context.queues))
+        report.warn(
+            QUEUE_UNKNOWN, path, name=name, hint=report.hints.did_you_mean(name, context.queues)
+        )
         return
     if queue.state != "Open":
         report.warn(QUEUE_CLOSED, path, name=name, state=queue.state or "not known to be open")
@@ -141,7 +147,7 @@ def _warn_objects(template: Object, path: Path, report: Report, context: Context
         if names is None or name in names or (kind, name) in seen:
             continue
         seen.add((kind, name))
-        hint = did_you_mean(name, names)
+        hint = report.hints.did_you_mean(name, names)
         report.warn(OBJECT_UNKNOWN, at, kind=kind, name=name, hint=hint)
 
 

@@ -6,11 +6,22 @@ Keeps findings in the order in which they were made, each once; judges nothing.
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Final
 
 from hyperjob.api.field import FieldError
 from webhook.outcome import ACCEPTED, Outcome
 from webhook.validation.place import Path
 from webhook.validation.rules import Rule
+from webhook.validation.suggest import Hints
+
+MAX_REFUSALS: Final = 500
+"""Errors after which an object is not looked at any further; an answer tells 200 of them."""
+MAX_REMARKS: Final = 500
+"""Warnings that are kept; an answer has room for 4,096 characters of them."""
+
+
+class EnoughError(Exception):
+    """So much is wrong with an object that the rest is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +43,43 @@ class Remark:
 class Report:
     """The errors and warnings about one object, collected."""
 
-    __slots__ = ("plain", "refusals", "remarks")
+    __slots__ = ("hints", "plain", "refusals", "remarks")
 
     def __init__(self, *, plain: AbstractSet[int] = frozenset()) -> None:
         self.plain = plain
         """Identities of the objects that need no look: nothing would be found."""
         self.refusals: list[Refusal] = []
         self.remarks: list[Remark] = []
+        self.hints = Hints()
+
+    def refuse(self, rule: Rule, error: FieldError) -> None:
+        """Note an error; raises EnoughError where it is the last that is looked for."""
+        self.refusals.append(Refusal(rule, error))
+        if self.is_full:
+            raise EnoughError
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many errors that not all were looked for."""
+        return len(self.refusals) >= MAX_REFUSALS
 
     def add(self, rule: Rule, path: Path, value: object = "", /, **words: object) -> None:
         """Note that the field at `path` breaks a rule."""
-        self.refusals.append(Refusal(rule, rule.at(path, value, **words)))
+        self.refuse(rule, rule.at(path, value, **words))
 
     def unsupported(self, rule: Rule, path: Path, value: str, known: tuple[str, ...]) -> None:
         """Note that the field at `path` has a value outside a closed set."""
-        self.refusals.append(Refusal(rule, rule.unsupported(path, value, known)))
+        self.refuse(rule, rule.unsupported(path, value, known))
 
     def missing(self, rule: Rule, path: Path, value: str, known: Iterable[str]) -> None:
         """Note that the field at `path` names something that is not there."""
-        self.refusals.append(Refusal(rule, rule.missing(path, value, known)))
+        hint = self.hints.did_you_mean(value, known).removeprefix("; ")
+        self.refuse(rule, rule.missing(path, value, hint))
 
     def warn(self, rule: Rule, path: Path, /, **words: object) -> None:
         """Note something about the field at `path` that is legal and may surprise."""
-        self.remarks.append(Remark(rule, rule.warning(path, **words)))
+        if len(self.remarks) < MAX_REMARKS:
+            self.remarks.append(Remark(rule, rule.warning(path, **words)))
 
     def take(
         self,

@@ -4,7 +4,6 @@ Every message that validation can give is one of these values, declared beside t
 applies it; the page of messages in the docs is made from them.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,9 +54,8 @@ class Rule:
         hint = did_you_mean(value, supported)
         return FieldError(error.type, error.field, value, error.detail + hint)
 
-    def missing(self, path: Path, value: str, known: Iterable[str]) -> FieldError:
-        """Return the error of a reference to something that is not there, with the nearest."""
-        hint = did_you_mean(value, known).removeprefix("; ")
+    def missing(self, path: Path, value: str, hint: str) -> FieldError:
+        """Return the error of a reference to something that is not there, with a hint."""
         return FieldError(ErrorType.NOT_FOUND, str(path), value, hint)
 
 

@@ -16,7 +16,6 @@ from webhook.validation.forms import check
 from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
-from webhook.validation.suggest import did_you_mean
 
 INCOMPLETE = rule(
     "X7",
@@ -119,7 +118,7 @@ def validate_split(job: Object, path: Path, report: Report, *, max_domains: int 
     template = job.get("templateSpec") or {}
     found = [demand for demand in demands(template, kind) if demand.total]
     if not found:
-        hint = did_you_mean(kind, requested(template))
+        hint = report.hints.did_you_mean(kind, requested(template))
         report.add(NOT_REQUESTED, at.child("acceleratorType"), kind, hint=hint)
         return
     sizes = _sizes(found)

@@ -109,10 +109,12 @@ def inspect_update(new: Object, old: Object, *, context: Context) -> Report:
     _validate_changes(new_spec, old_spec, before.get("status") or {}, report)
     refused = tuple(found.error.field for found in report.refusals)
     known = inspect(old, context=context, strict=False)
-    errors = {str(found.error) for found in known.refusals}
-    texts = {found.text for found in known.remarks}
+    found = inspect(new, context=context, strict=False)
+    # Where not all was looked at, nothing can be told to be as it was.
+    errors = set() if found.is_full else {str(each.error) for each in known.refusals}
+    texts = {each.text for each in known.remarks}
     report.take(
-        inspect(new, context=context, strict=False),
+        found,
         refusal=lambda error: str(error) not in errors and not error.field.startswith(refused),
         remark=lambda text: text not in texts,
     )

@@ -1,6 +1,7 @@
 """The small parts that validation is made of."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -14,7 +15,14 @@ from webhook.validation.forms import check
 from webhook.validation.place import ROOT, Path
 from webhook.validation.repair import Repair
 from webhook.validation.report import Report
-from webhook.validation.suggest import did_you_mean
+from webhook.validation.suggest import (
+    MAX_COMPARED,
+    MAX_HINTS,
+    Hints,
+    _apart,
+    _edits,
+    did_you_mean,
+)
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(["child", "index", "key"]), st.integers(0, 99)), max_size=6
@@ -73,10 +81,40 @@ def test_the_short_way_to_judge_a_form_judges_as_the_long_one(
         ("svc", ["svc"], ""),
         ("", ["a"], ""),
         ("x" * 1000, ["x" * 999], ""),
+        ("gpu-esat", ["gpu-west", "gpu-east"], '; did you mean "gpu-east"?'),
+        ("gpu-esat", ["gpu-east", "gpu-west"], '; did you mean "gpu-east"?'),
+        ("us-gpu-2", ["us-gpu-1", "us-gpu-02", "eu-gpu-2"], '; did you mean "us-gpu-02"?'),
+        ("mastr", ["mpimaster", "worker"], '; did you mean "mpimaster"?'),
+        ("gpu", ["cpu", "memory"], ""),
     ],
 )
 def test_a_guess_is_made_only_where_something_is_near(value: str, known: list[str], hint: str):
     assert did_you_mean(value, known) == hint
+
+
+@given(st.text("abc", max_size=7), st.text("abc", max_size=7))
+def test_edits_are_counted_as_by_hand(one: str, other: str):
+    @cache
+    def by_hand(i: int, j: int) -> int:
+        if i == 0 or j == 0:
+            return i + j
+        ways = [by_hand(i - 1, j) + 1, by_hand(i, j - 1) + 1]
+        if one[i - 1] == other[j - 1]:
+            ways.append(by_hand(i - 1, j - 1))
+        if i > 1 and j > 1 and one[i - 2 : i] == other[j - 1] + other[j - 2]:
+            ways.append(by_hand(i - 2, j - 2) + 1)
+        return min(ways)
+
+    assert _edits(*_apart(one, other), 100) == by_hand(len(one), len(other))
+
+
+def test_hints_of_one_review_cost_no_more_however_many_names_are_wrong():
+    hints = Hints()
+    known = [f"{'ab' * 30}{number:03}" for number in range(1000)]
+    for _ in range(1000):
+        hints.did_you_mean("ba" * 32, known)
+    assert hints.made <= MAX_HINTS
+    assert hints.compared <= MAX_COMPARED + 64 * 64
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,96 @@
+"""Guess what a misspelt name was meant to be.
+
+A hint only: it is added to an error that stands without it. What it may cost is bounded, however
+many names are wrong and however many they are compared with.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+MAX_LENGTH: Final = 64
+"""Characters of a name that is guessed, and of one that is a guess."""
+MAX_KNOWN: Final = 1000
+"""Names that one wrong name is held against."""
+MAX_HINTS: Final = 32
+"""Wrong names of one review that are guessed."""
+MAX_COMPARED: Final = 100_000
+"""Pairs of letters of one review that are compared; what two names begin and end with is free."""
+_FAR: Final = 0.3
+"""Edits by letter of the two names together from which on they are not near each other."""
+
+
+class Hints:
+    """The guesses about one object, as many as it may cost."""
+
+    __slots__ = ("compared", "made")
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.compared = 0
+
+    def nearest(self, value: str, known: Iterable[str]) -> str | None:
+        """Return the known name that a misspelt one is nearest to, if it is near enough.
+
+        Nearness is the number of letters that were left out, added, or exchanged with their
+        neighbour, whatever their case; of names as near as each other the first is taken.
+        """
+        if not 0 < len(value) <= MAX_LENGTH or self.made >= MAX_HINTS:
+            return None
+        self.made += 1
+        wrong, best, least = value.casefold(), None, MAX_LENGTH
+        for name in islice(known, MAX_KNOWN):
+            limit = min(least, int(_FAR * (len(name) + len(value))) + 1)
+            if abs(len(name) - len(value)) >= limit or len(name) > MAX_LENGTH:
+                continue
+            if self.compared >= MAX_COMPARED:
+                break
+            one, other = _apart(wrong, name.casefold())
+            self.compared += len(one) * len(other)
+            found = _edits(one, other, limit)
+            if found < limit:
+                best, least = name, found
+        return best
+
+    def did_you_mean(self, value: str, known: Iterable[str]) -> str:
+        """Return `; did you mean "x"?`, or nothing where nothing is near."""
+        match = self.nearest(value, known)
+        return f'; did you mean "{match}"?' if match and match != value else ""
+
+
+def nearest(value: str, known: Iterable[str]) -> str | None:
+    """Guess once; only for names that are few and fixed."""
+    return Hints().nearest(value, known)
+
+
+def did_you_mean(value: str, known: Iterable[str]) -> str:
+    """Hint once; only for names that are few and fixed."""
+    return Hints().did_you_mean(value, known)
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Return what is left of two texts without what they begin and end with alike."""
+    start, shorter = 0, min(len(one), len(other))
+    while start < shorter and one[start] == other[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    return one[start : len(one) - end], other[start : len(other) - end]
+
+
+def _edits(one: str, other: str, limit: int) -> int:
+    """Return the edits from one text to another, or `limit` if they are as many or more."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, char in enumerate(one, start=1):
+        row = [i]
+        for j, letter in enumerate(other, start=1):
+            edits = last[j - 1] if char == letter else 1 + min(last[j], row[j - 1])
+            if i > 1 and j > 1 and char == other[j - 2] and one[i - 2] == letter:
+                edits = min(edits, before[j - 2] + 1)
+            row.append(edits)
+        if min(row) >= limit:
+            return limit
+        before, last = last, row
+    return min(last[-1], limit)
