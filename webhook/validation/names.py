@@ -5,6 +5,7 @@ so a name that is too long shows hours later and in a member cluster only.
 """
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, Self
 
 from hyperjob.api import formats
@@ -67,6 +68,7 @@ SAME_PODS = rule(
     "rename one of the two, so that neither starts with the other and a number",
 )
 
+_INDEX: Final = re.compile("0|[1-9][0-9]{0,5}")
 _SERVICE: Final = re.compile("[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -170,35 +172,59 @@ def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, share
 
 def _validate_distinct(jobs: list[Object], path: Path, report: Report) -> None:
     """Check that no two pods of the HyperJob would have one name."""
-    starts = [f"{job.get('name') or ''}-" for job in jobs]
+    # Of two jobs with one name, which is refused, the first counts.
+    by_name = {job.get("name") or "": index for index, job in reversed(list(enumerate(jobs)))}
+    known: dict[int, tuple[Pods, int]] = {}
     for index, longer in enumerate(jobs):
         name = longer.get("name") or ""
-        for shorter, start in zip(jobs, starts, strict=True):
-            if not name.startswith(start) or shorter is longer:
+        for start, rest, least in _as_sub_job(name):
+            shorter = by_name.get(start)
+            if shorter is None:
                 continue
-            match = re.fullmatch(r"(0|[1-9][0-9]{0,5})(?:-(.*))?", name[len(start) :])
-            if match is None or int(match[1]) > _last_index(shorter):
-                continue
-            task = _clashing_task(shorter, longer, match[2] or "")
+            for each in (shorter, index):
+                if each not in known:
+                    known[each] = _pods_of(jobs[each]), _last_index(jobs[each])
+            pods, last = known[shorter]
+            task = _clashing_task(pods, longer, rest, known[index][1]) if least <= last else ""
             if task:
-                other = shorter["name"]
-                at = path.index(index).child("name")
-                report.add(SAME_PODS, at, name, task=task, other=other)
+                report.add(SAME_PODS, path.index(index).child("name"), name, task=task, other=start)
                 break
 
 
-def _clashing_task(shorter: Object, longer: Object, rest: str) -> str:
+def _as_sub_job(name: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the ways to read a name as `START-INDEX` or `START-INDEX-REST`: start, rest, index."""
+    if len(name) > MAX_NAME:
+        return
+    parts = name.split("-")
+    for position in range(1, len(parts)):
+        if _INDEX.fullmatch(parts[position]):
+            start, rest = "-".join(parts[:position]), "-".join(parts[position + 1 :])
+            yield start, rest, int(parts[position])
+
+
+Pods = Mapping[tuple[str, str], int]
+"""The ways to read the names of tasks as `PREFIX-INDEX-TASK`: the least index by the other two."""
+
+
+def _pods_of(job: Object) -> Pods:
+    found: dict[tuple[str, str], int] = {}
+    for name in _task_names(job):
+        parts = name.split("-") if len(name) <= MAX_NAME else []
+        for position in range(len(parts) - 1):
+            if parts[position].isdecimal() and len(parts[position]) < 7:
+                key = "-".join(parts[:position]), "-".join(parts[position + 1 :])
+                number = int(parts[position])
+                found[key] = min(found.get(key, number), number)
+    return found
+
+
+def _clashing_task(shorter: Pods, longer: Object, rest: str, last: int) -> str:
     """Return the task of `longer` whose pods are called like some of `shorter`, or nothing."""
-    prefix = f"{rest}-" if rest else ""
-    own = _task_names(shorter)
-    for task in _task_names(longer):
-        for name in own:
-            if not name.startswith(prefix) or not name.endswith(f"-{task}"):
-                continue
-            between = name[len(prefix) : -len(task) - 1]
-            if between.isdecimal() and len(between) < 7 and int(between) <= _last_index(longer):
-                return task
-    return ""
+    if not shorter:
+        return ""
+    return next(
+        (task for task in _task_names(longer) if shorter.get((rest, task), last + 1) <= last), ""
+    )
 
 
 def _task_names(job: Object) -> list[str]:

@@ -96,9 +96,11 @@ def _cycles(edges: Edges) -> list[list[str]]:
                 stack.pop()
                 trail.pop(name)
                 done.add(name)
+            elif following in done:
+                continue
             elif following in trail:
                 found.append([step for step, _ in stack[trail[following] :]])
                 done.update(found[-1])
-            elif following not in done:
+            else:
                 stack.append((following, iter(edges.get(following, ()))))
     return found

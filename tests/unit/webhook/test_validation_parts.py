@@ -5,13 +5,14 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob.api import field, formats
 from webhook.resourcenames import is_native, is_unqualified, may_be_overcommitted
 from webhook.validation.changes import changes
 from webhook.validation.forms import check
+from webhook.validation.names import _validate_distinct
 from webhook.validation.place import ROOT, Path
 from webhook.validation.repair import Repair
 from webhook.validation.report import Report
@@ -106,6 +107,30 @@ def test_edits_are_counted_as_by_hand(one: str, other: str):
         return min(ways)
 
     assert _edits(*_apart(one, other), 100) == by_hand(len(one), len(other))
+
+
+_WORDS = st.lists(st.sampled_from("a01"), min_size=1, max_size=4).map("-".join)
+_GROUPS = st.lists(
+    st.tuples(_WORDS, st.integers(1, 3), st.lists(_WORDS, min_size=1, max_size=3, unique=True)),
+    min_size=2,
+    max_size=4,
+    unique_by=lambda group: group[0],
+)
+
+
+@settings(max_examples=500)
+@given(_GROUPS)
+def test_pods_of_one_name_are_found_as_by_writing_all_names_down(
+    groups: list[tuple[str, int, list[str]]],
+):
+    jobs = [
+        {"name": name, "replicas": count, "templateSpec": {"tasks": [{"name": t} for t in tasks]}}
+        for name, count, tasks in groups
+    ]
+    report = Report()
+    _validate_distinct(jobs, ROOT, report)
+    pods = [f"{name}-{i}-{t}" for name, count, tasks in groups for i in range(count) for t in tasks]
+    assert bool(report.refusals) == (len(set(pods)) < len(pods))
 
 
 def test_hints_of_one_review_cost_no_more_however_many_names_are_wrong():
