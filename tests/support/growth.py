@@ -61,7 +61,7 @@ class Growing(NamedTuple):
 def _merged(old: Any, new: Any) -> Any:
     if isinstance(old, dict) and isinstance(new, dict):
         return {**new, **old}
-    return old if old else new
+    return old or new
 
 
 def _below(node: Object, step: str | int) -> Object:
