@@ -206,6 +206,10 @@ class SandboxConfig(_Model):
     lost_clusters: list[LostCluster] = Field(default_factory=list)
     volcano_global: VolcanoGlobal = Field(default_factory=VolcanoGlobal)
     karmada: Karmada = Field(default_factory=Karmada)
+    pods: Literal["simulated", "processes"] = "simulated"
+    """Whether containers are simulated, or run as processes of this machine."""
+    images: dict[str, str] = Field(default_factory=dict)
+    """What stands in for images where pods are processes: a virtual environment or a command."""
     speed: float = Field(default=1.0, gt=0)
     """Run times and their failures pass this many times faster."""
 

@@ -25,6 +25,10 @@ from hyperjob_sandbox.karmada.definitions import control_plane_definitions, memb
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from hyperjob_sandbox.member.cluster import MemberCluster
 from hyperjob_sandbox.member.controller import Background
+from hyperjob_sandbox.processes.hostclient import ProcessHost
+from hyperjob_sandbox.processes.images import Image
+from hyperjob_sandbox.processes.network import Network
+from hyperjob_sandbox.processes.node import Machine
 
 _ESTABLISHED_TRIES: Final = 300
 _ESTABLISHED_PAUSE: Final = 0.1
@@ -60,12 +64,14 @@ class Topology:
             )
         )
         definitions = member_definitions()
+        self._machine = self._make_machine() if config.pods == "processes" else None
         self._clusters = {
             cluster.name: MemberCluster(
                 cluster,
                 config,
                 kubeconfig=directory / f"{cluster.name}.kubeconfig",
                 definitions=definitions,
+                machine=self._machine,
             )
             for cluster in config.clusters
         }
@@ -87,6 +93,8 @@ class Topology:
     async def __aenter__(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)
         async with AsyncExitStack() as stack:
+            if self._machine is not None:
+                await stack.enter_async_context(self._machine.host)
             server = await stack.enter_async_context(webhooks.WebhookServer())
             kube = await self._connect(stack)
             await asyncio.gather(
@@ -117,6 +125,22 @@ class Topology:
     ) -> None:
         await self._stack.aclose()
 
+    @property
+    def machine(self) -> Machine | None:
+        """Give what runs the pods as processes, None where they are simulated."""
+        return self._machine
+
+    def _make_machine(self) -> Machine:
+        folder = self.directory / "pods"
+        names = tuple(cluster.name for cluster in self.config.clusters)
+        return Machine(
+            host=ProcessHost(),
+            network=Network(folder / "hosts", names),
+            folder=folder,
+            images=[Image.parse(f"{name}={value}") for name, value in self.config.images.items()],
+            speed=self.config.speed,
+        )
+
     def _member(self, name: str) -> Kube | None:
         cluster = self._clusters.get(name)
         return None if cluster is None else cluster.kube
@@ -125,6 +149,8 @@ class Topology:
         """Wait for a part to die, and raise what it died of; waits for ever while all are well."""
         assert self._control_plane is not None, "the sandbox is not started"
         parts = [self._control_plane.failure(), *(c.failure() for c in self._clusters.values())]
+        if self._machine is not None:
+            parts.append(self._machine.host.failure())
         tasks = [asyncio.ensure_future(part) for part in parts]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -16,13 +16,16 @@ from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import AlreadyExists
 from hyperjob.kube.resources import NODES, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
 from hyperjob_sandbox.clusters import Cluster, NodeGroup, SandboxConfig
-from hyperjob_sandbox.member.controller import Background, wire_now
+from hyperjob_sandbox.member.controller import Background, Controller, wire_now
 from hyperjob_sandbox.member.gang_scheduler import GangScheduler
 from hyperjob_sandbox.member.job_controller import JobController
 from hyperjob_sandbox.member.kubelet import Kubelet
 from hyperjob_sandbox.member.queue_controller import QueueController
 from hyperjob_sandbox.member.watching import MemberCaches
+from hyperjob_sandbox.processes.kubelet import ProcessKubelet
+from hyperjob_sandbox.processes.node import Machine
 
 _QUEUES: Final = ("root", "default")
 """The queues that Volcano itself makes in every cluster."""
@@ -42,10 +45,17 @@ class MemberCluster:
         *,
         kubeconfig: Path,
         definitions: Sequence[Object],
+        machine: Machine | None = None,
     ) -> None:
         self.name = cluster.name
         self.kubeconfig = kubeconfig
-        self.server = ApiServer(name=cluster.name, crds=definitions)
+        self.server = ApiServer(
+            name=cluster.name,
+            crds=definitions,
+            connectors={} if machine is None else self._connectors(),
+        )
+        self._machine = machine
+        self._processes: ProcessKubelet | None = None
         self._cluster = cluster
         self._config = config
         self._stack = AsyncExitStack()
@@ -72,6 +82,7 @@ class MemberCluster:
             )
             await self._furnish(kube)
             self._caches = MemberCaches(kube)
+            stack.push_async_callback(self._stop_processes)
             stack.push_async_callback(self._background.stop)
             self._start(self._caches)
             await self._background.until(self._caches.synced(), seconds=_SYNC_SECONDS)
@@ -90,6 +101,29 @@ class MemberCluster:
         """Wait for a controller of the member to die, and raise what it died of."""
         await self._background.failure()
 
+    def _connectors(self) -> dict[tuple[str, str, str], Connector]:
+        """Answer for logs of processes; refuse what needs a stream in both directions."""
+
+        async def log(call: Call) -> Reply | Stream:
+            assert self._processes is not None, "the member is not started"
+            return await self._processes.log(call)
+
+        refused = ("exec", "attach", "portforward")
+        return {
+            ("", "pods", "log"): log,
+            **{("", "pods", name): ProcessKubelet.refuse_exec for name in refused},
+        }
+
+    async def _stop_processes(self) -> None:
+        if self._processes is not None:
+            await self._processes.stop()
+
+    def _kubelet(self, caches: MemberCaches) -> Controller:
+        if self._machine is None:
+            return Kubelet(self.name, self._config, caches).controller
+        self._processes = ProcessKubelet(self.name, self._machine, caches)
+        return self._processes.controller
+
     def _start(self, caches: MemberCaches) -> None:
         jobs = JobController(caches)
         controllers = (
@@ -97,7 +131,7 @@ class MemberCluster:
             jobs.commands,
             GangScheduler(caches).controller,
             QueueController(caches).controller,
-            Kubelet(self.name, self._config, caches).controller,
+            self._kubelet(caches),
         )
         self._background.start(caches.run(), name=f"{self.name}/informers")
         for controller in controllers:

@@ -1,0 +1,451 @@
+"""The parent of all container processes, a small program that uses the standard library alone.
+
+It reads commands as JSON lines from standard input and writes events as JSON lines to standard
+output. When standard input ends, because the sandbox has ended in whatever way, it kills every
+process that descends from it and exits. It starts quickly and is small, for it is forked once for
+every container.
+
+Commands:
+  {"op": "start", "id": ID, "argv": [...], "env": {...}, "cwd": PATH, "log": PATH, "path": PATH,
+   "log_limit": BYTES, "memory": BYTES or null, "mounts": [[SOURCE, TARGET, READ_ONLY], ...],
+   "scratch": FOLDER, "hostname": NAME}  the last three only where namespaces are permitted
+  {"op": "signal", "id": ID, "signal": NUMBER}
+  {"op": "namespaces"}                   asks whether a mount namespace is permitted here
+Events:
+  {"event": "started", "id": ID, "pid": PID}
+  {"event": "refused", "id": ID, "code": EXIT_CODE, "error": TEXT}
+  {"event": "exited", "id": ID, "code": EXIT_CODE}         128 + n after signal n
+  {"event": "namespaces", "permitted": BOOL, "error": TEXT}
+"""
+
+import ctypes
+import json
+import os
+import resource
+import selectors
+import signal
+import sys
+import time
+from contextlib import suppress
+from typing import Any, NoReturn
+
+Command = dict[str, Any]
+MARK = "HYPERJOB_SANDBOX_CONTAINER"
+_NEW_NAMESPACE, _NEW_USER = 0x00020000 | 0x04000000, 0x10000000  # mounts and host name
+_BIND, _RECURSIVE, _PRIVATE, _REMOUNT, _READ_ONLY = 4096, 16384, 1 << 18, 32, 1
+_SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
+_CHUNK = 65536
+_LONGEST_LINE = 1 << 20
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Host:
+    """Starts, observes and ends containers; one thread, one selector."""
+
+    def __init__(self) -> None:
+        self.selector = selectors.DefaultSelector()
+        self.leaders: dict[str, int] = {}
+        self.containers: dict[int, tuple[str, int, Log]] = {}
+        self.ended = False
+        self.inbox = b""
+
+    def run(self) -> None:
+        """Serve until standard input ends; then kill what is left."""
+        _libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
+        read_end, write_end = os.pipe()
+        for end in (read_end, write_end):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        os.set_blocking(0, False)
+        self.selector.register(0, selectors.EVENT_READ, self.commands)
+        self.selector.register(read_end, selectors.EVENT_READ, lambda: self.children(read_end))
+        while not self.ended:
+            for key, _ in self.selector.select():
+                key.data()
+        kill_descendants()
+
+    def commands(self) -> None:
+        """Read what has arrived on standard input."""
+        try:
+            data = os.read(0, _CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self.ended = True
+            return
+        *lines, self.inbox = (self.inbox + data).split(b"\n")
+        for line in lines:
+            self.command(json.loads(line))
+
+    def command(self, asked: Command) -> None:
+        """Carry out one command."""
+        if asked["op"] == "start":
+            self.start(asked)
+        elif asked["op"] == "signal":
+            pid = self.leaders.get(asked["id"])
+            if pid is not None:
+                with suppress(ProcessLookupError):
+                    os.killpg(pid, asked["signal"])
+        elif asked["op"] == "namespaces":
+            self.try_namespaces()
+
+    def start(self, asked: Command) -> None:
+        """Fork a container; report whether its program could be started."""
+        output_read, output_write = os.pipe()
+        error_read, error_write = os.pipe()  # closes at exec; else carries what went wrong
+        pid = os.fork()
+        if not pid:
+            become(asked, output_write, error_write)
+        os.close(output_write)
+        os.close(error_write)
+        failure = b""
+        while chunk := os.read(error_read, _CHUNK):
+            failure += chunk
+        os.close(error_read)
+        if failure:
+            os.close(output_read)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+            code, _, text = failure.decode(errors="replace").partition(" ")
+            say(event="refused", id=asked["id"], code=int(code), error=text)
+            return
+        log = Log(asked["log"], asked["log_limit"])
+        os.set_blocking(output_read, False)
+        self.selector.register(
+            output_read, selectors.EVENT_READ, lambda: self.output(output_read, log)
+        )
+        self.leaders[asked["id"]] = pid
+        self.containers[pid] = asked["id"], output_read, log
+        say(event="started", id=asked["id"], pid=pid)
+
+    def output(self, pipe: int, log: "Log") -> None:
+        """Move what a container has written into its log."""
+        try:
+            data = os.read(pipe, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            log.write(data)
+        else:
+            self.forget(pipe, log)
+
+    def forget(self, pipe: int, log: "Log") -> None:
+        """Close the pipe and the log of a container."""
+        with suppress(KeyError, ValueError):
+            self.selector.unregister(pipe)
+            os.close(pipe)
+            log.close()
+
+    def children(self, pipe: int) -> None:
+        """Collect the children that have ended."""
+        with suppress(BlockingIOError):
+            while os.read(pipe, _CHUNK):
+                pass
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            if pid in self.containers:
+                self.exited(pid, os.waitstatus_to_exitcode(status))
+
+    def exited(self, pid: int, code: int) -> None:
+        """Report the end of a container, once nothing of it runs any more."""
+        name, pipe, log = self.containers.pop(pid)
+        self.leaders.pop(name, None)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        kill_marked(name)
+        while pipe in self.selector.get_map():  # what it had written before it ended
+            before = log.written
+            self.output(pipe, log)
+            if log.written == before:
+                self.forget(pipe, log)
+                break
+        say(event="exited", id=name, code=code if code >= 0 else 128 - code)
+
+    def try_namespaces(self) -> None:
+        """Report whether a child may have mounts of its own."""
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                enter_namespace()
+                os._exit(0)
+            except OSError as error:
+                os.write(write_end, str(error).encode())
+                os._exit(1)
+        os.close(write_end)
+        why_not = os.read(read_end, _CHUNK).decode()
+        os.close(read_end)
+        _, status = os.waitpid(pid, 0)
+        say(event="namespaces", permitted=status == 0, error=why_not)
+
+
+class Log:
+    """A log in the format of CRI, `TIME STREAM F TEXT`; when full its older half is dropped."""
+
+    def __init__(self, path: str, limit: int) -> None:
+        self.path, self.limit, self.partial = path, limit, b""
+        self.file = open(path, "ab", buffering=0)  # noqa: SIM115, closed at the end of the container
+        self.size = self.file.tell()
+        self.written = 0
+
+    def write(self, data: bytes) -> None:
+        """Add output; a line is written when it is complete."""
+        self.written += len(data)
+        *lines, self.partial = (self.partial + data).split(b"\n")
+        if len(self.partial) > _LONGEST_LINE:
+            lines.append(self.partial)
+            self.partial = b""
+        self.put(lines)
+
+    def put(self, lines: list[bytes]) -> None:
+        """Write lines with the present time."""
+        if not lines:
+            return
+        now = time.time_ns()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 10**9)).encode()
+        stamp += b".%09dZ stdout F " % (now % 10**9)
+        data = b"".join(stamp + line + b"\n" for line in lines)
+        if self.size + len(data) > self.limit:
+            self.rotate()
+        self.file.write(data)
+        self.size += len(data)
+
+    def rotate(self) -> None:
+        """Keep the full file as the older half."""
+        self.file.close()
+        os.replace(self.path, self.path + ".1")
+        self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115, as above
+        self.size = 0
+
+    def close(self) -> None:
+        """Write an incomplete last line, and close the file."""
+        if self.partial:
+            self.put([self.partial])
+            self.partial = b""
+        self.file.close()
+
+
+def become(asked: Command, output: int, errors: int) -> NoReturn:
+    """Turn the forked child into the container's process; never returns."""
+    try:
+        os.setsid()
+        _libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        signal.set_wakeup_fd(-1)
+        for number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+            signal.SIGHUP,
+            signal.SIGCHLD,
+            signal.SIGPIPE,
+        ):
+            signal.signal(number, signal.SIG_DFL)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        if asked["hostname"]:
+            enter_namespace()
+            with suppress(OSError):
+                set_hostname(asked["hostname"])
+            mounts = Mounts(asked["scratch"])
+            for source, target, read_only in asked["mounts"]:
+                mounts.bind(source, target, read_only=read_only)
+        try:
+            os.chdir(asked["cwd"])
+        except OSError as error:
+            raise OSError(128, f"workingDir {asked['cwd']}: {error.strerror}") from None
+        if asked["memory"]:
+            resource.setrlimit(resource.RLIMIT_DATA, (asked["memory"], asked["memory"]))
+        os.closerange(3, errors)
+        os.closerange(errors + 1, 65536)
+        env = {**asked["env"], MARK: asked["id"]}
+        os.environ["PATH"] = asked["path"]
+        os.execvpe(asked["argv"][0], asked["argv"], env)
+    except FileNotFoundError:
+        fail(errors, 127, f'exec: "{asked["argv"][0]}": executable file not found in $PATH')
+    except PermissionError as error:
+        fail(errors, 126, f'exec: "{asked["argv"][0]}": {error.strerror}')
+    except BaseException as error:  # noqa: BLE001, the child must not go on as a second host
+        fail(errors, 128, str(getattr(error, "strerror", None) or error))
+    os._exit(128)
+
+
+def fail(pipe: int, code: int, text: str) -> NoReturn:
+    """End a child whose program could not be started."""
+    os.write(pipe, f"{code} {text}".encode())
+    os._exit(code)
+
+
+def enter_namespace() -> None:
+    """Give this process mounts of its own, with a user namespace where that is needed."""
+    if _libc.unshare(_NEW_NAMESPACE):
+        user, group = os.getuid(), os.getgid()
+        check(_libc.unshare(_NEW_USER | _NEW_NAMESPACE))
+        write("/proc/self/setgroups", "deny")
+        write("/proc/self/uid_map", f"{user} {user} 1")
+        write("/proc/self/gid_map", f"{group} {group} 1")
+    check(_libc.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None))
+
+
+class Mounts:
+    """The mounts of one container; nothing is created outside the sandbox's own folders."""
+
+    def __init__(self, scratch: str) -> None:
+        self.scratch, self.mirrored = scratch, 0
+        self.volumes: list[str] = []
+        self.own: set[str] = set()
+
+    def bind(self, source: str, target: str, *, read_only: bool) -> None:
+        """Show `source` at `target`."""
+        target = self.ensure(target, is_folder=os.path.isdir(source))
+        mount(source, target, _BIND | _RECURSIVE)
+        if read_only:
+            with suppress(OSError):  # a user namespace may not change some flags of a mount
+                mount(source, target, _BIND | _REMOUNT | _READ_ONLY)
+        self.volumes.append(target + "/")
+
+    def ensure(self, target: str, *, is_folder: bool) -> str:
+        """Return where the target is, made where it is missing."""
+        if os.path.exists(target):
+            return os.path.realpath(target)
+        parent = self.ensure(os.path.dirname(target), is_folder=True)
+        if parent not in self.own and not (parent + "/").startswith(tuple(self.volumes)):
+            self.mirror(parent)
+        target = os.path.join(parent, os.path.basename(target))
+        make(target, is_folder=is_folder)
+        if parent in self.own and is_folder:
+            self.own.add(target)
+        return target
+
+    def mirror(self, folder: str) -> None:
+        """Cover a folder of this machine with one in memory that shows the same entries."""
+        base = os.path.join(self.scratch, f"mirror-{self.mirrored}")
+        self.mirrored += 1
+        os.makedirs(base, exist_ok=True)
+        mount("none", base, 0, kind="tmpfs", data="mode=755")
+        for entry in os.scandir(folder):
+            copy = os.path.join(base, entry.name)
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), copy)
+            elif entry.path != base:
+                make(copy, is_folder=entry.is_dir())
+                mount(entry.path, copy, _BIND | _RECURSIVE)
+        if folder == "/":
+            os.chroot(base)
+            os.chdir("/")
+        else:
+            mount(base, folder, _BIND | _RECURSIVE)
+        self.own.add(folder)
+
+
+def make(target: str, *, is_folder: bool) -> None:
+    """Create a mount point."""
+    if is_folder:
+        os.mkdir(target)
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+
+
+def mount(
+    source: str, target: str, flags: int, *, kind: str | None = None, data: str | None = None
+) -> None:
+    """Mount a file system or a folder; raise OSError."""
+    check(
+        _libc.mount(
+            os.fsencode(source),
+            os.fsencode(target),
+            kind.encode() if kind else None,
+            flags,
+            data.encode() if data else None,
+        ),
+        f"mount {target}",
+    )
+
+
+def check(result: int, what: str = "unshare") -> None:
+    """Raise OSError where a call of the C library has failed."""
+    if result:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def set_hostname(name: str) -> None:
+    """Set the host name that this process and its children see."""
+    data = name.encode()[:64]
+    check(_libc.sethostname(data, len(data)), "sethostname")
+
+
+def write(path: str, text: str) -> None:
+    """Write a file of the kernel."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def kill_marked(name: str) -> None:
+    """Kill the processes of a container that have left its process group."""
+    mark = f"{MARK}={name}".encode()
+    for pid in pids():
+        with suppress(OSError):
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                belongs = mark in file.read().split(b"\0")
+            if belongs:
+                os.kill(pid, signal.SIGKILL)
+
+
+def kill_descendants() -> None:
+    """Kill every process below this one until there is none; orphans come here as children."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        below = descendants()
+        if not below:
+            return
+        for pid in below:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.01)
+
+
+def descendants() -> set[int]:
+    """Return the processes below this one."""
+    parents: dict[int, int] = {}
+    for pid in pids():
+        with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
+            parents[pid] = int(file.read().rpartition(b")")[2].split()[1])
+    found, before = {os.getpid()}, 0
+    while len(found) > before:
+        before = len(found)
+        found |= {pid for pid, parent in parents.items() if parent in found}
+    return found - {os.getpid()}
+
+
+def pids() -> list[int]:
+    """Return all processes of this machine."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def say(**event: object) -> None:
+    """Report one event."""
+    data = json.dumps(event).encode() + b"\n"
+    while data:
+        data = data[os.write(1, data) :]
+
+
+if __name__ == "__main__":
+    try:
+        Host().run()
+    except (BrokenPipeError, KeyboardInterrupt):
+        kill_descendants()
+        sys.exit(1)

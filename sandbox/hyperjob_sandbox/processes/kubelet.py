@@ -1,0 +1,185 @@
+"""The kubelets of a member whose pods are processes: one controller over the pods of a cluster.
+
+It must never run a pod that is not bound to a node, nor remove one of which a process still runs.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import EventType, PatchType
+from hyperjob.kube.errors import NotFound
+from hyperjob.kube.resources import CONFIG_MAPS, PODS, SECRETS, Resource, key_of
+from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
+from hyperjob_sandbox.member.controller import Controller, Informers
+from hyperjob_sandbox.processes import logs
+from hyperjob_sandbox.processes.accelerators import Slots
+from hyperjob_sandbox.processes.environment import Sources
+from hyperjob_sandbox.processes.node import Machine, PodPlace
+from hyperjob_sandbox.processes.pod import Pod
+from hyperjob_sandbox.processes.volumes import Folders
+
+CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+class ProcessKubelet:
+    """Runs the pods of one cluster; answers for their logs."""
+
+    def __init__(self, cluster: str, machine: Machine, caches: Informers) -> None:
+        self._cluster = cluster
+        self._machine = machine
+        self._kube = caches.kube
+        self._pods = caches[PODS]
+        self._config_maps = caches.add(CONFIG_MAPS)
+        self._secrets = caches.add(SECRETS)
+        self._claims = caches.add(CLAIMS)
+        self._running: dict[str, Pod] = {}
+        self._slots = Slots()
+        self.controller = Controller(f"kubelet/{cluster}", self._sync, workers=16)
+        self._pods.add_handler(self._on_pod)
+
+    async def stop(self) -> None:
+        """Kill what runs."""
+        for pod in [*self._running.values()]:
+            await pod.abandon()
+        self._running.clear()
+
+    async def log(self, call: Call) -> Reply | Stream:
+        """Answer `GET pods/NAME/log` as a kubelet does."""
+        options = logs.LogOptions.parse(call.info.query)
+        key = f"{call.info.namespace}/{call.info.name}"
+        found = self._pods.get(key)
+        if found is None:
+            raise call.not_found()
+        pod = self._running.get(found["metadata"]["uid"])
+        names = [each["name"] for each in found["spec"]["containers"]]
+        if not options.container and len(names) > 1:
+            raise _bad_request(
+                f"a container name must be specified for pod {call.info.name},"
+                f" choose one of: [{' '.join(names)}]"
+            )
+        name = options.container or names[0]
+        container = pod.container(name) if pod is not None else None
+        if pod is None or container is None:
+            if name not in names:
+                raise _bad_request(f"container {name} is not valid for pod {call.info.name}")
+            raise _bad_request(
+                f'container "{name}" in pod "{call.info.name}" is waiting to start: PodInitializing'
+            )
+        path = container.previous_log if options.previous else container.log
+        if path is None:
+            raise _bad_request(
+                f'previous terminated container "{name}" in pod "{call.info.name}" not found'
+            )
+        if not options.previous and not container.has_run:
+            reason = (container.state.get("waiting") or {}).get("reason", "ContainerCreating")
+            raise _bad_request(
+                f'container "{name}" in pod "{call.info.name}" is waiting to start: {reason}'
+            )
+        if options.follow and not options.previous:
+            instance = container.restarts
+
+            def is_over() -> bool:
+                return container.restarts != instance or container.exit_code is not None
+
+            return Stream(logs.follow(path, options, is_over=is_over), "text/plain")
+        return Reply(200, logs.read(path, options), "text/plain")
+
+    @staticmethod
+    async def refuse_exec(call: Call) -> Reply | Stream:
+        """Refuse `kubectl exec`, which would need a stream in both directions."""
+        raise _bad_request(
+            f"pod {call.info.name} is a process of this machine and takes no exec, attach or"
+            " port-forward: run the command on this machine, its folders are those of the sandbox"
+        )
+
+    def _on_pod(self, event: EventType, old: Object | None, new: Object | None) -> None:
+        seen = new or old
+        if seen is not None and (seen["spec"].get("nodeName") or new is None):
+            self.controller.add(key_of(seen))
+
+    async def _sync(self, key: str) -> None:
+        found = self._pods.get(key)
+        uid = found["metadata"]["uid"] if found is not None else ""
+        for other, pod in [*self._running.items()]:
+            if other != uid and key_of(pod.place.pod) == key:
+                del self._running[other]
+                await pod.abandon()
+        if found is None:
+            return
+        if found["metadata"].get("deletionTimestamp"):
+            if (leaving := self._running.pop(uid, None)) is not None:
+                leaving.place.pod = found
+                await leaving.end()
+            await self._remove(found)
+        elif uid not in self._running and (found.get("status") or {}).get("phase") not in _ENDED:
+            self._running[uid] = self._start(found)
+
+    def _start(self, found: Object) -> Pod:
+        meta = found["metadata"]
+        base = self._machine.folder / self._cluster
+        place = PodPlace(
+            pod=found,
+            cluster=self._cluster,
+            machine=self._machine,
+            slots=self._slots,
+            folders=Folders(
+                pod=base / "pods" / meta["uid"],
+                cluster=base,
+                shared=self._machine.folder / "shared",
+            ),
+            sources=lambda: self._sources(meta["namespace"]),
+            event=lambda *_: None,
+        )
+        pod = Pod(
+            place,
+            claims=lambda: _by_name(self._claims.items(), meta["namespace"]),
+            publish=lambda status: self._publish(found, status),
+        )
+        pod.start()
+        return pod
+
+    def _sources(self, namespace: str) -> Sources:
+        return Sources(
+            config_maps=_by_name(self._config_maps.items(), namespace),
+            secrets=_by_name(self._secrets.items(), namespace),
+        )
+
+    async def _publish(self, pod: Object, status: Object) -> None:
+        meta: Object = pod["metadata"]
+        try:
+            await self._kube.patch(
+                PODS,
+                meta["name"],
+                {"metadata": {"uid": meta["uid"]}, "status": status},
+                kind=PatchType.MERGE,
+                namespace=meta["namespace"],
+                subresource="status",
+            )
+        except NotFound:
+            return
+
+    async def _remove(self, pod: Object) -> None:
+        meta: Object = pod["metadata"]
+        try:
+            await self._kube.raw(
+                "DELETE",
+                PODS.path(meta["namespace"], meta["name"]),
+                params={"gracePeriodSeconds": "0"},
+            )
+        except NotFound:
+            return
+
+
+def _by_name(objects: list[Object], namespace: str) -> Mapping[str, Object]:
+    return {
+        each["metadata"]["name"]: each
+        for each in objects
+        if each["metadata"].get("namespace") == namespace
+    }
+
+
+def _bad_request(message: str) -> errors.ApiError:
+    return errors.ApiError(errors.failure(400, "BadRequest", message))

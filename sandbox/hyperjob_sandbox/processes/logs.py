@@ -1,0 +1,113 @@
+"""The log of a container, read as `kubectl logs` asks for it.
+
+A log is in the format of CRI, one line `TIME STREAM F TEXT` each; its older half is in `PATH.1`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, Self
+
+from hyperjob_sandbox.apiserver import errors
+
+_POLL_SECONDS: Final = 0.1
+_BLOCK: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """The query of a `log` request; `tail` None means all lines."""
+
+    container: str = ""
+    previous: bool = False
+    follow: bool = False
+    timestamps: bool = False
+    tail: int | None = None
+    limit_bytes: int | None = None
+    since: str = ""
+
+    @classmethod
+    def parse(cls, query: dict[str, str]) -> Self:
+        """Read the query of a request; raises ApiError 400."""
+        since = query.get("sinceTime", "")
+        if seconds := _number(query, "sinceSeconds", least=1):
+            moment = datetime.now(UTC) - timedelta(seconds=seconds)
+            since = moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return cls(
+            container=query.get("container", ""),
+            previous=query.get("previous") in ("true", "1"),
+            follow=query.get("follow") in ("true", "1"),
+            timestamps=query.get("timestamps") in ("true", "1"),
+            tail=_number(query, "tailLines", least=0),
+            limit_bytes=_number(query, "limitBytes", least=1),
+            since=since.removesuffix("Z"),
+        )
+
+
+def read(path: Path, options: LogOptions) -> bytes:
+    """Return the lines of a log that are asked for."""
+    chosen = [line for line in _lines(path) if _time(line) >= options.since]
+    if options.tail is not None:
+        chosen = chosen[len(chosen) - min(options.tail, len(chosen)) :]
+    data = b"".join(_shown(line, options) for line in chosen)
+    return data if options.limit_bytes is None else data[: options.limit_bytes]
+
+
+async def follow(
+    path: Path, options: LogOptions, *, is_over: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    """Yield what is asked for and then each new line, until the container has ended."""
+    position = path.stat().st_size if path.exists() else 0
+    inode = path.stat().st_ino if path.exists() else 0
+    first = read(path, options)
+    if first:
+        yield first
+    rest = b""
+    while True:
+        over = is_over()
+        if path.exists():
+            state = path.stat()
+            if inode and state.st_ino != inode:
+                position = 0
+            inode = state.st_ino
+            with path.open("rb") as file:
+                file.seek(position)
+                while data := file.read(_BLOCK):
+                    position += len(data)
+                    *lines, rest = (rest + data).split(b"\n")
+                    if lines:
+                        yield b"".join(_shown(line, options) for line in lines)
+        if over:
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _lines(path: Path) -> list[bytes]:
+    older = path.with_name(path.name + ".1")
+    data = b"".join(each.read_bytes() for each in (older, path) if each.exists())
+    return data.split(b"\n")[:-1]
+
+
+def _time(line: bytes) -> str:
+    return line[:29].decode(errors="replace")
+
+
+def _shown(line: bytes, options: LogOptions) -> bytes:
+    stamp, _, rest = line.partition(b" ")
+    text = rest.split(b" ", 2)[-1] + b"\n"
+    return stamp + b" " + text if options.timestamps else text
+
+
+def _number(query: dict[str, str], name: str, *, least: int) -> int | None:
+    text = query.get(name)
+    if not text:
+        return None
+    if not text.lstrip("-").isascii() or not text.lstrip("-").isdigit() or int(text) < least:
+        raise errors.ApiError(
+            errors.failure(
+                400, "BadRequest", f"{name}: Invalid value: {text}: must be at least {least}"
+            )
+        )
+    return int(text)

@@ -1,0 +1,91 @@
+"""What a pod gets from the machine it runs on."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.processes.accelerators import Slots
+from hyperjob_sandbox.processes.environment import Sources
+from hyperjob_sandbox.processes.hostclient import ProcessHost
+from hyperjob_sandbox.processes.images import Image
+from hyperjob_sandbox.processes.network import Host, Network
+from hyperjob_sandbox.processes.volumes import Folders
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Machine:
+    """What all clusters of a sandbox share: the process host, the network, folders, images."""
+
+    host: ProcessHost
+    network: Network
+    folder: Path
+    images: Sequence[Image] = ()
+    speed: float = 1.0
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class PodPlace:
+    """What one pod has of its machine and its cluster."""
+
+    pod: Object
+    cluster: str
+    machine: Machine
+    slots: Slots
+    folders: Folders
+    sources: Callable[[], Sources]
+    event: Callable[[str, str, str], None]
+    volumes: Mapping[str, Path] = field(default_factory=dict)
+    address: str = ""
+
+    @property
+    def host(self) -> ProcessHost:
+        """Give the parent of all container processes."""
+        return self.machine.host
+
+    @property
+    def network(self) -> Network:
+        """Give the addresses and names of all pods."""
+        return self.machine.network
+
+    @property
+    def images(self) -> Sequence[Image]:
+        """Give what stands in for images."""
+        return self.machine.images
+
+    @property
+    def speed(self) -> float:
+        """Give the factor by which back-offs pass faster."""
+        return self.machine.speed
+
+    @property
+    def namespace(self) -> str:
+        """Give the pod's namespace."""
+        return str(self.pod["metadata"]["namespace"])
+
+    @property
+    def hostname(self) -> str:
+        """Give the pod's host name."""
+        return str(self.pod["spec"].get("hostname") or self.pod["metadata"]["name"])
+
+    @property
+    def grace_seconds(self) -> float:
+        """Give the time between SIGTERM and SIGKILL."""
+        grace = self.pod["metadata"].get("deletionGracePeriodSeconds")
+        if grace is None:
+            grace = self.pod["spec"].get("terminationGracePeriodSeconds")
+        return 30.0 if grace is None else float(grace)
+
+    @property
+    def identity(self) -> Host:
+        """Give the pod as the network knows it."""
+        return Host(
+            cluster=self.cluster,
+            namespace=self.namespace,
+            name=self.hostname,
+            service=str(self.pod["spec"].get("subdomain") or ""),
+        )
+
+    def addressed(self, text: str) -> str:
+        """Replace the names of pods in a text by their addresses."""
+        return self.network.addressed(text, self.identity)

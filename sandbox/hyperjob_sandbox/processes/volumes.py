@@ -1,0 +1,186 @@
+"""The volumes of a pod as folders of this machine.
+
+Each pod has a folder of its own that goes with it. The folder of a PersistentVolumeClaim lives as
+long as the sandbox; all pods of the cluster share it, and the pods of all clusters where the claim
+has the annotation SHARED: a stand-in for object storage.
+"""
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.processes.environment import (
+    MissingSourceError,
+    Sources,
+    field_value,
+    resource_value,
+)
+from hyperjob_sandbox.processes.expansion import expand
+
+SHARED: Final = "sandbox.hyperjob.volcano.sh/shared"
+
+
+class UnsupportedVolumeError(Exception):
+    """A volume of a type that a process cannot be given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A folder or file of this machine that a container sees at `target`."""
+
+    source: Path
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """Where volumes are: of this pod, of its cluster, and of all clusters."""
+
+    pod: Path
+    cluster: Path
+    shared: Path
+
+
+def prepare(
+    pod: Object, sources: Sources, claims: Mapping[str, Object], folders: Folders
+) -> dict[str, Path]:
+    """Make the folders of all volumes; return them by name.
+
+    Raise MissingSourceError while something they refer to does not exist, and
+    UnsupportedVolumeError for a type that is not supported.
+    """
+    return {
+        volume["name"]: _folder(pod, volume, sources, claims, folders)
+        for volume in pod["spec"].get("volumes") or ()
+    }
+
+
+def mounts(
+    container: Object, volumes: Mapping[str, Path], variables: Mapping[str, str]
+) -> list[Mount]:
+    """Return what a container sees of the volumes, parents before what lies below them."""
+    found = []
+    for item in container.get("volumeMounts") or ():
+        folder = volumes.get(item["name"])
+        if folder is None:
+            continue  # the token of the ServiceAccount, which a process does not get
+        below = item.get("subPath") or _expanded(item.get("subPathExpr"), variables)
+        source = folder / below if below else folder
+        if below and not source.resolve().is_relative_to(folder.resolve()):
+            raise UnsupportedVolumeError(f"subPath {below!r} leaves its volume")
+        if below and not source.exists():
+            source.mkdir(parents=True)
+        target = "/" + item["mountPath"].strip("/")
+        found.append(Mount(source=source, target=target, read_only=bool(item.get("readOnly"))))
+    return sorted(found, key=lambda mount: mount.target)
+
+
+def remove(folders: Folders) -> None:
+    """Remove the folder of a pod."""
+    shutil.rmtree(folders.pod, ignore_errors=True)
+
+
+def _expanded(text: str | None, variables: Mapping[str, str]) -> str:
+    return expand(text, variables) if text else ""
+
+
+def _folder(
+    pod: Object, volume: Object, sources: Sources, claims: Mapping[str, Object], folders: Folders
+) -> Path:
+    name = str(volume["name"])
+    own = folders.pod / "volumes" / name
+    match volume:
+        case {"persistentVolumeClaim": {"claimName": claim}}:
+            return _claim(pod, str(claim), claims, folders)
+        case {"ephemeral": _} | {"emptyDir": _}:
+            own.mkdir(parents=True, exist_ok=True)
+        case {"hostPath": {"path": path}}:
+            own = folders.cluster / "host" / str(path).strip("/")
+            own.mkdir(parents=True, exist_ok=True)
+        case {"configMap": source}:
+            data = sources.config_map(source["name"], optional=bool(source.get("optional")))
+            _write(own, _chosen(data or {}, source))
+        case {"secret": source}:
+            data = sources.secret(source["secretName"], optional=bool(source.get("optional")))
+            _write(own, _chosen(data or {}, source))
+        case {"downwardAPI": source}:
+            _write(own, _downward(pod, source))
+        case {"projected": source}:
+            for part in source.get("sources") or ():
+                _write(own, _projected(pod, part, sources))
+        case _:
+            kinds = ", ".join(key for key in volume if key != "name") or "none"
+            raise UnsupportedVolumeError(
+                f"volume {name!r}: type {kinds} is not available to a pod that is a process;"
+                " use emptyDir, hostPath, configMap, secret, projected or persistentVolumeClaim"
+            )
+    return own
+
+
+def _claim(pod: Object, name: str, claims: Mapping[str, Object], folders: Folders) -> Path:
+    claim = claims.get(name)
+    if claim is None:
+        raise MissingSourceError(f'persistentvolumeclaim "{name}" not found')
+    shared = (claim["metadata"].get("annotations") or {}).get(SHARED) == "true"
+    base = folders.shared if shared else folders.cluster
+    folder = base / "claims" / str(pod["metadata"]["namespace"]) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _projected(pod: Object, part: Object, sources: Sources) -> dict[str, bytes]:
+    match part:
+        case {"configMap": source}:
+            data = sources.config_map(source["name"], optional=bool(source.get("optional")))
+            return _chosen(data or {}, source)
+        case {"secret": source}:
+            data = sources.secret(source["name"], optional=bool(source.get("optional")))
+            return _chosen(data or {}, source)
+        case {"downwardAPI": source}:
+            return _downward(pod, source)
+    return {}  # tokens of ServiceAccounts and trust bundles: a process gets no credential
+
+
+def _chosen(data: Mapping[str, bytes], source: Object) -> dict[str, bytes]:
+    items = source.get("items")
+    if not items:
+        return dict(data)
+    missing = [item["key"] for item in items if item["key"] not in data]
+    if missing and not source.get("optional"):
+        raise MissingSourceError(f"references non-existent config key: {missing[0]}")
+    return {item["path"]: data[item["key"]] for item in items if item["key"] in data}
+
+
+def _downward(pod: Object, source: Object) -> dict[str, bytes]:
+    found = {}
+    for item in source.get("items") or ():
+        if reference := item.get("fieldRef"):
+            found[item["path"]] = field_value(pod, reference["fieldPath"]).encode()
+        elif reference := item.get("resourceFieldRef"):
+            found[item["path"]] = resource_value(
+                pod, pod["spec"]["containers"][0], reference
+            ).encode()
+    return found
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        target = folder / name
+        if not target.resolve().is_relative_to(folder.resolve()):
+            raise UnsupportedVolumeError(f"path {name!r} leaves its volume")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+
+
+def without_mounts(text: str, seen: Sequence[Mount]) -> str:
+    """Replace mount paths in a text by the folders they stand for, where nothing can be mounted."""
+    for mount in sorted(seen, key=lambda each: -len(each.target)):
+        pattern = rf"(?<![\w./-]){re.escape(mount.target)}(?![\w.-])"
+        text = re.sub(pattern, str(mount.source).replace("\\", "\\\\"), text)
+    return text
