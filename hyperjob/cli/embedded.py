@@ -7,7 +7,7 @@ distribution is absent, the import ends the command with the way to install it.
 from hyperjob.cli.kubectl.exits import Code, FailureError
 
 try:
-    from hyperjob_sandbox.clusters import SandboxConfig, SandboxConfigError, load
+    from hyperjob_sandbox.clusters import SandboxConfig, SandboxConfigError, changed, load
     from hyperjob_sandbox.snapshot import idle_clusters
     from hyperjob_sandbox.topology import Topology
 except ModuleNotFoundError as error:
@@ -19,4 +19,4 @@ except ModuleNotFoundError as error:
         code=Code.USAGE,
     ) from None
 
-__all__ = ["SandboxConfig", "SandboxConfigError", "Topology", "idle_clusters", "load"]
+__all__ = ["SandboxConfig", "SandboxConfigError", "Topology", "changed", "idle_clusters", "load"]

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from hyperjob.api.formats import dns1123_label, dns1123_subdomain, label_value, qualified_name
 from hyperjob.api.quantity import Quantity
+from hyperjob_sandbox.processes.images import Image
 
 Seconds = Annotated[float, Field(ge=0)]
 Amount = str | int
@@ -213,6 +214,13 @@ class SandboxConfig(_Model):
     speed: float = Field(default=1.0, gt=0)
     """Run times and their failures pass this many times faster."""
 
+    @field_validator("images")
+    @classmethod
+    def _images(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, image in value.items():
+            Image.parse(f"{name}={image}")
+        return value
+
     @model_validator(mode="after")
     def _references(self) -> Self:
         names = [cluster.name for cluster in self.clusters]
@@ -246,6 +254,14 @@ def load(path: Path) -> SandboxConfig:
     return parse(text, source=str(path))
 
 
+def changed(config: SandboxConfig, **changes: object) -> SandboxConfig:
+    """Return the configuration with other fields; raises SandboxConfigError."""
+    try:
+        return SandboxConfig.model_validate({**dict(config), **changes})
+    except ValidationError as error:
+        raise SandboxConfigError(_problems(error)) from None
+
+
 def parse(text: str, *, source: str = "clusters file") -> SandboxConfig:
     """Read the text of a clusters file; raises SandboxConfigError with every wrong field."""
     try:
@@ -261,11 +277,14 @@ def parse(text: str, *, source: str = "clusters file") -> SandboxConfig:
     try:
         return SandboxConfig.model_validate(raw)
     except ValidationError as error:
-        problems = "; ".join(
-            f"{_path(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
-            for each in error.errors()
-        )
-        raise SandboxConfigError(f"{source}: {problems}") from None
+        raise SandboxConfigError(f"{source}: {_problems(error)}") from None
+
+
+def _problems(error: ValidationError) -> str:
+    return "; ".join(
+        f"{_path(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
+        for each in error.errors()
+    )
 
 
 def _path(location: Sequence[int | str]) -> str:

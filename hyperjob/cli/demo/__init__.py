@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from hyperjob.cli.sandbox.pods import pod_options
+
 _T = TypeVar("_T")
 
 EXAMPLES = (
@@ -19,6 +21,9 @@ EXAMPLES = (
     "mpi-gang.yaml",
     "queue.yaml",
 )
+
+TRAINING = ("training.yaml",)
+"""What runs where pods are processes of this machine."""
 
 
 @click.command()
@@ -41,6 +46,7 @@ EXAMPLES = (
     help="Whether Volcano Global admits to queues, or HyperJob does.  [default: as the clusters"
     " file says: HyperJob]",
 )
+@pod_options
 @click.option("--speed", type=click.FloatRange(min=0.01), help="Run simulated time faster.")
 @click.option(
     "--keep/--no-keep",
@@ -64,6 +70,8 @@ def demo(
     manifests: tuple[Path, ...],
     clusters: Path | None,
     volcano_global: bool | None,
+    pods: str | None,
+    images: dict[str, str],
     speed: float | None,
     keep: bool | None,
     directory: Path | None,
@@ -94,11 +102,15 @@ def demo(
         raise click.ClickException(str(error)) from None
     if volcano_global is None:
         volcano_global = config.volcano_global.enabled
+    # What the other examples run is in their images, and a process has none.
+    examples = TRAINING if (pods or config.pods) == "processes" else EXAMPLES
     options = Options(
         clusters=file,
         volcano_global=volcano_global,
-        manifests=manifests or tuple(data_file(f"examples/{name}") for name in EXAMPLES),
+        manifests=manifests or tuple(data_file(f"examples/{name}") for name in examples),
         directory=where,
+        pods=pods,
+        images=images,
         speed=speed,
         keep=sys.stdout.isatty() if keep is None else keep,
         seconds=timeout,

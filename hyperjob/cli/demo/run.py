@@ -6,7 +6,7 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,6 +49,8 @@ class Options:
     manifests: tuple[Path, ...]
     directory: Path
     volcano_global: bool
+    pods: str | None
+    images: Mapping[str, str]
     speed: float | None
     keep: bool
     seconds: float
@@ -161,6 +163,10 @@ class Demo:
         sandbox_command.append(
             "--volcano-global" if options.volcano_global else "--no-volcano-global"
         )
+        if options.pods is not None:
+            sandbox_command += ["--pods", options.pods]
+        for name, environment in options.images.items():
+            sandbox_command += ["--image", f"{name}={environment}"]
         if options.speed is not None:
             sandbox_command += ["--speed", str(options.speed)]
         ready = directory / READY_FILE

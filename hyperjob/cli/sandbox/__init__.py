@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hyperjob.cli.data import data_file
+from hyperjob.cli.sandbox.pods import pod_options
 from hyperjob.cli.sandbox.ready import READY_FILE
 from hyperjob.kube.errors import ConfigError, KubeError
 
@@ -44,6 +45,7 @@ def sandbox() -> None:
     default=None,
     help="Whether Volcano Global is there.  [default: as the clusters file says]",
 )
+@pod_options
 @click.option("--speed", type=click.FloatRange(min=0.01), help="Run simulated time faster.")
 @click.option(
     "--port",
@@ -58,6 +60,8 @@ def up(
     directory: Path | None,
     kubeconfig: Path | None,
     volcano_global: bool | None,
+    pods: str | None,
+    images: dict[str, str],
     speed: float | None,
     port: int,
     output: str,
@@ -66,17 +70,22 @@ def up(
 
     Example: hyperjob sandbox up --clusters clusters.yaml
     """
-    from hyperjob.cli.embedded import SandboxConfigError, load
+    from hyperjob.cli.embedded import SandboxConfigError, changed, load
 
     try:
         config = load(clusters or data_file("examples/clusters.yaml"))
+        changes: dict[str, object] = {"images": {**images, **config.images}}
+        if pods is not None:
+            changes["pods"] = pods
+        if speed is not None:
+            changes["speed"] = speed
+        if volcano_global is not None:
+            changes["volcano_global"] = config.volcano_global.model_copy(
+                update={"enabled": volcano_global}
+            )
+        config = changed(config, **changes)
     except SandboxConfigError as error:
         raise click.ClickException(str(error)) from None
-    if speed is not None:
-        config = config.model_copy(update={"speed": speed})
-    if volcano_global is not None:
-        present = config.volcano_global.model_copy(update={"enabled": volcano_global})
-        config = config.model_copy(update={"volcano_global": present})
     where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-"))
     where.mkdir(parents=True, exist_ok=True)
     try:
@@ -123,6 +132,8 @@ def _announce(topology: "Topology", output: str) -> None:
         for name, path in topology.members.items():
             click.echo(f"  {name:24} {path}")
         click.echo(f"\nexport KUBECONFIG={topology.kubeconfig}\nkubectl get clusters\n")
+        if topology.machine is not None:
+            click.echo(topology.machine.description + "\n")
         click.echo("Neither webhook nor controller runs: `hyperjob demo --keep` starts them too.")
         click.echo("Ctrl-C ends it.")
     sys.stdout.flush()

@@ -28,7 +28,7 @@ class RefusedError(Exception):
         self.code = code
 
 
-class HostGoneError(Exception):
+class HostGoneError(OSError):
     """The parent of all containers has ended, and every container with it."""
 
 

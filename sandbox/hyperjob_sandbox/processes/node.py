@@ -8,7 +8,7 @@ from hyperjob.api.meta import Object
 from hyperjob_sandbox.processes.accelerators import Slots
 from hyperjob_sandbox.processes.environment import Sources
 from hyperjob_sandbox.processes.hostclient import ProcessHost
-from hyperjob_sandbox.processes.images import Image
+from hyperjob_sandbox.processes.images import Image, this_python
 from hyperjob_sandbox.processes.network import Host, Network
 from hyperjob_sandbox.processes.volumes import Folders
 
@@ -22,6 +22,23 @@ class Machine:
     folder: Path
     images: Sequence[Image] = ()
     speed: float = 1.0
+
+    @property
+    def description(self) -> str:
+        """Say how pods run here, in two sentences."""
+        if self.host.permitted:
+            names = "each has a hosts file, mounts and a host name of its own."
+        else:
+            names = (
+                "names of pods and mount paths in commands and variables are replaced by addresses"
+                f" and folders, for this machine permits no mount namespace ({self.host.why_not})."
+            )
+        mapped = ", ".join(each.pattern for each in self.images)
+        images = f"images other than {mapped} are" if mapped else "images are"
+        return (
+            f"Pods are processes of this machine: {images} ignored, commands run in the environment"
+            f" of {this_python().folders[0]}.\nPods listen on addresses of 127.0.0.0/8; {names}"
+        )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
