@@ -73,7 +73,9 @@ def test_it_carries_what_is_read_from_beside_the_code(wheel: Path) -> None:
 
 def test_it_carries_nothing_of_the_embedded_control_plane(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert not [name for name in names if "sandbox" in name and not name.startswith("hyperjob/cli/sandbox/")]
+    assert not [
+        name for name in names if "sandbox" in name and not name.startswith("hyperjob/cli/sandbox/")
+    ]
     required = [
         one for one in metadata(wheel).get_all("Requires-Dist", []) if "extra ==" not in one
     ]
