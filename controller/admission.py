@@ -40,10 +40,6 @@ class Capacity(Protocol):
         """Give the clusters with what is free after reservations, and what their status shows."""
         ...
 
-    def observe(self, key: str) -> Observed | None:
-        """Look at one HyperJob; the book learns of it."""
-        ...
-
 
 class Admission:
     """Keeps the book; its rounds run only while `run` does, which is while this process leads."""
@@ -53,11 +49,13 @@ class Admission:
         caches: Caches,
         queue: WorkQueue[str],
         book: Book,
+        capacity: Capacity,
         *,
         now: Callable[[], datetime],
         at_work: Callable[[], bool] = lambda: True,
     ) -> None:
         """`at_work` tells whether our queues admit now; else nothing is judged."""
+        self._capacity = capacity
         self._at_work = at_work
         self._caches = caches
         self._queue = queue
@@ -81,15 +79,23 @@ class Admission:
         self._telling.clear()
         self._alone = True
 
-    def judge(self, observed: Observed) -> Verdict:
-        """Learn what a HyperJob says now, and say what is known about its admission."""
-        hyperjob = observed.hyperjob
-        key = f"{hyperjob.namespace}/{hyperjob.name}"
+    def learn(self, observed: Observed) -> None:
+        """Learn what a HyperJob says now."""
+        key = observed.hyperjob.key
         self._telling.discard(key)
         self._look_for_others(observed)
         if self._book.put(key, unit_of(observed), now=observed.now):
             self.wake()
+
+    def verdict(self, key: str) -> Verdict:
+        """Say what is known about the admission of a HyperJob; learns nothing."""
         return verdict_of(self._book, key, patient=self._patient)
+
+    def told(self, key: str, verdict: Verdict) -> None:
+        """Learn that the status of a HyperJob says what this verdict says."""
+        entry = self._book.entries.get(key)
+        if entry is not None and entry.waiting is not None:
+            entry.told = verdict.gist
 
     def forget(self, key: str) -> None:
         """Learn that a HyperJob is gone."""
@@ -107,9 +113,7 @@ class Admission:
 
     def passed(self, observed: Observed, look: Callable[[], Observed | None]) -> None:
         """Take back, after a pass, what was granted before it and was not made by it."""
-        verdict = observed.verdict
-        hyperjob = observed.hyperjob
-        key = f"{hyperjob.namespace}/{hyperjob.name}"
+        verdict, key = observed.verdict, observed.hyperjob.key
         entry = self._book.entries.get(key)
         if verdict is None or entry is None or not entry.granted & verdict.admitted:
             return
@@ -124,13 +128,13 @@ class Admission:
         """Play a round soon."""
         self._changed.set()
 
-    async def run(self, capacity: Capacity) -> None:
-        """Play rounds when something changed, until cancelled."""
-        await self._learn(capacity)
+    async def run(self, learn: Callable[[str], object]) -> None:
+        """Play rounds when something changed, until cancelled; `learn` looks at one HyperJob."""
+        await self._learn(learn)
         self.wake()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._when_known())
-            await self._rounds(capacity)
+            await self._rounds()
 
     async def _when_known(self) -> None:
         """Play a round once queues are known, even if there are none; say if that takes long."""
@@ -146,7 +150,7 @@ class Admission:
             await synced.wait()
         self.wake()
 
-    async def _rounds(self, capacity: Capacity) -> None:
+    async def _rounds(self) -> None:
         while True:
             wait = self._book.next_change(now=self._now())
             with contextlib.suppress(TimeoutError):
@@ -154,22 +158,22 @@ class Admission:
                     await self._changed.wait()
             await asyncio.sleep(SETTLE_SECONDS)
             self._changed.clear()
-            self._round(capacity)
+            self._round()
 
-    async def _learn(self, capacity: Capacity) -> None:
+    async def _learn(self, learn: Callable[[str], object]) -> None:
         """Fill the book before the first round: whoever holds a share must be counted."""
         for number, obj in enumerate(self._caches.hyperjobs.items()):
-            capacity.observe(key_of(obj))
+            learn(key_of(obj))
             if number % _SWEEP == _SWEEP - 1:
                 await asyncio.sleep(0)
 
-    def _round(self, capacity: Capacity) -> None:
+    def _round(self) -> None:
         book, now = self._book, self._now()
         if not book.known and self._caches.queues.synced.is_set():
             self._learn_queues()
         if not book.lines and not book.missing:
             return
-        clusters, shown = capacity.capacity()
+        clusters, shown = self._capacity.capacity()
         book.begin(clusters, shown=shown, now=now)
         for key in play(book, now=now):
             self._queue.add(key)

@@ -42,10 +42,13 @@ class FirstInLine:
         """Learn that clusters are not what they were; nothing is looked at yet."""
         self._stale = True
 
-    def kept_from(self, order: OrderInQueue) -> Kept | None:
-        """Return the room that one which comes in this order must leave to the first."""
+    def settle(self) -> None:
+        """Take in that clusters have changed, before the next pass reads who is first."""
         if self._stale:
             self.look_again()
+
+    def kept_from(self, order: OrderInQueue) -> Kept | None:
+        """Return the room that one which comes in this order must leave to the first."""
         if self._first is None or order <= self._first:
             return None
         return Kept(owner=self._first[2], room=self._wants)
@@ -54,8 +57,6 @@ class FirstInLine:
         """Tell whether another one waits for room that there may be some day."""
         if self._look is None or not self._keeps():
             return self._waiting.is_contended(key)
-        if self._stale:
-            self.look_again()
         return any(
             order[2] != key and (claim is None or self._judge(order, claim) is not None)
             for order, claim in self._waiting.claims()

@@ -8,14 +8,11 @@ from datetime import datetime
 from typing import Final
 
 from controller.caches import Caches, hyperjob_keys, job_key_of_binding
-from controller.firstinline import FirstInLine
 from controller.ledger import Ledger
+from controller.line import Line
 from controller.model.parse import condition
-from controller.model.planned import Plan
-from controller.model.resources import Resources, parse_resources, subtract, total
+from controller.model.resources import parse_resources, subtract, total
 from controller.model.wire import at, mapping, objects, string
-from controller.queueing.units import OrderInQueue
-from controller.waiting import SETTLE_SECONDS, Waiting
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.kube.client import EventType
@@ -65,68 +62,31 @@ class Handlers:
     """Connects the caches to the queue."""
 
     def __init__(
-        self, caches: Caches, queue: WorkQueue[str], *, now: Callable[[], datetime]
+        self,
+        caches: Caches,
+        queue: WorkQueue[str],
+        ledger: Ledger,
+        line: Line,
+        *,
+        settle: Callable[[str], float],
+        now: Callable[[], datetime],
     ) -> None:
-        self._caches = caches
-        self._queue = queue
-        self._now = now
-        self._waiting = Waiting(queue.add_after)
-        self.line = FirstInLine(self._waiting)
-        self._room: Callable[[str], Resources | None] = _unknown
-        self._ledger: Ledger | None = None
-        self._also: Callable[[], None] | None = None
-        self._settle: Callable[[str], float] = _soon
-
-    def pace(self, settle_seconds: Callable[[str], float]) -> None:
-        """Have somebody else say how soon changes of a HyperJob's sub-jobs are looked at."""
-        self._settle = settle_seconds
-
-    def tell_too(self, wake: Callable[[], None]) -> None:
-        """Have somebody else told as well whenever capacity may have become free."""
-        self._also = wake
-
-    def connect(self, ledger: Ledger, room: Callable[[str], Resources | None]) -> None:
         """Start to listen; what the caches hold already is told at once.
 
-        `room` gives what a cluster has free, None for one that is no candidate.
+        `settle` gives the seconds until changes of a HyperJob's sub-jobs are looked at together.
         """
+        self._caches = caches
+        self._queue = queue
         self._ledger = ledger
-        self._room = room
-        self._caches.add_handler(HYPERJOBS, self._hyperjob)
-        self._caches.add_handler(VCJOBS, self._child)
-        self._caches.add_handler(PROPAGATION_POLICIES, self._child)
-        self._caches.add_handler(RESOURCE_BINDINGS, self._binding)
-        self._caches.clusters.add_handler(self._cluster)
-
-    @property
-    def waiting(self) -> Waiting:
-        """Give the HyperJobs that wait for capacity."""
-        return self._waiting
-
-    def waits(self, order: OrderInQueue, decided: Plan) -> None:
-        """Remember what a HyperJob could not place, or that it waits for no capacity."""
-        key = order[2]
-        if decided.waits_for_capacity:
-            changed = self._waiting.put(order, needs=decided.needs, claim=decided.claim)
-            changed = changed or self._waiting.keeps_time(key)
-        else:
-            changed = self._waiting.drop(key)
-        if changed:
-            self.line.look_again()
-
-    def priorities_changed(self) -> None:
-        """Look again at all that wait, whose order may be another now."""
-        for order, _ in self._waiting.claims():
-            self._queue.add(order[2])
-
-    def freed(self, cluster: str) -> None:
-        """Look again at the HyperJobs that can use what a cluster has free now."""
-        if self._also is not None:
-            self._also()
-        self.line.changed()
-        room = self._room(cluster)
-        if room is not None:
-            self.line.wake(cluster, room)
+        self._line = line
+        self._settle = settle
+        self._now = now
+        caches.add_handler(HYPERJOBS, self._hyperjob)
+        caches.add_handler(VCJOBS, self._child)
+        caches.add_handler(PROPAGATION_POLICIES, self._child)
+        caches.add_handler(RESOURCE_BINDINGS, self._binding)
+        caches.clusters.add_handler(self._cluster)
+        caches.priority_classes.add_handler(self._priority_class)
 
     def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old
@@ -173,12 +133,9 @@ class Handlers:
         name = string(at(new if new is not None else old, "metadata", "name"))
         if kind is not EventType.MODIFIED or not _same(old, new, _CLUSTER):
             if kind is EventType.DELETED or _only_shrank(old, new):
-                self._waiting.refresh()
-                self.line.look_again()
-                if self._also is not None:
-                    self._also()
+                self._line.shrunk()
             else:
-                self.freed(name)
+                self._line.freed([name])
         if kind is EventType.DELETED or _readiness(old) != _readiness(new):
             self._concern(name)
 
@@ -190,16 +147,12 @@ class Handlers:
                 self._queue.add(key_of(obj))
 
     def _update(self, job_key: str) -> None:
-        if self._ledger is not None:
-            self._ledger.update(job_key, now=self._now())
+        self._ledger.update(job_key, now=self._now())
+        self._line.freed(self._ledger.take_freed())
 
-
-def _soon(_key: str) -> float:
-    return SETTLE_SECONDS
-
-
-def _unknown(cluster: str) -> Resources | None:
-    raise AssertionError(f"asked for the room of {cluster} before it was connected")
+    def _priority_class(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        if kind is not EventType.MODIFIED or at(old, "value") != at(new, "value"):
+            self._line.priorities_changed()
 
 
 def _only_shrank(old: Object | None, new: Object | None) -> bool:

@@ -8,10 +8,11 @@ HyperJob; a vcjob that only bears our labels would otherwise take room from ever
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from controller.expansion.expand import pod_groups
 from controller.model.nodes import PodGroup
@@ -31,6 +32,7 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 
 Lookup = Callable[[str], Object | None]
+PodKind: TypeAlias = tuple[tuple[str, int], ...]
 
 
 @dataclass(slots=True)
@@ -56,23 +58,19 @@ class Ledger:
         policy: Lookup,
         binding: Lookup,
         lag: timedelta,
-        freed: Callable[[str], None],
     ) -> None:
-        """`freed` gets the cluster that has more room.
-
-        `hyperjob` takes the key of a HyperJob, the other lookups that of the vcjob.
-        """
+        """`hyperjob` looks up by the key of a HyperJob, the others by that of the vcjob."""
         self._hyperjob = hyperjob
         self._job = job
         self._policy = policy
         self._binding = binding
         self._lag = lag
-        self._freed = freed
+        self._freed: set[str] = set()
         self._known: dict[str, _Known] = {}
         self._entries: dict[str, Reservation] = {}
         self._sums: dict[str, dict[str, int]] = {}
         self._settling: dict[str, dict[str, int]] = {}
-        self._pods: dict[str, Counter[tuple[tuple[str, int], ...]]] = {}
+        self._pods: dict[str, Counter[PodKind]] = {}
         self._due: list[tuple[datetime, int, str, Reservation]] = []
         self._order = itertools.count()
         self._assumed: Counter[str] = Counter()
@@ -104,10 +102,26 @@ class Ledger:
         held = entry if entry is not None and cluster and entry.holds(now) else None
         self._replace(key, held)
 
+    def expire(self, *, now: datetime) -> None:
+        """Drop the reservations that have ended by time alone; reading leaves them in place."""
+        while self._due:
+            due, _, key, entry = self._due[0]
+            current = self._entries.get(key) is entry
+            if current and due > now:
+                return
+            heapq.heappop(self._due)
+            if current:
+                self._replace(key, None)
+
+    def take_freed(self) -> list[str]:
+        """Return the clusters that have had more room since the last call."""
+        freed = sorted(self._freed)
+        self._freed.clear()
+        return freed
+
     def reserved(self, *, now: datetime) -> dict[str, Resources]:
         """Give what is reserved per cluster now."""
-        self._expire(now)
-        return {cluster: sums for cluster, sums in self._sums.items() if sums}
+        return self._without(self._sums, self._ended(now))
 
     def held_on(self, cluster: str) -> Resources:
         """Give what is reserved on a cluster, ended reservations included."""
@@ -115,22 +129,29 @@ class Ledger:
 
     def settling(self, *, now: datetime) -> dict[str, Resources]:
         """Give the part of it that the summaries may count already: all pods are there."""
-        self._expire(now)
-        return {cluster: sums for cluster, sums in self._settling.items() if sums}
+        return self._without(self._settling, self._ended(now))
 
     def pods(self, *, now: datetime) -> dict[str, tuple[PodGroup, ...]]:
         """Give the pods that the reservations per cluster are made of."""
-        self._expire(now)
-        return {
-            cluster: tuple(PodGroup(dict(kind), number) for kind, number in sums.items())
+        ended: dict[str, Counter[PodKind]] = {}
+        for entry in self._ended(now):
+            _count_pods(ended.setdefault(entry.cluster, Counter()), entry.pods, 1)
+        found = {
+            cluster: tuple(
+                PodGroup(dict(kind), left)
+                for kind, number in sums.items()
+                if (left := number - ended.get(cluster, Counter())[kind])
+            )
             for cluster, sums in self._pods.items()
-            if sums
         }
+        return {cluster: groups for cluster, groups in found.items() if groups}
 
     def next_change(self, *, now: datetime) -> timedelta | None:
         """Tell when the next reservation ends by time alone."""
-        self._expire(now)
-        return self._due[0][0] - now if self._due else None
+        if self._due and self._due[0][0] > now and self._is_current(self._due[0]):
+            return self._due[0][0] - now
+        coming = (each[0] for each in self._due if each[0] > now and self._is_current(each))
+        return min((due - now for due in coming), default=None)
 
     def eventual(self, clusters: Iterable[Cluster], *, now: datetime) -> dict[str, Resources]:
         """Give what will be free per cluster once all HyperJobs have ended.
@@ -152,7 +173,7 @@ class Ledger:
         self._assumed.update(keys)
         for action in assumed:
             accumulate(self._sums.setdefault(action.cluster, {}), action.demand, 1)
-            self._count_pods(action.cluster, action.pods, 1)
+            _count_pods(self._pods.setdefault(action.cluster, Counter()), action.pods, 1)
             self._occupancy.hold(action.cluster, action.demand)
         try:
             yield
@@ -161,7 +182,7 @@ class Ledger:
             self._assumed += Counter()  # forget what is at zero
             for action in assumed:
                 accumulate(self._sums.setdefault(action.cluster, {}), action.demand, -1)
-                self._count_pods(action.cluster, action.pods, -1)
+                _count_pods(self._pods[action.cluster], action.pods, -1)
                 self._occupancy.drop(action.cluster, action.demand)
 
     def counts(self, key: str) -> bool:
@@ -170,9 +191,7 @@ class Ledger:
 
     def let_go(self, actions: Iterable[Action]) -> None:
         """Tell that what was assumed was not all made: others may have looked meanwhile."""
-        clusters = {each.cluster for each in actions if isinstance(each, CreateChild | Repin)}
-        for cluster in sorted(clusters):
-            self._freed(cluster)
+        self._freed |= {each.cluster for each in actions if isinstance(each, CreateChild | Repin)}
 
     def _is_counted(self, key: str, raw: Object) -> bool:
         """Tell whether a vcjob takes room: a live HyperJob controls it, or a member has it."""
@@ -249,28 +268,38 @@ class Ledger:
             if entry.shown_at is not None:
                 heapq.heappush(self._due, (entry.shown_at, next(self._order), key, entry))
         if old is not None and (entry is None or entry.cluster != old.cluster):
-            self._freed(old.cluster)
+            self._freed.add(old.cluster)
 
-    def _expire(self, now: datetime) -> None:
-        while self._due:
-            due, _, key, entry = self._due[0]
-            current = self._entries.get(key) is entry
-            if current and due > now:
-                return
-            heapq.heappop(self._due)
-            if current:
-                self._replace(key, None)
+    def _ended(self, now: datetime) -> list[Reservation]:
+        """Give the reservations that have ended by time and were not dropped yet."""
+        if not self._due or self._due[0][0] > now:
+            return []
+        return [each[3] for each in self._due if each[0] <= now and self._is_current(each)]
+
+    def _is_current(self, due: tuple[datetime, int, str, Reservation]) -> bool:
+        return self._entries.get(due[2]) is due[3]
+
+    @staticmethod
+    def _without(
+        sums: Mapping[str, Resources], ended: Iterable[Reservation]
+    ) -> dict[str, Resources]:
+        found = {cluster: amounts for cluster, amounts in sums.items() if amounts}
+        for entry in ended:
+            left = dict(found.get(entry.cluster, {}))
+            accumulate(left, entry.demand, -1)
+            found[entry.cluster] = left
+        return {cluster: amounts for cluster, amounts in found.items() if amounts}
 
     def _count(self, entry: Reservation, sign: int) -> None:
         accumulate(self._sums.setdefault(entry.cluster, {}), entry.demand, sign)
-        self._count_pods(entry.cluster, entry.pods, sign)
+        _count_pods(self._pods.setdefault(entry.cluster, Counter()), entry.pods, sign)
         if entry.shown_at is not None:
             accumulate(self._settling.setdefault(entry.cluster, {}), entry.demand, sign)
 
-    def _count_pods(self, cluster: str, pods: Iterable[PodGroup], sign: int) -> None:
-        sums = self._pods.setdefault(cluster, Counter())
-        for group in pods:
-            kind = tuple(sorted(group.request.items()))
-            sums[kind] += sign * group.number
-            if not sums[kind]:
-                del sums[kind]
+
+def _count_pods(sums: Counter[PodKind], pods: Iterable[PodGroup], sign: int) -> None:
+    for group in pods:
+        kind = tuple(sorted(group.request.items()))
+        sums[kind] += sign * group.number
+        if not sums[kind]:
+            del sums[kind]

@@ -17,14 +17,18 @@ from controller.accelerators import accelerator_samples
 from controller.admission import Admission
 from controller.apply import Applier
 from controller.caches import Caches
+from controller.capacity import Capacity
 from controller.debug import debug_routes
 from controller.handlers import Handlers
+from controller.learn import Learner
 from controller.ledger import Ledger
+from controller.line import Line
 from controller.loop import CONTROLLER, run_workers
 from controller.measures import Meter
 from controller.mode import Mode
 from controller.model.observed import QueueAdmission
-from controller.observe import Observer
+from controller.namesakes import Namesakes
+from controller.observe import Limits, Observer
 from controller.options import AUTO, Options
 from controller.pace import Pace
 from controller.priorities import Priorities
@@ -99,9 +103,10 @@ class Manager:
             metrics=self.metrics,
             webhooks=options.queue_admission is None,
         )
-        self.mode = Mode(options.queue_admission, self.caches.mutating_webhooks)
-        self.mode.tell(self._mode_changed)
         self._changed = asyncio.Event()
+        self.mode = Mode(
+            options.queue_admission, self.caches.mutating_webhooks, changed=self._mode_changed
+        )
         self.queue: WorkQueue[str] = WorkQueue(
             CONTROLLER,
             limiter=DefaultLimiter(cap=_LONGEST_BACKOFF, qps=_RETRIES_PER_SECOND),
@@ -111,63 +116,61 @@ class Manager:
         self._recorder = EventRecorder(
             kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
         )
-        handlers = Handlers(self.caches, self.queue, now=now)
-        priorities = Priorities(self.caches.priority_classes)
-        priorities.tell(handlers.priorities_changed)
         ledger = Ledger(
             hyperjob=self.caches.hyperjob,
             job=self.caches.job,
             policy=self.caches.policy,
             binding=self.caches.binding_of,
             lag=options.lag,
-            freed=handlers.freed,
         )
-        refusals = Refusals()
-        self._splitter = _splitter(options, answered=self.queue.add, now=now)
-        meter = Meter(TrainingMetrics(self.metrics.families))
-        self.caches.hyperjobs.add_handler(meter.seen)
+        capacity = Capacity(self.caches.clusters, ledger, candidacy=options.candidacy, now=now)
         self._own = Admission(
             self.caches,
             self.queue,
             Book(lag=options.lag, counts=ledger.counts),
+            capacity,
             now=now,
             at_work=self._is_builtin,
         )
-        handlers.tell_too(self._own.wake)
-        priorities.tell(self._own.priorities_changed)
-        self._observer = observer = Observer(
+        line = Line(capacity, self._own, add_after=self.queue.add_after)
+        namesakes = Namesakes(self.caches.jobs, now=now)
+        refusals = Refusals()
+        self._splitter = _splitter(options, answered=self.queue.add, now=now)
+        observer = Observer(
             self.caches,
-            ledger,
-            refusals,
+            capacity,
+            line,
+            refusals=refusals,
+            namesakes=namesakes,
+            priorities=Priorities(self.caches.priority_classes),
+            limits=Limits(
+                cluster_lost=options.lost_after,
+                gang=timedelta(seconds=options.gang_timeout),
+                silence=timedelta(seconds=options.silence_timeout),
+            ),
             admission=lambda: self.mode.current,
-            candidacy=options.candidacy,
-            cluster_lost_timeout=options.lost_after,
-            gang_timeout=timedelta(seconds=options.gang_timeout),
-            silence_timeout=timedelta(seconds=options.silence_timeout),
-            waiting=handlers.waiting,
-            line=handlers.line,
-            priorities=priorities,
             now=now,
-            own=self._own,
             splitter=self._splitter,
         )
-        self.debug_routes = debug_routes(observer, ledger, self.queue, now=now)
-        self._reconciler = Reconciler(
+        self.observer = observer
+        self.learner = Learner(observer, line, ledger=ledger, namesakes=namesakes)
+        meter = Meter(TrainingMetrics(self.metrics.families))
+        reconciler = Reconciler(
             kube,
             self.caches,
-            observer,
+            self.learner,
             Applier(kube, self.caches, in_flight=options.in_flight),
-            ledger,
-            refusals,
-            self._recorder,
-            meter,
-            waiting=handlers.waiting,
-            waits=handlers.waits,
-            own=self._own,
+            line,
+            ledger=ledger,
+            refusals=refusals,
+            recorder=self._recorder,
+            meter=meter,
             splitter=self._splitter,
         )
-        self._pace = Pace(self._reconciler.reconcile)
-        handlers.pace(self._pace.settle_seconds)
+        self._pace = Pace(reconciler.reconcile)
+        self.caches.hyperjobs.add_handler(meter.seen)
+        Handlers(self.caches, self.queue, ledger, line, settle=self._pace.settle_seconds, now=now)
+        self.debug_routes = debug_routes(observer, ledger, self.queue, now=now)
         self.metrics.families.computed(
             "hyperjob_queue_admission",
             "Who confirms that a gang may start, found out or as told: 1",
@@ -177,12 +180,9 @@ class Manager:
         show_accelerators(
             self.metrics.families,
             accelerator_samples(
-                lambda: observer.clusters(now=now()), lambda: ledger.reserved(now=now())
+                lambda: capacity.clusters(now=now()), lambda: ledger.reserved(now=now())
             ),
         )
-        handlers.connect(ledger, observer.room)
-        # Our own queues keep the order themselves.
-        handlers.line.connect(observer.eventual, keeps=lambda: not self._is_builtin())
 
     async def run(self) -> None:
         """Run until cancelled; the queue is not worked on before every cache is complete."""
@@ -224,7 +224,7 @@ class Manager:
         )
         while True:
             self._changed.clear()
-            rounds = self._own.run(self._observer) if self._is_builtin() else asyncio.sleep(0)
+            rounds = self._own.run(self.learner.learn) if self._is_builtin() else asyncio.sleep(0)
             task = asyncio.ensure_future(rounds)
             changed = asyncio.ensure_future(self._changed.wait())
             try:

@@ -22,11 +22,20 @@ NOT_FOUND: Final = "Volcano Global's webhook for ResourceBindings is not install
 class Mode:
     """The present queue admission; `current` counts once the informer is synced."""
 
-    def __init__(self, wanted: QueueAdmission | None, webhooks: Informer) -> None:
-        """`wanted` None follows the MutatingWebhookConfigurations that `webhooks` holds."""
+    def __init__(
+        self,
+        wanted: QueueAdmission | None,
+        webhooks: Informer,
+        *,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`wanted` None follows the MutatingWebhookConfigurations that `webhooks` holds.
+
+        `changed` is called after each change.
+        """
         self._wanted = wanted
         self._found: set[str] = set()
-        self._told: list[Callable[[], None]] = []
+        self._tell = changed
         if wanted is None:
             webhooks.add_handler(self._changed)
 
@@ -44,10 +53,6 @@ class Mode:
             return f"--queue-admission {self._wanted}"
         return FOUND if self._found else NOT_FOUND
 
-    def tell(self, callback: Callable[[], None]) -> None:
-        """Have a callback called after each change."""
-        self._told.append(callback)
-
     def _changed(self, _kind: EventType, old: Object | None, new: Object | None) -> None:
         before = self.current
         for obj in (old, new):
@@ -58,5 +63,4 @@ class Mode:
         if self.current is before:
             return
         log.info("Queue admission", extra={"mode": str(self.current), "because": self.why})
-        for callback in self._told:
-            callback()
+        self._tell()

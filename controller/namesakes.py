@@ -11,6 +11,7 @@ from typing import Final
 from controller.model.wire import at, string
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
+from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import key_of
 
 WINDOW: Final = timedelta(minutes=10)
@@ -20,12 +21,13 @@ WINDOW: Final = timedelta(minutes=10)
 class Namesakes:
     """Notes the vcjobs that come and go."""
 
-    def __init__(self, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, jobs: Informer, *, now: Callable[[], datetime]) -> None:
         self._now = now
         self._gone: dict[str, datetime] = {}
         self._followers: set[str] = set()
+        jobs.add_handler(self._changed)
 
-    def changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+    def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Note a vcjob that was made or has gone."""
         now = self._now()
         while self._gone and now - self._gone[oldest := next(iter(self._gone))] > WINDOW:

@@ -1,7 +1,5 @@
 """The priorities of HyperJobs, by the PriorityClasses as the API server has them."""
 
-from collections.abc import Callable
-
 from controller.model.observed import HyperJob
 from controller.model.wire import at, string
 from controller.queueing.priority import priority_of
@@ -11,27 +9,18 @@ from hyperjob.kube.informer import Informer
 
 
 class Priorities:
-    """Follows PriorityClasses, and tells when one comes, changes or goes."""
+    """Follows PriorityClasses."""
 
     def __init__(self, informer: Informer) -> None:
         self._classes: dict[str, Object] = {}
-        self._told: list[Callable[[], None]] = []
         informer.add_handler(self._changed)
-
-    def tell(self, callback: Callable[[], None]) -> None:
-        """Have somebody told when priorities may be other ones."""
-        self._told.append(callback)
 
     def of(self, hyperjob: HyperJob) -> int:
         """Return the priority of a HyperJob now."""
         return priority_of(hyperjob, self._classes)
 
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
-        if kind is EventType.MODIFIED and at(old, "value") == at(new, "value"):
-            return
         if new is None:
             self._classes.pop(string(at(old, "metadata", "name")), None)
         else:
             self._classes[string(at(new, "metadata", "name"))] = new
-        for callback in self._told:
-            callback()

@@ -1,29 +1,28 @@
-"""One pass over one HyperJob: observe, plan, apply, one status write, events.
+"""One pass over one HyperJob: learn and observe, plan, apply, one status write, events.
 
-Nothing is decided here.
+What is to be done is decided by the plan alone. Here is only decided how often a status that says
+the same in other words is written.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from controller.admission import Admission
 from controller.apply import Applier, Failure, Result
 from controller.caches import Caches
+from controller.learn import Learner
 from controller.ledger import Ledger
+from controller.line import Line
 from controller.measures import Meter
 from controller.model.observed import Observed
 from controller.model.planned import Event, Plan
-from controller.observe import Observer
 from controller.plan import plan
-from controller.queueing.units import OrderInQueue
 from controller.refusals import Refusals
 from controller.splitting.client import Splitter
 from controller.status.diff import differs_in_words_only, merge_patch
 from controller.status.transitions import action_events
-from controller.waiting import Waiting
 from hyperjob.api.meta import Object
 from hyperjob.api.names import FIELD_MANAGER
 from hyperjob.kube.client import Kube, PatchType
@@ -50,36 +49,31 @@ class Reconciler:
         self,
         kube: Kube,
         caches: Caches,
-        observer: Observer,
+        learner: Learner,
         applier: Applier,
+        line: Line,
+        *,
         ledger: Ledger,
         refusals: Refusals,
         recorder: Recorder,
         meter: Meter,
-        *,
-        waiting: Waiting,
-        waits: Callable[[OrderInQueue, Plan], None],
-        own: Admission | None = None,
         splitter: Splitter | None = None,
     ) -> None:
-        """Tell `waits`, after each pass, what was decided: it may wait for capacity."""
-        self._splitter = splitter
         self._kube = kube
         self._caches = caches
-        self._observer = observer
+        self._learner = learner
         self._applier = applier
+        self._line = line
         self._ledger = ledger
         self._refusals = refusals
         self._recorder = recorder
         self._meter = meter
-        self._waiting = waiting
-        self._waits = waits
+        self._splitter = splitter
         self._worded: dict[str, datetime] = {}
-        self._own = own
 
     async def reconcile(self, key: str) -> timedelta | None:
         """Make one pass; return when to look again. Raises KubeError when it must be retried."""
-        observed = self._observer.observe(key)
+        observed = self._learner.learn(key)
         if observed is None:
             self._forget(key)
             return None
@@ -88,11 +82,11 @@ class Reconciler:
         result = await self._carry_out(observed, decided)
         if result.failures or result.stale:
             self._note(key, observed, result)
-            seen = self._observer.observe(key)
+            seen = self._learner.learn(key)
             if seen is None:
                 return None
             observed, decided = seen, plan(seen)
-        self._waits((-observed.priority, observed.hyperjob.created, key), decided)
+        self._line.decided(observed, decided)
         put_off = self._puts_off(key, observed, decided)
         if put_off is not None:
             # Nothing but words would change: no action or event goes with them.
@@ -100,12 +94,14 @@ class Reconciler:
         if decided.questions and self._splitter is not None:
             self._splitter.ask(key, decided.questions)
         written = await self._write_status(key, observed, decided)
+        if written and put_off is None:
+            self._line.told(observed)
         self._tell(key, action_events(result.done))
         retry = next((item.error for item in result.failures if not item.is_refusal), None)
         if retry is not None:
             raise retry
-        if self._own is not None and not result.stale:
-            self._own.passed(observed, lambda: self._observer.observe(key))
+        if not result.stale:
+            self._line.passed(observed, lambda: self._learner.learn(key))
         return timedelta() if result.stale or not written else decided.requeue_after
 
     async def _carry_out(self, observed: Observed, decided: Plan) -> Result:
@@ -119,6 +115,7 @@ class Reconciler:
                 self._ledger.update(f"{hyperjob.namespace}/{action.name}", now=observed.now)
         if result.failures or result.stale:
             self._ledger.let_go(decided.actions)
+        self._line.freed(self._ledger.take_freed())
         self._meter.carried_out(hyperjob, result.done, now=observed.now)
         return result
 
@@ -127,7 +124,7 @@ class Reconciler:
         old, last = observed.hyperjob.status, self._worded.get(key)
         if decided.status is None or last is None or not merge_patch(old, decided.status):
             return None
-        wait = last + timedelta(seconds=self._waiting.message_seconds) - observed.now
+        wait = last + timedelta(seconds=self._line.message_seconds) - observed.now
         if wait <= timedelta() or not differs_in_words_only(old, decided.status):
             return None
         return wait
@@ -197,12 +194,10 @@ class Reconciler:
     def _forget(self, key: str) -> None:
         self._refusals.forget(key)
         self._caches.forget_status(key)
-        self._waits((0, "", key), Plan())
+        self._learner.forget(key)
         self._worded.pop(key, None)
         if self._splitter is not None:
             self._splitter.forget(key)
-        if self._own is not None:
-            self._own.forget(key)
 
 
 def _sooner(decided: Plan, wait: timedelta) -> timedelta:

@@ -32,10 +32,7 @@ class Refusals:
     def of(self, key: str, *, uid: str, generation: int) -> Mapping[str, Refusal]:
         """Give the refusals that still count for a HyperJob of this generation."""
         memory = self._memories.get(key)
-        if memory is None:
-            return {}
-        if (memory.uid, memory.generation) != (uid, generation):
-            del self._memories[key]
+        if memory is None or (memory.uid, memory.generation) != (uid, generation):
             return {}
         return memory.refusals
 
@@ -51,7 +48,9 @@ class Refusals:
         now: datetime,
     ) -> None:
         """Remember a refusal; each further one of the same sub-job doubles the wait."""
-        memory = self._memories.setdefault(key, _Memory(uid, generation, {}, {}))
+        memory = self._memories.get(key)
+        if memory is None or (memory.uid, memory.generation) != (uid, generation):
+            memory = self._memories[key] = _Memory(uid, generation, {}, {})
         times = memory.times.get(name, 0)
         wait = min(_LONGEST, _FIRST * 2.0 ** min(times, 32))
         memory.times[name] = times + 1

@@ -167,6 +167,11 @@ class HyperJob:
     plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gang: GangRecord | None = None
 
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class PodCounts:
@@ -323,7 +328,8 @@ class Verdict:
     """What our own queue admission says of a HyperJob: who may be made, and why the others wait.
 
     `undecided`: it has nothing yet and nobody has looked at it; that takes a moment.
-    `reclaimed_for`: the HyperJob for which it must give back what was lent to it.
+    `reclaimed_for`: the HyperJob for which it must give back what was lent to it. `gist` is equal
+    for messages that need not be written anew.
     """
 
     undecided: bool = False
@@ -331,6 +337,7 @@ class Verdict:
     reason: str = ""
     message: str = ""
     reclaimed_for: str = ""
+    gist: object = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

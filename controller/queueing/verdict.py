@@ -47,7 +47,7 @@ class Share:
 
 
 def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
-    """Say who of a HyperJob may be made and why the others wait; remember the gist as told.
+    """Say who of a HyperJob may be made and why the others wait.
 
     `patient`: that queues are not known yet is not worth telling.
     """
@@ -57,10 +57,9 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
         return Verdict(admitted=book.admitted(key), reclaimed_for=reclaimed_for)
     waiting = entry.waiting
     place_ = book.lines.place(waiting.queue, waiting.order)
-    entry.told = book.gist(entry, place_)
+    gist = book.gist(entry, place_)
     block = book.block_of(entry)
     if block is None and (book.known or patient) and not entry.holding:
-        entry.told = None
         return Verdict(undecided=True)
     reason = _REASONS[block.kind] if block is not None else Reason.WAITING_FOR_QUEUE
     if block is not None and _never(book, waiting, block):
@@ -70,7 +69,11 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     if known is not None and known.head == key and known.borrowers:
         text = f"{text}; takes back what its queue lent to {listed(sorted(known.borrowers))}"
     return Verdict(
-        admitted=book.admitted(key), reason=reason, message=text, reclaimed_for=reclaimed_for
+        admitted=book.admitted(key),
+        reason=reason,
+        message=text,
+        reclaimed_for=reclaimed_for,
+        gist=gist,
     )
 
 

@@ -147,7 +147,7 @@ def test_the_process_serves_health_works_and_stops_when_told(
     ("arguments", "code", "text"),
     [
         (["--kubeconfig=/does/not/exist"], 1, "no such file"),
-        (["--queue-admission=later"], 2, "'later' is none of volcano-global"),
+        (["--queue-admission=later"], 2, "'later' is none of auto, volcano-global"),
     ],
 )
 def test_the_process_says_in_a_line_why_it_cannot_run(

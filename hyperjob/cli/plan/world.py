@@ -134,7 +134,6 @@ def world_of(
         policy=policies_by.get,
         binding=bindings_by_job.get,
         lag=lag,
-        freed=lambda _: None,
     )
     for key in jobs_by:
         ledger.update(key, now=now)

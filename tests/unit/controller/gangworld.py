@@ -76,6 +76,7 @@ class GangWorld(World):
 
     def observe(self, name: str) -> Observed:
         """Look with the controller's eyes."""
+        self.line.settle()
         found = super().observe(name)
         bindings = [parse_binding(self.seen[key]) for key in self._keys(name) if key in self.seen]
         return replace(

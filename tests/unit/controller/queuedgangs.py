@@ -81,6 +81,9 @@ class QueuedGangs(GangWorld):
         )
         self.woken |= self.book.put(key, unit_of(found), now=self.now)
         self.verdict = verdict_of(self.book, key)
+        entry = self.book.entries.get(key)
+        if entry is not None and entry.waiting is not None:
+            entry.told = self.verdict.gist
         return replace(found, verdict=self.verdict)
 
     def work(self, name: str, *, dies_after: int | None = None) -> Plan:

@@ -159,7 +159,11 @@ class QueueWorld:
         return verdict_of(self.book, f"ns/{name}")
 
     def message(self, name: str) -> str:
-        return self.verdict(name).message
+        verdict = self.verdict(name)
+        entry = self.book.entries.get(f"ns/{name}")
+        if entry is not None and entry.waiting is not None:
+            entry.told = verdict.gist
+        return verdict.message
 
 
 def world(units: Iterable[Unit] = (), *queues: Queue, **gpus: int) -> QueueWorld:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from controller.admission import Admission
 from controller.caches import Caches
-from controller.model.observed import Cluster, Observed, QueueAdmission
+from controller.model.observed import Cluster, QueueAdmission
 from controller.model.resources import Resources
 from controller.queueing.book import Book
 from hyperjob.kube.workqueue import WorkQueue
@@ -19,21 +19,19 @@ class Nothing:
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
         return (), {}
 
-    def observe(self, key: str) -> Observed | None:
-        raise AssertionError(key)
-
 
 async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played() -> None:
     """Queues that are listed are known with the first round only, which waits for more changes."""
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
     book = Book(lag=timedelta(seconds=30))
-    admission = Admission(caches, WorkQueue(), book, now=lambda: NOW)
+    admission = Admission(caches, WorkQueue(), book, Nothing(), now=lambda: NOW)
     seen = observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),))
-    running = asyncio.create_task(admission.run(Nothing()))
+    running = asyncio.create_task(admission.run(lambda _: None))
     try:
         caches.queues.synced.set()
         while not book.known:
-            assert admission.judge(seen).undecided
+            admission.learn(seen)
+            assert admission.verdict(seen.hyperjob.key).undecided
             await asyncio.sleep(0)
     finally:
         running.cancel()

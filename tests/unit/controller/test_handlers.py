@@ -7,8 +7,9 @@ import pytest
 from controller.caches import hyperjob_keys, job_key_of_binding, slim_binding
 from controller.handlers import Handlers
 from controller.ledger import Ledger
+from controller.line import Line
 from controller.model.planned import Plan
-from controller.model.resources import parse_resources
+from controller.model.resources import Resources, parse_resources
 from controller.waiting import Waiting
 from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import (
@@ -40,27 +41,60 @@ class Feed:
             handler(kind, old, new)
 
 
+class Queues:
+    """Our own queues, which keep the order: the line only wakes."""
+
+    at_work = True
+
+    def wake(self) -> None:
+        pass
+
+
+class Room:
+    """Tells what every cluster has free."""
+
+    def __init__(self, rig: "Rig") -> None:
+        self.rig = rig
+
+    def room(self, cluster: str) -> Resources:
+        return self.rig.room
+
+    def eventual(self) -> Any:
+        raise AssertionError("our own queues keep the order")
+
+
 class Rig:
     """Handlers between feeds and a queue that only remembers."""
 
     def __init__(self) -> None:
         self.hyperjobs, self.jobs, self.policies = Feed(), Feed(), Feed()
-        self.bindings, self.clusters = Feed(), Feed()
+        self.bindings, self.clusters, self.priority_classes = Feed(), Feed(), Feed()
         self.known: dict[str, Object] = {}
         self.expected: dict[str, Object] = {}
         self.queued: list[str] = []
         self.later: list[str] = []
         self.room: dict[str, int] = parse_resources({GPU: "8"})
-        self.handlers = Handlers(self, self, now=lambda: NOW)  # type: ignore[arg-type]
-        ledger = Ledger(
+        self.ledger = Ledger(
             hyperjob=self.hyperjob,
             job=self.job,
-            policy=lambda _: None,
+            policy=lambda _: self.policy,
             binding=lambda _: None,
             lag=timedelta(),
-            freed=self.handlers.freed,
         )
-        self.handlers.connect(ledger, lambda _: self.room)
+        self.policy: Object | None = None
+        self.settle: dict[str, float] = {}
+        self.line = Line(Room(self), Queues(), add_after=self.add_after)  # type: ignore[arg-type]
+        self.handlers = Handlers(
+            self,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
+            self.ledger,
+            self.line,
+            settle=lambda key: self.settle.get(key, 0.1),
+            now=lambda: NOW,
+        )
+
+    def waits(self, order: tuple[int, str, str], plan: Plan) -> None:
+        self.line._waits(order, plan)
 
     def add_handler(self, resource: Resource, handler: Any) -> None:
         feeds = {
@@ -142,7 +176,7 @@ def test_a_child_that_changes_its_label_leads_to_both(rig: Rig) -> None:
 
 def test_changes_of_sub_jobs_keep_their_hyperjobs_pace_and_news_do_not_wait(rig: Rig) -> None:
     rig.known["default/hj-trainer-0"] = job()
-    rig.handlers.pace({"default/hj": 5.0}.__getitem__)
+    rig.settle = {"default/hj": 5.0}
     rig.jobs.tell(MODIFIED, job(), job(phase="Running"))
     rig.bindings.tell(MODIFIED, binding(), binding(cluster="a"))
     assert (rig.queued, rig.later) == ([], ["default/hj"] * 2)
@@ -191,14 +225,14 @@ def free(gpus: int, *, version: str = "v1") -> Object:
 def waiting(rig: Rig, key: str, second: int, *gpus: int) -> None:
     created = f"2026-01-02T03:00:{second:02}Z"
     needs = tuple(parse_resources({GPU: str(each)}) for each in gpus)
-    rig.handlers.waits((0, created, key), Plan(waits_for_capacity=True, needs=needs))
+    rig.waits((0, created, key), Plan(waits_for_capacity=True, needs=needs))
 
 
 def test_new_capacity_wakes_those_that_wait_for_it_the_oldest_first(rig: Rig) -> None:
     waiting(rig, "ns/b", 1, 8)
     waiting(rig, "ns/c", 0, 4)
     waiting(rig, "ns/a", 2, 8)
-    rig.handlers.waits((0, "", "ns/c"), Plan())
+    rig.waits((0, "", "ns/c"), Plan())
     rig.queued.clear()
     rig.clusters.tell(MODIFIED, free(8), free(8, version="v2"))
     assert (rig.queued, rig.later) == ([], [])
@@ -210,7 +244,7 @@ def test_after_a_restart_the_oldest_still_comes_first(rig: Rig) -> None:
     """The order is that of creation, not that in which passes were made."""
     for second in (3, 1, 2):
         waiting(rig, f"ns/{second}", second, 1)
-    rig.handlers.freed("m")
+    rig.line.freed(["m"])
     assert rig.queued == ["ns/1", "ns/2", "ns/3"]
 
 
@@ -218,7 +252,7 @@ def test_room_wakes_only_those_of_which_something_fits(rig: Rig) -> None:
     waiting(rig, "ns/big", 0, 9)
     waiting(rig, "ns/mixed", 1, 9, 8)
     waiting(rig, "ns/unknown", 2)
-    rig.handlers.freed("m")
+    rig.line.freed(["m"])
     assert rig.queued == ["ns/mixed", "ns/unknown"]
     assert rig.later == ["ns/big"], "its message may have changed"
 
@@ -238,13 +272,13 @@ def test_a_cluster_that_becomes_a_candidate_wakes(rig: Rig, path: tuple[str, ...
 
 
 def test_one_of_those_that_wait_keeps_the_time_for_all(rig: Rig) -> None:
-    found = rig.handlers.waiting
+    found = rig.line._waiting
     assert found.keeps_time("ns/new")
     waiting(rig, "ns/a", 0, 8)
     waiting(rig, "ns/b", 1, 8)
     assert [found.keeps_time(key) for key in ("ns/a", "ns/b", "ns/new")] == [True, False, False]
     assert [found.is_contended(key) for key in ("ns/a", "ns/new")] == [True, True]
-    rig.handlers.waits((0, "", "ns/a"), Plan())
+    rig.waits((0, "", "ns/a"), Plan())
     assert rig.queued == ["ns/b"], "it looks now, and keeps the time from now on"
     assert found.keeps_time("ns/b")
     assert not found.is_contended("ns/b")
@@ -262,18 +296,14 @@ def test_the_more_wait_the_less_often_each_says_something_new() -> None:
 
 def test_a_child_that_ends_wakes_those_that_wait(rig: Rig) -> None:
     waiting(rig, "ns/waiting", 0)
-    pinned = Ledger(
-        hyperjob=lambda _: hyperjob(),
-        job=rig.job,
-        policy=lambda _: policy(),
-        binding=lambda _: None,
-        lag=timedelta(),
-        freed=rig.handlers.freed,
-    )
+    rig.known["default/hj"] = hyperjob()
+    rig.policy = policy()
     rig.known["default/hj-trainer-0"] = job()
-    pinned.update("default/hj-trainer-0", now=NOW)
+    rig.jobs.tell(ADDED, None, job())
+    rig.queued.clear()
     rig.known["default/hj-trainer-0"] = job(phase="Completed")
-    pinned.update("default/hj-trainer-0", now=NOW)
+    rig.jobs.tell(MODIFIED, job(), job(phase="Completed"))
+    rig.queued.remove("default/hj")
     assert rig.queued == ["ns/waiting"]
 
 

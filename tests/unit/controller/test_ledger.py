@@ -41,11 +41,7 @@ class Books:
             policy=self.policies.get,
             binding=self.bindings.get,
             lag=LAG,
-            freed=self._free,
         )
-
-    def _free(self, _: str) -> None:
-        self.freed += 1
 
     def held(self, now: datetime = NOW) -> dict[str, int]:
         return {
@@ -61,6 +57,7 @@ class Books:
             else:
                 where[KEY] = value
         self.ledger.update(KEY, now=now)
+        self.freed += len(self.ledger.take_freed())
 
 
 @pytest.fixture
@@ -184,8 +181,11 @@ def test_the_reservation_ends_when_the_summary_must_show_it(books: Books) -> Non
     assert books.ledger.next_change(now=NOW) == LAG
     assert books.held(NOW + LAG - timedelta(seconds=1)) == {"a": 8}
     assert books.held(NOW + LAG) == {}
-    assert books.freed == 1
     assert books.ledger.next_change(now=NOW + LAG) is None
+    assert books.ledger.take_freed() == [], "reading changes nothing"
+    books.ledger.expire(now=NOW + LAG)
+    assert books.ledger.take_freed() == ["a"]
+    assert books.held(NOW) == {}, "it has been dropped"
 
 
 def test_a_restart_of_its_pods_reserves_again(books: Books) -> None:

@@ -38,8 +38,11 @@ class Webhooks:
 
 def _mode(wanted: QueueAdmission | None = None) -> tuple[Mode, Webhooks, list[QueueAdmission]]:
     webhooks, told = Webhooks(), list[QueueAdmission]()
-    mode = Mode(wanted, webhooks)  # type: ignore[arg-type]  # has what is used
-    mode.tell(lambda: told.append(mode.current))
+    mode = Mode(
+        wanted,
+        webhooks,  # type: ignore[arg-type]  # has what is used
+        changed=lambda: told.append(mode.current),
+    )
     return mode, webhooks, told
 
 

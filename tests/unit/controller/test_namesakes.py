@@ -17,6 +17,13 @@ class Clock:
         return self.time
 
 
+class Feed:
+    """An informer that tells nothing: tests do."""
+
+    def add_handler(self, handler: object) -> None:
+        pass
+
+
 def vcjob(uid: str, name: str = "hj-trainer-0") -> Object:
     return {"metadata": {"namespace": "ml", "name": name, "uid": uid}}
 
@@ -32,33 +39,33 @@ def vcjob(uid: str, name: str = "hj-trainer-0") -> Object:
 )
 def test_who_follows(name: str, later: timedelta, expected: bool) -> None:
     clock = Clock()
-    namesakes = Namesakes(now=clock)
-    namesakes.changed(EventType.ADDED, None, vcjob("old"))
+    namesakes = Namesakes(Feed(), now=clock)  # type: ignore[arg-type]
+    namesakes._changed(EventType.ADDED, None, vcjob("old"))
     assert not namesakes.is_follower("old")
-    namesakes.changed(EventType.DELETED, vcjob("old"), None)
+    namesakes._changed(EventType.DELETED, vcjob("old"), None)
     clock.time += later
-    namesakes.changed(EventType.ADDED, None, vcjob("new", name))
+    namesakes._changed(EventType.ADDED, None, vcjob("new", name))
     assert namesakes.is_follower("new") is expected
 
 
 def test_one_that_could_not_be_applied_may_follow_a_strangers() -> None:
-    namesakes = Namesakes(now=Clock())
-    namesakes.changed(EventType.ADDED, None, vcjob("new"))
+    namesakes = Namesakes(Feed(), now=Clock())  # type: ignore[arg-type]
+    namesakes._changed(EventType.ADDED, None, vcjob("new"))
     namesakes.not_applied("new")
     assert namesakes.is_follower("new")
-    namesakes.changed(EventType.DELETED, vcjob("new"), None)
+    namesakes._changed(EventType.DELETED, vcjob("new"), None)
     assert not namesakes.is_follower("new")
 
 
 def test_what_has_gone_is_forgotten_in_time() -> None:
     clock = Clock()
-    namesakes = Namesakes(now=clock)
+    namesakes = Namesakes(Feed(), now=clock)  # type: ignore[arg-type]
     for number in range(100):
         clock.time += timedelta(minutes=1)
         for uid in (f"{number}-old", f"{number}-new"):
-            namesakes.changed(EventType.ADDED, None, vcjob(uid, f"hj-{number}"))
+            namesakes._changed(EventType.ADDED, None, vcjob(uid, f"hj-{number}"))
             assert namesakes.is_follower(uid) is uid.endswith("new")
-            namesakes.changed(EventType.DELETED, vcjob(uid, f"hj-{number}"), None)
+            namesakes._changed(EventType.DELETED, vcjob(uid, f"hj-{number}"), None)
             assert not namesakes.is_follower(uid)
     assert len(namesakes._gone) <= WINDOW / timedelta(minutes=1) + 1
     assert not namesakes._followers

@@ -1,0 +1,80 @@
+"""What the member clusters have free: what their status says, less what is reserved.
+
+Follows the Clusters as they change. Reading it changes nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from controller.ledger import Ledger
+from controller.model.observed import Cluster
+from controller.model.resources import Resources, subtract
+from controller.model.wire import at, string
+from controller.placement.assign import Request
+from controller.placement.capacity import Candidacy, Summary, candidates, less, summarise
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import EventType
+from hyperjob.kube.informer import Informer
+
+
+class Capacity:
+    """All clusters of one control plane."""
+
+    def __init__(
+        self,
+        clusters: Informer,
+        ledger: Ledger,
+        *,
+        candidacy: Candidacy,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._ledger = ledger
+        self._candidacy = candidacy
+        self._now = now
+        self._summaries: dict[str, Summary] = {}
+        clusters.add_handler(self._changed)
+
+    def clusters(
+        self, *, now: datetime, promised: Mapping[str, Iterable[Request]] | None = None
+    ) -> tuple[Cluster, ...]:
+        """Give the clusters with what is free on them, less what is `promised` on each."""
+        found = candidates(
+            self._summaries.values(),
+            self._ledger.reserved(now=now),
+            self._ledger.settling(now=now),
+            self._ledger.pods(now=now),
+        )
+        if not promised:
+            return found
+        return tuple(less(each, promised.get(each.name, ())) for each in found)
+
+    def room(self, cluster: str) -> Resources | None:
+        """Give what a cluster has free after reservations, None when it is no candidate."""
+        summary = self._summaries.get(cluster)
+        if summary is None or not summary.usable:
+            return None
+        return subtract(summary.free, self._ledger.held_on(cluster))
+
+    def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
+        """Give the clusters with what is free after reservations, and what their status shows."""
+        shown = {each.name: each.free for each in self._summaries.values()}
+        return self.clusters(now=self._now()), shown
+
+    def eventual(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
+        """Give the clusters, and what will be free on each once all HyperJobs have ended."""
+        now = self._now()
+        found = self.clusters(now=now)
+        usable = [cluster for cluster in found if cluster.usable]
+        return found, self._ledger.eventual(usable, now=now)
+
+    def changes_in(self, *, now: datetime) -> timedelta | None:
+        """Tell when any of it changes next by time alone."""
+        known = self._ledger.next_change(now=now), self._ledger.eventual_changes_in(now=now)
+        return min((wait for wait in known if wait is not None), default=None)
+
+    def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        if kind is EventType.DELETED or new is None:
+            self._summaries.pop(string(at(old, "metadata", "name")), None)
+            return
+        summary = summarise(new, self._candidacy)
+        self._summaries[summary.name] = summary

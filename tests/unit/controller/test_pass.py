@@ -1,0 +1,148 @@
+"""One pass and the memory around it, on a client that has its API server in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from controller.firstinline import FirstInLine
+from controller.manager import Manager
+from controller.model.observed import QueueAdmission
+from controller.options import Options
+from controller.parsed import Parsed
+from hyperjob.kube.informer import Informer
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, VCJOBS
+from hyperjob.telemetry.metrics import Metrics
+from tests.support.fakekube import FakeKube, refusal
+from tests.support.memory import differences, remembered
+from tests.unit.controller.builders import GPU, group, hyperjob
+
+Object = dict[str, Any]
+# What is no memory of decisions: copies of the API server, what was worked out once, counters.
+OTHERS = (Informer, FakeKube, Metrics, Parsed, FirstInLine)
+
+
+def member(name: str, gpus: int) -> Object:
+    return {
+        "metadata": {"name": name},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "apiEnablements": [
+                {"groupVersion": "batch.volcano.sh/v1alpha1", "resources": [{"kind": "Job"}]}
+            ],
+            "resourceSummary": {
+                "allocatable": {GPU: str(gpus), "pods": "1000"},
+                "allocated": {},
+            },
+        },
+    }
+
+
+def named(name: str, *groups: Object, **spec: Any) -> Object:
+    raw = hyperjob(*groups, name=name, **spec)
+    raw["metadata"]["uid"] = f"hj-{name}"
+    return raw
+
+
+@asynccontextmanager
+async def running(
+    kube: FakeKube, admission: QueueAdmission = QueueAdmission.NONE, **options: Any
+) -> AsyncIterator[Manager]:
+    manager = Manager(
+        kube,  # type: ignore[arg-type]  # has the verbs that are used
+        Options(queue_admission=admission, leader_elect=False, **options),
+    )
+    task = asyncio.create_task(manager.run())
+    try:
+        async with asyncio.timeout(20):
+            await manager.working.wait()
+        yield manager
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(found: Callable[[], Any]) -> None:
+    async with asyncio.timeout(20):
+        while not found():  # noqa: ASYNC110 - what is awaited is memory, which tells no event
+            await asyncio.sleep(0.01)
+
+
+def status(kube: FakeKube, name: str = "hj") -> Object:
+    found: Object = kube.objects[HYPERJOBS][f"default/{name}"].get("status", {})
+    return found
+
+
+def reason(kube: FakeKube, name: str = "hj") -> str:
+    return str(status(kube, name).get("state", {}).get("reason", ""))
+
+
+def crowded() -> FakeKube:
+    """One cluster, full of one HyperJob; two others wait behind it."""
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 16))
+    kube.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+    for age, name in enumerate(("hj", "second", "third")):
+        raw = named(name, group(replicas=2, gpus=8))
+        raw["metadata"]["creationTimestamp"] = f"2026-01-02T03:00:0{age}Z"
+        kube.put(HYPERJOBS, raw)
+    return kube
+
+
+@pytest.mark.parametrize("admission", QueueAdmission)
+async def test_observing_twice_and_the_debug_page_change_nothing(admission: QueueAdmission) -> None:
+    kube = crowded()
+    async with running(kube, admission) as manager:
+        await until(lambda: len(kube.objects.get(VCJOBS, {})) == 2)
+        await until(lambda: reason(kube, "second") and reason(kube, "third"))
+
+    # It has stopped, so that nothing else changes what it remembers.
+    before = remembered(manager, but=OTHERS)
+    for name in ("hj", "second", "third", "none"):
+        for _ in range(2):
+            manager.observer.observe(f"default/{name}")
+    assert differences(before, remembered(manager, but=OTHERS)) == []
+    app = web.Application()
+    for path, handler in manager.debug_routes.items():
+        app.router.add_get(path, handler)
+    async with TestServer(app) as server, aiohttp.ClientSession() as session:
+        for name in ("hj", "second", "third"):
+            url = server.make_url(f"/debug/hyperjobs/default/{name}")
+            async with session.get(url) as response:
+                assert (await response.json())["hyperjob"]["name"] == name
+    assert differences(before, remembered(manager, but=OTHERS)) == []
+
+
+async def test_what_must_be_learnt_is_seen_by_that_comparison() -> None:
+    """The comparison reaches what the controller remembers."""
+    kube = crowded()
+    async with running(kube, QueueAdmission.BUILTIN) as manager:
+        await until(lambda: reason(kube, "third"))
+        before = remembered(manager, but=OTHERS)
+        manager.learner.forget("default/third")
+        assert remembered(manager, but=OTHERS) != before
+
+
+async def test_a_status_write_that_conflicts_is_made_again() -> None:
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 16))
+    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+    refused: list[str] = []
+
+    def once(verb: str, resource: Any, name: str) -> Any:
+        if name == "hj/status" and not refused:
+            refused.append(name)
+            return refusal(409, "Conflict")
+        return None
+
+    kube.fails = once
+    async with running(kube):
+        await until(lambda: reason(kube))
+    assert refused
+    assert kube.calls.count(("patch", "hyperjobs", "hj/status")) == 2
+    assert kube.calls.count(("create", "jobs", "hj-trainer-0")) == 1
