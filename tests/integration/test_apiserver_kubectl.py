@@ -184,3 +184,28 @@ def test_edit_and_replace_refuse_what_is_stale(control_plane: ControlPlane, name
     del old["metadata"]["resourceVersion"]
     control_plane.kubectl("replace", "-f", "-", stdin=json.dumps(old))
     assert "labels" not in read(control_plane, "configmap", "c", *where)["metadata"]
+
+
+MISSING = {
+    "a kind": ("training.volcano.sh/v1alpha1", "Hyperjob"),
+    "a version": ("training.volcano.sh/v1", "HyperJob"),
+    "a group": ("training.volcano.org/v1alpha1", "HyperJob"),
+}
+
+
+@pytest.mark.parametrize(("version", "kind"), MISSING.values(), ids=MISSING)
+@pytest.mark.parametrize("verb", ["apply", "create"])
+def test_a_kind_that_is_not_served_has_no_matches(
+    control_plane: ControlPlane, namespace: str, verb: str, version: str, kind: str
+) -> None:
+    text = json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}})
+    done = subprocess.run(
+        [KUBECTL, "--kubeconfig", control_plane.kubeconfig, verb, "-n", namespace, "-f", "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert f'no matches for kind "{kind}" in version "{version}"' in done.stderr
+    assert done.stderr.startswith("error: resource mapping not found"), done.stderr

@@ -1,4 +1,4 @@
-"""OpenAPI documents: version 3 by group and version, and version 2 as one document.
+"""OpenAPI documents: version 3 by group and version; version 2 only says that there are none.
 
 Custom resources are published with their whole schema; built-in kinds with what every object has,
 so that clients find them and send their checks to the server.
@@ -11,7 +11,6 @@ from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.documents.openapischemas import (
     META_NAME,
     OBJECT_META,
-    downgrade,
     kind_schema,
     list_schema,
     schema_name,
@@ -19,6 +18,7 @@ from hyperjob_sandbox.apiserver.documents.openapischemas import (
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
 from hyperjob_sandbox.apiserver.transport.call import Reply
 from hyperjob_sandbox.apiserver.transport.encode import dump
+from hyperjob_sandbox.apiserver.transport.negotiate import negotiate
 
 _ACTIONS = {
     "get": ("get", "list"),
@@ -42,6 +42,9 @@ _PATCH_TYPES = (
     "application/merge-patch+json",
     "application/apply-patch+yaml",
 )
+_ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+# With another sign than clients ask with: `@` may not be in a media type.
+_ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _INFO = {"title": "Kubernetes", "version": "v1.36.2"}
 
 
@@ -52,13 +55,12 @@ class OpenApi:
         self._registry = registry
         self._documents: dict[str, tuple[list[ResourceInfo], bytes, str]] = {}
         self._index: tuple[int, bytes] | None = None
-        self._second: tuple[int, bytes] | None = None
 
-    def answer(self, path: str) -> Reply | None:
+    def answer(self, path: str, accept: str) -> Reply | None:
         """Answer an OpenAPI path; None when there is no such document."""
         parts = path.strip("/").split("/")
         if parts == ["openapi", "v2"]:
-            return Reply(200, self._version2(), "application/json")
+            return _version2(accept)
         if parts == ["openapi", "v3"]:
             return Reply(200, self._version3(), "text/plain; charset=utf-8")
         if parts[:2] == ["openapi", "v3"]:
@@ -101,22 +103,28 @@ class OpenApi:
         self._documents[place] = resources, body, digest
         return body, digest
 
-    def _version2(self) -> bytes:
-        if self._second is None or self._second[0] != self._registry.changes:
-            resources = [
-                resource
-                for _, group, version in self._places()
-                for resource in self._registry.resources(group, version)
-            ]
-            schemas = {META_NAME: OBJECT_META, **_schemas(resources)}
-            document = {
-                "swagger": "2.0",
-                "info": _INFO,
-                "paths": {},
-                "definitions": {name: downgrade(schema) for name, schema in schemas.items()},
-            }
-            self._second = self._registry.changes, dump(document)
-        return self._second[1]
+
+def _version2(accept: str) -> Reply:
+    """Answer with a document that describes no kind.
+
+    kubectl asks for it, in protobuf alone, where the version 3 documents lack the kind that it is
+    to apply: then it finds no schema to check against, and says that there is no such kind.
+    """
+    if _ASKED in accept or _ANSWERED in accept:
+        info = _text(1, _INFO["title"]) + _text(2, _INFO["version"])
+        body = _text(1, "2.0") + _field(2, info) + _field(8, b"")
+        return Reply(200, body, _ANSWERED)
+    negotiate(accept)
+    return Reply(200, dump({"swagger": "2.0", "info": _INFO, "paths": {}}), "application/json")
+
+
+def _field(number: int, value: bytes) -> bytes:
+    """Encode a length-delimited protobuf field of less than 128 bytes."""
+    return bytes((number << 3 | 2, len(value))) + value
+
+
+def _text(number: int, value: str) -> bytes:
+    return _field(number, value.encode())
 
 
 def _schemas(resources: list[ResourceInfo]) -> dict[str, Object]:

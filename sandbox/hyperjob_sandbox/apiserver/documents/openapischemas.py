@@ -1,7 +1,6 @@
 """Schemas inside the OpenAPI documents: names, metadata, kinds and lists."""
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 
 META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -74,7 +73,6 @@ _META_REFERENCE = {
     "allOf": [{"$ref": f"#/components/schemas/{META_NAME}"}],
     "default": {},
 }
-_DROPPED = ("nullable", "anyOf", "oneOf", "allOf", "not")
 
 
 def schema_name(resource: ResourceInfo, kind: str = "") -> str:
@@ -114,27 +112,6 @@ def list_schema(resource: ResourceInfo) -> Object:
         },
         "x-kubernetes-group-version-kind": [_gvk(resource, resource.lists)],
     }
-
-
-def downgrade(schema: Json) -> Json:
-    """Rewrite a version 3 schema as version 2 can say it."""
-    if isinstance(schema, list):
-        return [downgrade(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    result: Object = {}
-    for key, value in schema.items():
-        if key == "allOf" and len(value) == 1 and "$ref" in value[0]:
-            result["$ref"] = value[0]["$ref"].replace("/components/schemas/", "/definitions/")
-        elif key == "$ref":
-            result[key] = value.replace("/components/schemas/", "/definitions/")
-        elif key == "properties":
-            result[key] = {name: downgrade(item) for name, item in value.items()}
-        elif key not in _DROPPED:
-            result[key] = downgrade(value)
-    if schema.get("x-kubernetes-int-or-string"):
-        result |= {"type": "string", "format": "int-or-string"}
-    return result
 
 
 def _gvk(resource: ResourceInfo, kind: str) -> Object:

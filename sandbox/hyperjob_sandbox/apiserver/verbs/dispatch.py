@@ -15,7 +15,6 @@ from hyperjob_sandbox.apiserver.transport.authorization import action_of, impers
 from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
 from hyperjob_sandbox.apiserver.transport.decode import media_type
 from hyperjob_sandbox.apiserver.transport.encode import dump
-from hyperjob_sandbox.apiserver.transport.negotiate import negotiate
 from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
 from hyperjob_sandbox.apiserver.verbs import deleting, reading, scaling, watching, writing
 
@@ -192,9 +191,7 @@ class Dispatcher:
             return Reply(200, dump(VERSION))
         found = self._discovery.answer(path, headers.accept, address)
         if found is None and root == "/openapi":
-            if path.rstrip("/") == "/openapi/v2":
-                negotiate(headers.accept)
-            found = self._openapi.answer(path)
+            found = self._openapi.answer(path, headers.accept)
         if found is None:
             raise errors.PlainError(404, "404 page not found\n")
         etag = found.headers.get("ETag")
