@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hyperjob_sandbox.apiserver import ApiServer
-from hyperjob_sandbox.apiserver.state.cleanup import expire_events
+from hyperjob_sandbox.apiserver.upkeep.cleanup import expire_events
 from tests.support.rawapi import GADGET_CRD, GADGETS, Answer, RawApi, connected, gadget
 
 NAMESPACES = "/api/v1/namespaces"

@@ -12,19 +12,19 @@ from types import TracebackType
 from typing import Self
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.admission import admitting
+from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.frontend import Frontend
 from hyperjob_sandbox.apiserver.kinds import aggregation, definitions
 from hyperjob_sandbox.apiserver.kinds.bootstrap import bootstrap_objects, install
 from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
 from hyperjob_sandbox.apiserver.rbac.bootstrap import roles as bootstrap_roles
-from hyperjob_sandbox.apiserver.state.core import Core
-from hyperjob_sandbox.apiserver.state.housekeeping import Housekeeper
 from hyperjob_sandbox.apiserver.state.store import Store
 from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP, User
 from hyperjob_sandbox.apiserver.transport.authorization import Audit
 from hyperjob_sandbox.apiserver.transport.call import Connector
-from hyperjob_sandbox.apiserver.transport.frontend import Frontend
 from hyperjob_sandbox.apiserver.transport.pki import Authority, write_kubeconfig
+from hyperjob_sandbox.apiserver.upkeep.housekeeping import Housekeeper
+from hyperjob_sandbox.apiserver.verbs import admitting
 from hyperjob_sandbox.apiserver.verbs.dispatch import Dispatcher
 
 ADMIN = "kubernetes-admin"

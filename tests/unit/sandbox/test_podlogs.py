@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_sandbox.apiserver.errors import ApiError
-from hyperjob_sandbox.apiserver.kinds.podlogs import (
+from hyperjob_sandbox.apiserver.verbs.podlogs import (
     Options,
     container_of,
     entries,

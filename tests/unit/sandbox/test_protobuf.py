@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_sandbox.apiserver.errors import ApiError
-from hyperjob_sandbox.apiserver.kinds.protobuf import decode
-from hyperjob_sandbox.apiserver.kinds.protomessages import MESSAGES
+from hyperjob_sandbox.apiserver.transport.protobuf import decode
+from hyperjob_sandbox.apiserver.transport.protomessages import MESSAGES
 
 
 def varint(number: int) -> bytes:

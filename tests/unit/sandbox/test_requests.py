@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from hyperjob_sandbox.apiserver.errors import ApiError
-from hyperjob_sandbox.apiserver.kinds import coreevents
 from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
 from hyperjob_sandbox.apiserver.printing.columns import NAME_COLUMN
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo, version_priority
+from hyperjob_sandbox.apiserver.transport import coreevents
 from hyperjob_sandbox.apiserver.transport.decode import load, read_object
 from hyperjob_sandbox.apiserver.transport.negotiate import negotiate, wants_aggregated_discovery
 from hyperjob_sandbox.apiserver.transport.requestinfo import parse

@@ -3,7 +3,7 @@
 import ipaddress
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.state.core import Core
+from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.state.store import GroupResource
 
 SERVICES: GroupResource = ("", "services")

@@ -1,9 +1,10 @@
 """APIService objects: one for every group and version that the server itself serves."""
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.state.core import Core, now
+from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.kinds.strategy import before_create
+from hyperjob_sandbox.apiserver.state.clock import now
 from hyperjob_sandbox.apiserver.state.store import GroupResource
-from hyperjob_sandbox.apiserver.verbs.strategy import before_create
 
 API_SERVICES: GroupResource = ("apiregistration.k8s.io", "apiservices")
 _AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.core.core import Core, key_of
 from hyperjob_sandbox.apiserver.kinds import kindrules
-from hyperjob_sandbox.apiserver.state.core import Core, key_of
-from hyperjob_sandbox.apiserver.verbs.strategy import before_create, normalise_meta
+from hyperjob_sandbox.apiserver.kinds.strategy import before_create, normalise_meta
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PRIORITIES = (

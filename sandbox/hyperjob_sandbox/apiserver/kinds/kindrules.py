@@ -2,9 +2,9 @@
 
 from hyperjob.api.field import FieldError
 from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.kinds import addresses, definitions
 from hyperjob_sandbox.apiserver.schema.crdvalidation import validate_definition
-from hyperjob_sandbox.apiserver.state.core import Core
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 
 

@@ -7,7 +7,7 @@ import orjson
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.ownership.apply import apply_patch, track_update
 from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
-from hyperjob_sandbox.apiserver.state.core import now
+from hyperjob_sandbox.apiserver.state.clock import now
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.transport.call import Call
 

@@ -6,7 +6,7 @@ Never used for custom resources: the API server answers 415 there. Never changes
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors, jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.ownership.builtinlists import BUILTIN_LISTS, BuiltinList
+from hyperjob_sandbox.apiserver.schema.builtinlists import BUILTIN_LISTS, BuiltinList
 
 _PATCH = "$patch"
 _RETAIN_KEYS = "$retainKeys"

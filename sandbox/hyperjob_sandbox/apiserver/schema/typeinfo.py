@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.ownership.builtinlists import BUILTIN_LISTS
+from hyperjob_sandbox.apiserver.schema.builtinlists import BUILTIN_LISTS
 from hyperjob_sandbox.apiserver.schema.schemanode import MISSING, ListType, Node
 
 Scalar = Literal["numeric", "string", "boolean", "untyped"]

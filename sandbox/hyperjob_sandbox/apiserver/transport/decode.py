@@ -12,8 +12,8 @@ import yaml
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.kinds import protobuf
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
+from hyperjob_sandbox.apiserver.transport import protobuf
 
 _READABLE = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _GO_STRUCT = (

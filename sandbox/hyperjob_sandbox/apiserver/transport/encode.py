@@ -8,9 +8,9 @@ import orjson
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.kinds import coreevents
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Change, Stored
+from hyperjob_sandbox.apiserver.transport import coreevents
 
 META_ORDER = (
     "name",

@@ -5,17 +5,17 @@ from datetime import UTC, datetime, timedelta
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.admission.admitting import admit_deletion
+from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.core.selection import selection
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.kinds import protobuf
-from hyperjob_sandbox.apiserver.printing.tables import list_meta
-from hyperjob_sandbox.apiserver.state.core import Core
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
-from hyperjob_sandbox.apiserver.state.selection import selection
 from hyperjob_sandbox.apiserver.state.store import Stale, Stored
+from hyperjob_sandbox.apiserver.transport import protobuf
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
 from hyperjob_sandbox.apiserver.transport.decode import load, media_type
 from hyperjob_sandbox.apiserver.transport.encode import to_version
+from hyperjob_sandbox.apiserver.transport.tables import list_meta
+from hyperjob_sandbox.apiserver.verbs.admitting import admit_deletion
 from hyperjob_sandbox.apiserver.verbs.reading import list_body, object_reply
 
 ORPHAN = "orphan"

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.documents.discovery import Discovery
 from hyperjob_sandbox.apiserver.documents.openapi import OpenApi
-from hyperjob_sandbox.apiserver.kinds import podactions, reviews
 from hyperjob_sandbox.apiserver.patches import patching
-from hyperjob_sandbox.apiserver.state.core import Core
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import action_of, impersonate
@@ -16,7 +15,15 @@ from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, St
 from hyperjob_sandbox.apiserver.transport.decode import media_type
 from hyperjob_sandbox.apiserver.transport.encode import dump
 from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
-from hyperjob_sandbox.apiserver.verbs import deleting, reading, scaling, watching, writing
+from hyperjob_sandbox.apiserver.verbs import (
+    deleting,
+    podactions,
+    reading,
+    reviews,
+    scaling,
+    watching,
+    writing,
+)
 
 VERSION = {
     "major": "1",

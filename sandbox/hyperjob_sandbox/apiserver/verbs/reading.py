@@ -6,11 +6,10 @@ from collections.abc import Sequence
 import orjson
 
 from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.core.selection import selection
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.printing.tables import list_meta, table
-from hyperjob_sandbox.apiserver.state.core import Core
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
-from hyperjob_sandbox.apiserver.state.selection import selection
 from hyperjob_sandbox.apiserver.state.store import Expired, Stored
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
 from hyperjob_sandbox.apiserver.transport.encode import (
@@ -20,6 +19,7 @@ from hyperjob_sandbox.apiserver.transport.encode import (
     partial_metadata,
     to_version,
 )
+from hyperjob_sandbox.apiserver.transport.tables import list_meta, table
 
 
 def get(core: Core, call: Call) -> Reply:

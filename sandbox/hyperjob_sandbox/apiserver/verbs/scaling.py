@@ -2,8 +2,8 @@
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.patches import patching
-from hyperjob_sandbox.apiserver.state.core import Core
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Stored
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply

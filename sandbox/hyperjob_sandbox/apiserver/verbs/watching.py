@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.printing.tables import table
-from hyperjob_sandbox.apiserver.state.core import Core
-from hyperjob_sandbox.apiserver.state.selection import Selection, selection
+from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.core.selection import Selection, selection
 from hyperjob_sandbox.apiserver.state.store import Change, Collection, Expired, Stored
 from hyperjob_sandbox.apiserver.transport.call import Call, Stream
 from hyperjob_sandbox.apiserver.transport.encode import (
@@ -24,6 +23,7 @@ from hyperjob_sandbox.apiserver.transport.encode import (
     to_version,
     watch_line,
 )
+from hyperjob_sandbox.apiserver.transport.tables import table
 from hyperjob_sandbox.apiserver.verbs.reading import parse_version
 
 _DEFAULT_SECONDS = 1800.0

@@ -11,24 +11,24 @@ from hyperjob.api import field
 from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.admission import admitting
-from hyperjob_sandbox.apiserver.admission.admitting import check_namespace
+from hyperjob_sandbox.apiserver.core.core import Core, key_of
 from hyperjob_sandbox.apiserver.kinds import kindrules
 from hyperjob_sandbox.apiserver.kinds.metadata import validate_meta, validate_meta_update
+from hyperjob_sandbox.apiserver.kinds.strategy import before_create, before_update, normalise_meta
 from hyperjob_sandbox.apiserver.ownership.apply import keep_times
 from hyperjob_sandbox.apiserver.ownership.managing import track
 from hyperjob_sandbox.apiserver.patches import patching
 from hyperjob_sandbox.apiserver.rbac import escalation
-from hyperjob_sandbox.apiserver.state.core import Core, key_of
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Exists, Stale, Stored
 from hyperjob_sandbox.apiserver.transport.authorization import action_of
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply
 from hyperjob_sandbox.apiserver.transport.decode import read_object, require_type, strict_error
 from hyperjob_sandbox.apiserver.transport.encode import to_storage, to_version
+from hyperjob_sandbox.apiserver.verbs import admitting
+from hyperjob_sandbox.apiserver.verbs.admitting import check_namespace
 from hyperjob_sandbox.apiserver.verbs.deleting import finish_if_free
 from hyperjob_sandbox.apiserver.verbs.reading import object_reply
-from hyperjob_sandbox.apiserver.verbs.strategy import before_create, before_update, normalise_meta
 
 _PATCH_ATTEMPTS = 5
 Change = Callable[[Stored], Awaitable[Object]]

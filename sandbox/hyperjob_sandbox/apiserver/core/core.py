@@ -3,11 +3,8 @@
 It decides nothing; it is the one object that is passed around.
 """
 
-import time
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from functools import lru_cache
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.admission.chain import AdmissionChain
@@ -86,16 +83,6 @@ class Core:
         """Find a Namespace."""
         found = self.store.collection(("", "namespaces")).get(("", name))
         return found.obj if found else None
-
-
-def now() -> str:
-    """Give the present as metav1.Time prints it."""
-    return _print_second(int(time.time()))
-
-
-@lru_cache(maxsize=2)
-def _print_second(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def key_of(resource: ResourceInfo, obj: Object) -> Key:

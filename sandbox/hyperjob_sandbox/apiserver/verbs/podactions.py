@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.kinds import podlogs
-from hyperjob_sandbox.apiserver.state.core import Core
+from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.state.store import Stored
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream, json_reply
 from hyperjob_sandbox.apiserver.transport.decode import read_object
+from hyperjob_sandbox.apiserver.verbs import podlogs
 from hyperjob_sandbox.apiserver.verbs.deleting import DeleteOptions, delete_stored
 
 _FOLLOW_SECONDS = 0.5

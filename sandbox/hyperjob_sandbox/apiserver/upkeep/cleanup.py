@@ -4,12 +4,12 @@ from collections import Counter
 from datetime import datetime, timedelta
 
 from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.kinds import definitions
-from hyperjob_sandbox.apiserver.kinds.coreevents import EVENTS
-from hyperjob_sandbox.apiserver.state.core import Core
-from hyperjob_sandbox.apiserver.state.core import now as present
+from hyperjob_sandbox.apiserver.state.clock import now as present
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import GroupResource, Stored
+from hyperjob_sandbox.apiserver.transport.coreevents import EVENTS
 from hyperjob_sandbox.apiserver.verbs.deleting import DeleteOptions, delete_stored, finish_if_free
 
 _NAMESPACES: GroupResource = ("", "namespaces")

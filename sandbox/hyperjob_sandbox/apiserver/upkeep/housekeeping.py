@@ -9,11 +9,11 @@ import logging
 from collections import deque
 from datetime import UTC, datetime
 
+from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.kinds import aggregation, definitions
-from hyperjob_sandbox.apiserver.state import cleanup
-from hyperjob_sandbox.apiserver.state.core import Core
-from hyperjob_sandbox.apiserver.state.garbage import Collector
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
+from hyperjob_sandbox.apiserver.upkeep import cleanup
+from hyperjob_sandbox.apiserver.upkeep.garbage import Collector
 
 NAMESPACES: GroupResource = ("", "namespaces")
 _TURN = 50

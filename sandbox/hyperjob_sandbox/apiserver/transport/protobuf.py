@@ -14,7 +14,7 @@ import orjson
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.kinds.protomessages import MESSAGES
+from hyperjob_sandbox.apiserver.transport.protomessages import MESSAGES
 
 _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5

@@ -11,7 +11,7 @@ from hyperjob_sandbox.apiserver.admission.chain import (
     GroupVersionResource,
     Operation,
 )
-from hyperjob_sandbox.apiserver.state.core import Core
+from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 from hyperjob_sandbox.apiserver.transport.call import Call

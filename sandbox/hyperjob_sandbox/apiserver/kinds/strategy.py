@@ -9,7 +9,7 @@ import uuid
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.state.core import now
+from hyperjob_sandbox.apiserver.state.clock import now
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"

@@ -1,0 +1,1 @@
+"""What every handler works with: the store, the served resources, who may do what."""
