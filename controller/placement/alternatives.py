@@ -11,6 +11,7 @@ from controller.placement.assign import Request, Room
 from controller.placement.shortage import obstacle
 
 _FOR_THE_OTHERS: Final = "has room, but all find a place only if it is left to others"
+_STAYS: Final = "has room, but running sub-jobs stay where they are"
 NOT_FOR_ALL: Final = "has room, but not for all that must be placed together"
 
 
@@ -22,11 +23,12 @@ def alternatives(
     *,
     max_domains: int | None,
     unplaced: str = NOT_FOR_ALL,
+    runs: bool = False,
 ) -> dict[str, str]:
     """Return the reason for each cluster but the chosen one (empty: none was).
 
     `room` is what is left beside all other sub-jobs, this one not put anywhere; `unplaced` is said
-    of clusters that have room while none was chosen.
+    of clusters that have room while none was chosen. `runs`: the sub-job exists on the chosen one.
     """
     found = {}
     for cluster in sorted(clusters, key=lambda cluster: cluster.name):
@@ -35,6 +37,7 @@ def alternatives(
         text = obstacle(request, cluster, room, max_domains)
         if not text:
             text = _less_good(request, chosen, cluster.name, room) if chosen else unplaced
+            text = _STAYS if runs else text
         found[cluster.name] = text
     return found
 

@@ -29,6 +29,7 @@ _TABLE, _TREE = "table", "tree"
 _CODES = {
     Verdict.REFUSED: Code.USAGE,
     Verdict.CANNOT_RUN: Code.NEVER,
+    Verdict.HAS_ENDED: Code.NEVER,
     Verdict.WAITS: Code.NOT_YET,
     Verdict.FITS: Code.OK,
 }
@@ -94,8 +95,8 @@ def plan(
 
     Exit code 0: all would be made at once; 1: the API server cannot be asked; 2: one would be
     refused, or a file cannot be planned; 3: one would wait for what may come by itself; 4: one
-    cannot run as things are, since it is too large for empty clusters or for its queue, or its
-    queue takes no jobs.
+    cannot run as things are, since it is too large for empty clusters or for its queue, its queue
+    takes no jobs, or it has ended already.
 
     Example: kubectl hyperjob plan -f job.yaml
     """

@@ -30,6 +30,7 @@ from hyperjob.cli.plan.prospect import has_room, is_down, too_large
 from hyperjob.cli.plan.queueing import Line, Standing, ask
 from hyperjob.cli.plan.waiting import behind_others
 from hyperjob.cli.plan.world import World
+from hyperjob.client import summary
 from webhook.defaulting import default
 from webhook.validation.context import Cluster as KnownCluster
 from webhook.validation.context import Context
@@ -39,11 +40,12 @@ from webhook.validation.update import inspect_update
 
 
 class Verdict(enum.StrEnum):
-    """What would come of it."""
+    """The result of applying a HyperJob."""
 
     FITS = "Fits"
     WAITS = "Waits"
     CANNOT_RUN = "CannotRun"
+    HAS_ENDED = "HasEnded"
     REFUSED = "Refused"
 
 
@@ -125,6 +127,9 @@ def _judge(document: Document, head: Sequence[str], world: World) -> tuple[Judge
     )
     if errors:
         return replace(judgement, message=f"would be refused with {_count(errors)}"), world
+    if old is not None and (before := summary.read(old)).has_ended:
+        message = f"is {before.phase}: applying it runs nothing; delete it, then apply it again"
+        return replace(judgement, verdict=Verdict.HAS_ENDED, message=message), world
     return _planned(judgement, _stored(content, old, namespace, name, world), world)
 
 
@@ -228,7 +233,13 @@ def _pieces(
                 message=(created[item.name].overflow if item.name in created else "")
                 or ("" if cluster else told),
                 elsewhere=_elsewhere(
-                    observed, requests[item.name], cluster, room, split, unplaced=unplaced
+                    observed,
+                    requests[item.name],
+                    cluster,
+                    room,
+                    split,
+                    unplaced=unplaced,
+                    runs=(item.group.name, cluster) in standing and item.name not in created,
                 ),
             )
         )
@@ -243,15 +254,22 @@ def _elsewhere(
     split: Split,
     *,
     unplaced: str,
+    runs: bool,
 ) -> dict[str, str]:
     beside = room.copy()
     if request.name in beside.assigned:
         beside.take(request)
     limit = observed.hyperjob.max_domains
     reasons = alternatives(
-        request, cluster, observed.clusters, beside, max_domains=limit, unplaced=unplaced
+        request,
+        cluster,
+        observed.clusters,
+        beside,
+        max_domains=limit,
+        unplaced=unplaced,
+        runs=runs,
     )
-    if request.name in split.pins:
+    if request.name in split.pins and not runs:
         for name, reason in reasons.items():
             if name in split.pins.values():
                 reasons[name] = "holds another share of the split"

@@ -14,6 +14,7 @@ _STYLES: Mapping[Verdict, str] = {
     Verdict.FITS: "bold green",
     Verdict.WAITS: "yellow",
     Verdict.CANNOT_RUN: "bold red",
+    Verdict.HAS_ENDED: "bold red",
     Verdict.REFUSED: "bold red",
 }
 _NONE = "<none>"

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -308,9 +309,14 @@ def test_what_would_fit_on_empty_clusters_waits(tmp_path: Path, admission: str):
     assert [item["verdict"] for item in judged(result)][-1] == "Waits"
 
 
-def live(*, existing: Object | None = None, ready: bool = True, **objects: Any):
+def live(
+    *,
+    existing: Object | None = None,
+    ready: bool = True,
+    names: Sequence[str] = ("a",),
+    **objects: Any,
+):
     cluster: Object = {
-        "metadata": {"name": "a"},
         "status": {
             "conditions": [{"type": "Ready", "status": str(ready)}],
             "apiEnablements": [
@@ -320,7 +326,7 @@ def live(*, existing: Object | None = None, ready: bool = True, **objects: Any):
         },
     }
     return world_of(
-        clusters=[cluster],
+        clusters=[{**cluster, "metadata": {"name": name}} for name in names],
         queues=[{"metadata": {"name": "default"}, "status": {"state": "Open"}}],
         now=datetime(2026, 1, 1, tzinfo=UTC),
         admission=QueueAdmission.NONE,
@@ -372,3 +378,59 @@ def test_a_hyperjob_that_exists_is_judged_as_a_change_of_it(tmp_path: Path):
     ((found,), _) = judge(read(str(path)), live(existing=old))
     assert found.verdict is Verdict.REFUSED
     assert found.errors[0].startswith("spec.replicatedJobs[0].templateSpec.queue: Forbidden")
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed"])
+def test_a_hyperjob_that_has_ended_does_not_fit(tmp_path: Path, phase: str):
+    old = job(gpus=64)
+    old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
+    old["status"] = {"state": {"phase": phase}}
+    path = tmp_path / "jobs.yaml"
+    path.write_text(yaml.safe_dump(job(gpus=64)))
+    ((found,), _) = judge(read(str(path)), live(existing=old))
+    assert found.verdict is Verdict.HAS_ENDED
+    assert found.message == (
+        f"is {phase}: applying it runs nothing; delete it, then apply it again"
+    )
+
+
+def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason(tmp_path: Path):
+    old = job(gpus=32)
+    old["metadata"] |= {"uid": "owner", "generation": 1, "resourceVersion": "1"}
+    record = {"name": "llm-trainer-0", "replicatedJob": "trainer", "cluster": "b"}
+    old["status"] = {
+        "observedGeneration": 1,
+        "state": {"phase": "Running"},
+        "jobs": [{**record, "phase": "Running", "pods": 4, "running": 4}],
+    }
+    metadata = {
+        "name": "llm-trainer-0",
+        "namespace": "ml",
+        "uid": "u",
+        "labels": {"volcano.sh/hyperjob-name": "llm", "volcano.sh/replicatedjob-name": "trainer"},
+        "ownerReferences": [
+            {"kind": "HyperJob", "name": "llm", "uid": "owner", "controller": True}
+        ],
+    }
+    world = live(
+        existing=old,
+        names=("a", "b"),
+        jobs=[
+            {
+                "metadata": metadata,
+                "spec": old["spec"]["replicatedJobs"][0]["templateSpec"],
+                "status": {"state": {"phase": "Running"}, "running": 4},
+            }
+        ],
+        policies=[
+            {
+                "metadata": metadata,
+                "spec": {"placement": {"clusterAffinity": {"clusterNames": ["b"]}}},
+            }
+        ],
+    )
+    path = tmp_path / "jobs.yaml"
+    path.write_text(yaml.safe_dump(job(gpus=32)))
+    ((found,), _) = judge(read(str(path)), world)
+    assert (found.verdict, found.message) == (Verdict.FITS, "1 sub-job on b")
+    assert found.pieces[0].elsewhere == {"a": "has room, but running sub-jobs stay where they are"}
