@@ -38,10 +38,10 @@ def hyperjob_crd() -> Object:
             _column("Running", ".status.runningPods", "Pods running.", kind="integer"),
             _column("Clusters", ".status.clusterNames", "Clusters in use."),
             _column("Restarts", ".status.restarts", "Restarts and moves.", kind="integer"),
+            _column("Reason", ".status.state.reason", "Reason of the status, one word."),
             _column("Age", ".metadata.creationTimestamp", "Time since creation.", kind="date"),
             _column("Queue", ".status.queue", "Queues it waits or ran in.", priority=1),
-            _column("Reason", ".status.state.reason", "Why, as one word.", priority=1),
-            _column("Message", ".status.state.message", "Why, for people.", priority=1),
+            _column("Message", ".status.state.message", "The reason in a sentence.", priority=1),
         ],
         schema=_object_schema(
             "One training job that is split over several clusters and runs as one.",

@@ -37,7 +37,7 @@ def get(
 ) -> None:
     """List HyperJobs: status, sub-jobs, clusters, restarts.
 
-    Wide output adds the queue, the reason and the message that says what it waits for.
+    Wide output adds the queue and the message that says what it waits for.
 
     Example: kubectl hyperjob get -A -o wide
     """

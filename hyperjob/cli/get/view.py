@@ -8,8 +8,8 @@ from hyperjob.cli.kubectl.table import Row
 from hyperjob.client.durations import age
 from hyperjob.client.summary import Summary
 
-_COLUMNS = ("NAME", "STATUS", "JOBS", "RUNNING", "CLUSTERS", "RESTARTS", "AGE")
-_WIDE = ("QUEUE", "REASON", "MESSAGE")
+_COLUMNS = ("NAME", "STATUS", "JOBS", "RUNNING", "CLUSTERS", "RESTARTS", "REASON", "AGE")
+_WIDE = ("QUEUE", "MESSAGE")
 _NOTHING = "-"
 
 
@@ -28,9 +28,10 @@ def row(summary: Summary, now: datetime, *, wide: bool = False, namespaces: bool
         str(summary.running_pods),
         ",".join(summary.clusters) or _NOTHING,
         str(summary.restarts),
+        summary.reason or _NOTHING,
         age(summary.created, now),
     )
-    more = (summary.queue or _NOTHING, summary.reason or _NOTHING, summary.message or _NOTHING)
+    more = (summary.queue or _NOTHING, summary.message or _NOTHING)
     return (
         *((summary.namespace,) if namespaces else ()),
         *cells,

@@ -44,11 +44,11 @@ RUNNING = hyperjob(
 @pytest.mark.parametrize(
     ("obj", "expected"),
     [
-        (RUNNING, ["llm", "Running", "2/2", "4", "east,west", "1", "60m"]),
-        (hyperjob(), ["llm", "Pending", "0/0", "0", "-", "0", "60m"]),
+        (RUNNING, ["llm", "Running", "2/2", "4", "east,west", "1", "JobsRunning", "60m"]),
+        (hyperjob(), ["llm", "Pending", "0/0", "0", "-", "0", "-", "60m"]),
         (
             hyperjob("Running", metadata={"deletionTimestamp": NOW}),
-            ["llm", "Terminating", "0/0", "0", "-", "0", "60m"],
+            ["llm", "Terminating", "0/0", "0", "-", "0", "-", "60m"],
         ),
     ],
     ids=["runs", "has no status", "is being deleted"],
@@ -59,7 +59,7 @@ def test_a_row(obj: Object, expected: list[str]) -> None:
 
 def test_a_wide_row_adds_where_and_why() -> None:
     assert cells(RUNNING, wide=True, namespaces=True)[0] == "ml"
-    assert cells(RUNNING, wide=True)[-3:] == ["default", "JobsRunning", "all run"]
+    assert cells(RUNNING, wide=True)[-2:] == ["default", "all run"]
     for wide in (False, True):
         for namespaces in (False, True):
             header = hyperjobs.header(wide=wide, namespaces=namespaces)
