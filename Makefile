@@ -28,7 +28,7 @@ $(VENV)/.dev: requirements/dev.txt requirements/helm.txt $(VENV)/.demo
 	@touch $@
 
 demo: $(VENV)/.demo ## watch HyperJobs run across clusters (ARGS="-f FILE --no-keep" etc.; hyperjob demo --help)
-	@$(BIN)/hyperjob demo $(ARGS)
+	@trap : INT; $(BIN)/hyperjob demo $(ARGS) || { code=$$?; [ $$code = 130 ] || exit $$code; }
 
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)

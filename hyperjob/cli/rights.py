@@ -91,6 +91,7 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         _right(CLUSTERS, "list", optional=True),
         _right(QUEUES, "list", optional=True),
         _right(LEASES, "get", when="in karmada-system", optional=True),
+        _right(RESOURCE_BINDINGS, "list", when="beside Volcano Global", optional=True),
     ),
     "wait": (_right(HYPERJOBS, "list", "watch"),),
     "suspend": _CHANGED,

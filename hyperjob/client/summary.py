@@ -31,6 +31,7 @@ class SubJob:
     accelerators: int | None
     excluded: tuple[str, ...]
     since: str
+    history: tuple[Object, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -215,4 +216,5 @@ def _sub_job(item: Object) -> SubJob:
         accelerators=integer(item.get("accelerators")),
         excluded=strings(item.get("excludedClusters")),
         since=string(item.get("lastTransitionTime")),
+        history=tuple(objects(item.get("history"))),
     )

@@ -3,17 +3,21 @@
 Only what accelerates is counted: cpu and memory are every cluster's own affair.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.model.parse import condition
 from controller.model.resources import is_extended, parse_resources
 from controller.model.wire import at, mapping, string
+from controller.queueing.queues import ROOT, Tree, parse_queue
 from hyperjob.api.meta import Object
+from hyperjob.api.names import binding_name
 from hyperjob.api.quantity import NANO
 from hyperjob.client.summary import SubJob, Summary
 
 _UNREPORTED = "?"
+_Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +38,20 @@ class ClusterUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueUse:
-    """One accelerator in a queue: what runs or is placed, and what waits."""
+    """One accelerator in a queue, in whole units.
+
+    `share` is what the queue is entitled to of all ready clusters; None where they are not known.
+    `ended` is what Volcano Global still counts of sub-jobs that have ended; None without it.
+    """
 
     queue: str
     state: str
     accelerator: str
+    share: int | None
     deserved: int | None
     capability: int | None
-    placed: int
+    used: int
+    ended: int | None
     waiting: int
     running_hyperjobs: int
     waiting_hyperjobs: int
@@ -63,38 +73,86 @@ def clusters(found: Sequence[Object], summaries: Iterable[Summary]) -> list[Clus
 
 
 def queues(
-    found: Sequence[Object], summaries: Iterable[Summary], *, readable: bool = True
+    found: Sequence[Object],
+    summaries: Sequence[Summary],
+    *,
+    readable: bool = True,
+    totals: Mapping[str, int] | None = None,
+    counted: Sequence[Object] | None = None,
 ) -> list[QueueUse]:
-    """Count accelerators by queue; a queue that HyperJobs name and nobody made is told so."""
+    """Count accelerators by queue, idle queues and queues that do not exist included.
+
+    `totals` is what all ready clusters have (`all_ready`), of which each queue has its share.
+    `counted` are the ResourceBindings that Volcano Global counts; None where it admits nothing. A
+    parent queue counts what its children use.
+    """
     known = {str(item["metadata"]["name"]): item for item in found}
-    placed: dict[tuple[str, str], int] = {}
-    waiting: dict[tuple[str, str], int] = {}
-    running_jobs: dict[tuple[str, str], set[str]] = {}
-    waiting_jobs: dict[tuple[str, str], set[str]] = {}
+    there = totals or {}
+    tree = Tree(map(parse_queue, found), {name: each * NANO for name, each in there.items()})
+    used: Counter[_Key] = Counter()
+    waits: Counter[_Key] = Counter()
+    ended = _ended(summaries, counted)
+    running_jobs: dict[_Key, set[str]] = {}
+    waiting_jobs: dict[_Key, set[str]] = {}
     for summary in summaries:
         if summary.has_ended or summary.deleting:
             continue
-        for key, number, waits in _demands(summary):
-            amounts, names = (waiting, waiting_jobs) if waits else (placed, running_jobs)
-            amounts[key] = amounts.get(key, 0) + number
-            names.setdefault(key, set()).add(summary.key)
-    keys = sorted({*placed, *waiting} | {(name, "") for name in known if name != "root"})
-    busy = {queue for queue, accelerator in keys if accelerator}
+        for (queue, accelerator), number, held in _demands(summary):
+            amounts, names = (waits, waiting_jobs) if held else (used, running_jobs)
+            for each in tree.path(queue)[1:] or (queue,):
+                amounts[each, accelerator] += number
+                names.setdefault((each, accelerator), set()).add(summary.key)
+    keys = {*used, *waits, *(ended or ())}
+    for name in known:
+        keys |= {(name, each) for each in there} or {(name, "")}
     return [
         QueueUse(
             queue=queue,
             state=_queue_state(known.get(queue), readable=readable),
             accelerator=accelerator,
+            share=_whole(tree.entitled.get(queue), accelerator) if there else None,
             deserved=_amount(known.get(queue), "deserved", accelerator),
             capability=_amount(known.get(queue), "capability", accelerator),
-            placed=placed.get((queue, accelerator), 0),
-            waiting=waiting.get((queue, accelerator), 0),
+            used=used[queue, accelerator],
+            ended=None if ended is None else ended[queue, accelerator],
+            waiting=waits[queue, accelerator],
             running_hyperjobs=len(running_jobs.get((queue, accelerator), ())),
             waiting_hyperjobs=len(waiting_jobs.get((queue, accelerator), ())),
         )
-        for queue, accelerator in keys
-        if accelerator or queue not in busy
+        for queue, accelerator in sorted(keys)
+        if queue != ROOT
     ]
+
+
+def all_ready(uses: Iterable[ClusterUse]) -> dict[str, int]:
+    """Sum what ready clusters have of each accelerator."""
+    found: Counter[str] = Counter()
+    for use in uses:
+        if use.accelerator and use.ready:
+            found[use.accelerator] += use.allocatable or 0
+    return dict(found)
+
+
+def _ended(
+    summaries: Sequence[Summary], counted: Sequence[Object] | None
+) -> "Counter[_Key] | None":
+    """Count accelerators of ended sub-jobs whose ResourceBinding still takes quota."""
+    if counted is None:
+        return None
+    taking = {
+        (string(at(raw, "metadata", "namespace")), string(at(raw, "metadata", "name")))
+        for raw in counted
+        if at(raw, "spec", "suspension", "scheduling") is not True
+        and mapping(at(raw, "spec", "replicaRequirements", "resourceRequest"))
+    }
+    found: Counter[_Key] = Counter()
+    for summary in summaries:
+        for job in summary.jobs:
+            accelerator, number = summary.accelerators(job)
+            if number and job.has_ended and (summary.namespace, binding_name(job.name)) in taking:
+                group = summary.group(job.group)
+                found[group.queue if group else "default", accelerator] += number
+    return found
 
 
 def waiting(summaries: Iterable[Summary]) -> dict[str, int]:
@@ -164,3 +222,8 @@ def _amount(queue: Object | None, field: str, accelerator: str) -> int | None:
     """Give what a queue's spec says of an accelerator, in whole units; None where it does not."""
     amounts = parse_resources(at(queue or {}, "spec", field))
     return amounts[accelerator] // NANO if accelerator in amounts else None
+
+
+def _whole(amounts: Mapping[str, int] | None, name: str) -> int | None:
+    """Give an amount in whole units; None where there is none."""
+    return None if amounts is None or name not in amounts else amounts[name] // NANO

@@ -13,6 +13,7 @@ import yaml
 
 from tests.support.controlplane import ROOT
 from tests.support.processes import running, wait_for
+from tests.support.stack import KUBECTL
 
 HYPERJOB = [sys.executable, "-m", "hyperjob"]
 
@@ -66,6 +67,18 @@ def test_preflight_is_content_with_it_and_sigterm_ends_every_part(tmp_path: Path
             timeout=60,
         )
         assert preflight.returncode == 0, preflight.stdout + preflight.stderr
+        misspelt = yaml.safe_load((ROOT / "examples/llm-training.yaml").read_text())
+        misspelt["metadata"]["name"] = "misspelt"
+        misspelt["spec"]["replicatedJobs"][0]["clusterNames"] = ["gpu-wset"]
+        kubeconfig = f"--kubeconfig={tmp_path / 'karmada.kubeconfig'}"
+        applied = subprocess.run(
+            [KUBECTL, kubeconfig, "create", "--dry-run=server", "-f", "-"],
+            input=yaml.safe_dump(misspelt),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert 'did you mean "gpu-west"' in applied.stderr, applied
         told = log.read_text()
         assert "$ kubectl hyperjob why tuning-b -n default" in told
         assert "queue research uses 32 of its capability of 48 ascend910c" in told

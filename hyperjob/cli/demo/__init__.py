@@ -1,6 +1,7 @@
 """`hyperjob demo`: the whole road on this machine, as a user would have it."""
 
 import asyncio
+import shutil
 import signal
 import sys
 import tempfile
@@ -56,7 +57,7 @@ TRAINING = ("training.yaml",)
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where kubeconfigs and logs go.  [default: a new temporary folder]",
+    help="Where kubeconfigs and logs go.  [default: a new temporary folder, removed at the end]",
 )
 @click.option(
     "--timeout",
@@ -93,8 +94,6 @@ def demo(
     from hyperjob.cli.demo.stack import StackError
     from hyperjob.cli.embedded import SandboxConfigError, load
 
-    where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-demo-"))
-    where.mkdir(parents=True, exist_ok=True)
     file = clusters or data_file("examples/clusters.yaml")
     try:
         config = load(file)
@@ -104,6 +103,8 @@ def demo(
         volcano_global = config.volcano_global.enabled
     # What the other examples run is in their images, and a process has none.
     examples = TRAINING if (pods or config.pods) == "processes" else EXAMPLES
+    where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-demo-"))
+    where.mkdir(parents=True, exist_ok=True)
     options = Options(
         clusters=file,
         volcano_global=volcano_global,
@@ -116,13 +117,18 @@ def demo(
         seconds=timeout,
         output=output,
     )
+    keeps_folder = directory is not None
     try:
         result = asyncio.run(_cancelled_by_sigterm(Demo(options, Console()).run()))
     except StackError as error:
+        keeps_folder = True  # the error names a log in it
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(130)
+    finally:
+        if not keeps_folder:
+            shutil.rmtree(where, ignore_errors=True)
     if output == "json":
         click.echo(result.to_json())
     sys.exit(0 if result.completed else 1)

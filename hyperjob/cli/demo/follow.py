@@ -1,11 +1,11 @@
-"""Follow the HyperJobs and Clusters of a control plane; it decides nothing."""
+"""Follow the HyperJobs and Clusters of a control plane."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
 from hyperjob.api.meta import Object
-from hyperjob.cli.demo.view import row
+from hyperjob.client.summary import Summary, read
 from hyperjob.kube.client import Kube
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS
@@ -42,12 +42,10 @@ class Follower:
         return True
 
     @property
-    def hyperjobs(self) -> list[Object]:
+    def hyperjobs(self) -> list[Summary]:
         """HyperJobs in order of creation, then of name."""
-        return sorted(
-            self._hyperjobs.items(),
-            key=lambda o: (o["metadata"].get("creationTimestamp", ""), row(o).name),
-        )
+        found = [read(item) for item in self._hyperjobs.items()]
+        return sorted(found, key=lambda summary: (summary.created, summary.key))
 
     @property
     def clusters(self) -> list[Object]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from hyperjob.api.meta import Object
+from hyperjob.api.phases import Phase
 from hyperjob.cli.data import data_file
 from hyperjob.cli.demo import view
 from hyperjob.cli.demo.follow import Follower
@@ -26,9 +26,11 @@ from hyperjob.cli.demo.stack import (
     until_file,
     until_ready,
 )
-from hyperjob.cli.install.view import problems_text, summary
+from hyperjob.cli.install import view as install_view
 from hyperjob.cli.sandbox.ready import READY_FILE
+from hyperjob.cli.tree import view as tree
 from hyperjob.cli.why import view as why_view
+from hyperjob.client.summary import Summary
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
 from hyperjob.install.execute import execute
@@ -63,24 +65,23 @@ class Result:
 
     kubeconfig: Path
     started: float
-    hyperjobs: list[Object] = field(default_factory=list)
+    hyperjobs: list[Summary] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def finished(self) -> bool:
         """Tell whether every HyperJob has ended."""
-        return bool(self.hyperjobs) and all(view.row(h).finished for h in self.hyperjobs)
+        return bool(self.hyperjobs) and all(each.has_ended for each in self.hyperjobs)
 
     @property
     def completed(self) -> bool:
         """Tell whether every HyperJob has ended well."""
         return bool(self.hyperjobs) and all(
-            view.row(h).phase == "Completed" for h in self.hyperjobs
+            each.phase == Phase.COMPLETED for each in self.hyperjobs
         )
 
     def to_json(self) -> str:
         """Return the result as one JSON document."""
-        rows = [view.row(hyperjob) for hyperjob in self.hyperjobs]
         return json.dumps(
             {
                 "completed": self.completed,
@@ -88,13 +89,13 @@ class Result:
                 "kubeconfig": str(self.kubeconfig),
                 "hyperjobs": [
                     {
-                        "name": item.name,
-                        "phase": item.phase,
-                        "jobs": item.jobs,
-                        "clusters": item.clusters.split(",") if item.clusters else [],
-                        "message": item.message,
+                        "name": each.key,
+                        "phase": each.phase,
+                        "jobs": each.jobs_ready,
+                        "clusters": list(each.clusters),
+                        "message": each.message or each.reason,
                     }
-                    for item in rows
+                    for each in self.hyperjobs
                 ],
             },
             indent=2,
@@ -181,10 +182,12 @@ class Demo:
             *(python, "-m", "certs", "issue", "--directory", str(tls)),
             *("--name", "127.0.0.1", "--name", "localhost"),
         )
+        await until_file(sandbox, ready, seconds=_START_SECONDS)
         webhook = await stack.enter_async_context(
             part(
                 "webhook",
                 *(python, "-m", "webhook", "--bind-address=127.0.0.1"),
+                f"--kubeconfig={self._kubeconfig}",
                 f"--secure-port={webhook_port}",
                 f"--tls-cert-file={tls / 'tls.crt'}",
                 f"--tls-private-key-file={tls / 'tls.key'}",
@@ -193,7 +196,6 @@ class Demo:
                 log=directory / "webhook.log",
             )
         )
-        await until_file(sandbox, ready, seconds=_START_SECONDS)
         controller = await stack.enter_async_context(
             part(
                 "controller",
@@ -220,11 +222,11 @@ class Demo:
             try:
                 found = await plan(kube, manifest(settings))
                 if found.problems:
-                    raise StackError(problems_text(found.problems))
+                    raise StackError(install_view.problems_text(found.problems))
                 made = [change async for change in execute(kube, found)]
             except (InstallError, KubeError) as error:
                 raise StackError(f"install: {error}") from error
-        self._say(summary(made, dry_run=False))
+        self._say(install_view.summary(made, dry_run=False))
 
     async def _apply(self, manifests: Sequence[Path]) -> None:
         files = [word for manifest in manifests for word in ("-f", str(manifest))]
@@ -234,13 +236,14 @@ class Demo:
     async def _watch(
         self, kube: Kube, follower: Follower, result: Result, applying: asyncio.Task[None]
     ) -> None:
-        live = self._console.is_terminal and self._options.output != "json"
+        terminal = self._console.is_terminal and not self._console.is_dumb_terminal
+        live = terminal and self._options.output != "json"
         with (
             Live(
                 console=self._console,
                 refresh_per_second=8,
                 transient=True,
-                vertical_overflow="crop",
+                vertical_overflow="ellipsis",
             )
             if live
             else contextlib.nullcontext()
@@ -265,9 +268,9 @@ class Demo:
                 if applying.done() and result.finished:
                     return
 
-    async def _explain(self, kube: Kube, hyperjob: Object) -> None:
+    async def _explain(self, kube: Kube, summary: Summary) -> None:
         """Print what `kubectl hyperjob why` says of a HyperJob while it waits."""
-        namespace, name = hyperjob["metadata"]["namespace"], hyperjob["metadata"]["name"]
+        namespace, name = summary.namespace, summary.name
         evidence = await gather(kube, namespace, name, lease_namespace="karmada-system")
         self._say(f"\n$ kubectl hyperjob why {name} -n {namespace}")
         for line in why_view.lines(explain(evidence), [], evidence.now, str):
@@ -275,14 +278,13 @@ class Demo:
         self._say("")
 
     def _print_transitions(
-        self, hyperjobs: Sequence[Object], shown: dict[str, str], started: float
+        self, hyperjobs: Sequence[Summary], shown: dict[str, str], started: float
     ) -> None:
-        for hyperjob in hyperjobs:
-            item = view.row(hyperjob)
-            news = f"{item.phase} {item.jobs} {item.clusters}"
-            if shown.get(item.name) != news:
-                shown[item.name] = news
-                self._say(f"{time.monotonic() - started:6.1f} s  {view.transition(hyperjob)}")
+        for summary in hyperjobs:
+            news = f"{summary.phase} {summary.jobs_ready} {summary.clusters}"
+            if shown.get(summary.key) != news:
+                shown[summary.key] = news
+                self._say(f"{time.monotonic() - started:6.1f} s  {view.transition(summary)}")
 
     def _check_parts(self) -> None:
         for running in self._parts:
@@ -295,14 +297,14 @@ class Demo:
     async def _report(self, result: Result) -> None:
         if self._options.output == "json":
             return
-        for hyperjob in result.hyperjobs:
-            for line in view.hyperjob_tree(hyperjob):
+        for each in result.hyperjobs:
+            for line in tree.lines(each, {}, {}):
                 self._console.print(line, soft_wrap=True)
         self._say("\n$ kubectl get hyperjobs -A -o wide")
         self._say(
             (await kubectl(self._kubeconfig, "get", "hyperjobs", "-A", "-o", "wide")).rstrip()
         )
-        unfinished = [view.row(h).name for h in result.hyperjobs if not view.row(h).finished]
+        unfinished = [each.key for each in result.hyperjobs if not each.has_ended]
         if unfinished:
             self._say(
                 f"\nNot finished after {self._options.seconds:.0f} s: {', '.join(unfinished)}. "

@@ -1,183 +1,86 @@
-"""What the demo shows: HyperJobs, their sub-jobs by cluster, and the clusters; pure."""
+"""The demo's screen: HyperJobs, clusters and trees; one line for each change elsewhere. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 from rich.console import Group, RenderableType
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from controller.status.outlook import Reason
 from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
-from hyperjob.cli.kubectl.lines import Node, draw
 from hyperjob.cli.kubectl.styles import phase
+from hyperjob.cli.tree import view as tree
+from hyperjob.client import usage
+from hyperjob.client.summary import Summary
 
-FINISHED = frozenset({"Completed", "Failed"})
-EXAMPLE = "recovers.yaml"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One HyperJob as the demo prints it."""
-
-    name: str
-    phase: str
-    jobs: str
-    running_pods: int
-    clusters: str
-    message: str
-
-    @property
-    def finished(self) -> bool:
-        """Tell whether it has ended, well or badly."""
-        return self.phase in FINISHED
+EXAMPLE: Final = "recovers.yaml"
+_BAR: Final = 24
 
 
-def row(hyperjob: Object) -> Row:
-    """Read the fields that `kubectl get hyperjobs -o wide` shows."""
-    metadata, status = hyperjob["metadata"], hyperjob.get("status") or {}
-    state = status.get("state") or {}
-    jobs = status.get("jobs") or []
-    return Row(
-        name=f"{metadata.get('namespace', 'default')}/{metadata['name']}",
-        phase=str(state.get("phase") or "Pending"),
-        jobs=str(status.get("jobsReady") or f"0/{len(jobs)}"),
-        running_pods=sum(
-            int(group.get("running") or 0) for group in status.get("replicatedJobsStatus") or []
-        ),
-        clusters=",".join(sorted({str(job["cluster"]) for job in jobs if job.get("cluster")})),
-        message=str(state.get("message") or state.get("reason") or ""),
-    )
-
-
-def waiting_in_line(hyperjobs: Sequence[Object]) -> Object | None:
+def waiting_in_line(summaries: Sequence[Summary]) -> Summary | None:
     """Find a HyperJob that waits for others of its queue, which is worth explaining."""
-    for hyperjob in hyperjobs:
-        state = (hyperjob.get("status") or {}).get("state") or {}
-        if state.get("reason") == Reason.QUEUE_LIMIT_REACHED:
-            return hyperjob
+    for summary in summaries:
+        if summary.reason == Reason.QUEUE_LIMIT_REACHED:
+            return summary
     return None
 
 
-def hyperjob_table(hyperjobs: Sequence[Object]) -> Table:
-    """Draw the table of HyperJobs; on a narrow terminal what it waits for is cut, nothing else."""
+def hyperjob_table(summaries: Sequence[Summary]) -> Table:
+    """Draw the table of HyperJobs; a narrow terminal shortens the last column with an ellipsis."""
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for column in ("HYPERJOB", "STATUS", "JOBS", "RUNNING"):
         table.add_column(column, no_wrap=True)
     table.add_column("WHY", overflow="ellipsis", no_wrap=True, ratio=1)
-    for item in map(row, hyperjobs):
+    for summary in summaries:
         table.add_row(
-            item.name,
-            phase(item.phase),
-            item.jobs,
-            str(item.running_pods),
-            item.message,
+            summary.key,
+            phase(summary.phase),
+            summary.jobs_ready,
+            str(summary.running_pods),
+            summary.message or summary.reason,
         )
     return table
 
 
-def hyperjob_tree(hyperjob: Object) -> list[Text]:
-    """Draw one HyperJob, its groups and its sub-jobs with their clusters."""
-    item = row(hyperjob)
-    status: dict[str, Any] = hyperjob.get("status") or {}
-    groups = {
-        str(group["name"]): group
-        for group in status.get("replicatedJobsStatus") or []
-        if "name" in group
-    }
-    branches = []
-    for name, group in groups.items():
-        pods = ", ".join(
-            f"{group[count]} {count}"
-            for count in ("pending", "running", "succeeded", "failed", "terminating", "unknown")
-            if group.get(count)
-        )
-        jobs = [job for job in status.get("jobs") or [] if job.get("replicatedJob") == name]
-        # Volcano reports no counts any more once a job has ended; its size is still known.
-        size = sum(int(job.get("pods") or 0) for job in jobs)
-        head = Text.assemble((name, "bold"), "  ", (pods or f"{size} pods", "dim"))
-        branches.append(Node(head, [Node(_sub_job(job)) for job in jobs]))
-    return draw(Node(Text.assemble(item.name, "  ", phase(item.phase)), branches))
-
-
-def _sub_job(job: Mapping[str, Any]) -> Text:
-    why = str(job.get("message") or job.get("reason") or "")
-    line = Text.assemble(
-        str(job.get("name", "")),
-        "  ",
-        phase(str(job.get("phase") or "Pending")),
-        ("  on ", "dim"),
-        (str(job.get("cluster") or "no cluster yet"), "bold"),
-    )
-    if why and job.get("phase") not in {"Running", *FINISHED}:
-        line.append(f"  {why}", style="dim")
-    return line
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """How much of one resource of a cluster is taken, in whole units."""
-
-    cluster: str
-    resource: str
-    used: float
-    total: float
-    ready: bool
-
-
-_COMMON = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
-
-
-def usages(clusters: Sequence[Object]) -> list[Usage]:
-    """List accelerators by cluster, from each Cluster's resource summary."""
-    result = []
-    for cluster in clusters:
-        status = cluster.get("status") or {}
-        summary = status.get("resourceSummary") or {}
-        ready = any(
-            c.get("type") == "Ready" and c.get("status") == "True"
-            for c in status.get("conditions") or []
-        )
-        allocatable = summary.get("allocatable") or {}
-        taken = [summary.get("allocated") or {}, summary.get("allocating") or {}]
-        for resource in sorted(set(allocatable) - _COMMON):
-            used = sum(
-                float(Quantity.parse(part[resource]).value) for part in taken if resource in part
-            )
-            total = float(Quantity.parse(allocatable[resource]).value)
-            result.append(Usage(cluster["metadata"]["name"], resource, used, total, ready))
-    return result
-
-
-def cluster_table(clusters: Sequence[Object]) -> Table:
+def cluster_table(clusters: Sequence[Object], summaries: Sequence[Summary]) -> Table:
     """Draw how full the accelerators of each cluster are."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("CLUSTER", "ACCELERATOR", "USED", ""):
         table.add_column(column, no_wrap=True)
-    for usage in usages(clusters):
-        bar = ProgressBar(total=max(usage.total, 1), completed=usage.used, width=24)
-        table.add_row(
-            Text(usage.cluster, style="" if usage.ready else "red strike"),
-            usage.resource,
-            f"{usage.used:g}/{usage.total:g}",
-            bar,
-        )
+    for use in usage.clusters(clusters, summaries):
+        if use.used is not None and use.allocatable is not None:
+            table.add_row(
+                Text(use.cluster if use.ready else f"{use.cluster} (not Ready)", style=""),
+                use.accelerator,
+                f"{use.used}/{use.allocatable}",
+                bar(use.used, use.allocatable),
+            )
     return table
 
 
-def screen(hyperjobs: Sequence[Object], clusters: Sequence[Object], note: str) -> RenderableType:
-    """Draw everything; what a low terminal cuts off is the end, trees of what goes on."""
-    parts: list[RenderableType] = [Text(note, style="dim"), hyperjob_table(hyperjobs), ""]
-    parts += [cluster_table(clusters), ""]
-    for hyperjob in hyperjobs:
-        if not row(hyperjob).finished:
+def bar(used: int, total: int) -> Text:
+    """Draw a bar that shows its parts without colour too; any use fills one character at least."""
+    filled = min(_BAR, -(-used * _BAR // max(total, 1)))
+    return Text.assemble(("#" * filled, "cyan"), ("." * (_BAR - filled), "dim"))
+
+
+def screen(summaries: Sequence[Summary], clusters: Sequence[Object], note: str) -> RenderableType:
+    """Draw everything; the trees of HyperJobs that go on come last, where a low terminal cuts."""
+    parts: list[RenderableType] = [Text(note, style="dim"), hyperjob_table(summaries), ""]
+    parts += [cluster_table(clusters, summaries), ""]
+    for summary in summaries:
+        if not summary.has_ended:
             parts += [
-                Text(line.plain, spans=line.spans, style=line.style, no_wrap=True)
-                for line in hyperjob_tree(hyperjob)
+                Text(
+                    line.plain,
+                    spans=line.spans,
+                    style=line.style,
+                    no_wrap=True,
+                    overflow="ellipsis",
+                )
+                for line in tree.lines(summary, {}, {})
             ]
     return Group(*parts)
 
@@ -207,9 +110,8 @@ def what_to_try(kubeconfig: Path, programs: Path, examples: Path) -> str:
     )
 
 
-def transition(hyperjob: Object) -> str:
-    """Say one HyperJob's state in a line, for output that is no terminal."""
-    item = row(hyperjob)
-    where = f" on {item.clusters}" if item.clusters else ""
-    why = f": {item.message}" if item.message else ""
-    return f"{item.name} {item.phase} {item.jobs}{where}{why}"
+def transition(summary: Summary) -> str:
+    """Describe a HyperJob in one line, for output that is no terminal."""
+    where = f" on {','.join(summary.clusters)}" if summary.clusters else ""
+    why = summary.message or summary.reason
+    return f"{summary.key} {summary.phase} {summary.jobs_ready}{where}{f': {why}' if why else ''}"

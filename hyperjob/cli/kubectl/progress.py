@@ -11,7 +11,7 @@ from hyperjob.client.waiting import Progress, silent
 def progress(*, shown: bool) -> Iterator[Progress]:
     """Show the line on standard error where that is a terminal, and nothing elsewhere."""
     console = out.console(stderr=True)
-    if not (shown and console.is_terminal):
+    if not shown or not console.is_terminal or console.is_dumb_terminal:
         yield silent
         return
     from rich.status import Status

@@ -19,9 +19,10 @@ from hyperjob.client.reading import Reading, attempt, items
 from hyperjob.client.summary import read
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import Forbidden, KubeError
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, LEASES, QUEUES
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, LEASES, QUEUES, RESOURCE_BINDINGS, Resource
 
 _LEASE: Final = "hyperjob-controller"
+_VOLCANO_GLOBAL: Final = "volcano-global"
 
 
 @click.command()
@@ -41,10 +42,13 @@ _LEASE: Final = "hyperjob-controller"
 )
 @out.output(out.JSON, out.YAML)
 def top(access: Access, by: str | None, lease_namespace: str, form: str) -> None:
-    """Show accelerators: what clusters have, use and have free, and what queues run and hold back.
+    """Show accelerators: what clusters have, use and have free, and the use of each queue.
 
     HYPERJOBS is what sub-jobs on a cluster take, of all namespaces; with -n, or where only one
-    namespace may be read, of that namespace.
+    namespace may be read, of that namespace. SHARE is what a queue is entitled to, USED what its
+    sub-jobs take that are placed or run, WAITING what its other sub-jobs ask for. ENDED, beside
+    Volcano Global, is what it still counts of sub-jobs that have ended. RUN and WAIT count
+    HyperJobs. A parent queue counts what its children use.
 
     Example: kubectl hyperjob top --by cluster
     """
@@ -53,19 +57,29 @@ def top(access: Access, by: str | None, lease_namespace: str, form: str) -> None
         async with access.connect() as kube:
             hyperjobs, clusters, queues, lease = await asyncio.gather(
                 _hyperjobs(kube, access),
-                _clusters(kube),
-                _queues(kube),
+                _list(kube, CLUSTERS),
+                _list(kube, QUEUES),
                 _lease(kube, lease_namespace),
             )
-        leader = next((leader_of(each, now=datetime.now(UTC)) for each in items(lease)), None)
+            leader = next((leader_of(each, now=datetime.now(UTC)) for each in items(lease)), None)
+            counted = None
+            if leader is not None and leader.admission == _VOLCANO_GLOBAL and by != "cluster":
+                counted = await _list(kube, RESOURCE_BINDINGS)
         summaries = [read(item) for item in hyperjobs]
         waits = usage.waiting(summaries)
-        by_cluster = None if by == "queue" else usage.clusters(items(clusters), summaries)
+        uses = usage.clusters(items(clusters), summaries)
+        by_cluster = None if by == "queue" else uses
         by_queue = None
         if by != "cluster":
             readable = not isinstance(queues, KubeError)
-            by_queue = usage.queues(items(queues), summaries, readable=readable)
-        for reading in (clusters, queues):
+            by_queue = usage.queues(
+                items(queues),
+                summaries,
+                readable=readable,
+                totals=usage.all_ready(uses),
+                counted=None if counted is None or isinstance(counted, KubeError) else counted,
+            )
+        for reading in (clusters, queues, counted):
             if isinstance(reading, KubeError):
                 out.remark(words(reading))
         if form:
@@ -93,9 +107,9 @@ async def _hyperjobs(kube: Kube, access: Access) -> list[Object]:
         return (await kube.list(HYPERJOBS, namespace=home)).items
 
 
-async def _clusters(kube: Kube) -> Reading:
+async def _list(kube: Kube, resource: Resource) -> Reading:
     async def ask() -> list[Object]:
-        return (await kube.list(CLUSTERS)).items
+        return (await kube.list(resource)).items
 
     return await attempt(ask)
 
@@ -103,12 +117,5 @@ async def _clusters(kube: Kube) -> Reading:
 async def _lease(kube: Kube, namespace: str) -> Reading:
     async def ask() -> list[Object]:
         return [await kube.get(LEASES, _LEASE, namespace=namespace)]
-
-    return await attempt(ask)
-
-
-async def _queues(kube: Kube) -> Reading:
-    async def ask() -> list[Object]:
-        return (await kube.list(QUEUES)).items
 
     return await attempt(ask)

@@ -49,18 +49,21 @@ def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[
 
 def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
     """Lay the queues out; RUN and WAIT count HyperJobs, the rest accelerators."""
+    counts_ended = any(use.ended is not None for use in uses)
     header = (
-        *("QUEUE", "STATE", "ACCELERATOR", "DESERVED", "CAPABILITY"),
-        *("PLACED", "WAITING", "RUN", "WAIT"),
+        *("QUEUE", "STATE", "ACCELERATOR", "SHARE", "CAPABILITY", "USED"),
+        *(("ENDED",) if counts_ended else ()),
+        *("WAITING", "RUN", "WAIT"),
     )
     rows: list[Row] = [
         (
             use.queue,
             Text(use.state, style="" if use.state == "Open" else "bold red"),
             use.accelerator or _NOTHING,
-            _NOTHING if use.deserved is None else str(use.deserved),
+            _NOTHING if use.share is None else str(use.share),
             _NOTHING if use.capability is None else str(use.capability),
-            str(use.placed),
+            str(use.used),
+            *((Text(str(use.ended), style="yellow" if use.ended else ""),) if counts_ended else ()),
             Text(str(use.waiting), style="yellow" if use.waiting else ""),
             str(use.running_hyperjobs),
             str(use.waiting_hyperjobs),

@@ -39,7 +39,7 @@ def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
             {
                 "name": name,
                 "jobs": [
-                    _job_value(job, vcjobs.get(job.name), pods.get(job.name))
+                    _job_value(summary, job, vcjobs.get(job.name), pods.get(job.name))
                     for job in summary.jobs
                     if job.group == name
                 ],
@@ -111,14 +111,20 @@ def _pod(pod: Object) -> Node:
     return Node(line)
 
 
-def _job_value(job: SubJob, vcjob: Object | None, pods: Sequence[Object] | None) -> Object:
+def _job_value(
+    summary: Summary, job: SubJob, vcjob: Object | None, pods: Sequence[Object] | None
+) -> Object:
+    accelerator, number = summary.accelerators(job)
     entry: Object = {
         "name": job.name,
         "phase": job.phase,
         "reason": job.reason,
         "message": job.message,
         "cluster": job.cluster,
+        "accelerator": accelerator,
+        "accelerators": number,
         "attempt": job.attempt,
+        "history": list(job.history),
         "pods": pod_counts(job, vcjob),
         "tasks": tasks_of(vcjob),
     }

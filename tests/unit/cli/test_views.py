@@ -216,16 +216,52 @@ def test_top_counts_by_queue_what_is_placed_and_what_waits() -> None:
         queue("idle"),
         queue("root"),
     ]
-    uses = usage.queues(found, [read(RUNNING), read(waits), read(hyperjob("Completed"))])
-    assert [(u.queue, u.state, u.capability, u.placed, u.waiting) for u in uses] == [
+    summaries = [read(RUNNING), read(waits), read(hyperjob("Completed"))]
+    uses = usage.queues(found, summaries, totals={GPU: 128})
+    assert [(u.queue, u.state, u.capability, u.used, u.waiting) for u in uses] == [
         ("default", "Open", None, 16, 0),
         ("gold", "Closed", 64, 0, 16),
         ("idle", "Open", None, 0, 0),
     ]
     assert [u.deserved for u in uses] == [None, 32, None]
+    # What gold deserves is its own; the others share the rest by weight.
+    assert [u.share for u in uses] == [48, 32, 48]
     gold = plain(top.queue_lines(uses))[2]
     assert gold.split() == ["gold", "Closed", GPU, "32", "64", "0", "16", "0", "1"]
     assert [(u.running_hyperjobs, u.waiting_hyperjobs) for u in uses] == [(1, 0), (0, 1), (0, 0)]
+
+
+def test_a_parent_queue_counts_what_its_children_use() -> None:
+    child = {"metadata": {"name": "default"}, "spec": {"parent": "all"}, "status": {}}
+    uses = usage.queues([queue("all"), child], [read(RUNNING)], totals={GPU: 64})
+    assert [(u.queue, u.share, u.used, u.running_hyperjobs) for u in uses] == [
+        ("all", 64, 16, 1),
+        ("default", 64, 16, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "ended"),
+    [
+        ({"replicaRequirements": {"resourceRequest": {GPU: "8"}}}, 8),
+        ({"replicaRequirements": {}}, 0),
+        (
+            {
+                "replicaRequirements": {"resourceRequest": {GPU: "8"}},
+                "suspension": {"scheduling": True},
+            },
+            0,
+        ),
+    ],
+    ids=["counts", "gave its quota back", "was never released"],
+)
+def test_what_volcano_global_still_counts_of_the_ended_is_shown(spec: Object, ended: int) -> None:
+    done = read(hyperjob("Completed", sub_job(phase="Completed", cluster="east")))
+    binding = {"metadata": {"name": "llm-trainer-0-job", "namespace": "ml"}, "spec": spec}
+    (use,) = usage.queues([queue()], [done], totals={GPU: 64}, counted=[binding])
+    assert (use.used, use.ended) == (0, ended)
+    header, row = plain(top.queue_lines([use]))
+    assert dict(zip(header.split(), row.split(), strict=True))["ENDED"] == str(ended)
 
 
 def test_a_queue_that_nobody_made_is_told_so_unless_queues_cannot_be_seen() -> None:
