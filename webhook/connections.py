@@ -14,7 +14,6 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
 from webhook.admission import Reply, fail, refuse
-from webhook.answers import Answers
 from webhook.review import MAX_BODY_BYTES
 
 KEEPALIVE_SECONDS: Final = 120.0
@@ -37,6 +36,16 @@ class Reporter(Protocol):
         ...
 
 
+def as_response(reply: Reply, *, close: bool) -> web.Response:
+    """Return a reply as aiohttp sends it; with `close` it is the last of its connection."""
+    response = web.Response(
+        body=reply.body, status=reply.status, headers={"Content-Type": "application/json"}
+    )
+    if close:
+        response.force_close()
+    return response
+
+
 class BoundedServer(web.Server):
     """aiohttp's low-level server, with a bound on connections and on bodies."""
 
@@ -44,12 +53,11 @@ class BoundedServer(web.Server):
         super().__init__(handler, request_factory=_make_request)
         self._max_connections = max_connections
         self._reporter = reporter
-        self._answers = Answers()
         self._open = 0
 
     def __call__(self) -> RequestHandler:
         """Make the protocol of a new connection."""
-        return _Connection(self, reporter=self._reporter, answers=self._answers)
+        return _Connection(self, reporter=self._reporter)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Count a connection in, and hang up on one too many."""
@@ -67,9 +75,9 @@ class BoundedServer(web.Server):
 class _Connection(RequestHandler):
     """One connection; what is no HTTP is refused and reported like any other bad request."""
 
-    __slots__ = ("_answers", "_reporter")
+    __slots__ = ("_reporter",)
 
-    def __init__(self, server: web.Server, *, reporter: Reporter, answers: Answers) -> None:
+    def __init__(self, server: web.Server, *, reporter: Reporter) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -80,7 +88,6 @@ class _Connection(RequestHandler):
             auto_decompress=False,
         )
         self._reporter = reporter
-        self._answers = answers
 
     def handle_error(
         self,
@@ -98,7 +105,7 @@ class _Connection(RequestHandler):
         self._reporter.done("unknown", reply, 0.0)
         if request.writer.output_size > 0:
             raise ConnectionError("an answer is on its way already")
-        return self._answers.make(request, reply, close=True)
+        return as_response(reply, close=True)
 
 
 def _make_request(

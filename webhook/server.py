@@ -17,8 +17,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from webhook.admission import Reply, admit, check_http, fail, refuse
-from webhook.answers import Answers
-from webhook.connections import BoundedServer, Reporter
+from webhook.connections import BoundedServer, Reporter, as_response
 from webhook.paths import PATHS
 from webhook.review import MAX_BODY_BYTES
 from webhook.validation.context import NOTHING_KNOWN, Context
@@ -59,7 +58,6 @@ class WebhookServer:
         self._threads = ThreadPoolExecutor(LARGE_AT_A_TIME, thread_name_prefix="large-review")
         self._http: BoundedServer | None = None
         self._listener: asyncio.Server | None = None
-        self._answers = Answers()
         self._draining = False
         self._busy: set[RequestHandler] = set()
         self._last_done: asyncio.Future[None] | None = None
@@ -140,7 +138,7 @@ class WebhookServer:
             if self._last_done is not None and not self._busy and not self._last_done.done():
                 self._last_done.set_result(None)
         self._reporter.done(webhook, reply, perf_counter() - started)
-        return self._answers.make(request, reply, close=self._draining)
+        return as_response(reply, close=self._draining)
 
     async def _answer(self, request: web.BaseRequest, path: str) -> Reply:
         headers = request.headers
