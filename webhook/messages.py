@@ -5,7 +5,6 @@
 
 import sys
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -28,11 +27,13 @@ $ kubectl apply -f job.yaml
 Error from server (Invalid): error when creating "job.yaml": admission webhook
 "vhyperjob.training.volcano.sh" denied the request: HyperJob.training.volcano.sh "llm" is invalid:
 spec.replicatedJobs[0].templateSpec.tasks[0].minAvailable: Invalid value: 8: must be less than or
-equal to `replicas` (4)
+equal to `replicas` (4) (remedy: lower minAvailable, raise replicas, or leave minAvailable out for
+all pods)
 ```
 
 All errors come at once. Warnings do not keep a HyperJob from being stored. `hyperjob lint FILE`
-gives the same messages without a cluster, each with its line and the number of its rule.
+gives the same messages without a cluster, each with its line and the id of its rule. The denial and
+`hyperjob lint` print the remedy of the rule as well. An id never changes and is never used again.
 
 In the tables `…` stands for the value of the field, and words in braces for what varies.
 """
@@ -44,7 +45,11 @@ CHAPTERS: Final = {
     ),
     "V": (
         "What Volcano and Kubernetes refuse",
-        "Sub-jobs and pods would be refused later, here or in a member. V8 is about pods.",
+        "Sub-jobs and pods would be refused later, here or in a member.",
+    ),
+    "V8": (
+        "What Kubernetes refuses in a pod template",
+        "The id names the type of the API and the field.",
     ),
     "F": ("Policies and disruption budgets", "Volcano's own rules, with every mistake named."),
     "X": (
@@ -73,13 +78,15 @@ def _lines() -> Iterator[str]:
     yield from table("Rule", "Field", "Value", "When")
     for known in DEFAULTS:
         yield row(known.id, f"`{known.field}`", known.value, known.when)
-    rules = groupby(declared(), key=lambda rule: rule.id[0])
-    chapters = {letter: list(found) for letter, found in rules}
-    for letter, (title, text) in CHAPTERS.items():
+    chapters: dict[str, list[Rule]] = {chapter: [] for chapter in CHAPTERS}
+    for rule in declared():
+        first = rule.id.partition(".")[0]
+        chapters[first if first in CHAPTERS else first[0]].append(rule)
+    for chapter, (title, text) in CHAPTERS.items():
         yield f"\n## {title}\n"
         yield f"{text}\n"
         yield from table("Rule", "Message", "Cause", "Remedy")
-        for rule in chapters[letter]:
+        for rule in chapters[chapter]:
             yield row(rule.id, f"`{message(rule)}`", rule.cause, rule.remedy)
     yield ""
 

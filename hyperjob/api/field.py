@@ -4,6 +4,7 @@ It never decides what is valid, and never prints a secret: a value is shown only
 Kubernetes itself would show it.
 """
 
+import dataclasses
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -86,6 +87,8 @@ class FieldError:
     field: str
     bad_value: object = OMIT
     detail: str = ""
+    remedy: str = dataclasses.field(default="", compare=False)
+    """What to do about it, where that is known; no part of the text that Kubernetes defines."""
 
     @property
     def body(self) -> str:
@@ -94,6 +97,11 @@ class FieldError:
         if self.type not in _WITHOUT_VALUE and self.bad_value is not OMIT:
             text += f": {_show(self.bad_value)}"
         return f"{text}: {self.detail}" if self.detail else text
+
+    @property
+    def advice(self) -> str:
+        """The text without the path, and what to do about it."""
+        return f"{self.body} (remedy: {self.remedy})" if self.remedy else self.body
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"
@@ -161,8 +169,8 @@ def internal(path: Path, detail: str) -> FieldError:
 
 
 def aggregate(errors: Iterable[FieldError]) -> str:
-    """Join errors into one text: a lone one as it is, several as `[a, b]`, repeats removed."""
-    texts = list(dict.fromkeys(str(error) for error in errors))
+    """Join errors and their remedies: a lone one as it is, several as `[a, b]`, repeats removed."""
+    texts = list(dict.fromkeys(f"{error.field}: {error.advice}" for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
@@ -176,7 +184,7 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
     details = {key: value for key, value in details.items() if value}
     if errors:
         details["causes"] = [
-            {"reason": error.type.value, "message": error.body, "field": error.field}
+            {"reason": error.type.value, "message": error.advice, "field": error.field}
             for error in errors
         ]
     return {

@@ -12,6 +12,15 @@ _DNS1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE: Final = f"({_QUALIFIED})?"
 _CONFIG_KEY: Final = "[-._a-zA-Z0-9]+"
+_IS_LABEL: Final = re.compile(_LABEL).fullmatch
+_IS_SUBDOMAIN: Final = re.compile(_SUBDOMAIN).fullmatch
+_IS_DNS1035: Final = re.compile(_DNS1035).fullmatch
+_IS_QUALIFIED: Final = re.compile(_QUALIFIED).fullmatch
+_IS_VALUE: Final = re.compile(_VALUE).fullmatch
+_IS_RELAXED_ENV: Final = re.compile("[ -<>-~]+").fullmatch
+_IS_PORT: Final = re.compile("[-a-z0-9]+").fullmatch
+_HAS_LETTER: Final = re.compile("[a-z]").search
+_IS_CONFIG_KEY: Final = re.compile(_CONFIG_KEY).fullmatch
 
 _EMPTY: Final = "must be non-empty"
 _ALPHANUMERIC_ENDS: Final = "and must start and end with an alphanumeric character"
@@ -31,8 +40,8 @@ _RELAXED_ENV_RULE: Final = (
 def dns1123_label(value: str) -> list[str]:
     """Check the name of most namespaced parts: at most 63 of a-z, 0-9 and -."""
     errors = _at_most(value, 63)
-    if not re.fullmatch(_LABEL, value):
-        if re.fullmatch(_SUBDOMAIN, value):
+    if not _IS_LABEL(value):
+        if _IS_SUBDOMAIN(value):
             errors.append("must not contain dots")
         else:
             rule = (
@@ -46,7 +55,7 @@ def dns1123_label(value: str) -> list[str]:
 def dns1123_subdomain(value: str) -> list[str]:
     """Check the name of an object: labels joined by dots, at most 253."""
     errors = _at_most(value, 253)
-    if not re.fullmatch(_SUBDOMAIN, value):
+    if not _IS_SUBDOMAIN(value):
         rule = (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters,"
             f" '-' or '.', {_ALPHANUMERIC_ENDS}"
@@ -58,7 +67,7 @@ def dns1123_subdomain(value: str) -> list[str]:
 def dns1035_label(value: str) -> list[str]:
     """Check the name of a Service: a DNS label that starts with a letter."""
     errors = _at_most(value, 63)
-    if not re.fullmatch(_DNS1035, value):
+    if not _IS_DNS1035(value):
         rule = (
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start"
             " with an alphabetic character, and end with an alphanumeric character"
@@ -87,7 +96,7 @@ def qualified_name(value: str) -> list[str]:
         errors.append(f"name part {_EMPTY}")
     else:
         errors.extend(f"name part {error}" for error in _at_most(name, 63))
-    if not re.fullmatch(_QUALIFIED, name):
+    if not _IS_QUALIFIED(name):
         rule = _regex(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc")
         errors.append(f"name part {rule}")
     return errors
@@ -96,7 +105,7 @@ def qualified_name(value: str) -> list[str]:
 def label_value(value: str) -> list[str]:
     """Check the value of a label: empty, or at most 63 with alphanumeric ends."""
     errors = _at_most(value, 63)
-    if not re.fullmatch(_VALUE, value):
+    if not _IS_VALUE(value):
         rule = (
             "a valid label must be an empty string or consist of alphanumeric characters, '-',"
             f" '_' or '.', {_ALPHANUMERIC_ENDS}"
@@ -108,9 +117,9 @@ def label_value(value: str) -> list[str]:
 def port_name(value: str) -> list[str]:
     """Check the name of a port: at most 15 of a-z, 0-9 and -, one letter at least."""
     errors = _at_most(value, 15)
-    if not re.fullmatch("[-a-z0-9]+", value):
+    if not _IS_PORT(value):
         errors.append(_PORT_RULE)
-    if not re.search("[a-z]", value):
+    if not _HAS_LETTER(value):
         errors.append("must contain at least one letter (a-z)")
     if "--" in value:
         errors.append("must not contain consecutive hyphens")
@@ -123,23 +132,21 @@ def relaxed_env_var_name(value: str) -> list[str]:
     """Check the name of an environment variable as containers may have it."""
     if not value:
         return [f"environment variable name {_EMPTY}"]
-    if all(" " <= char <= "~" and char != "=" for char in value):
-        return []
-    return [_RELAXED_ENV_RULE]
+    return [] if _IS_RELAXED_ENV(value) else [_RELAXED_ENV_RULE]
 
 
 def config_map_key(value: str) -> list[str]:
     """Check a key of a ConfigMap or Secret."""
     errors = _at_most(value, 253)
-    if not re.fullmatch(_CONFIG_KEY, value):
+    if not _IS_CONFIG_KEY(value):
         rule = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
         errors.append(_regex(rule, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
     return errors + _not_a_directory(value)
 
 
 def _at_most(value: str, length: int) -> list[str]:
-    too_long = len(value.encode("utf-8", "surrogatepass")) > length
-    return [f"must be no more than {length} bytes"] if too_long else []
+    size = len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+    return [f"must be no more than {length} bytes"] if size > length else []
 
 
 def _not_a_directory(value: str) -> list[str]:

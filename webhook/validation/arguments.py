@@ -19,42 +19,42 @@ _FREE: Final = (Kind.TEXT, Kind.TASK)
 """Kinds whose values may be any text, as far as the argument by itself goes."""
 
 NOT_A_FLAG = rule(
-    "V14",
+    "V14.not-a-flag",
     INVALID,
     "is not an argument: write `--name=value`{hint}",
     "an argument of a plugin does not start with '-', so it and all that follow are not read",
     "write each argument as --name=value, one a list item",
 )
 UNKNOWN = rule(
-    "V14",
+    "V14.unknown-argument",
     INVALID,
     "unknown argument `--{name}` of plugin {plugin}{hint}",
     "a plugin has no such argument; all that follow would not be read",
     "use one of the plugin's arguments, or remove it",
 )
 NO_VALUE = rule(
-    "V14",
+    "V14.no-value",
     INVALID,
     "needs a value: write `--{name}=value`",
     "an argument of a plugin has no value",
     "write --name=value",
 )
 NOT_A_NUMBER = rule(
-    "V14",
+    "V14.not-a-number",
     INVALID,
     "must have a whole number as its value",
     "an argument of a plugin that is a number has another value",
     "write --name=NUMBER",
 )
 NOT_A_PORT = rule(
-    "V14",
+    "V14.not-a-port",
     INVALID,
     "must have a port from 1 to 65535 as its value",
     "an argument of a plugin that is a port is out of range",
     "use a number from 1 to 65535",
 )
 NOT_A_SWITCH = rule(
-    "V14",
+    "V14.not-a-switch",
     INVALID,
     "must have true or false as its value",
     "an argument of a plugin that is on or off has another value",
@@ -68,7 +68,7 @@ NOT_A_HOST = rule(
     "use a pattern such as {{pod}}.{{service}}.{{namespace}}.svc.cluster.local",
 )
 IGNORED = rule(
-    "V14",
+    "V14.ignored",
     WARNING,
     "has no effect: plugin {plugin} has no arguments",
     "a plugin that has no arguments is given some",

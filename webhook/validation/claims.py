@@ -14,42 +14,42 @@ ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWr
 VOLUME_MODES: Final = ("Block", "Filesystem")
 
 NO_ACCESS_MODE = rule(
-    "V15",
+    "V15.no-access-mode",
     REQUIRED,
     "at least 1 access mode is required",
     "a claim does not say how it is mounted",
     "add accessModes, such as [ReadWriteMany]",
 )
 ENUM = rule(
-    "V15",
+    "V15.enum",
     NOT_SUPPORTED,
     "supported values: {values}",
     "a claim has a mode that Kubernetes does not know",
     "use one of the values listed",
 )
 ONCE_POD = rule(
-    "V15",
+    "V15.once-pod",
     FORBIDDEN,
     "may not use ReadWriteOncePod with other access modes",
     "a claim is for one pod and for several",
     "keep one of the access modes",
 )
 NO_SIZE = rule(
-    "V15",
+    "V15.no-size",
     REQUIRED,
     "",
     "a claim does not say how much storage it wants",
     "add resources.requests.storage",
 )
 SIZE = rule(
-    "V15",
+    "V15.size",
     INVALID,
     "must be greater than zero",
     "a claim wants no storage",
     "ask for more than 0",
 )
 AMOUNT = rule(
-    "V15",
+    "V15.amount",
     INVALID,
     "{message}",
     "the size of a claim is no amount",

@@ -17,7 +17,7 @@ def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
     """Report everything that is wrong with a HyperJob, and what is surprising about it."""
     report = Report()
     shape = check_structure(raw, report, strict=strict)
-    found = Report(plain=shape.plain)
+    found = Report()
     with suppress(EnoughError):
         validate_hyperjob(shape.checked, found)
         warn_references(shape.checked, found, context=context)

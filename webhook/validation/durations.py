@@ -6,14 +6,14 @@ from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, rule
 
 MALFORMED = rule(
-    "V6",
+    "V6.malformed",
     INVALID,
     "must be a duration, such as 30s, 10m or 1h30m",
     "a length of time is no duration as Go writes it",
     "write a number and a unit: ns, us, ms, s, m or h",
 )
 NEGATIVE = rule(
-    "V6",
+    "V6.negative",
     INVALID,
     "must not be negative",
     "a length of time is negative",

@@ -17,21 +17,21 @@ from webhook.validation.rules import DUPLICATE, INVALID, rule
 from webhook.validation.split import sub_jobs
 
 NAME_TWICE = rule(
-    "X4",
+    "X4.name-twice",
     DUPLICATE,
     "",
     "two replicatedJobs have the same name, and so would their sub-jobs",
     "rename one of them",
 )
 MIN_AVAILABLE = rule(
-    "X6",
+    "X6.min-available",
     INVALID,
     "must be between 0 and the number of sub-jobs ({count})",
     "more sub-jobs must start together than there are, so none ever starts",
     "lower minAvailable, or raise the replicas of a replicatedJob",
 )
 TOO_MANY_JOBS = rule(
-    "X6",
+    "X6.too-many-jobs",
     INVALID,
     f"must be at most {MAX_SUB_JOBS} sub-jobs in all replicatedJobs together",
     "the status of more sub-jobs does not fit into one object",

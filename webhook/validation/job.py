@@ -28,28 +28,28 @@ NO_TASKS = rule(
     "add a task",
 )
 MIN_AVAILABLE = rule(
-    "V12",
+    "V12.min-available",
     INVALID,
     "must be less than or equal to the replicas of all tasks ({total})",
     "more pods must start together than there are, so none ever starts",
     "lower minAvailable, raise the replicas, or leave minAvailable out for all pods",
 )
 MIN_SUCCESS = rule(
-    "V12",
+    "V12.min-success",
     INVALID,
     "must be less than or equal to the replicas of all tasks ({total})",
     "more pods must succeed than there are, so the sub-job never completes",
     "lower minSuccess, or raise the replicas",
 )
 ROOT = rule(
-    "V16",
+    "V16.root",
     INVALID,
     "must not be the root queue: Volcano takes jobs only into leaf queues",
     "the queue is the one that all others are below",
     "use another queue, or leave it out for `default`",
 )
 OTHER_SCHEDULER = rule(
-    "V11",
+    "V11.other-scheduler",
     WARNING,
     'is not "volcano": pods start one by one unless that scheduler knows gangs',
     "the template names another scheduler",

@@ -24,21 +24,21 @@ GENERATED: Final = 5
 MAX_BASE: Final = MAX_NAME - GENERATED
 
 MISSING = rule(
-    "X3",
+    "X3.missing",
     REQUIRED,
     "name or generateName is required",
     "the HyperJob has no name",
     "add metadata.name",
 )
 TOO_LONG = rule(
-    "X3",
+    "X3.too-long",
     INVALID,
     f"must be no more than {MAX_NAME} characters: it is a label of every sub-job",
     "the name of the HyperJob does not fit into the label by which its sub-jobs are found",
     "shorten the name",
 )
 JOB_TOO_LONG = rule(
-    "V11",
+    "V11.job-too-long",
     INVALID,
     'the name of sub-job "{name}" would have {length} characters, and may have'
     f" {MAX_NAME}: shorten it or the HyperJob's name by {{excess}}",
@@ -61,7 +61,7 @@ SERVICE = rule(
     "rename the HyperJob, or do without the svc plugin (mpi, pytorch, ray, tensorflow need it)",
 )
 SAME_PODS = rule(
-    "X4",
+    "X4.same-pods",
     INVALID,
     'pods of task "{task}" would have the same names as those of replicatedJob "{other}"',
     "two replicatedJobs have names such that pods in one cluster would be called the same",

@@ -7,28 +7,28 @@ from webhook.validation.rules import INVALID, WARNING, rule
 from webhook.validation.topology import validate_topology
 
 REPLICAS = rule(
-    "V10",
+    "V10.replicas",
     INVALID,
     "must be totalPartitions * partitionSize ({product}) when `partitionPolicy` is set",
     "the pods of a task do not fill its partitions",
     "make replicas the product of the two",
 )
 TOO_MANY = rule(
-    "V10",
+    "V10.too-many",
     INVALID,
     "must be less than or equal to `totalPartitions` ({total})",
     "more partitions must start together than there are",
     "lower minPartitions",
 )
 MIN_AVAILABLE = rule(
-    "V10",
+    "V10.min-available",
     INVALID,
     "must be minPartitions * partitionSize ({product}) when `minPartitions` is set",
     "the pods that must start together are no whole number of partitions",
     "make minAvailable the product of the two, or leave it out",
 )
 VERSION = rule(
-    "X13",
+    "X13.partitions-version",
     WARNING,
     "needs Volcano 1.14 in the member clusters; older ones drop the field silently",
     "partitions are unknown to older versions of Volcano",

@@ -84,7 +84,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
 }
 
 UNKNOWN = rule(
-    "V14",
+    "V14.unknown-plugin",
     NOT_SUPPORTED,
     "supported values: {values}",
     "Volcano has no such plugin, and refuses the sub-jobs",
@@ -98,21 +98,21 @@ NO_MASTER = rule(
     "name the task with --master=NAME",
 )
 NO_WORKER = rule(
-    "X12",
+    "X12.no-worker",
     INVALID,
     'there is no task "{task}", which plugin mpi takes for its worker{hint}',
     "Volcano up to 1.14 refuses a job with the mpi plugin whose worker task is missing",
     "name the task with --worker=NAME",
 )
 NO_TASK = rule(
-    "X12",
+    "X12.no-task",
     INVALID,
     'there is no task "{task}"{hint}',
     "an argument of a plugin names a task that the template lacks",
     "use the name of a task of the template",
 )
 NO_EFFECT = rule(
-    "X12",
+    "X12.no-effect",
     WARNING,
     'has no effect: there is no task "{task}"; name it with `--{name}`',
     "a plugin looks for a task by its default name, and the template has none of that name",

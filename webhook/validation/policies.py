@@ -43,87 +43,87 @@ ACTIONS: Final = (
 NEW_WORDS: Final = {"PodPending": "1.12", "RestartPod": "1.12", "RestartPartition": "1.14"}
 
 EVENT_AND_CODE = rule(
-    "F4",
+    "F4.event-and-code",
     FORBIDDEN,
     "may not be set together with `event` or `events`",
     "a policy answers an event and an exit code",
     "make two policies of it",
 )
 NOTHING = rule(
-    "F4",
+    "F4.nothing",
     REQUIRED,
     "one of `event`, `events` or `exitCode` must be set",
     "a policy answers nothing",
     "say which event or exit code it answers",
 )
 EVENT = rule(
-    "F4",
+    "F4.event",
     NOT_SUPPORTED,
     "supported values: {values}",
     "a policy answers an event that Volcano does not know, or keeps for itself",
     "use one of the values listed",
 )
 ACTION = rule(
-    "F4",
+    "F4.action",
     NOT_SUPPORTED,
     "supported values: {values}",
     "a policy has an action that Volcano does not know, or keeps for itself",
     "use one of the values listed",
 )
 ACTION_MISSING = rule(
-    "F4", REQUIRED, "", "a policy does nothing", "add an action, such as RestartJob"
+    "F4.action-missing", REQUIRED, "", "a policy does nothing", "add an action, such as RestartJob"
 )
 CODE_ACTION = rule(
-    "X11",
+    "X11.code-action",
     NOT_SUPPORTED,
     "supported values: {values}",
     "a policy for an exit code has an action that Volcano does not know, and does not check",
     "use one of the values listed",
 )
 CODE_ACTION_MISSING = rule(
-    "X11",
+    "X11.code-action-missing",
     REQUIRED,
     "",
     "a policy for an exit code does nothing",
     "add an action, such as RestartJob",
 )
 EVENT_TWICE = rule(
-    "F4",
+    "F4.event-twice",
     DUPLICATE,
     "",
     "two policies of a list answer the same event",
     "keep one of them",
 )
 ANY_AND_MORE = rule(
-    "F4",
+    "F4.any-and-more",
     FORBIDDEN,
     "may not be set together with other events: `*` answers them all",
     "one policy of a list answers every event, and another one some",
     "remove one of the two",
 )
 CODE_ZERO = rule(
-    "F4",
+    "F4.code-zero",
     INVALID,
     "must not be 0, which is success",
     "a policy for failures answers success",
     "use the exit code of a failure, or the event TaskCompleted",
 )
 CODE_TWICE = rule(
-    "F4",
+    "F4.code-twice",
     DUPLICATE,
     "",
     "two policies of a list answer the same exit code",
     "keep one of them",
 )
 CODE_RANGE = rule(
-    "X11",
+    "X11.code-range",
     WARNING,
     "can never match: containers on Linux exit with a code from 0 to 255",
     "a policy answers an exit code that no container has",
     "use a code from 1 to 255; one that ends by signal N has 128+N",
 )
 VERSION = rule(
-    "X13",
+    "X13.policy-version",
     WARNING,
     "{word} needs Volcano {version} in the member clusters; older ones refuse the sub-job",
     "a policy uses an event or action that older versions of Volcano do not know",

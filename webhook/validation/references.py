@@ -19,42 +19,42 @@ from webhook.validation.split import sub_jobs
 MAX_NAMED: Final = 5
 
 CLUSTER_UNKNOWN = rule(
-    "X8",
+    "X8.cluster-unknown",
     WARNING,
     'there is no cluster "{name}" now{hint}',
     "clusterNames has a cluster that Karmada does not know",
     "correct the name; `kubectl get clusters` lists them",
 )
 CLUSTER_NOT_READY = rule(
-    "X8",
+    "X8.cluster-not-ready",
     WARNING,
     'cluster "{name}" is not ready now',
     "clusterNames has a cluster that is not ready",
     "see `kubectl describe cluster NAME`; other clusters are used unless clusterPolicy is Required",
 )
 QUEUE_UNKNOWN = rule(
-    "X9",
+    "X9.queue-unknown",
     WARNING,
     'there is no queue "{name}" now; the sub-jobs wait until there is{hint}',
     "the template names a queue that does not exist in the control plane",
     "create the queue, or correct the name",
 )
 QUEUE_CLOSED = rule(
-    "V16",
+    "V16.queue-closed",
     WARNING,
     'queue "{name}" is {state} now; Volcano takes no jobs into it',
     "the template names a queue that is not open",
     "open the queue, or use another",
 )
 QUEUE_PARENT = rule(
-    "V16",
+    "V16.queue-parent",
     WARNING,
     'queue "{name}" has queues below it; Volcano takes jobs only into leaf queues',
     "the template names a queue that has children",
     "use one of the queues below it",
 )
 PRIORITY_UNKNOWN = rule(
-    "X9",
+    "X9.priority-unknown",
     WARNING,
     'there is no PriorityClass "{name}" now{hint}',
     "the template names a priority class that does not exist in the control plane",
@@ -68,7 +68,7 @@ OBJECT_UNKNOWN = rule(
     "create it there, so that it is sent to the member clusters with the sub-jobs",
 )
 JOB_TAKEN = rule(
-    "X4",
+    "X4.job-taken",
     WARNING,
     'sub-job "{name}" exists already and is not this HyperJob\'s',
     "a vcjob or policy of the name of a sub-job belongs to someone else",

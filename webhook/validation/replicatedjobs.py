@@ -25,38 +25,38 @@ _OWN_DOMAIN: Final = f"{GROUP}/"
 _CLAIM_DOMAINS: Final = ("propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/")
 
 NO_CLUSTERS = rule(
-    "X8",
+    "X8.no-clusters",
     REQUIRED,
     "must name at least one cluster when `clusterPolicy` is Required",
     "sub-jobs may only go to listed clusters, and none is listed",
     "list the clusters, or use clusterPolicy Preferred",
 )
 CLUSTER_TWICE = rule(
-    "X8", DUPLICATE, "", "a cluster is listed twice", "keep it where it comes first"
+    "X8.cluster-twice", DUPLICATE, "", "a cluster is listed twice", "keep it where it comes first"
 )
 CLUSTER_LENGTH = rule(
-    "X8",
+    "X8.cluster-length",
     INVALID,
     f"must be no more than {MAX_CLUSTER_NAME} characters",
     "the name is longer than that of any Karmada cluster",
     "correct it; `kubectl get clusters` lists the names",
 )
 OWN_LABEL = rule(
-    "X3",
+    "X3.own-label",
     FORBIDDEN,
     "is set by the controller",
     "templateMetadata sets a label or annotation by which sub-jobs are recognised",
     "remove it",
 )
 CLAIM = rule(
-    "X3",
+    "X3.claim",
     FORBIDDEN,
     "is set by Karmada, and binds a sub-job to another policy than that of its cluster and gate",
     "templateMetadata was copied from a vcjob, with what Karmada had written there",
     "remove it",
 )
 MANY_CLUSTERS = rule(
-    "X8",
+    "X8.many-clusters",
     WARNING,
     "lists {count} clusters, and maxDomains allows {limit}; the last may never be used",
     "clusterNames is longer than maxDomains",

@@ -4,8 +4,7 @@ Keeps findings in the order in which they were made, each once; judges nothing.
 """
 
 from collections.abc import Callable, Iterable
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob.api.field import FieldError
@@ -43,11 +42,9 @@ class Remark:
 class Report:
     """The errors and warnings about one object, collected."""
 
-    __slots__ = ("hints", "plain", "refusals", "remarks")
+    __slots__ = ("hints", "refusals", "remarks")
 
-    def __init__(self, *, plain: AbstractSet[int] = frozenset()) -> None:
-        self.plain = plain
-        """Identities of the objects that need no look: nothing would be found."""
+    def __init__(self) -> None:
         self.refusals: list[Refusal] = []
         self.remarks: list[Remark] = []
         self.hints = Hints()
@@ -96,6 +93,9 @@ class Report:
         """Return the findings, repeats removed."""
         if not self.refusals and not self.remarks:
             return ACCEPTED
-        errors = {str(found.error): found.error for found in self.refusals}
+        errors = {
+            str(found.error): replace(found.error, remedy=found.rule.remedy)
+            for found in self.refusals
+        }
         warnings = dict.fromkeys(found.text for found in self.remarks)
         return Outcome(tuple(errors.values()), tuple(warnings))

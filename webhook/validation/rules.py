@@ -1,4 +1,4 @@
-"""A rule: its number, the form of its message, why it fires, and what to do about it.
+"""A rule: its id, the form of its message, why it fires, and what to do about it.
 
 Every message that validation can give is one of these values, declared beside the code that
 applies it; the page of messages in the docs is made from them.
@@ -59,20 +59,25 @@ class Rule:
         return FieldError(ErrorType.NOT_FOUND, str(path), value, hint)
 
 
-_RULES: Final[list[Rule]] = []
+_RULES: Final[dict[str, Rule]] = {}
 
 
-def rule(number: str, kind: ErrorType | None, form: str, cause: str, remedy: str) -> Rule:
-    """Declare a rule."""
-    made = Rule(number, kind, form, cause, remedy)
-    _RULES.append(made)
-    return made
+def rule(name: str, kind: ErrorType | None, form: str, cause: str, remedy: str) -> Rule:
+    """Declare a rule; raises ValueError where its id is taken.
+
+    The id is the row of the specification that the rule belongs to and, where a row has several
+    rules, a dot and a name: `V5`, `V4.min-available`, `V8.Container.image.required`.
+    """
+    if name in _RULES:
+        raise ValueError(f"two rules have the id {name}")
+    return _RULES.setdefault(name, Rule(name, kind, form, cause, remedy))
 
 
 def declared() -> tuple[Rule, ...]:
-    """Return the rules of all modules that have been imported, in the order of their numbers."""
-    return tuple(sorted(_RULES, key=lambda known: (_sort_key(known.id), known.cause)))
+    """Return the rules of all modules that have been imported, in the order of their ids."""
+    return tuple(sorted(_RULES.values(), key=lambda known: _sort_key(known.id)))
 
 
-def _sort_key(number: str) -> tuple[str, int]:
-    return number[:1], int(number[1:])
+def _sort_key(name: str) -> tuple[str, int, str]:
+    row, _, rest = name.partition(".")
+    return row[:1], int(row[1:]), rest

@@ -4,41 +4,24 @@ Made from the CRD that users install, so that what is checked offline is what th
 checks. Only shapes: no field is looked at together with another.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from pydantic_core import SchemaValidator, core_schema
-from pydantic_core.core_schema import CoreSchema, ValidationInfo, ValidatorFunctionWrapHandler
+from pydantic_core.core_schema import CoreSchema
 
 from hyperjob.api.meta import Object
 from hyperjob.api.schema import hyperjob_crd
 from hyperjob.api.shape import compile_schema
-from webhook.validation.podtemplate.plain import is_plain
-
-_POD: Final = (
-    *("spec", "replicatedJobs", "items", "templateSpec", "tasks", "items", "template", "spec"),
-)
 
 
 @cache
 def hyperjob_shape() -> SchemaValidator:
     """Return the checker of HyperJobs; made once, as it takes some milliseconds."""
     root = hyperjob_schema()
-    shape = _changed(root, ("metadata",), lambda _: {"x-object-meta": True})
-    shape = _changed(shape, _POD, lambda node: {**node, "x-plain": True})
-    return SchemaValidator(compile_schema(shape, special=_special))
-
-
-def _changed(node: Object, place: Sequence[str], change: Callable[[Object], Object]) -> Object:
-    """Return a schema with another node at a place, below properties and items of lists."""
-    if not place:
-        return change(node)
-    name, *rest = place
-    if name == "items":
-        return {**node, "items": _changed(node["items"], rest, change)}
-    properties = node["properties"]
-    return {**node, "properties": {**properties, name: _changed(properties[name], rest, change)}}
+    properties = {**root["properties"], "metadata": {"x-object-meta": True}}
+    return SchemaValidator(compile_schema({**root, "properties": properties}, special=_special))
 
 
 @cache
@@ -51,19 +34,7 @@ def hyperjob_schema() -> Object:
 def _special(name: str, node: Object, make: Callable[[], CoreSchema]) -> CoreSchema:
     if node.get("x-object-meta") or _is_object_meta(name, node):
         return _OBJECT_META
-    if node.get("x-plain"):
-        return core_schema.with_info_wrap_validator_function(_unless_plain, make())
     return make()
-
-
-def _unless_plain(
-    value: object, check: ValidatorFunctionWrapHandler, info: ValidationInfo[Any]
-) -> object:
-    """Check the shape of a pod that is not plain; note the others by their identity."""
-    if is_plain(value):
-        info.context.add(id(value))
-        return value
-    return check(value)
 
 
 def _is_object_meta(name: str, node: Object) -> bool:

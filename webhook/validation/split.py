@@ -18,28 +18,28 @@ from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
 
 INCOMPLETE = rule(
-    "X7",
+    "X7.incomplete",
     REQUIRED,
     "must be set {when}",
     "a split policy does not say how many accelerators of which type are shared out",
     "set both accelerators and acceleratorType",
 )
 NOT_REQUESTED = rule(
-    "X7",
+    "X7.not-requested",
     INVALID,
     "is in no container's resources.limits in the templateSpec{hint}",
     "a split policy shares out an accelerator that the pods do not use",
     "name the resource that the containers request, or add it to them",
 )
 NOT_WHOLE = rule(
-    "X7",
+    "X7.not-whole",
     INVALID,
     "cannot be shared out in whole pods: {reason}",
     "the number of accelerators does not add up to a whole number of pods",
     "use a number of accelerators that the message allows, or change the tasks",
 )
 AUTO_REPLICAS = rule(
-    "X7",
+    "X7.auto-replicas",
     FORBIDDEN,
     "must be 1 or unset when `splitPolicy.mode` is auto: the split decides it",
     "a number of sub-jobs is given, and shall be found",

@@ -5,7 +5,6 @@ rule about the sense of an object ever meets a value that it does not expect.
 """
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,8 +26,6 @@ class Shape:
     """An object with the right types, and where the types were wrong before."""
 
     checked: Object
-    plain: AbstractSet[int] = frozenset()
-    """Identities of the parts of `checked` about which no rule has anything to say."""
     broken: frozenset[str] = frozenset()
     """Paths whose value is wrong in shape: what is said about or below them is of no use."""
     doubtful: frozenset[str] = frozenset()
@@ -45,12 +42,11 @@ class Shape:
 
 def check_structure(raw: Object, report: Report, *, strict: bool) -> Shape:
     """Check a HyperJob's shape; fields that the API lacks are errors only if `strict`."""
-    plain: set[int] = set()
     try:
-        hyperjob_shape().validate_python(raw, context=plain)
+        hyperjob_shape().validate_python(raw)
     except ValidationError as error:
         return _broken(raw, error, report, strict=strict)
-    return Shape(raw, plain=plain)
+    return Shape(raw)
 
 
 def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool) -> Shape:

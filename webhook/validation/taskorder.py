@@ -17,21 +17,21 @@ from webhook.validation.rules import (
 )
 
 UNKNOWN = rule(
-    "X10",
+    "X10.unknown",
     NOT_FOUND,
     "{hint}",
     "a task depends on one that the template lacks",
     "correct the name",
 )
 TWICE = rule(
-    "X10",
+    "X10.twice",
     DUPLICATE,
     "",
     "a task depends twice on the same task, which Volcano takes for a cycle",
     "remove one of them",
 )
 ITSELF = rule(
-    "X10",
+    "X10.itself",
     FORBIDDEN,
     "must not depend on itself",
     "a task waits for itself and never starts",

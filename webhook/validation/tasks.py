@@ -27,36 +27,42 @@ NAME_TWICE = rule(
     "V5", DUPLICATE, "", "two tasks of a template have the same name", "rename one of them"
 )
 DEFAULT_TWICE = rule(
-    "X10",
+    "X10.default-twice",
     INVALID,
     'is the name that Volcano gives to the unnamed task {index}: "{name}"',
     "a task has the name that a task without a name gets",
     "name all tasks",
 )
 MIN_AVAILABLE = rule(
-    "V4",
+    "V4.min-available",
     INVALID,
     "must be less than or equal to `replicas` ({replicas})",
     "more pods of a task must start together than there are, so none ever starts",
     "lower minAvailable, raise replicas, or leave minAvailable out for all pods",
 )
 NUMA_CPU = rule(
-    "V9",
+    "V9.numa-cpu",
     INVALID,
     "must be a whole number of CPUs of at least 1 when `topologyPolicy` is {policy}",
     "pods are placed on NUMA nodes by whole CPUs, and a container has a part of one, or none",
     "request whole CPUs in every container, or remove topologyPolicy",
 )
 NUMA_NO_CPU = rule(
-    "V9",
+    "V9.numa-no-cpu",
     REQUIRED,
     "must be a whole number of CPUs when `topologyPolicy` is {policy}",
     "pods are placed on NUMA nodes by whole CPUs, and a container requests none",
     "request whole CPUs in every container, or remove topologyPolicy",
 )
-NO_TEMPLATE = rule("V8", REQUIRED, "", "a task has no pods", "add template.spec.containers")
+NO_TEMPLATE = rule(
+    "V8.PodTemplateSpec.required",
+    REQUIRED,
+    "",
+    "a task has no pods",
+    "add template.spec.containers",
+)
 LONG_NAME = rule(
-    "X13",
+    "X13.long-name",
     WARNING,
     f"has more than {MAX_COMPONENT} characters; with Karmada's MultiplePodTemplatesScheduling"
     " it never gets a cluster",
@@ -64,7 +70,7 @@ LONG_NAME = rule(
     f"use a name of at most {MAX_COMPONENT} characters",
 )
 NO_PODS = rule(
-    "V4",
+    "V4.no-pods",
     WARNING,
     "is 0: the task has no pods",
     "a task has no replicas",

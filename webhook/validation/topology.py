@@ -13,7 +13,7 @@ TIERS = rule(
     "keep one of the two",
 )
 VERSION = rule(
-    "X13",
+    "X13.topology-version",
     WARNING,
     "needs Volcano {version} in the member clusters; older ones drop the field silently",
     "a field of the template is unknown to older versions of Volcano",

@@ -23,7 +23,7 @@ from webhook.validation.structure import check_structure, to_path
 MAX_TOLD: Final = 20
 
 FINISHED = rule(
-    "X15",
+    "X15.finished",
     FORBIDDEN,
     "the HyperJob is {phase}; only metadata, `suspend` and `ttlSecondsAfterFinished` can be"
     " changed after the end",
@@ -31,7 +31,7 @@ FINISHED = rule(
     "create a new HyperJob",
 )
 IMMUTABLE = rule(
-    "X15",
+    "X15.immutable",
     FORBIDDEN,
     "may not be changed: the sub-jobs made from it cannot take it; Volcano lets only"
     " minAvailable, priorityClassName and the size of tasks be changed",
@@ -39,42 +39,42 @@ IMMUTABLE = rule(
     "create a new HyperJob, or delete this one first",
 )
 FIXED = rule(
-    "X15",
+    "X15.fixed",
     FORBIDDEN,
     "may not be changed once the HyperJob exists",
     "a field is changed that decides how the sub-jobs were made",
     "create a new HyperJob",
 )
 PLACED = rule(
-    "X15",
+    "X15.placed",
     WARNING,
     "moves no sub-job that stands: it counts for those that are made from now on",
     "a field about clusters is changed after clusters were chosen",
     "nothing, or ask for a restart with the annotation training.volcano.sh/restart",
 )
 JOBS_CHANGED = rule(
-    "X15",
+    "X15.jobs-changed",
     FORBIDDEN,
     "replicatedJobs may not be added, removed or renamed; set `replicas` to scale one",
     "the list of replicatedJobs is changed",
     "create another HyperJob for another replicatedJob",
 )
 TASKS_CHANGED = rule(
-    "X15",
+    "X15.tasks-changed",
     FORBIDDEN,
     "tasks may not be added or removed; set `replicas` to scale one",
     "the list of tasks of a template is changed, which Volcano refuses",
     "create a new HyperJob",
 )
 SPLIT_SIZE = rule(
-    "X15",
+    "X15.split-size",
     FORBIDDEN,
     "may not be changed: `splitPolicy` decided the number and size of the sub-jobs",
     "the size of a split replicatedJob is changed",
     "create a new HyperJob",
 )
 WORLD_FIXED = rule(
-    "X15",
+    "X15.world-fixed",
     FORBIDDEN,
     "may not be changed while the HyperJob is {phase}: plugin {plugins} told its pods how many"
     " there are; suspend it first",
@@ -82,7 +82,7 @@ WORLD_FIXED = rule(
     "set suspend, change the number in the phase Suspended, and resume; or create a new HyperJob",
 )
 GANG_STAYS = rule(
-    "X15",
+    "X15.gang-stays",
     WARNING,
     "stays {value}; set it too if all pods shall start together",
     "a task grew, and as many pods as before are enough for it to start",

@@ -9,21 +9,21 @@ from webhook.validation.report import Report
 from webhook.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, rule
 
 PATH_TWICE = rule(
-    "V15",
+    "V15.path-twice",
     DUPLICATE,
     "",
     "two volumes of the template are mounted at the same place",
     "mount one of them elsewhere",
 )
 NO_CLAIM = rule(
-    "V15",
+    "V15.no-claim",
     REQUIRED,
     "one of `volumeClaim` or `volumeClaimName` must be set",
     "a volume of the template does not say which claim it is",
     "name a claim, or describe one to be made",
 )
 BOTH_CLAIMS = rule(
-    "V15",
+    "V15.both-claims",
     FORBIDDEN,
     "may not be set together with `volumeClaim`",
     "a volume of the template names a claim and describes another",

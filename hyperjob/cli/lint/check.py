@@ -25,6 +25,7 @@ class Finding:
     field: str = ""
     reason: str = ""
     message: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +91,17 @@ def _check(document: Document) -> CheckedDocument:
             document.line_of(found.error.field),
             str(found.error),
             *_parts(found.error),
+            remedy=found.rule.remedy,
         )
         for found in report.refusals
     ]
     warnings = [
-        Finding(found.rule.id, document.line_of(found.text.partition(": ")[0]), found.text)
+        Finding(
+            found.rule.id,
+            document.line_of(found.text.partition(": ")[0]),
+            found.text,
+            remedy=found.rule.remedy,
+        )
         for found in report.remarks
     ]
     errors = [*_head_errors(document), *errors]

@@ -25,6 +25,8 @@ def _print_document(name: str, document: CheckedDocument, *, err: bool) -> None:
     for kind, findings in (("error", document.errors), ("warning", document.warnings)):
         for found in findings:
             click.echo(f"{name}:{found.line}: {kind}: {found.text} [{found.rule}]", err=err)
+            if found.remedy:
+                click.echo(f"    remedy: {found.remedy}", err=err)
     what = f"{name}:{document.line}: HyperJob {document.name or '(no name)'}"
     verdict = "would be refused" if document.errors else "would be accepted"
     click.echo(f"{what}: {verdict}{_counts(document)}", err=err)
@@ -60,7 +62,12 @@ def _file(result: Checked) -> dict[str, Any]:
             "line": document.line,
             "errors": [_error(found) for found in document.errors],
             "warnings": [
-                {"rule": found.rule, "line": found.line, "message": found.text}
+                {
+                    "rule": found.rule,
+                    "line": found.line,
+                    "message": found.text,
+                    "remedy": found.remedy,
+                }
                 for found in document.warnings
             ],
         }
@@ -76,4 +83,5 @@ def _error(found: Finding) -> dict[str, Any]:
         "field": found.field,
         "reason": found.reason,
         "message": found.message,
+        "remedy": found.remedy,
     }

@@ -69,7 +69,8 @@ def test_what_would_be_refused_ends_with_1_and_says_where(tmp_path: Path):
     field = "spec.replicatedJobs[0].templateSpec.tasks[0].minAvailable"
     body = "Invalid value: 5: must be less than or equal to `replicas` (4)"
     assert result.output.splitlines() == [
-        f"{name}:12: error: {field}: {body} [V4]",
+        f"{name}:12: error: {field}: {body} [V4.min-available]",
+        "    remedy: lower minAvailable, raise replicas, or leave minAvailable out for all pods",
         f"{name}:1: HyperJob ml/llm: would be refused, 1 error",
     ]
 
@@ -207,14 +208,17 @@ def test_json_tells_everything(tmp_path: Path):
     assert (answer["errors"], answer["warnings"]) == (1, 1)
     assert answer["files"][0]["hyperJobs"][0]["errors"] == [
         {
-            "rule": "V4",
+            "rule": "V4.min-available",
             "line": 12,
             "field": "spec.replicatedJobs[0].templateSpec.tasks[0].minAvailable",
             "reason": "FieldValueInvalid",
             "message": "Invalid value: 5: must be less than or equal to `replicas` (4)",
+            "remedy": "lower minAvailable, raise replicas, or leave minAvailable out for all pods",
         }
     ]
-    assert answer["files"][1]["hyperJobs"][0]["warnings"][0]["rule"] == "V8"
+    assert answer["files"][1]["hyperJobs"][0]["warnings"][0]["rule"] == (
+        "V8.ResourceList.name.unqualified"
+    )
     assert answer["files"][2]["problem"] == "No such file or directory"
 
 

@@ -151,7 +151,9 @@ def test_a_refusal_names_every_field_in_the_words_of_kubernetes():
     )
     causes = {cause["field"]: cause for cause in refusal["details"]["causes"]}
     assert causes["spec.replicatedJobs[1].name"]["reason"] == "FieldValueDuplicate"
-    assert causes["spec.replicatedJobs[1].name"]["message"] == 'Duplicate value: "trainer"'
+    assert causes["spec.replicatedJobs[1].name"]["message"] == (
+        'Duplicate value: "trainer" (remedy: rename one of them)'
+    )
     assert refusal["details"]["kind"] == "HyperJob"
 
 

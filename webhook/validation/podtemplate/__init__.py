@@ -18,5 +18,4 @@ def validate_pod_template(template: Object, path: Path, report: Report) -> None:
     metadata = template.get("metadata")
     if metadata:
         validate_pod_metadata(metadata, spec, path.child("metadata"), report)
-    if id(spec) not in report.plain:
-        validate_pod_spec(spec, path.child("spec"), report)
+    validate_pod_spec(spec, path.child("spec"), report)

@@ -1,190 +1,218 @@
-"""Containers and init containers: what each must have, and what they must not share.
+"""Containers and init containers: the table of their fields, and what they must not share."""
 
-The parts of a container have files of their own.
-"""
-
-from collections.abc import Callable, Mapping
 from typing import Final
 
 from hyperjob.api import formats
 from hyperjob.api.meta import Object
-from webhook.validation.forms import check
 from webhook.validation.place import Path
-from webhook.validation.podtemplate.env import validate_env, validate_env_from
-from webhook.validation.podtemplate.mounts import validate_devices, validate_mounts
+from webhook.validation.podtemplate.env import ENV_FROM_SOURCE, ENV_VAR
+from webhook.validation.podtemplate.mounts import (
+    VOLUME_DEVICE,
+    VOLUME_MOUNT,
+    device_clashes,
+    mount_rules,
+)
 from webhook.validation.podtemplate.pod import Pod
-from webhook.validation.podtemplate.ports import validate_host_ports, validate_ports
-from webhook.validation.podtemplate.probes import PROBES, validate_lifecycle, validate_probe
-from webhook.validation.podtemplate.resources import validate_resize, validate_resources
-from webhook.validation.podtemplate.security import validate_container_security
+from webhook.validation.podtemplate.probes import RUNNING
+from webhook.validation.podtemplate.resources import REQUIREMENTS
+from webhook.validation.podtemplate.security import CONTAINER_SECURITY
+from webhook.validation.podtemplate.table import (
+    Type,
+    Unique,
+    between,
+    code,
+    enum,
+    form,
+    items,
+    optional,
+    required,
+    struct,
+)
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,
     FORBIDDEN,
     INVALID,
     NOT_SUPPORTED,
-    REQUIRED,
     rule,
 )
 
-PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
-MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
-ONLY_SIDECARS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+RESTARTS: Final = ("NotRequired", "RestartContainer")
+RESIZED: Final = ("cpu", "memory")
+MAIN_ONLY: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
-NO_CONTAINERS = rule("V8", REQUIRED, "", "a pod has no container", "add a container")
-NAME_MISSING = rule("V8", REQUIRED, "", "a container has no name", "give it a name")
-NAME_TWICE = rule(
-    "V8", DUPLICATE, "", "two containers of a pod have the same name", "rename one of them"
-)
-IMAGE_MISSING = rule("V8", REQUIRED, "", "a container has no image", "say which image it runs")
-IMAGE_SPACES = rule(
-    "V8",
+IMAGE_SPACES: Final = rule(
+    "V8.Container.image.form",
     INVALID,
     "must not have leading or trailing whitespace",
     "the name of an image starts or ends with a blank",
     "remove the blank",
 )
-ENUM = rule(
-    "V8",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a field of a container has a value that Kubernetes does not know",
-    "use one of the values listed; upper and lower case matter",
-)
-RESTART_POLICY = rule(
-    "V8",
+RESTART_POLICY: Final = rule(
+    "V8.Container.restartPolicy.forbidden",
     FORBIDDEN,
     "may not be set for non-init containers",
-    "a container has a restart policy of its own, which only init containers can have",
+    "a container has a restartPolicy, which only init containers can have",
     "set restartPolicy of the pod",
 )
-NOT_A_SIDECAR = rule(
-    "V8",
+RESTART_OF_INIT: Final = rule(
+    "V8.Container.restartPolicy.enum",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "an init container has another restartPolicy than Always",
+    "use Always for a sidecar, or remove restartPolicy",
+)
+NOT_A_SIDECAR: Final = rule(
+    "V8.Container.sidecar.forbidden",
     FORBIDDEN,
     "may not be set for init containers without restartPolicy=Always",
     "an init container that ends has a probe or a lifecycle hook",
     "remove it, or make the container a sidecar with restartPolicy: Always",
 )
-RESIZE_OF_INIT = rule(
-    "V8",
+RESIZE_OF_INIT: Final = rule(
+    "V8.Container.resizePolicy.init",
     INVALID,
     "must not be set for init containers",
-    "an init container says how it is resized",
+    "an init container has a resizePolicy",
     "remove resizePolicy",
+)
+RESIZE_ENUM: Final = rule(
+    "V8.ContainerResizePolicy.enum",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "a resizePolicy has a value that Kubernetes does not know",
+    "use one of the values listed",
+)
+RESIZE_NEVER: Final = rule(
+    "V8.ContainerResizePolicy.restartPolicy.never",
+    INVALID,
+    "must be 'NotRequired' when `restartPolicy` is 'Never'",
+    "a resizePolicy restarts a container of a pod whose containers never restart",
+    "use NotRequired, or another restartPolicy",
+)
+HOST_PORT_TWICE: Final = rule(
+    "V8.ContainerPort.hostPort.unique",
+    DUPLICATE,
+    "",
+    "two containers of a pod use the same port of the node",
+    "give them different hostPorts, or none",
+)
+HOST_PORT_DIFFERS: Final = rule(
+    "V8.ContainerPort.hostPort.host-network",
+    INVALID,
+    "must match `containerPort` when `hostNetwork` is true",
+    "a pod in the network of the node maps a port to another number",
+    "make hostPort the same as containerPort, or leave it out",
 )
 
 
-def validate_containers(containers: list[Object], pod: Pod, path: Path, report: Report) -> None:
-    """Check the containers of a pod, each and together."""
-    if not containers:
-        report.add(NO_CONTAINERS, path)
-        return
-    names: set[str] = set()
-    for index, container in enumerate(containers):
-        at = path.index(index)
-        _validate_common(container, pod, at, report)
-        name = container.get("name") or ""
-        if name and name in names:
-            report.add(NAME_TWICE, at.child("name"), name)
-        names.add(name)
-        _validate_running(container, pod, at, report)
-        if container.get("restartPolicy"):
-            report.add(RESTART_POLICY, at.child("restartPolicy"))
-    validate_host_ports(containers, path, report, host_network=pod.host_network)
-
-
-def validate_init_containers(
-    containers: list[Object], pod: Pod, path: Path, report: Report
-) -> None:
-    """Check the init containers of a pod, whose names are shared with the containers."""
-    names = set(pod.container_names)
-    for index, container in enumerate(containers):
-        at = path.index(index)
-        _validate_common(container, pod, at, report)
-        name = container.get("name") or ""
-        if name and name in names:
-            report.add(NAME_TWICE, at.child("name"), name)
-        names.add(name)
-        sidecar = _validate_restart(container, at, report)
-        if sidecar:
-            _validate_running(container, pod, at, report)
-        else:
-            for field in ONLY_SIDECARS:
-                if container.get(field):
-                    report.add(NOT_A_SIDECAR, at.child(field))
-            if container.get("resizePolicy"):
-                report.add(RESIZE_OF_INIT, at.child("resizePolicy"), container["resizePolicy"])
-        validate_host_ports([container], path, report, host_network=False)
-
-
-def _validate_restart(container: Object, path: Path, report: Report) -> bool:
-    """Check the restart policy of an init container; returns whether it is a sidecar."""
-    policy = container.get("restartPolicy")
-    if policy and policy != "Always":
-        report.unsupported(ENUM, path.child("restartPolicy"), policy, ("Always",))
-    return bool(policy == "Always")
-
-
-def _validate_common(container: Object, pod: Pod, path: Path, report: Report) -> None:
-    """Check what all containers have in common."""
-    if not container.get("name"):
-        report.add(NAME_MISSING, path.child("name"))
-    if not container.get("image"):
-        report.add(IMAGE_MISSING, path.child("image"))
-    for field, value in container.items():
-        validate = FIELDS.get(field)
-        if validate is not None and value:
-            validate(container, pod, path, report)
-
-
-def _validate_running(container: Object, pod: Pod, path: Path, report: Report) -> None:
-    """Check what only containers that stay up have."""
-    if container.get("lifecycle"):
-        validate_lifecycle(container["lifecycle"], pod.grace, path.child("lifecycle"), report)
-    for field in PROBES:
-        if container.get(field) is not None:
-            validate_probe(container[field], field, path.child(field), report)
-
-
-def _validate_name(container: Object, _: Pod, path: Path, report: Report) -> None:
-    check(formats.dns1123_label, container["name"], path, report, "name")
-
-
-def _validate_image(container: Object, _: Pod, path: Path, report: Report) -> None:
-    image = container["image"]
+def _image(image: str, _o: object, path: Path, _p: Pod, report: Report) -> None:
     if image.strip() != image:
         report.add(IMAGE_SPACES, path.child("image"), image)
 
 
-def _validate_message_policy(container: Object, _: Pod, path: Path, report: Report) -> None:
-    _validate_choice(container, "terminationMessagePolicy", MESSAGE_POLICIES, path, report)
+def _resize(policy: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    name, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
+    at = path.parent or path  # Kubernetes reports these without the index of the policy.
+    if name not in RESIZED:
+        report.unsupported(RESIZE_ENUM, at, name, RESIZED)
+    if restart not in RESTARTS:
+        report.unsupported(RESIZE_ENUM, at, restart, RESTARTS)
+    elif pod.restart_policy == "Never" and restart != "NotRequired":
+        report.add(RESIZE_NEVER, at, restart)
 
 
-def _validate_pull_policy(container: Object, _: Pod, path: Path, report: Report) -> None:
-    _validate_choice(container, "imagePullPolicy", PULL_POLICIES, path, report)
+PORT: Final = Type(
+    "ContainerPort",
+    "a port",
+    optional("name", form(formats.port_name)),
+    required("containerPort", between(1, 65535)),
+    optional("hostPort", between(1, 65535)),
+    optional("protocol", enum("SCTP", "TCP", "UDP")),
+)
+CONTAINER: Final = Type(
+    "Container",
+    "a container",
+    required("name", form(formats.dns1123_label)),
+    required("image", code(_image)),
+    optional("imagePullPolicy", enum("Always", "IfNotPresent", "Never")),
+    optional("terminationMessagePolicy", enum("File", "FallbackToLogsOnError")),
+    optional("ports", items(PORT, Unique("name", form=formats.port_name))),
+    optional("env", items(ENV_VAR)),
+    optional("envFrom", items(ENV_FROM_SOURCE)),
+    optional(
+        "volumeMounts",
+        items(
+            VOLUME_MOUNT,
+            Unique("mountPath", INVALID, "must be unique"),
+            together=(mount_rules,),
+        ),
+        code(device_clashes),
+    ),
+    optional(
+        "volumeDevices",
+        items(
+            VOLUME_DEVICE,
+            Unique("name", INVALID, "must be unique"),
+            Unique("devicePath", INVALID, "must be unique"),
+        ),
+    ),
+    optional("resources", struct(REQUIREMENTS)),
+    optional(
+        "resizePolicy",
+        items(
+            Type("ContainerResizePolicy", "a resizePolicy", together=(_resize,)),
+            Unique("resourceName", of_item=True),
+        ),
+    ),
+    optional("securityContext", struct(CONTAINER_SECURITY)),
+)
 
 
-def _validate_choice(
-    container: Object, field: str, known: tuple[str, ...], path: Path, report: Report
+def main_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    """Check what holds only for containers that are no init containers."""
+    RUNNING.walk(container, container, path, pod, report)
+    if container.get("restartPolicy"):
+        report.add(RESTART_POLICY, path.child("restartPolicy"))
+
+
+def init_container(container: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    """Check what holds only for init containers; with restartPolicy Always they are sidecars."""
+    policy = container.get("restartPolicy")
+    if policy and policy != "Always":
+        report.unsupported(RESTART_OF_INIT, path.child("restartPolicy"), policy, ("Always",))
+    if policy == "Always":
+        RUNNING.walk(container, container, path, pod, report)
+    else:
+        for field in MAIN_ONLY:
+            if container.get(field):
+                report.add(NOT_A_SIDECAR, path.child(field))
+        if container.get("resizePolicy"):
+            report.add(RESIZE_OF_INIT, path.child("resizePolicy"), container["resizePolicy"])
+    # Kubernetes looks at one init container at a time and counts each as the first.
+    first = (path.parent or path).index(0)
+    _host_ports(container, set(), first, report, host_network=False)
+
+
+def host_ports(containers: list[Object], _o: object, path: Path, pod: Pod, report: Report) -> None:
+    """Check the ports of the node that the containers of one pod take."""
+    taken: set[str] = set()
+    for index, container in enumerate(containers):
+        at = path.child("containers").index(index)
+        _host_ports(container, taken, at, report, host_network=pod.host_network)
+
+
+def _host_ports(
+    container: Object, taken: set[str], path: Path, report: Report, *, host_network: bool
 ) -> None:
-    if container[field] not in known:
-        report.unsupported(ENUM, path.child(field), container[field], known)
-
-
-Validate = Callable[[Object, Pod, Path, Report], None]
-
-FIELDS: Final[Mapping[str, Validate]] = {
-    "name": _validate_name,
-    "image": _validate_image,
-    "terminationMessagePolicy": _validate_message_policy,
-    "imagePullPolicy": _validate_pull_policy,
-    "ports": validate_ports,
-    "env": validate_env,
-    "envFrom": validate_env_from,
-    "volumeMounts": validate_mounts,
-    "volumeDevices": validate_devices,
-    "resources": validate_resources,
-    "resizePolicy": validate_resize,
-    "securityContext": validate_container_security,
-}
-"""The checks of the fields that all containers have; each finds its field filled."""
+    for index, port in enumerate(container.get("ports") or ()):
+        host = port.get("hostPort")
+        if not host:
+            continue
+        at = path.child("ports").index(index).child("hostPort")
+        key = f"{port.get('protocol') or 'TCP'}/{port.get('hostIP') or ''}/{host}"
+        if key in taken:
+            report.add(HOST_PORT_TWICE, at, key)
+        taken.add(key)
+        if host_network and host != port.get("containerPort"):
+            report.add(HOST_PORT_DIFFERS, at, host)

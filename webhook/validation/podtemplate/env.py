@@ -1,6 +1,7 @@
 """Environment variables: their names, and where their values come from."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from hyperjob.api import formats
@@ -9,10 +10,19 @@ from webhook.validation.amounts import parse
 from webhook.validation.forms import check
 from webhook.validation.place import Path
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.table import (
+    Check,
+    Type,
+    always,
+    form,
+    optional,
+    pointer,
+    required,
+    struct,
+)
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, NOT_SUPPORTED, REQUIRED, rule
 
-SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 POD_FIELDS: Final = (
     "metadata.name",
     "metadata.namespace",
@@ -24,7 +34,14 @@ POD_FIELDS: Final = (
     "status.podIP",
     "status.podIPs",
 )
-RESOURCE_FIELDS: Final = (
+FILE_FIELDS: Final = (
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+)
+RESOURCES: Final = (
     "limits.cpu",
     "limits.ephemeral-storage",
     "limits.memory",
@@ -32,188 +49,153 @@ RESOURCE_FIELDS: Final = (
     "requests.ephemeral-storage",
     "requests.memory",
 )
-HUGE_PAGE_FIELDS: Final = ("requests.hugepages-", "limits.hugepages-")
+HUGE_PAGES: Final = ("requests.hugepages-", "limits.hugepages-")
+SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 SIZES: Final = (
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 )  # fmt: skip
 
-NAME_MISSING = rule("V8", REQUIRED, "", "a variable has no name", "give it a name")
-NO_SOURCE = rule(
-    "V8",
+NO_SOURCE: Final = rule(
+    "V8.EnvVarSource.one-of.required",
     INVALID,
     "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or"
     " `fileKeyRef`",
-    "a variable's valueFrom says nothing",
+    "valueFrom of a variable is empty",
     "add a source, or set `value`",
 )
-VALUE_AND_SOURCE = rule(
-    "V8",
+VALUE_AND_SOURCE: Final = rule(
+    "V8.EnvVarSource.value",
     INVALID,
     "may not be specified when `value` is not empty",
     "a variable has both a value and a source for it",
     "keep one of the two",
 )
-SOURCES_TWICE = rule(
-    "V8",
+SOURCES_TWICE: Final = rule(
+    "V8.EnvVarSource.one-of.max",
     INVALID,
     "may not have more than one field specified at a time",
     "a variable, or an entry of envFrom, has two sources",
     "keep one of them",
 )
-KEY_MISSING = rule(
-    "V8",
-    REQUIRED,
-    "",
-    "a reference to a ConfigMap, Secret, field or resource is incomplete",
-    "add the field named",
+NO_SOURCE_OF_ALL: Final = rule(
+    "V8.EnvFromSource.one-of.required",
+    INVALID,
+    "must specify one of: `configMapRef` or `secretRef`",
+    "an entry of envFrom has no source",
+    "add a source, or remove the entry",
 )
-FIELD_PATH = rule(
-    "V8",
+FIELD_PATH: Final = rule(
+    "V8.ObjectFieldSelector.fieldPath.enum",
     NOT_SUPPORTED,
     "supported values: {values}",
-    "a reference names a field of the pod, or a resource, that cannot be read this way",
+    "a reference names a field of the pod that cannot be read this way",
     "use one of the values listed",
 )
-FIELD_UNKNOWN = rule(
-    "V8",
+FIELD_UNKNOWN: Final = rule(
+    "V8.ObjectFieldSelector.fieldPath.unknown",
     INVALID,
     "error converting fieldPath: field label not supported: {field}",
-    "a reference names something that is no field of a pod",
+    "a reference names a field that pods do not have",
     "use a field such as metadata.name, spec.nodeName or status.podIP",
 )
-SUBSCRIPT = rule(
-    "V8",
+SUBSCRIPT: Final = rule(
+    "V8.ObjectFieldSelector.fieldPath.subscript",
     INVALID,
     "does not support subscript",
     "a reference has a key in brackets after a field that is no map",
     "use brackets only after metadata.labels and metadata.annotations",
 )
-DIVISOR = rule(
-    "V8",
+CONTAINER_MISSING: Final = rule(
+    "V8.ResourceFieldSelector.containerName.required",
+    REQUIRED,
+    "",
+    "a file of a downward API volume names a resource and no container",
+    "set containerName",
+)
+RESOURCE_MISSING: Final = rule(
+    "V8.ResourceFieldSelector.resource.required",
+    REQUIRED,
+    "",
+    "a reference to a resource of a container has no resource",
+    "set resource, such as limits.cpu",
+)
+RESOURCE: Final = rule(
+    "V8.ResourceFieldSelector.resource.enum",
+    NOT_SUPPORTED,
+    "supported values: {values}",
+    "a reference names a resource that cannot be read this way",
+    "use one of the values listed",
+)
+DIVISOR: Final = rule(
+    "V8.ResourceFieldSelector.divisor.enum",
     INVALID,
     "only divisor's values {values} are supported with the {resource} resource",
     "the divisor of a resource is not one of those that Kubernetes knows",
     "use one of the divisors listed, or leave it out",
 )
-NO_SOURCE_OF_ALL = rule(
-    "V8",
+DIVISOR_AMOUNT: Final = rule(
+    "V8.ResourceFieldSelector.divisor.quantity",
     INVALID,
-    "must specify one of: `configMapRef` or `secretRef`",
-    "an entry of envFrom says nothing",
-    "add a source, or remove the entry",
+    "{message}",
+    "the divisor of a resource is no quantity",
+    "use a divisor such as 1, 1m or 1Mi, or leave it out",
 )
 
 _SUBSCRIPTED: Final = re.compile(r"(?P<path>[^\[]*)\['(?P<key>[^']*)'\]")
 
 
-def validate_env(container: Object, _: Pod, path: Path, report: Report) -> None:
-    """Check the variables of one container."""
-    for index, variable in enumerate(container["env"]):
-        name = variable.get("name")
-        if not name:
-            report.add(NAME_MISSING, path.child("env").index(index).child("name"))
-        else:
-            check(formats.relaxed_env_var_name, name, path, report, "env", index, "name")
-        source = variable.get("valueFrom")
-        if source is not None:
-            at = path.child("env").index(index).child("valueFrom")
-            _validate_source(source, variable.get("value"), at, report)
+def field_ref(known: Sequence[str]) -> Check:
+    """Return the check of a reference to one of the fields of the pod itself."""
+    values = tuple(known)
 
-
-def _validate_source(source: Object, value: str | None, path: Path, report: Report) -> None:
-    given = [name for name in source if name in SOURCES and source[name] is not None]
-    for name in given:
-        reference, at = source[name], path.child(name)
-        if name == "fieldRef":
-            validate_field_ref(reference, POD_FIELDS, at, report)
-        elif name == "resourceFieldRef":
-            validate_resource_ref(reference, at, report, in_volume=False)
-        elif name == "fileKeyRef":
-            for field in ("volumeName", "path", "key"):
-                if not reference.get(field):
-                    report.add(KEY_MISSING, at.child(field))
-        else:
-            _validate_key_ref(reference, at, report)
-    if not given:
-        report.add(NO_SOURCE, path)
-    elif value:
-        report.add(VALUE_AND_SOURCE, path)
-    elif len(given) > 1:
-        report.add(SOURCES_TWICE, path)
-
-
-def validate_env_from(container: Object, _: Pod, path: Path, report: Report) -> None:
-    """Check the ConfigMaps and Secrets that a container takes all variables from."""
-    path = path.child("envFrom")
-    for index, source in enumerate(container["envFrom"]):
-        at = path.index(index)
-        if source.get("prefix"):
-            check(formats.relaxed_env_var_name, source["prefix"], at, report, "prefix")
-        given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
-        for name in given:
-            reference = source[name].get("name")
-            if not reference:
-                report.add(KEY_MISSING, at.child(name, "name"))
+    def validate(reference: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+        field = reference.get("fieldPath")
+        if not field:
+            return
+        match = _SUBSCRIPTED.fullmatch(field)
+        if match is None:
+            if field in values:
+                return
+            if field.split(".", 1)[0] not in {"metadata", "spec", "status"}:
+                report.add(FIELD_UNKNOWN, path.child("fieldPath"), field, field=field)
             else:
-                check(formats.dns1123_subdomain, reference, at, report, name, "name")
-        if not given:
-            report.add(NO_SOURCE_OF_ALL, path)
-        elif len(given) > 1:
-            report.add(SOURCES_TWICE, path)
+                report.unsupported(FIELD_PATH, path.child("fieldPath"), field, values)
+        elif match["path"] == "metadata.annotations":
+            check(formats.qualified_name, match["key"].lower(), path, report)
+        elif match["path"] == "metadata.labels":
+            check(formats.qualified_name, match["key"], path, report)
+        else:
+            report.add(SUBSCRIPT, path, match["path"])
+
+    return validate
 
 
-def _validate_key_ref(reference: Object, path: Path, report: Report) -> None:
-    check(formats.dns1123_subdomain, reference.get("name") or "", path, report, "name")
-    if not reference.get("key"):
-        report.add(KEY_MISSING, path.child("key"))
-    else:
-        check(formats.config_map_key, reference["key"], path, report, "key")
-
-
-def validate_field_ref(
-    reference: Object, known: tuple[str, ...], path: Path, report: Report
-) -> None:
-    """Check a reference to a field of the pod itself."""
-    field = reference.get("fieldPath")
-    if not field:
-        report.add(KEY_MISSING, path.child("fieldPath"))
-        return
-    match = _SUBSCRIPTED.fullmatch(field)
-    if match is None:
-        if field.split(".")[0] not in {"metadata", "spec", "status"}:
-            report.add(FIELD_UNKNOWN, path.child("fieldPath"), field, field=field)
-        elif field not in known:
-            report.unsupported(FIELD_PATH, path.child("fieldPath"), field, known)
-    elif match["path"] == "metadata.annotations":
-        check(formats.qualified_name, match["key"].lower(), path, report)
-    elif match["path"] == "metadata.labels":
-        check(formats.qualified_name, match["key"], path, report)
-    else:
-        report.add(SUBSCRIPT, path, match["path"])
-
-
-def validate_resource_ref(
-    reference: Object, path: Path, report: Report, *, in_volume: bool
-) -> None:
-    """Check a reference to an amount of a resource of a container."""
+def _resource(reference: Object, path: Path, report: Report, *, in_volume: bool) -> None:
     resource = reference.get("resource") or ""
     if in_volume and not reference.get("containerName"):
-        report.add(KEY_MISSING, path.child("containerName"))
+        report.add(CONTAINER_MISSING, path.child("containerName"))
     elif not resource:
-        report.add(KEY_MISSING, path.child("resource"))
-    elif resource not in RESOURCE_FIELDS and not resource.startswith(HUGE_PAGE_FIELDS):
-        at = path.child("resource")
-        report.unsupported(FIELD_PATH, at, resource, RESOURCE_FIELDS)
-    _validate_divisor(resource, reference.get("divisor"), path.child("divisor"), report)
+        report.add(RESOURCE_MISSING, path.child("resource"))
+    elif resource not in RESOURCES and not resource.startswith(HUGE_PAGES):
+        report.unsupported(RESOURCE, path.child("resource"), resource, RESOURCES)
+    _divisor(resource, reference.get("divisor"), path.child("divisor"), report)
 
 
-def _validate_divisor(resource: str, divisor: object, path: Path, report: Report) -> None:
+def _resource_of_env(ref: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    _resource(ref, path, report, in_volume=False)
+
+
+def _resource_of_file(ref: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    _resource(ref, path, report, in_volume=True)
+
+
+def _divisor(resource: str, divisor: object, path: Path, report: Report) -> None:
     if not isinstance(divisor, (str, int)):
         return
     try:
         text = str(parse(divisor))
     except ValueError as error:
-        report.add(AMOUNT, path, divisor, message=error)
+        report.add(DIVISOR_AMOUNT, path, divisor, message=error)
         return
     name = resource.partition(".")[2]
     if text == "0":
@@ -222,15 +204,85 @@ def _validate_divisor(resource: str, divisor: object, path: Path, report: Report
         if text not in {"1m", "1"}:
             report.add(DIVISOR, path, resource, values="1m and 1", resource="cpu")
     elif text not in SIZES:
-        kind = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}
-        what = kind.get(name, "hugepages")
-        report.add(DIVISOR, path, resource, values=", ".join(SIZES), resource=what)
+        kinds = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}
+        kind = kinds.get(name, "hugepages")
+        report.add(DIVISOR, path, resource, values=", ".join(SIZES), resource=kind)
 
 
-AMOUNT = rule(
-    "V8",
-    INVALID,
-    "{message}",
-    "the divisor of a resource is no quantity",
-    "use a divisor such as 1, 1m or 1Mi, or leave it out",
+def _one_source(variable: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    source = variable.get("valueFrom")
+    if source is None:
+        return
+    given = sum(source.get(name) is not None for name in SOURCES)
+    if not given:
+        report.add(NO_SOURCE, path.child("valueFrom"))
+    elif variable.get("value"):
+        report.add(VALUE_AND_SOURCE, path.child("valueFrom"))
+    elif given > 1:
+        report.add(SOURCES_TWICE, path.child("valueFrom"))
+
+
+def _one_source_of_all(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    given = sum(source.get(name) is not None for name in ("configMapRef", "secretRef"))
+    at = path.parent or path  # Kubernetes reports these without the index of the entry.
+    if not given:
+        report.add(NO_SOURCE_OF_ALL, at)
+    elif given > 1:
+        report.add(SOURCES_TWICE, at)
+
+
+FIELD: Final = Type(
+    "ObjectFieldSelector", "a reference to a field of the pod", required("fieldPath")
+)
+RESOURCE_OF_FILE: Final = Type(
+    "ResourceFieldSelector", "a reference to a resource", together=(_resource_of_file,)
+)
+KEY: Final = Type(
+    "KeySelector",
+    "a reference to a key of a ConfigMap or Secret",
+    always("name", form(formats.dns1123_subdomain)),
+    required("key", form(formats.config_map_key)),
+)
+SOURCE: Final = Type(
+    "EnvVarSource",
+    "a source of a variable",
+    pointer("fieldRef", struct(FIELD, field_ref(POD_FIELDS))),
+    pointer(
+        "resourceFieldRef",
+        struct(Type("ResourceFieldSelector", "a resource", together=(_resource_of_env,))),
+    ),
+    pointer("configMapKeyRef", struct(KEY)),
+    pointer("secretKeyRef", struct(KEY)),
+    pointer(
+        "fileKeyRef",
+        struct(
+            Type(
+                "FileKeySelector",
+                "a reference to a key of a file",
+                required("volumeName"),
+                required("path"),
+                required("key"),
+            )
+        ),
+    ),
+)
+ENV_VAR: Final = Type(
+    "EnvVar",
+    "a variable",
+    required("name", form(formats.relaxed_env_var_name)),
+    optional("valueFrom", struct(SOURCE)),
+    together=(_one_source,),
+)
+REFERENCE: Final = Type(
+    "EnvFromReference",
+    "a source of all variables",
+    required("name", form(formats.dns1123_subdomain)),
+)
+ENV_FROM_SOURCE: Final = Type(
+    "EnvFromSource",
+    "an entry of envFrom",
+    optional("prefix", form(formats.relaxed_env_var_name)),
+    pointer("configMapRef", struct(REFERENCE)),
+    pointer("secretRef", struct(REFERENCE)),
+    together=(_one_source_of_all,),
 )

@@ -17,43 +17,43 @@ MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 
-BUDGET_TWICE = rule(
-    "F5",
+BUDGET_TWICE: Final = rule(
+    "F5.exclusive",
     FORBIDDEN,
     f"may not be set together with `{MIN_AVAILABLE}`",
     "both disruption budgets of Volcano are set on the same pods",
     "keep one of the two annotations",
 )
-BUDGET_NUMBER = rule(
-    "F5",
+BUDGET_NUMBER: Final = rule(
+    "F5.number",
     INVALID,
     "must be a positive integer or a percentage from 1% to 99%",
     "Volcano's pod webhook refuses every pod with another disruption budget",
     "write a number such as 2, or a share such as 50%",
 )
-DELETION_COST_NUMBER = rule(
-    "V8",
+DELETION_COST_NUMBER: Final = rule(
+    "V8.ObjectMeta.annotations.deletion-cost",
     INVALID,
     "must be a 32bit integer",
     "the deletion cost of pods is no number",
     "write a whole number as text",
 )
-APP_ARMOR_CONTAINER = rule(
-    "V8",
+APP_ARMOR_CONTAINER: Final = rule(
+    "V8.ObjectMeta.annotations.apparmor-container",
     INVALID,
     "container not found",
     "an AppArmor annotation names a container that the pod lacks",
     "correct the name after the slash, or use securityContext.appArmorProfile",
 )
-APP_ARMOR_PROFILE = rule(
-    "V8",
+APP_ARMOR_PROFILE: Final = rule(
+    "V8.ObjectMeta.annotations.apparmor-profile",
     INVALID,
     'invalid AppArmor profile name: "{profile}"',
     "an AppArmor annotation has a value that is no profile",
     "use runtime/default, unconfined or localhost/NAME",
 )
-NAME_IGNORED = rule(
-    "X13",
+NAME_IGNORED: Final = rule(
+    "X13.pod-name",
     WARNING,
     "has no effect: Volcano names the pods itself",
     "the template gives its pods a name",
@@ -101,11 +101,11 @@ def _validate_known(annotations: Object, spec: Object, path: Path, report: Repor
     cost = annotations.get(DELETION_COST)
     if cost is not None and not _is_int32(cost):
         report.add(DELETION_COST_NUMBER, path.key(DELETION_COST), cost)
-    for key in sorted(annotations):
-        if not key.startswith(APP_ARMOR):
-            continue
+    keys = sorted(key for key in annotations if key.startswith(APP_ARMOR))
+    names = _container_names(spec) if keys else set()
+    for key in keys:
         container, profile = key[len(APP_ARMOR) :], annotations[key]
-        if container not in _container_names(spec):
+        if container not in names:
             report.add(APP_ARMOR_CONTAINER, path.key(key), container)
         known = profile in {"", "runtime/default", "unconfined"}
         if not known and not profile.startswith("localhost/"):

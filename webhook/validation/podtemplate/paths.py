@@ -1,54 +1,85 @@
-"""Paths of files inside volumes."""
+"""Paths of files inside volumes: rules that hold wherever such a path is written."""
+
+from collections.abc import Callable
+from typing import Final
 
 from webhook.validation.place import Path
+from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.table import Check, Spot
 from webhook.validation.report import Report
-from webhook.validation.rules import INVALID, rule
+from webhook.validation.rules import INVALID, Rule, rule
 
-RELATIVE = rule(
-    "V8",
+RELATIVE: Final = rule(
+    "V8.path.relative",
     INVALID,
     "must be a relative path",
     "a path inside a volume starts with '/'",
     "remove the leading '/'",
 )
-ABSOLUTE = rule(
-    "V8",
+ABSOLUTE: Final = rule(
+    "V8.path.absolute",
     INVALID,
     "must be an absolute path",
     "the path of an NFS export does not start with '/'",
     "write the whole path",
 )
-UPWARDS = rule(
-    "V8",
+UPWARDS: Final = rule(
+    "V8.path.backsteps",
     INVALID,
     "must not contain '..'",
-    "a path leads upwards",
+    "a path leads out of its folder",
     "write the path without '..'",
 )
-RESERVED = rule(
-    "V8",
+RESERVED: Final = rule(
+    "V8.path.reserved",
     INVALID,
     "must not start with '..'",
     "the name of a file starts with two dots, which Kubernetes uses itself",
     "rename the file",
 )
 
-
-def validate_descending(value: str, path: Path, report: Report) -> None:
-    """Check a path that must stay below the place where it starts."""
-    if value.startswith("/"):
-        report.add(RELATIVE, path, value)
-    validate_no_backsteps(value, path, report)
+Breaks = Callable[[str], bool]
 
 
-def validate_no_backsteps(value: str, path: Path, report: Report) -> None:
-    """Check that a path never leads upwards."""
-    if ".." in value.split("/"):
-        report.add(UPWARDS, path, value)
+def _held(*rules: tuple[Rule, Breaks]) -> Callable[[Spot], Check]:
+    def make(spot: Spot) -> Check:
+        def check(value: str, _o: object, path: Path, _p: Pod, report: Report) -> None:
+            for known, breaks in rules:
+                if breaks(value):
+                    report.add(known, path.child(spot.field), value)
+
+        return check
+
+    return make
 
 
-def validate_file(value: str, path: Path, report: Report) -> None:
-    """Check the path of a file that Kubernetes writes into a volume."""
-    validate_descending(value, path, report)
-    if value.startswith("..") and not value.startswith("../") and value != "..":
-        report.add(RESERVED, path, value)
+def has_backsteps(path: str) -> bool:
+    """Tell whether a step of a path leads upwards."""
+    return ".." in path.split("/")
+
+
+def _is_reserved(path: str) -> bool:
+    return path.startswith("..") and not path.startswith("../") and path != ".."
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/")
+
+
+_DESCENDING: Final = ((RELATIVE, _is_absolute), (UPWARDS, has_backsteps))
+
+absolute: Final = _held((ABSOLUTE, lambda path: not _is_absolute(path)))
+"""A path that starts with a slash."""
+without_backsteps: Final = _held((UPWARDS, has_backsteps))
+"""A path that never leads upwards."""
+descending: Final = _held(*_DESCENDING)
+"""A path that stays below the folder where it starts."""
+file: Final = _held(*_DESCENDING, (RESERVED, _is_reserved))
+"""The path of a file that Kubernetes writes into a volume."""
+
+
+def descend(value: str, path: Path, report: Report) -> None:
+    """Report a path at `path` that does not stay below the folder where it starts."""
+    for known, breaks in _DESCENDING:
+        if breaks(value):
+            report.add(known, path, value)

@@ -3,160 +3,157 @@
 import re
 from typing import Final
 
+from hyperjob.api import formats
 from hyperjob.api.meta import Object
+from webhook.validation.forms import check
 from webhook.validation.place import Path
-from webhook.validation.podtemplate.ports import validate_number, validate_number_or_name
+from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.table import (
+    Check,
+    Type,
+    always,
+    at_least,
+    code,
+    enum,
+    one_of,
+    optional,
+    pointer,
+    required,
+    struct,
+)
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, rule
+from webhook.validation.rules import INVALID, rule
 
-HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
-PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
-SCHEMES: Final = ("HTTP", "HTTPS")
-SECONDS: Final = (
-    "initialDelaySeconds",
-    "timeoutSeconds",
-    "periodSeconds",
-    "successThreshold",
-    "failureThreshold",
+PORT: Final = rule(
+    "V8.Handler.port.range",
+    INVALID,
+    "must be between 1 and 65535, inclusive",
+    "the port of a probe or hook is out of range",
+    "use a number from 1 to 65535, or the name of a port",
 )
-
-NO_HANDLER = rule(
-    "V8",
-    REQUIRED,
-    "must specify a handler type",
-    "a probe or hook does not say what it does",
-    "add exec, httpGet, tcpSocket or grpc",
-)
-HANDLERS_TWICE = rule(
-    "V8",
-    FORBIDDEN,
-    "may not specify more than 1 handler type",
-    "a probe or hook does two things",
-    "keep one of them",
-)
-INCOMPLETE = rule(
-    "V8",
-    REQUIRED,
-    "",
-    "a probe or hook lacks its command, path or port",
-    "add the field named",
-)
-SCHEME = rule(
-    "V8",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "the scheme of an HTTP probe is neither HTTP nor HTTPS",
-    "write it in capitals",
-)
-HEADER = rule(
-    "V8",
+HEADER: Final = rule(
+    "V8.HTTPHeader.name.form",
     INVALID,
     "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name',"
     " regex used for validation is '[-A-Za-z0-9]+')",
     "the name of a header of an HTTP probe is malformed",
     "use letters, digits and '-'",
 )
-NEGATIVE = rule(
-    "V8",
+SLEEP: Final = rule(
+    "V8.SleepAction.seconds.range",
     INVALID,
-    "must be greater than or equal to 0",
-    "a time or count of a probe is negative",
-    "use 0 or more; 0 means the default",
+    "must be non-negative and less than terminationGracePeriodSeconds ({grace})",
+    "a hook sleeps longer than the pod has to terminate",
+    "sleep for less, or raise terminationGracePeriodSeconds of the pod",
 )
-SUCCESS = rule(
-    "V8",
+SUCCESS: Final = rule(
+    "V8.Probe.successThreshold.one",
     INVALID,
     "must be 1",
     "a liveness or startup probe has another successThreshold",
     "set it to 1, or leave it out",
 )
-GRACE_NOT_POSITIVE = rule(
-    "V8",
-    INVALID,
-    "must be greater than 0",
-    "the grace period of a probe is not positive",
-    "use 1 or more, or leave it out",
-)
-GRACE_OF_READINESS = rule(
-    "V8",
+GRACE_OF_READINESS: Final = rule(
+    "V8.Probe.terminationGracePeriodSeconds.readiness",
     INVALID,
     "must not be set for readinessProbes",
-    "a readiness probe, which kills nothing, has a grace period",
+    "a readiness probe, which never ends a container, has a grace period",
     "remove terminationGracePeriodSeconds from the probe",
 )
-SLEEP = rule(
-    "V8",
-    INVALID,
-    "must be non-negative and less than terminationGracePeriodSeconds ({grace})",
-    "a hook sleeps longer than the pod may take to end",
-    "sleep for less, or raise terminationGracePeriodSeconds of the pod",
-)
-
 _HEADER_NAME: Final = re.compile("[-A-Za-z0-9]+")
 
 
-def validate_probe(probe: Object, name: str, path: Path, report: Report) -> None:
-    """Check one probe of a container; `name` is that of its field."""
-    _validate_probe(probe, path, report)
-    if name == "readinessProbe":
-        grace = probe.get("terminationGracePeriodSeconds")
-        if grace is not None:
-            report.add(GRACE_OF_READINESS, path.child("terminationGracePeriodSeconds"), grace)
-    elif (probe.get("successThreshold") or 1) != 1:
-        report.add(SUCCESS, path.child("successThreshold"), probe["successThreshold"])
-
-
-def validate_lifecycle(lifecycle: Object, grace: int, path: Path, report: Report) -> None:
-    """Check the hooks of a container; `grace` is the pod's, in seconds."""
-    for name in ("postStart", "preStop"):
-        hook = lifecycle.get(name)
-        if hook is not None:
-            _validate_handler(hook, path.child(name), report, grace=grace)
-
-
-def _validate_probe(probe: Object, path: Path, report: Report) -> None:
-    _validate_handler(probe, path, report)
-    for name in SECONDS:
-        value = probe.get(name)
-        if value is not None and value < 0:
-            report.add(NEGATIVE, path.child(name), value)
-    grace = probe.get("terminationGracePeriodSeconds")
-    if grace is not None and grace <= 0:
-        report.add(GRACE_NOT_POSITIVE, path.child("terminationGracePeriodSeconds"), grace)
-
-
-def _validate_handler(
-    handler: Object, path: Path, report: Report, *, grace: int | None = None
+def _port(
+    value: int | str, _o: object, path: Path, _p: Pod, report: Report, step: str = "port"
 ) -> None:
-    given = [name for name in HANDLERS if handler.get(name) is not None]
-    if not given:
-        report.add(NO_HANDLER, path)
-        return
-    for name in given[1:]:
-        report.add(HANDLERS_TWICE, path.child(name))
-    action, at = handler[given[0]], path.child(given[0])
-    match given[0]:
-        case "exec":
-            if not action.get("command"):
-                report.add(INCOMPLETE, at.child("command"))
-        case "httpGet":
-            _validate_http(action, at, report)
-        case "tcpSocket":
-            validate_number_or_name(action.get("port") or 0, at.child("port"), report)
-        case "grpc":
-            validate_number(action.get("port") or 0, at.child("port"), report)
-        case _:
-            seconds = action.get("seconds") or 0
-            if grace is not None and not 0 <= seconds <= grace:
-                report.add(SLEEP, at, seconds, grace=grace)
+    if isinstance(value, str):
+        check(formats.port_name, value, path, report, step)
+    elif not 1 <= value <= 65535:
+        report.add(PORT, path.child(step), value)
 
 
-def _validate_http(action: Object, path: Path, report: Report) -> None:
-    validate_number_or_name(action.get("port") or 0, path.child("port"), report)
-    scheme = action.get("scheme")
-    if scheme and scheme not in SCHEMES:
-        report.unsupported(SCHEME, path.child("scheme"), scheme, SCHEMES)
-    for header in action.get("httpHeaders") or ():
+def _headers(headers: list[Object], _o: object, path: Path, _p: Pod, report: Report) -> None:
+    for header in headers:
         name = header.get("name") or ""
         if not _HEADER_NAME.fullmatch(name):
             report.add(HEADER, path.child("httpHeaders"), name)
+
+
+def _sleep(action: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
+    seconds = action.get("seconds") or 0
+    if not 0 <= seconds <= pod.grace:
+        report.add(SLEEP, path, seconds, grace=pod.grace)
+
+
+EXEC: Final = Type("ExecAction", "an exec probe or hook", required("command"))
+HTTP: Final = Type(
+    "HTTPGetAction",
+    "an HTTP probe or hook",
+    always("port", code(_port), default=0),
+    optional("scheme", enum("HTTP", "HTTPS")),
+    optional("httpHeaders", code(_headers)),
+)
+TCP: Final = Type("TCPSocketAction", "a TCP probe or hook", always("port", code(_port), default=0))
+GRPC: Final = Type("GRPCAction", "a gRPC probe", always("port", code(_port), default=0))
+SLEEP_ACTION: Final = Type("SleepAction", "a hook that sleeps", together=(_sleep,))
+
+HANDLER: Final = one_of(
+    "Handler",
+    "a probe or hook",
+    {
+        "exec": struct(EXEC),
+        "httpGet": struct(HTTP),
+        "tcpSocket": struct(TCP),
+        "grpc": struct(GRPC),
+        "sleep": struct(SLEEP_ACTION),
+    },
+    none=("must specify a handler type", "add exec, httpGet, tcpSocket or grpc"),
+    twice=("may not specify more than 1 handler type", "keep one of them"),
+)
+HOOK: Final = Type("LifecycleHandler", "a hook", together=(HANDLER,))
+LIFECYCLE: Final = Type(
+    "Lifecycle",
+    "a lifecycle",
+    pointer("postStart", struct(HOOK)),
+    pointer("preStop", struct(HOOK)),
+)
+NOT_NEGATIVE: Final = at_least(0, text="must be greater than or equal to 0")
+PROBE: Final = Type(
+    "Probe",
+    "a probe",
+    optional("initialDelaySeconds", NOT_NEGATIVE),
+    optional("timeoutSeconds", NOT_NEGATIVE),
+    optional("periodSeconds", NOT_NEGATIVE),
+    optional("successThreshold", NOT_NEGATIVE),
+    optional("failureThreshold", NOT_NEGATIVE),
+    pointer("terminationGracePeriodSeconds", at_least(1, text="must be greater than 0")),
+    together=(HANDLER,),
+)
+
+
+def _once(name: str) -> Check:
+    """Return the check of a probe that must succeed exactly once."""
+
+    def validate(probe: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
+        if (probe.get("successThreshold") or 1) != 1:
+            report.add(SUCCESS, path.child(name, "successThreshold"), probe["successThreshold"])
+
+    return validate
+
+
+def _readiness(probe: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
+    grace = probe.get("terminationGracePeriodSeconds")
+    if grace is not None:
+        at = path.child("readinessProbe", "terminationGracePeriodSeconds")
+        report.add(GRACE_OF_READINESS, at, grace)
+
+
+RUNNING: Final = Type(
+    "Container",
+    "a container",
+    optional("lifecycle", struct(LIFECYCLE)),
+    pointer("livenessProbe", struct(PROBE), code(_once("livenessProbe"))),
+    pointer("readinessProbe", struct(PROBE), code(_readiness)),
+    pointer("startupProbe", struct(PROBE), code(_once("startupProbe"))),
+)
+"""The fields that only containers have that run as long as the pod: not init containers."""

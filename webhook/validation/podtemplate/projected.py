@@ -1,29 +1,27 @@
-"""Volumes that are put together from other objects, and from the pod itself."""
+"""The table of volumes whose files come from other objects, and from the pod itself."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from hyperjob.api.meta import Object
 from webhook.validation.place import Path
-from webhook.validation.podtemplate.env import validate_field_ref, validate_resource_ref
-from webhook.validation.podtemplate.paths import validate_file
-from webhook.validation.podtemplate.sources import (
-    MISSING,
-    requires,
-    validate_items,
-    validate_mode,
+from webhook.validation.podtemplate.env import FIELD, FILE_FIELDS, RESOURCE_OF_FILE, field_ref
+from webhook.validation.podtemplate.paths import file
+from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.table import (
+    Type,
+    between,
+    code,
+    items,
+    optional,
+    pointer,
+    required,
+    struct,
 )
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
 
-POD_FIELDS: Final = (
-    "metadata.annotations",
-    "metadata.labels",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-)
-KINDS: Final = (
+PROJECTIONS: Final = (
     "secret",
     "configMap",
     "downwardAPI",
@@ -31,145 +29,112 @@ KINDS: Final = (
     "clusterTrustBundle",
     "podCertificate",
 )
-MIN_SECONDS: Final = 600
-MAX_SECONDS: Final = 2**32
 
-NO_REFERENCE = rule(
-    "V8",
+NO_REFERENCE: Final = rule(
+    "V8.DownwardAPIVolumeFile.one-of.required",
     REQUIRED,
     "one of fieldRef and resourceFieldRef is required",
     "a file of a downward API volume has no content",
     "add fieldRef or resourceFieldRef",
 )
-REFERENCES_TWICE = rule(
-    "V8",
+REFERENCES_TWICE: Final = rule(
+    "V8.DownwardAPIVolumeFile.one-of.max",
     INVALID,
     "fieldRef and resourceFieldRef can not be specified simultaneously",
     "a file of a downward API volume has two contents",
     "keep one of them",
 )
-SOURCES_TWICE = rule(
-    "V8",
+SOURCES_TWICE: Final = rule(
+    "V8.VolumeProjection.one-of.max",
     FORBIDDEN,
     "may not specify more than 1 volume type per source",
-    "one source of a projected volume is two things",
+    "a source of a projected volume has two kinds",
     "make two sources of it",
 )
-SAME_FILE = rule(
-    "V8",
+SAME_FILE: Final = rule(
+    "V8.ProjectedVolumeSource.path.unique",
     INVALID,
     "conflicting duplicate paths",
     "two sources of a projected volume write the same file",
     "give one of the files another path",
 )
-TOO_SHORT = rule(
-    "V8",
+TOO_SHORT: Final = rule(
+    "V8.ServiceAccountTokenProjection.expirationSeconds.min",
     INVALID,
     "may not specify a duration less than 10 minutes",
-    "a service account token would expire too soon",
+    "a service account token expires too soon",
     "use 600 seconds or more",
 )
-TOO_FAR = rule(
-    "V8",
+TOO_FAR: Final = rule(
+    "V8.ServiceAccountTokenProjection.expirationSeconds.max",
     INVALID,
     "may not specify a duration larger than 2^32 seconds",
-    "a service account token would hardly expire",
+    "a service account token expires after more than a hundred years",
     "use fewer seconds",
 )
-BUNDLE = rule(
-    "V8",
+BUNDLE: Final = rule(
+    "V8.ClusterTrustBundleProjection.one-of.required",
     REQUIRED,
     "either name or signerName must be specified",
-    "a trust bundle is not named",
+    "a trust bundle has neither name nor signerName",
     "set one of the two",
 )
-BUNDLE_TWICE = rule(
-    "V8",
+BUNDLE_TWICE: Final = rule(
+    "V8.ClusterTrustBundleProjection.one-of.max",
     INVALID,
     "only one of name and signerName may be used",
-    "a trust bundle is named twice",
+    "a trust bundle has both name and signerName",
     "keep one of the two",
+)
+MODE: Final = between(
+    0,
+    0o777,
+    text="must be a number between 0 and 0777 (octal), both inclusive",
+    remedy="write it in octal with a leading 0, such as 0644, or in decimal",
 )
 
 
-def validate_downward(source: Object, path: Path, report: Report) -> None:
-    """Check a volume of files about the pod itself."""
-    validate_mode(source, "defaultMode", path, report)
-    for item in source.get("items") or ():
-        _validate_downward_file(item, path, report)
-
-
-def _validate_downward_file(item: Object, path: Path, report: Report) -> None:
-    # Kubernetes reports these at the volume, without the index of the file.
-    if not item.get("path"):
-        report.add(MISSING, path.child("path"))
-    else:
-        validate_file(item["path"], path.child("path"), report)
+def _references(item: Object, _h: object, path: Path, pod: Pod, report: Report) -> None:
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
-    if field is not None:
-        validate_field_ref(field, POD_FIELDS, path.child("fieldRef"), report)
-        if resource is not None:
-            report.add(REFERENCES_TWICE, path, "resource")
-    elif resource is not None:
-        validate_resource_ref(resource, path.child("resourceFieldRef"), report, in_volume=True)
-    else:
+    if field is None and resource is None:
         report.add(NO_REFERENCE, path)
-    validate_mode(item, "mode", path, report)
+    elif field is None:
+        RESOURCE_OF_FILE.walk(resource, item, path.child("resourceFieldRef"), pod, report)
+    elif resource is not None:
+        report.add(REFERENCES_TWICE, path, "resource")
 
 
-def validate_projected(source: Object, path: Path, report: Report) -> None:
-    """Check a volume that is put together from several sources."""
-    validate_mode(source, "defaultMode", path, report)
-    written: set[str] = set()
-    for index, part in enumerate(source.get("sources") or ()):
-        at = path.child("sources").index(index)
-        given = [kind for kind in KINDS if part.get(kind) is not None]
-        for kind in given:
-            _validate_part(kind, part[kind], at.child(kind), report)
-            for file in _files(kind, part[kind]):
-                if file in written:
-                    report.add(SAME_FILE, path, file)
-                written.add(file)
-        if len(given) > 1:
-            report.add(SOURCES_TWICE, at)
+def _downward(files: list[Object], source: Object, path: Path, pod: Pod, report: Report) -> None:
+    # Kubernetes reports the files at the volume, without the index of the file.
+    for item in files:
+        DOWNWARD_FILE.walk(item, source, path, pod, report)
 
 
-def _validate_part(kind: str, part: Object, path: Path, report: Report) -> None:
-    match kind:
-        case "secret" | "configMap":
-            requires("name")(part, path, report)
-            validate_items(part.get("items") or [], path.child("items"), report)
-        case "downwardAPI":
-            for item in part.get("items") or ():
-                _validate_downward_file(item, path, report)
-        case "serviceAccountToken":
-            _validate_token(part, path, report)
-        case "clusterTrustBundle":
-            _validate_bundle(part, path, report)
-
-
-def _validate_token(part: Object, path: Path, report: Report) -> None:
-    seconds = part.get("expirationSeconds")
-    if seconds is not None and seconds < MIN_SECONDS:
+def _expiration(seconds: int, _o: object, path: Path, _p: Pod, report: Report) -> None:
+    if seconds < 600:
         report.add(TOO_SHORT, path.child("expirationSeconds"), seconds)
-    if seconds is not None and seconds > MAX_SECONDS:
+    elif seconds > 2**32:
         report.add(TOO_FAR, path.child("expirationSeconds"), seconds)
-    if not part.get("path"):
-        report.add(MISSING, path.child("path"))
-    else:
-        validate_file(part["path"], path.child("path"), report)
 
 
-def _validate_bundle(part: Object, path: Path, report: Report) -> None:
+def _bundle(part: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
     name, signer = part.get("name"), part.get("signerName")
     if name and signer:
         report.add(BUNDLE_TWICE, path, part)
     elif not name and not signer:
         report.add(BUNDLE, path)
-    if not part.get("path"):
-        report.add(MISSING, path.child("path"))
-    else:
-        validate_file(part["path"], path.child("path"), report)
+
+
+def _projected(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    written: set[str] = set()
+    for index, part in enumerate(source.get("sources") or ()):
+        given = [kind for kind in PROJECTIONS if part.get(kind) is not None]
+        for name in (name for kind in given for name in _files(kind, part[kind])):
+            if name in written:
+                report.add(SAME_FILE, path, name)
+            written.add(name)
+        if len(given) > 1:
+            report.add(SOURCES_TWICE, path.child("sources").index(index))
 
 
 def _files(kind: str, part: Object) -> Iterator[str]:
@@ -178,3 +143,61 @@ def _files(kind: str, part: Object) -> Iterator[str]:
         yield from (item["path"] for item in part.get("items") or () if item.get("path"))
     elif part.get("path"):
         yield part["path"]
+
+
+KEY_TO_PATH: Final = Type(
+    "KeyToPath",
+    "a file of a volume",
+    required("key"),
+    required("path", file),
+    pointer("mode", MODE),
+)
+DOWNWARD_FILE: Final = Type(
+    "DownwardAPIVolumeFile",
+    "a file of a downward API volume",
+    required("path", file),
+    pointer("fieldRef", struct(FIELD, field_ref(FILE_FIELDS))),
+    pointer("mode", MODE),
+    together=(_references,),
+)
+DOWNWARD: Final = Type(
+    "DownwardAPIVolumeSource",
+    "a downward API volume",
+    pointer("defaultMode", MODE),
+    optional("items", code(_downward)),
+)
+NAMED: Final = Type(
+    "ProjectedKeys",
+    "a projected Secret or ConfigMap",
+    required("name"),
+    optional("items", items(KEY_TO_PATH)),
+)
+TOKEN: Final = Type(
+    "ServiceAccountTokenProjection",
+    "a service account token",
+    pointer("expirationSeconds", code(_expiration)),
+    required("path", file),
+)
+BUNDLE_SOURCE: Final = Type(
+    "ClusterTrustBundleProjection", "a trust bundle", required("path", file), together=(_bundle,)
+)
+PROJECTED: Final = Type(
+    "ProjectedVolumeSource",
+    "a projected volume",
+    pointer("defaultMode", MODE),
+    optional(
+        "sources",
+        items(
+            Type(
+                "VolumeProjection",
+                "a source of a projected volume",
+                pointer("secret", struct(NAMED)),
+                pointer("configMap", struct(NAMED)),
+                pointer("downwardAPI", struct(Type("", "", optional("items", code(_downward))))),
+                pointer("serviceAccountToken", struct(TOKEN)),
+                pointer("clusterTrustBundle", struct(BUNDLE_SOURCE)),
+            )
+        ),
+    ),
+    together=(_projected,),
+)

@@ -1,56 +1,106 @@
-"""Label selectors."""
+"""The table of label selectors."""
 
 from typing import Final
 
 from hyperjob.api import formats
 from hyperjob.api.meta import Object
-from webhook.validation.forms import check, validate_labels
 from webhook.validation.place import Path
+from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.table import (
+    Type,
+    always,
+    code,
+    each,
+    form,
+    items,
+    labels,
+    optional,
+)
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
-from webhook.validation.suggest import did_you_mean
 
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+NODE_OPERATORS: Final = (*OPERATORS, "Gt", "Lt")
 
-NO_VALUES = rule(
-    "V8",
+NO_VALUES: Final = rule(
+    "V8.Selector.values.required",
     REQUIRED,
     "must be specified when `operator` is 'In' or 'NotIn'",
-    "a label selector compares with no values",
+    "a selector compares with no values",
     "add values",
 )
-VALUES = rule(
-    "V8",
+VALUES: Final = rule(
+    "V8.Selector.values.forbidden",
     FORBIDDEN,
     "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-    "a label selector that only asks for a key has values",
+    "a selector that only asks for a key has values",
     "remove the values, or use In",
 )
-OPERATOR = rule(
-    "V8",
+ONE_VALUE: Final = rule(
+    "V8.Selector.values.one",
+    REQUIRED,
+    "must be specified single value when `operator` is 'Lt' or 'Gt'",
+    "a selector compares numbers with no value, or with several",
+    "give one value",
+)
+OPERATOR: Final = rule(
+    "V8.Selector.operator.enum",
     INVALID,
     "not a valid selector operator{hint}",
-    "a label selector has an operator that Kubernetes does not know",
-    "use In, NotIn, Exists or DoesNotExist",
+    "a selector has an operator that Kubernetes does not know",
+    "use In, NotIn, Exists or DoesNotExist; Gt and Lt for nodes only",
 )
 
 
-def validate_label_selector(selector: Object, path: Path, report: Report) -> None:
-    """Check what a selector matches."""
-    validate_labels(selector.get("matchLabels") or {}, path.child("matchLabels"), report)
-    for index, requirement in enumerate(selector.get("matchExpressions") or ()):
-        at = path.child("matchExpressions").index(index)
-        values = requirement.get("values") or []
-        match requirement.get("operator"):
-            case "In" | "NotIn":
-                if not values:
-                    report.add(NO_VALUES, at.child("values"))
-            case "Exists" | "DoesNotExist":
-                if values:
-                    report.add(VALUES, at.child("values"))
-            case other:
-                hint = did_you_mean(other or "", OPERATORS)
-                report.add(OPERATOR, at.child("operator"), other or "", hint=hint)
-        check(formats.qualified_name, requirement.get("key") or "", at, report, "key")
-        for position, value in enumerate(values):
-            check(formats.label_value, value, at, report, "values", position)
+def report_operator(
+    requirement: Object, known: tuple[str, ...], path: Path, report: Report
+) -> None:
+    """Report an operator that Kubernetes does not know, with the one nearest to it."""
+    value = requirement.get("operator") or ""
+    hint = report.hints.did_you_mean(value, known)
+    report.add(OPERATOR, path.child("operator"), value, hint=hint)
+
+
+def _operator(_: str, requirement: Object, path: Path, _p: Pod, report: Report) -> None:
+    if not has_set_operator(requirement, path, report):
+        report_operator(requirement, OPERATORS, path, report)
+
+
+def has_set_operator(requirement: Object, path: Path, report: Report) -> bool:
+    """Check the values beside the operators of sets; returns whether the operator is one."""
+    given = requirement.get("values")
+    match requirement.get("operator"):
+        case "In" | "NotIn":
+            if not given:
+                report.add(NO_VALUES, path.child("values"))
+        case "Exists" | "DoesNotExist":
+            if given:
+                report.add(VALUES, path.child("values"))
+        case _:
+            return False
+    return True
+
+
+SELECTOR: Final = Type(
+    "LabelSelector",
+    "a label selector",
+    optional("matchLabels", labels()),
+    optional(
+        "matchExpressions",
+        items(
+            Type(
+                "LabelSelectorRequirement",
+                "a requirement of a label selector",
+                always("operator", code(_operator)),
+                always("key", form(formats.qualified_name)),
+                optional("values", each(form(formats.label_value))),
+            )
+        ),
+    ),
+)
+
+
+def selected_keys(selector: Object) -> set[str]:
+    """Return the label keys that a selector looks at."""
+    keys = set(selector.get("matchLabels") or ())
+    return keys | {one.get("key") or "" for one in selector.get("matchExpressions") or ()}

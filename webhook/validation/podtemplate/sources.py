@@ -1,21 +1,81 @@
-"""The sources of volumes: what each kind must say."""
+"""The table of the sources of volumes: what each kind must say."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Final
 
 from hyperjob.api.meta import Object
 from webhook.validation.amounts import parse
 from webhook.validation.claims import validate_claim_spec
 from webhook.validation.place import Path
-from webhook.validation.podtemplate.paths import (
-    ABSOLUTE,
-    validate_descending,
-    validate_file,
-    validate_no_backsteps,
+from webhook.validation.podtemplate.paths import absolute, descending, without_backsteps
+from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.projected import DOWNWARD, KEY_TO_PATH, MODE, PROJECTED
+from webhook.validation.podtemplate.table import (
+    Check,
+    Maker,
+    Spot,
+    Type,
+    between,
+    code,
+    enum,
+    items,
+    optional,
+    pointer,
+    required,
+    struct,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, rule
+from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
 
+SIZE_LIMIT: Final = rule(
+    "V8.EmptyDirVolumeSource.sizeLimit.quantity",
+    FORBIDDEN,
+    "SizeLimit field must be a valid resource quantity",
+    "the sizeLimit of an emptyDir is no amount",
+    "write it as 500Mi or 10Gi",
+)
+ISCSI_NAME: Final = rule(
+    "V8.ISCSIVolumeSource.iqn.form",
+    INVALID,
+    "must be valid format starting with iqn, eui, or naa",
+    "the name of an iSCSI target is malformed",
+    "use the target's iqn, eui or naa name",
+)
+ISCSI_SECRET: Final = rule(
+    "V8.ISCSIVolumeSource.secretRef.required",
+    REQUIRED,
+    "",
+    "an iSCSI volume uses CHAP and has no secretRef",
+    "set secretRef",
+)
+FLOCKER: Final = rule(
+    "V8.FlockerVolumeSource.one-of.required",
+    REQUIRED,
+    "one of datasetName and datasetUUID is required",
+    "a flocker volume names no dataset",
+    "set datasetName or datasetUUID",
+)
+WWNS: Final = rule(
+    "V8.FCVolumeSource.one-of.required",
+    REQUIRED,
+    "must specify either targetWWNs or wwids, but not both",
+    "a fibre channel volume names no target",
+    "set one of the two",
+)
+LUN: Final = rule(
+    "V8.FCVolumeSource.lun.required",
+    REQUIRED,
+    "lun is required if targetWWNs is specified",
+    "a fibre channel volume has targets and no unit number",
+    "add lun",
+)
+TEMPLATE: Final = rule(
+    "V8.EphemeralVolumeSource.volumeClaimTemplate.required",
+    REQUIRED,
+    "",
+    "an ephemeral volume has no volumeClaimTemplate",
+    "set volumeClaimTemplate",
+)
 HOST_PATH_TYPES: Final = (
     "",
     "BlockDevice",
@@ -26,216 +86,171 @@ HOST_PATH_TYPES: Final = (
     "FileOrCreate",
     "Socket",
 )
-PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
-
-MISSING = rule(
-    "V8",
-    REQUIRED,
-    "",
-    "the source of a volume is incomplete",
-    "add the field named",
-)
-SIZE_LIMIT = rule(
-    "V8",
-    FORBIDDEN,
-    "SizeLimit field must be a valid resource quantity",
-    "the size of an emptyDir is no amount",
-    "write it as 500Mi or 10Gi",
-)
-TYPE = rule(
-    "V8",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "the source of a volume has a type or policy that Kubernetes does not know",
-    "use one of the values listed",
-)
-MODE = rule(
-    "V8",
-    INVALID,
-    "must be a number between 0 and 0777 (octal), both inclusive",
-    "the mode of files is out of range",
-    "write it in octal with a leading 0, such as 0644, or in decimal",
-)
-RANGE = rule(
-    "V8",
-    INVALID,
-    "must be between {low} and 255, inclusive",
-    "a partition or unit number is out of range",
-    "use a number in that range",
-)
-ISCSI_NAME = rule(
-    "V8",
-    INVALID,
-    "must be valid format starting with iqn, eui, or naa",
-    "the name of an iSCSI target is malformed",
-    "use the target's iqn, eui or naa name",
-)
-FLOCKER = rule(
-    "V8",
-    REQUIRED,
-    "one of datasetName and datasetUUID is required",
-    "a flocker volume names no dataset",
-    "name it",
-)
-WWNS = rule(
-    "V8",
-    REQUIRED,
-    "must specify either targetWWNs or wwids, but not both",
-    "a fibre channel volume names no target",
-    "set one of the two",
-)
-LUN = rule(
-    "V8",
-    REQUIRED,
-    "lun is required if targetWWNs is specified",
-    "a fibre channel volume has targets and no unit number",
-    "add lun",
-)
-TEMPLATE = rule("V8", REQUIRED, "", "an ephemeral volume has no volumeClaimTemplate", "add one")
-
-Check = Callable[[Object, Path, Report], None]
+PARTITION: Final = between(0, 255, text="must be between 1 and 255, inclusive")
 
 
-def requires(*names: str) -> Check:
-    """Return the check of a source that needs only certain fields to be there."""
-
-    def check_fields(source: Object, path: Path, report: Report) -> None:
-        for name in names:
-            if not source.get(name):
-                report.add(MISSING, path.child(name))
-
-    return check_fields
-
-
-def validate_mode(source: Object, name: str, path: Path, report: Report) -> None:
-    """Check the permissions of files."""
-    mode = source.get(name)
-    if mode is not None and not 0 <= mode <= 0o777:
-        report.add(MODE, path.child(name), mode)
-
-
-def validate_items(items: list[Object], path: Path, report: Report) -> None:
-    """Check which keys of a ConfigMap or Secret become which files."""
-    for index, item in enumerate(items):
-        at = path.index(index)
-        requires("key", "path")(item, at, report)
-        if item.get("path"):
-            validate_file(item["path"], at.child("path"), report)
-        validate_mode(item, "mode", at, report)
-
-
-def validate_empty_dir(source: Object, path: Path, report: Report) -> None:
-    """Check the size of an emptyDir."""
-    limit = source.get("sizeLimit")
-    if limit is None:
-        return
+def _size_limit(size: str | int, _o: object, path: Path, _p: Pod, report: Report) -> None:
     try:
-        valid = parse(limit).nano >= 0
+        valid = parse(size).nano >= 0
     except ValueError:
         valid = False
     if not valid:
         report.add(SIZE_LIMIT, path.child("sizeLimit"))
 
 
-def validate_host_path(source: Object, path: Path, report: Report) -> None:
-    """Check a directory or file of the host."""
-    if not source.get("path"):
-        report.add(MISSING, path.child("path"))
-        return
-    validate_no_backsteps(source["path"], path.child("path"), report)
-    kind = source.get("type")
-    if kind is not None and kind not in HOST_PATH_TYPES:
-        report.unsupported(TYPE, path.child("type"), kind, HOST_PATH_TYPES)
+def _iscsi_name(field: str) -> Maker:
+    def validate(name: str, _o: object, path: Path, _p: Pod, report: Report) -> None:
+        if not name.startswith(("iqn", "eui", "naa")):
+            report.add(ISCSI_NAME, path.child(field), name)
+
+    return code(validate)
 
 
-def validate_git_repo(source: Object, path: Path, report: Report) -> None:
-    """Check a volume that is cloned from git."""
-    requires("repository")(source, path, report)
-    if source.get("directory"):
-        validate_descending(source["directory"], path.child("directory"), report)
+def _iscsi(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
+    if chap and not source.get("secretRef"):
+        report.add(ISCSI_SECRET, path.child("secretRef"))
 
 
-def validate_gce_disk(source: Object, path: Path, report: Report) -> None:
-    """Check a disk of Google's cloud."""
-    requires("pdName")(source, path, report)
-    _validate_partition(source, path, report)
-
-
-def validate_aws_store(source: Object, path: Path, report: Report) -> None:
-    """Check a disk of Amazon's cloud."""
-    requires("volumeID")(source, path, report)
-    _validate_partition(source, path, report)
-
-
-def _validate_partition(source: Object, path: Path, report: Report) -> None:
-    partition = source.get("partition")
-    if partition is not None and not 0 <= partition <= 255:
-        report.add(RANGE, path.child("partition"), partition, low=1)
-
-
-def validate_secret(source: Object, path: Path, report: Report) -> None:
-    """Check a volume of files from a Secret."""
-    requires("secretName")(source, path, report)
-    validate_mode(source, "defaultMode", path, report)
-    validate_items(source.get("items") or [], path.child("items"), report)
-
-
-def validate_config_map(source: Object, path: Path, report: Report) -> None:
-    """Check a volume of files from a ConfigMap."""
-    requires("name")(source, path, report)
-    validate_mode(source, "defaultMode", path, report)
-    validate_items(source.get("items") or [], path.child("items"), report)
-
-
-def validate_nfs(source: Object, path: Path, report: Report) -> None:
-    """Check a directory of an NFS server."""
-    requires("server", "path")(source, path, report)
-    if source.get("path") and not source["path"].startswith("/"):
-        report.add(ABSOLUTE, path.child("path"), source["path"])
-
-
-def validate_iscsi(source: Object, path: Path, report: Report) -> None:
-    """Check a unit of an iSCSI target."""
-    requires("targetPortal", "iqn")(source, path, report)
-    for name in ("iqn", "initiatorName"):
-        value = source.get(name)
-        if value and not value.startswith(("iqn", "eui", "naa")):
-            report.add(ISCSI_NAME, path.child(name), value)
-    lun = source.get("lun")
-    if lun is not None and not 0 <= lun <= 255:
-        report.add(RANGE, path.child("lun"), lun, low=0)
-    if source.get("chapAuthDiscovery") or source.get("chapAuthSession"):
-        requires("secretRef")(source, path, report)
-
-
-def validate_flocker(source: Object, path: Path, report: Report) -> None:
-    """Check a dataset of Flocker."""
+def _flocker(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
     if not source.get("datasetName") and not source.get("datasetUUID"):
         report.add(FLOCKER, path)
 
 
-def validate_fc(source: Object, path: Path, report: Report) -> None:
-    """Check a unit on a fibre channel."""
-    targets, wide_names = source.get("targetWWNs"), source.get("wwids")
-    if not targets and not wide_names:
+def _fibre_channel(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    targets = source.get("targetWWNs")
+    if not targets and not source.get("wwids"):
         report.add(WWNS, path.child("targetWWNs"))
     if targets and source.get("lun") is None:
         report.add(LUN, path.child("lun"))
 
 
-def validate_ephemeral(source: Object, path: Path, report: Report) -> None:
-    """Check a volume whose claim is made with the pod."""
-    template = source.get("volumeClaimTemplate")
+def _claim(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
+    template, at = source.get("volumeClaimTemplate"), path.child("volumeClaimTemplate")
     if template is None:
-        report.add(TEMPLATE, path.child("volumeClaimTemplate"))
+        report.add(TEMPLATE, at)
     else:
-        at = path.child("volumeClaimTemplate", "spec")
-        validate_claim_spec(template.get("spec") or {}, at, report)
+        validate_claim_spec(template.get("spec") or {}, at.child("spec"), report)
 
 
-def validate_image(source: Object, path: Path, report: Report) -> None:
-    """Check a volume that is the content of an image."""
-    requires("reference")(source, path, report)
-    policy = source.get("pullPolicy")
-    if policy and policy not in PULL_POLICIES:
-        report.unsupported(TYPE, path.child("pullPolicy"), policy, PULL_POLICIES)
+def _host_path_type(spot: Spot) -> Check:
+    inner = enum(*HOST_PATH_TYPES)(spot)
+
+    def validate(kind: str, source: Object, path: Path, pod: Pod, report: Report) -> None:
+        if source.get("path"):  # Kubernetes looks no further where there is no path.
+            inner(kind, source, path, pod, report)
+
+    return validate
+
+
+def _only(name: str, noun: str, *fields: str) -> Maker:
+    """Return the rows of a source of which only some fields are required."""
+    return struct(Type(name, noun, *map(required, fields)))
+
+
+SOURCES: Final[Mapping[str, Maker]] = {
+    "emptyDir": struct(
+        Type("EmptyDirVolumeSource", "an emptyDir", pointer("sizeLimit", code(_size_limit)))
+    ),
+    "hostPath": struct(
+        Type(
+            "HostPathVolumeSource",
+            "a hostPath",
+            required("path", without_backsteps),
+            pointer("type", _host_path_type),
+        )
+    ),
+    "gitRepo": struct(
+        Type(
+            "GitRepoVolumeSource",
+            "a gitRepo volume",
+            required("repository"),
+            optional("directory", descending),
+        )
+    ),
+    "gcePersistentDisk": struct(
+        Type(
+            "GCEPersistentDiskVolumeSource",
+            "a gcePersistentDisk volume",
+            required("pdName"),
+            optional("partition", PARTITION),
+        )
+    ),
+    "awsElasticBlockStore": struct(
+        Type(
+            "AWSElasticBlockStoreVolumeSource",
+            "an awsElasticBlockStore volume",
+            required("volumeID"),
+            optional("partition", PARTITION),
+        )
+    ),
+    "secret": struct(
+        Type(
+            "SecretVolumeSource",
+            "a volume of a Secret",
+            required("secretName"),
+            pointer("defaultMode", MODE),
+            optional("items", items(KEY_TO_PATH)),
+        )
+    ),
+    "nfs": struct(
+        Type(
+            "NFSVolumeSource",
+            "an NFS volume",
+            required("server"),
+            required("path", absolute),
+        )
+    ),
+    "iscsi": struct(
+        Type(
+            "ISCSIVolumeSource",
+            "an iSCSI volume",
+            required("targetPortal"),
+            required("iqn", _iscsi_name("iqn")),
+            optional("initiatorName", _iscsi_name("initiatorName")),
+            optional("lun", between(0, 255)),
+            together=(_iscsi,),
+        )
+    ),
+    "glusterfs": _only("GlusterfsVolumeSource", "a glusterfs volume", "endpoints", "path"),
+    "flocker": struct(Type("FlockerVolumeSource", "a flocker volume", together=(_flocker,))),
+    "persistentVolumeClaim": _only(
+        "PersistentVolumeClaimVolumeSource", "a persistentVolumeClaim volume", "claimName"
+    ),
+    "rbd": _only("RBDVolumeSource", "an rbd volume", "monitors", "image"),
+    "cinder": _only("CinderVolumeSource", "a cinder volume", "volumeID"),
+    "cephfs": _only("CephFSVolumeSource", "a cephfs volume", "monitors"),
+    "quobyte": _only("QuobyteVolumeSource", "a quobyte volume", "registry", "volume"),
+    "downwardAPI": struct(DOWNWARD),
+    "fc": struct(Type("FCVolumeSource", "a fibre channel volume", together=(_fibre_channel,))),
+    "flexVolume": _only("FlexVolumeSource", "a flexVolume", "driver"),
+    "configMap": struct(
+        Type(
+            "ConfigMapVolumeSource",
+            "a volume of a ConfigMap",
+            required("name"),
+            pointer("defaultMode", MODE),
+            optional("items", items(KEY_TO_PATH)),
+        )
+    ),
+    "azureFile": _only("AzureFileVolumeSource", "an azureFile volume", "secretName", "shareName"),
+    "vsphereVolume": _only("VsphereVirtualDiskVolumeSource", "a vsphereVolume", "volumePath"),
+    "photonPersistentDisk": _only(
+        "PhotonPersistentDiskVolumeSource", "a photonPersistentDisk volume", "pdID"
+    ),
+    "portworxVolume": _only("PortworxVolumeSource", "a portworxVolume", "volumeID"),
+    "azureDisk": _only("AzureDiskVolumeSource", "an azureDisk volume", "diskName", "diskURI"),
+    "storageos": _only("StorageOSVolumeSource", "a storageos volume", "volumeName"),
+    "projected": struct(PROJECTED),
+    "scaleIO": _only("ScaleIOVolumeSource", "a scaleIO volume", "gateway", "system", "volumeName"),
+    "csi": _only("CSIVolumeSource", "a csi volume", "driver"),
+    "ephemeral": struct(Type("EphemeralVolumeSource", "an ephemeral volume", together=(_claim,))),
+    "image": struct(
+        Type(
+            "ImageVolumeSource",
+            "an image volume",
+            required("reference"),
+            optional("pullPolicy", enum("Always", "IfNotPresent", "Never")),
+        )
+    ),
+}

@@ -1,0 +1,434 @@
+"""The language of the table of pod fields: what a field can be held to, and one walk for all.
+
+A `Type` is a row of the table for each field of a Kubernetes API type. It is compiled once, when
+the module is imported, to a function that walks an object of that type. Each row declares its own
+rules, `V8.<type>.<field>.<what>`, so that every message of the API server has an id.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from hyperjob.api.field import ErrorType
+from hyperjob.api.meta import Object
+from webhook.validation.forms import FormCheck, validate_labels
+from webhook.validation.place import Path, Step
+from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.report import Report
+from webhook.validation.rules import (
+    DUPLICATE,
+    FORBIDDEN,
+    INVALID,
+    NOT_SUPPORTED,
+    REQUIRED,
+    TOO_MANY,
+    Rule,
+    rule,
+)
+
+MAX_ITEMS: Final = 4096
+"""No list of a pod is this long; Kubernetes has no limit of its own for most of them."""
+
+Check = Callable[..., None]
+"""Judges the value of a field: `check(value, holder, path, pod, report, step)`.
+
+`holder` is the object that has the field and `path` the holder's; `step` is the field's own name,
+or the index of the value in a list. An object's walk takes the object, its holder and its own path.
+"""
+
+ENUM_REMEDY: Final = "use one of the values listed; upper and lower case matter"
+TOO_MANY_ITEMS: Final = rule(
+    "V8.items.max",
+    TOO_MANY,
+    f"must have at most {MAX_ITEMS} items",
+    "a list of a pod is longer than any that a pod needs",
+    "remove items from the list",
+)
+
+
+class Spot(NamedTuple):
+    """One cell of the table: a field of a type, and the words for both."""
+
+    type: str
+    noun: str
+    field: str
+
+    def rule(self, what: str, kind: ErrorType, form: str, cause: str, remedy: str) -> Rule:
+        """Declare a rule of this field."""
+        return rule(f"V8.{self.type}.{self.field}.{what}", kind, form, cause, remedy)
+
+
+Maker = Callable[[Spot], Check]
+"""What a cell of the table holds: makes the check of the field that it is written beside."""
+
+
+class Row(NamedTuple):
+    """One field of a type, compiled: what checks it when it is set, absent (or null), and zero."""
+
+    name: str
+    check: Check
+    absent: Check | None = None
+    zero: Check | None = None
+
+
+Field = Callable[["Type"], Row]
+"""One field in the table: becomes a row of the type that it is written in."""
+
+
+class Type:
+    """The fields of one API type, in the order in which they are checked."""
+
+    def __init__(
+        self, name: str, noun: str, *fields: Field, together: Collection[Check] = ()
+    ) -> None:
+        self.name = name
+        self.noun = noun
+        self.walk = _walk(tuple(field(self) for field in fields), tuple(together))
+
+
+def _walk(rows: tuple[Row, ...], together: tuple[Check, ...]) -> Check:
+    def walk(obj: Object, holder: Object, path: Path, pod: Pod, report: Report) -> None:
+        get = obj.get
+        for name, check, absent, zero in rows:
+            value = get(name)
+            if value:
+                check(value, obj, path, pod, report)
+            elif value is None:
+                if absent is not None:
+                    absent(value, obj, path, pod, report)
+            elif zero is not None:
+                zero(value, obj, path, pod, report)
+        for check in together:
+            check(obj, holder, path, pod, report)
+
+    return walk
+
+
+def _all(checks: Sequence[Check]) -> Check:
+    if len(checks) == 1:
+        return checks[0]
+
+    def check_all(*arguments: object) -> None:
+        for check in checks:
+            check(*arguments)
+
+    return check_all
+
+
+# When a field counts as set. Kubernetes takes the zero value of a field that is no pointer for one
+# that is left out.
+
+
+def _made(owner: Type, name: str, makers: Sequence[Maker]) -> Check:
+    spot = Spot(owner.name, owner.noun, name)
+    return _all([make(spot) for make in makers])
+
+
+def optional(name: str, *makers: Maker) -> Field:
+    """Check the field unless it is left out or zero."""
+    return lambda owner: Row(name, _made(owner, name, makers))
+
+
+def pointer(name: str, *makers: Maker) -> Field:
+    """Check the field unless it is left out: zero is a value like any other."""
+
+    def field(owner: Type) -> Row:
+        check = _made(owner, name, makers)
+        return Row(name, check, zero=check)
+
+    return field
+
+
+def always(name: str, *makers: Maker, default: object = "") -> Field:
+    """Check the field even when it is left out, as the zero value that Kubernetes reads then."""
+
+    def field(owner: Type) -> Row:
+        check = _made(owner, name, makers)
+        return Row(name, check, lambda _, *rest: check(default, *rest), check)
+
+    return field
+
+
+def required(
+    name: str, *makers: Maker, detail: str = "", cause: str = "", remedy: str = ""
+) -> Field:
+    """Refuse an object without the field, and check what the field holds."""
+
+    def field(owner: Type) -> Row:
+        spot = Spot(owner.name, owner.noun, name)
+        cause_ = cause or f"{owner.noun} has no {name}"
+        missing = spot.rule("required", REQUIRED, detail, cause_, remedy or f"set {name}")
+
+        def refuse(_v: object, _o: object, path: Path, _p: object, report: Report) -> None:
+            report.add(missing, Path(path, name))
+
+        return Row(name, _made(owner, name, makers), refuse, refuse)
+
+    return field
+
+
+# What a value can be held to.
+
+
+def enum(*known: str, cause: str = "") -> Maker:
+    """Allow a closed set of values."""
+    values = frozenset(known)
+
+    def make(spot: Spot) -> Check:
+        unknown = spot.rule(
+            "enum",
+            NOT_SUPPORTED,
+            "supported values: {values}",
+            cause or f"{spot.field} of {spot.noun} has a value that Kubernetes does not know",
+            ENUM_REMEDY,
+        )
+
+        def check(
+            value: str,
+            _o: object,
+            path: Path,
+            _p: Pod,
+            report: Report,
+            step: Step = spot.field,
+        ) -> None:
+            if value not in values:
+                report.unsupported(unknown, Path(path, step), value, known)
+
+        return check
+
+    return make
+
+
+def form(judge: FormCheck) -> Maker:
+    """Hold a text to a form that Kubernetes has a message for."""
+
+    def make(spot: Spot) -> Check:
+        malformed = spot.rule(
+            "form",
+            INVALID,
+            "{message}",
+            f"{spot.field} of {spot.noun} has a form that Kubernetes does not accept",
+            "use the characters and the length that the message names",
+        )
+
+        def check(
+            value: str,
+            _o: object,
+            path: Path,
+            _p: Pod,
+            report: Report,
+            step: Step = spot.field,
+        ) -> None:
+            for message in judge(value):
+                report.add(malformed, Path(path, step), value, message=message)
+
+        return check
+
+    return make
+
+
+def between(low: int, high: float, *, text: str = "", remedy: str = "") -> Maker:
+    """Hold a number to a range, both ends included."""
+
+    def make(spot: Spot) -> Check:
+        outside = spot.rule(
+            "range",
+            INVALID,
+            text or f"must be between {low} and {high}, inclusive",
+            f"{spot.field} of {spot.noun} is out of range",
+            remedy or f"use a number from {low} to {high}",
+        )
+
+        def check(
+            value: int,
+            _o: object,
+            path: Path,
+            _p: Pod,
+            report: Report,
+            step: Step = spot.field,
+        ) -> None:
+            if not low <= value <= high:
+                report.add(outside, Path(path, step), value)
+
+        return check
+
+    return make
+
+
+def at_least(low: int, *, text: str) -> Maker:
+    """Hold a number to a lower limit."""
+    return between(low, float("inf"), text=text, remedy=f"use {low} or more")
+
+
+def never(kind: ErrorType, text: str, cause: str, remedy: str) -> Maker:
+    """Refuse the field, whatever its value is."""
+
+    def make(spot: Spot) -> Check:
+        refused = spot.rule("forbidden", kind, text, cause, remedy)
+
+        def check(
+            value: object,
+            _o: object,
+            path: Path,
+            _p: Pod,
+            report: Report,
+            step: Step = spot.field,
+        ) -> None:
+            report.add(refused, Path(path, step), value)
+
+        return check
+
+    return make
+
+
+def labels() -> Maker:
+    """Hold the keys and values of a map to the form of labels."""
+
+    def make(spot: Spot) -> Check:
+        def check(value: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
+            validate_labels(value, Path(path, spot.field), report)
+
+        return check
+
+    return make
+
+
+def code(check: Check) -> Maker:
+    """Check the field by a function, for rules that compare it with other fields."""
+    return lambda _: check
+
+
+def struct(kind: Type, *together: Check) -> Maker:
+    """Walk the object that the field holds; `together` is called after its own walk."""
+
+    def make(spot: Spot) -> Check:
+        walk, name = _all([kind.walk, *together]), spot.field
+
+        def check(value: Object, obj: Object, path: Path, pod: Pod, report: Report) -> None:
+            walk(value, obj, Path(path, name), pod, report)
+
+        return check
+
+    return make
+
+
+def each(maker: Maker) -> Maker:
+    """Hold every value of a list to a rule."""
+
+    def make(spot: Spot) -> Check:
+        inner = maker(spot)
+
+        def check(value: list[Any], obj: Object, path: Path, pod: Pod, report: Report) -> None:
+            at = Path(path, spot.field)
+            for index, item in enumerate(bounded(value, at, report)):
+                inner(item, obj, at, pod, report, index)
+
+        return check
+
+    return make
+
+
+class Unique(NamedTuple):
+    """A field that no two items of a list may share, and how Kubernetes reports the second."""
+
+    field: str
+    kind: ErrorType = DUPLICATE
+    text: str = ""
+    form: FormCheck | None = None
+    """Values that break this form are not compared."""
+    of_item: bool = False
+    """The item is reported and not its field; empty values are compared too."""
+    taken: Callable[[Pod], Collection[str]] | None = None
+    """Values that no item may have."""
+
+    def declare(self, spot: Spot, noun: str) -> Rule:
+        """Declare the rule."""
+        cause = f"two items of {spot.field} of {spot.noun} have the same {self.field}"
+        what = f"unique-{self.field}"
+        return spot.rule(what, self.kind, self.text, cause, f"change {self.field} of {noun}")
+
+
+def items(kind: Type, *unique: Unique, together: Collection[Check] = ()) -> Maker:
+    """Walk every object of a list; `together` is called with each item after its own walk."""
+
+    def make(spot: Spot) -> Check:
+        walk, name = _all([kind.walk, *together]), spot.field
+        fixed = any(key.taken for key in unique)
+        keys = [(key, key.declare(spot, kind.noun)) for key in unique]
+
+        def check(value: list[Object], obj: Object, path: Path, pod: Pod, report: Report) -> None:
+            listed = Path(path, name)
+            value = bounded(value, listed, report)
+            seen = _seen(keys, pod) if fixed or len(value) > 1 else ()
+            for index, item in enumerate(value):
+                at = Path(listed, index)
+                for key, repeated, known in seen:
+                    _note(item, key, repeated, known, at, report)
+                walk(item, obj, at, pod, report)
+
+        return check
+
+    return make
+
+
+Seen = tuple[Unique, Rule, set[str]]
+
+
+def _seen(keys: Sequence[tuple[Unique, Rule]], pod: Pod) -> Sequence[Seen]:
+    return [(key, repeated, set(key.taken(pod) if key.taken else ())) for key, repeated in keys]
+
+
+def _note(
+    item: Object, key: Unique, repeated: Rule, known: set[str], path: Path, report: Report
+) -> None:
+    """Report a value that an earlier item had, and remember it."""
+    value = item.get(key.field) or ""
+    if not value and not key.of_item:
+        return
+    if value not in known:
+        known.add(value)
+    elif key.form is None or not key.form(value):
+        report.add(repeated, path if key.of_item else Path(path, key.field), value)
+
+
+def bounded(value: list[Any], path: Path, report: Report) -> list[Any]:
+    """Return the items to check: all of a list, or none of one that is too long."""
+    if len(value) <= MAX_ITEMS:
+        return value
+    report.add(TOO_MANY_ITEMS, path, len(value))
+    return value[:0]
+
+
+def one_of(
+    owner: str,
+    noun: str,
+    kinds: Mapping[str, Maker],
+    *,
+    none: tuple[str, str],
+    twice: tuple[str, str],
+) -> Check:
+    """Allow exactly one of several fields of a type; the first in the table is checked.
+
+    `none` and `twice` are Kubernetes' messages, each with its remedy.
+    """
+    missing = rule(f"V8.{owner}.one-of.required", REQUIRED, none[0], f"{noun} is empty", none[1])
+    several = rule(
+        f"V8.{owner}.one-of.max",
+        FORBIDDEN,
+        twice[0],
+        f"{noun} sets two fields of which it can have one",
+        twice[1],
+    )
+    order = {name: maker(Spot(owner, noun, name)) for name, maker in kinds.items()}
+
+    def check(obj: Object, _holder: object, path: Path, pod: Pod, report: Report) -> None:
+        given = [name for name, value in obj.items() if name in order and value is not None]
+        if not given:
+            report.add(missing, path)
+            return
+        if len(given) > 1:
+            given = [name for name in order if name in given]
+        order[given[0]](obj[given[0]], obj, path, pod, report)
+        for name in given[1:]:
+            report.add(several, path.child(name))
+
+    return check
