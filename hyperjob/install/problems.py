@@ -3,7 +3,7 @@
 What can be told before anything is written is a value, so that all of it is told at once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hyperjob.install.interpreters import Clash
@@ -24,6 +24,12 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.title}: {self.message}\n  {self.mend}"
+
+
+def problems_text(problems: Sequence[Problem]) -> str:
+    """Say why nothing was done, and the way out of each."""
+    lines = [f"{problem.title}: {problem.message}\n    {problem.mend}" for problem in problems]
+    return "\n  ".join(["nothing was changed, because", *lines])
 
 
 def field_conflict(title: str, error: KubeError) -> Problem:

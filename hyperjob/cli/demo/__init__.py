@@ -91,8 +91,9 @@ def demo(
 
     from hyperjob.cli.data import data_file
     from hyperjob.cli.demo.run import Demo, Options
-    from hyperjob.cli.demo.stack import StackError
     from hyperjob.cli.embedded import SandboxConfigError, load
+    from hyperjob.local.parts import StackError
+    from hyperjob.local.plane import PlaneOptions
 
     file = clusters or data_file("examples/clusters.yaml")
     try:
@@ -106,13 +107,15 @@ def demo(
     where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-demo-"))
     where.mkdir(parents=True, exist_ok=True)
     options = Options(
-        clusters=file,
-        volcano_global=volcano_global,
+        plane=PlaneOptions(
+            clusters=file,
+            directory=where,
+            volcano_global=volcano_global,
+            pods=pods,
+            images=images,
+            speed=speed,
+        ),
         manifests=manifests or tuple(data_file(f"examples/{name}") for name in examples),
-        directory=where,
-        pods=pods,
-        images=images,
-        speed=speed,
         keep=sys.stdout.isatty() if keep is None else keep,
         seconds=timeout,
         output=output,

@@ -3,10 +3,9 @@
 import asyncio
 import contextlib
 import json
-import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,43 +16,23 @@ from hyperjob.api.phases import Phase
 from hyperjob.cli.data import data_file
 from hyperjob.cli.demo import view
 from hyperjob.cli.demo.follow import Follower
-from hyperjob.cli.demo.stack import (
-    Part,
-    StackError,
-    kubectl,
-    part,
-    run_once,
-    until_file,
-    until_ready,
-)
 from hyperjob.cli.install import view as install_view
-from hyperjob.cli.sandbox.ready import READY_FILE
 from hyperjob.cli.tree import view as tree
 from hyperjob.cli.why import view as why_view
 from hyperjob.client.summary import Summary
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
-from hyperjob.install.execute import execute
-from hyperjob.install.manifest import Settings, manifest
-from hyperjob.install.plan import plan
-from hyperjob.install.problems import InstallError
 from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-
-_START_SECONDS = 60.0
+from hyperjob.local.parts import kubectl
+from hyperjob.local.plane import Plane, PlaneOptions, local_plane
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the command line asked for."""
 
-    clusters: Path
+    plane: PlaneOptions
     manifests: tuple[Path, ...]
-    directory: Path
-    volcano_global: bool
-    pods: str | None
-    images: Mapping[str, str]
-    speed: float | None
     keep: bool
     seconds: float
     output: str
@@ -102,17 +81,6 @@ class Result:
         )
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
-
-
 async def _finish(task: asyncio.Task[None]) -> None:
     """End a task that is not needed any more; an error that it had already is raised."""
     if not task.done():
@@ -128,8 +96,8 @@ class Demo:
     def __init__(self, options: Options, console: Console) -> None:
         self._options = options
         self._console = console
-        self._parts: list[Part] = []
-        self._kubeconfig = options.directory / "karmada.kubeconfig"
+        self._plane: Plane | None = None
+        self._kubeconfig = options.plane.directory / "karmada.kubeconfig"
 
     def _say(self, text: str) -> None:
         if self._options.output != "json":
@@ -139,7 +107,11 @@ class Demo:
         """Run it; raise StackError when a part does not come up or ends early."""
         result = Result(self._kubeconfig, time.monotonic())
         async with contextlib.AsyncExitStack() as stack:
-            await self._start(stack)
+            self._say("Starting an embedded Karmada, its members, the webhook and the controller …")
+            self._plane = await stack.enter_async_context(local_plane(self._options.plane))
+            command = f"hyperjob install --webhook-url {self._plane.webhook_url}"
+            self._say(f"$ {command} --ca-file tls/ca.crt")
+            self._say(install_view.summary(self._plane.installed, dry_run=False))
             kube = await stack.enter_async_context(Kube.connect(kubeconfig=self._kubeconfig))
             follower = await stack.enter_async_context(Follower(kube).running())
             self._say(f"Up after {time.monotonic() - result.started:.1f} s.")
@@ -154,79 +126,6 @@ class Demo:
             if self._options.keep:
                 await self._hold()
         return result
-
-    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
-        options, directory = self._options, self._options.directory
-        webhook_port, webhook_probe, metrics, probe = _free_ports(4)
-        python = sys.executable
-        sandbox_command: list[str | Path] = [python, "-m", "hyperjob", "sandbox", "up"]
-        sandbox_command += ["--clusters", options.clusters, "--directory", directory]
-        sandbox_command.append(
-            "--volcano-global" if options.volcano_global else "--no-volcano-global"
-        )
-        if options.pods is not None:
-            sandbox_command += ["--pods", options.pods]
-        for name, environment in options.images.items():
-            sandbox_command += ["--image", f"{name}={environment}"]
-        if options.speed is not None:
-            sandbox_command += ["--speed", str(options.speed)]
-        ready = directory / READY_FILE
-        ready.unlink(missing_ok=True)
-        self._say("Starting an embedded Karmada, its members, the webhook and the controller …")
-        sandbox = await stack.enter_async_context(
-            part("control plane", *sandbox_command, log=directory / "control-plane.log")
-        )
-        tls = directory / "tls"
-        await run_once(
-            "certificates",
-            *(python, "-m", "certs", "issue", "--directory", str(tls)),
-            *("--name", "127.0.0.1", "--name", "localhost"),
-        )
-        await until_file(sandbox, ready, seconds=_START_SECONDS)
-        webhook = await stack.enter_async_context(
-            part(
-                "webhook",
-                *(python, "-m", "webhook", "--bind-address=127.0.0.1"),
-                f"--kubeconfig={self._kubeconfig}",
-                f"--secure-port={webhook_port}",
-                f"--tls-cert-file={tls / 'tls.crt'}",
-                f"--tls-private-key-file={tls / 'tls.key'}",
-                f"--health-probe-bind-address=127.0.0.1:{webhook_probe}",
-                "--shutdown-delay=0",
-                log=directory / "webhook.log",
-            )
-        )
-        controller = await stack.enter_async_context(
-            part(
-                "controller",
-                *(python, "-m", "controller"),
-                f"--kubeconfig={self._kubeconfig}",
-                f"--metrics-bind-address=127.0.0.1:{metrics}",
-                f"--health-probe-bind-address=127.0.0.1:{probe}",
-                log=directory / "controller.log",
-            )
-        )
-        self._parts = [sandbox, webhook, controller]
-        settings = Settings(
-            url=f"https://127.0.0.1:{webhook_port}", ca_bundle=(tls / "ca.crt").read_bytes()
-        )
-        await asyncio.gather(
-            self._install(settings),
-            until_ready(webhook, ("127.0.0.1", webhook_probe), seconds=_START_SECONDS),
-            until_ready(controller, ("127.0.0.1", probe), seconds=_START_SECONDS),
-        )
-
-    async def _install(self, settings: Settings) -> None:
-        self._say(f"$ hyperjob install --webhook-url {settings.url} --ca-file tls/ca.crt")
-        async with Kube.connect(kubeconfig=self._kubeconfig) as kube:
-            try:
-                found = await plan(kube, manifest(settings))
-                if found.problems:
-                    raise StackError(install_view.problems_text(found.problems))
-                made = [change async for change in execute(kube, found)]
-            except (InstallError, KubeError) as error:
-                raise StackError(f"install: {error}") from error
-        self._say(install_view.summary(made, dry_run=False))
 
     async def _apply(self, manifests: Sequence[Path]) -> None:
         files = [word for manifest in manifests for word in ("-f", str(manifest))]
@@ -252,7 +151,7 @@ class Demo:
             explained = self._options.output == "json"
             deadline = time.monotonic() + self._options.seconds
             while time.monotonic() < deadline:
-                self._check_parts()
+                self._plane_is_up()
                 await follower.changed(seconds=0.5)
                 result.hyperjobs = follower.hyperjobs
                 if screen is not None:
@@ -286,13 +185,9 @@ class Demo:
                 shown[summary.key] = news
                 self._say(f"{time.monotonic() - started:6.1f} s  {view.transition(summary)}")
 
-    def _check_parts(self) -> None:
-        for running in self._parts:
-            if running.process.returncode is not None:
-                raise StackError(
-                    f"{running.name} ended with {running.process.returncode}; "
-                    f"its log is {running.log}\n{running.tail()}"
-                )
+    def _plane_is_up(self) -> None:
+        assert self._plane is not None, "the plane is not started"
+        self._plane.check()
 
     async def _report(self, result: Result) -> None:
         if self._options.output == "json":
@@ -326,6 +221,5 @@ class Demo:
             self._say("Go on with its kubeconfig afterwards: hyperjob demo --keep")
 
     async def _hold(self) -> None:
-        while True:
-            self._check_parts()
-            await asyncio.sleep(1)
+        assert self._plane is not None, "the plane is not started"
+        await self._plane.failure()

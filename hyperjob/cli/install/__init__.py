@@ -25,7 +25,7 @@ from hyperjob.install.execute import execute
 from hyperjob.install.manifest import Settings, manifest
 from hyperjob.install.objects import Part
 from hyperjob.install.plan import Plan, plan, require_karmada
-from hyperjob.install.problems import InstallError
+from hyperjob.install.problems import InstallError, problems_text
 from hyperjob.install.release import marked, other_release
 from webhook.configuration import ServiceReference
 
@@ -167,7 +167,7 @@ def _refuse(found: Plan, *, dry_run: bool, output: str) -> NoReturn:
     """End the command with what is in the way."""
     if output == "json":
         click.echo(view.changes_json((), found.problems, dry_run=dry_run))
-    raise InstallError(view.problems_text(found.problems))
+    raise InstallError(problems_text(found.problems))
 
 
 def _service(text: str) -> ServiceReference:

@@ -64,12 +64,6 @@ def changes_json(
     )
 
 
-def problems_text(problems: Sequence[Problem]) -> str:
-    """Say why nothing was done, and the way out of each."""
-    lines = [f"{problem.title}: {problem.message}\n    {problem.mend}" for problem in problems]
-    return "\n  ".join(["nothing was changed, because", *lines])
-
-
 def findings(report: Report, *, kubeconfig: Path | None) -> list[str]:
     """Lay out one line for each finding."""
     checks = max(len(finding.check) for finding in report.findings)

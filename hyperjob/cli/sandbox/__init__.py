@@ -12,8 +12,8 @@ import click
 
 from hyperjob.cli.data import data_file
 from hyperjob.cli.sandbox.pods import pod_options
-from hyperjob.cli.sandbox.ready import READY_FILE
 from hyperjob.kube.errors import ConfigError, KubeError
+from hyperjob.local.ready import READY_FILE
 
 if TYPE_CHECKING:
     from hyperjob.cli.embedded import SandboxConfig, Topology

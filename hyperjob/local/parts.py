@@ -1,6 +1,6 @@
-"""Start what a user would have: control plane, webhook and controller, each its own process.
+"""Processes of the local plane: start one, wait until it is ready, end it with its owner.
 
-It composes and never decides anything about HyperJobs; all talk is by kubeconfig, TLS and kubectl.
+It decides nothing about HyperJobs.
 """
 
 import asyncio

@@ -1,0 +1,154 @@
+"""Start the embedded control plane, the webhook and the controller, and install HyperJob."""
+
+import asyncio
+import contextlib
+import importlib.util
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from hyperjob.install.execute import execute
+from hyperjob.install.manifest import Settings, manifest
+from hyperjob.install.plan import Change, plan
+from hyperjob.install.problems import InstallError, problems_text
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.local.parts import Part, StackError, part, run_once, until_file, until_ready
+from hyperjob.local.ready import READY_FILE
+
+_START_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.5
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneOptions:
+    """What the plane shall be like; None leaves a setting as the clusters file has it."""
+
+    clusters: Path
+    directory: Path
+    volcano_global: bool | None = None
+    pods: str | None = None
+    images: Mapping[str, str] = field(default_factory=dict)
+    speed: float | None = None
+
+    def sandbox_command(self) -> list[str | Path]:
+        """Return the command that starts the embedded control plane."""
+        command: list[str | Path] = [sys.executable, "-m", "hyperjob", "sandbox", "up"]
+        command += ["--clusters", self.clusters, "--directory", self.directory]
+        if self.volcano_global is not None:
+            command.append("--volcano-global" if self.volcano_global else "--no-volcano-global")
+        if self.pods is not None:
+            command += ["--pods", self.pods]
+        for name, environment in self.images.items():
+            command += ["--image", f"{name}={environment}"]
+        if self.speed is not None:
+            command += ["--speed", str(self.speed)]
+        return command
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """A running plane; `installed` is what `hyperjob install` changed."""
+
+    kubeconfig: Path
+    parts: Sequence[Part]
+    webhook_url: str
+    installed: Sequence[Change]
+
+    def check(self) -> None:
+        """Raise StackError where a part has ended."""
+        for running in self.parts:
+            if running.process.returncode is not None:
+                raise StackError(
+                    f"{running.name} ended with {running.process.returncode};"
+                    f" its log is {running.log}\n{running.tail()}"
+                )
+
+    async def failure(self) -> None:
+        """Wait for a part to end, and raise StackError."""
+        while True:
+            self.check()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def local_plane(options: PlaneOptions) -> AsyncIterator[Plane]:
+    """Run a plane; raise StackError where a part does not come up."""
+    if importlib.util.find_spec("hyperjob_sandbox") is None:
+        raise StackError(
+            "the embedded control plane is not installed; install it with:"
+            " pip install 'hyperjob[sandbox]'"
+        )
+    directory, tls = options.directory, options.directory / "tls"
+    kubeconfig = directory / "karmada.kubeconfig"
+    webhook_port, webhook_probe, metrics, probe = _free_ports(4)
+    ready = directory / READY_FILE
+    ready.unlink(missing_ok=True)
+    async with contextlib.AsyncExitStack() as stack:
+        sandbox = await stack.enter_async_context(
+            part("control plane", *options.sandbox_command(), log=directory / "control-plane.log")
+        )
+        await run_once(
+            "certificates",
+            *(sys.executable, "-m", "certs", "issue", "--directory", str(tls)),
+            *("--name", "127.0.0.1", "--name", "localhost"),
+        )
+        await until_file(sandbox, ready, seconds=_START_SECONDS)
+        webhook = await stack.enter_async_context(
+            part(
+                "webhook",
+                *(sys.executable, "-m", "webhook", "--bind-address=127.0.0.1"),
+                f"--kubeconfig={kubeconfig}",
+                f"--secure-port={webhook_port}",
+                f"--tls-cert-file={tls / 'tls.crt'}",
+                f"--tls-private-key-file={tls / 'tls.key'}",
+                f"--health-probe-bind-address=127.0.0.1:{webhook_probe}",
+                "--shutdown-delay=0",
+                log=directory / "webhook.log",
+            )
+        )
+        controller = await stack.enter_async_context(
+            part(
+                "controller",
+                *(sys.executable, "-m", "controller"),
+                f"--kubeconfig={kubeconfig}",
+                f"--metrics-bind-address=127.0.0.1:{metrics}",
+                f"--health-probe-bind-address=127.0.0.1:{probe}",
+                log=directory / "controller.log",
+            )
+        )
+        url = f"https://127.0.0.1:{webhook_port}"
+        settings = Settings(url=url, ca_bundle=(tls / "ca.crt").read_bytes())
+        installed, *_ = await asyncio.gather(
+            _install(kubeconfig, settings),
+            until_ready(webhook, ("127.0.0.1", webhook_probe), seconds=_START_SECONDS),
+            until_ready(controller, ("127.0.0.1", probe), seconds=_START_SECONDS),
+        )
+        yield Plane(kubeconfig, (sandbox, webhook, controller), url, installed)
+
+
+async def _install(kubeconfig: Path, settings: Settings) -> list[Change]:
+    async with Kube.connect(kubeconfig=kubeconfig) as kube:
+        try:
+            found = await plan(kube, manifest(settings))
+            if found.problems:
+                raise StackError(problems_text(found.problems))
+            return [change async for change in execute(kube, found)]
+        except (InstallError, KubeError) as error:
+            raise StackError(f"install: {error}") from error
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
