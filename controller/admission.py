@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
-from controller.caches import Caches
+from controller.caches.informers import Caches
 from controller.model.observed import Cluster, Observed, Verdict
 from controller.model.resources import Resources
 from controller.model.wire import at

@@ -3,10 +3,10 @@
 All that a pass changes in memory before it decides is changed here, so observing changes nothing.
 """
 
-from controller.ledger import Ledger
 from controller.line import Line
+from controller.memory.reservations import Reservations
+from controller.memory.tombstones import Tombstones
 from controller.model.observed import Observed
-from controller.namesakes import Namesakes
 from controller.observe import Observer, not_applied
 
 
@@ -14,22 +14,22 @@ class Learner:
     """Takes in what the API server says of one HyperJob at a time."""
 
     def __init__(
-        self, observer: Observer, line: Line, *, ledger: Ledger, namesakes: Namesakes
+        self, observer: Observer, line: Line, *, reservations: Reservations, tombstones: Tombstones
     ) -> None:
         self._observer = observer
         self._line = line
-        self._ledger = ledger
-        self._namesakes = namesakes
+        self._reservations = reservations
+        self._tombstones = tombstones
 
     def learn(self, key: str) -> Observed | None:
         """Learn of a HyperJob, then observe it; None when there is none."""
         seen = self._observer.see(key)
         if seen is None:
             return None
-        self._ledger.expire(now=seen.now)
-        self._line.freed(self._ledger.take_freed())
+        self._reservations.expire(now=seen.now)
+        self._line.freed(self._reservations.take_freed())
         for uid in not_applied(seen.bindings.values()):
-            self._namesakes.not_applied(uid)
+            self._tombstones.not_applied(uid)
         self._line.learn(seen)
         return self._observer.judge(seen)
 

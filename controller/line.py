@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller.admission import Admission
-from controller.capacity import Capacity
 from controller.firstinline import FirstInLine
+from controller.memory.capacity import Capacity
 from controller.model.observed import Kept, Observed, Verdict
 from controller.model.planned import Plan
 from controller.placement.assign import Request

@@ -13,29 +13,29 @@ from pathlib import Path
 from typing import Final
 
 import hyperjob
-from controller.accelerators import accelerator_samples
 from controller.admission import Admission
-from controller.apply import Applier
-from controller.caches import Caches
-from controller.capacity import Capacity
-from controller.debug import debug_routes
-from controller.handlers import Handlers
+from controller.apply.applier import Applier
+from controller.caches.informers import Caches
+from controller.insight.accelerators import accelerator_samples
+from controller.insight.debug import debug_routes
+from controller.insight.measures import Meter
 from controller.learn import Learner
-from controller.ledger import Ledger
 from controller.line import Line
-from controller.loop import CONTROLLER, run_workers
-from controller.measures import Meter
+from controller.memory.capacity import Capacity
+from controller.memory.priorities import Priorities
+from controller.memory.refusals import Refusals
+from controller.memory.reservations import Reservations
+from controller.memory.tombstones import Tombstones
 from controller.mode import Mode
 from controller.model.observed import QueueAdmission
-from controller.namesakes import Namesakes
 from controller.observe import Limits, Observer
 from controller.options import AUTO, Options
-from controller.pace import Pace
-from controller.priorities import Priorities
 from controller.queueing.book import Book
 from controller.reconciler import Reconciler
-from controller.refusals import Refusals
 from controller.splitting.client import Splitter
+from controller.wake.handlers import Handlers
+from controller.wake.ratelimit import PassRateLimit
+from controller.wake.workers import CONTROLLER, run_workers
 from hyperjob.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
@@ -116,24 +116,26 @@ class Manager:
         self._recorder = EventRecorder(
             kube, "hyperjob-controller", instance=self.identity, metrics=self.metrics
         )
-        ledger = Ledger(
+        reservations = Reservations(
             hyperjob=self.caches.hyperjob,
             job=self.caches.job,
             policy=self.caches.policy,
             binding=self.caches.binding_of,
             lag=options.lag,
         )
-        capacity = Capacity(self.caches.clusters, ledger, candidacy=options.candidacy, now=now)
+        capacity = Capacity(
+            self.caches.clusters, reservations, candidacy=options.candidacy, now=now
+        )
         self._own = Admission(
             self.caches,
             self.queue,
-            Book(lag=options.lag, counts=ledger.counts),
+            Book(lag=options.lag, counts=reservations.counts),
             capacity,
             now=now,
             at_work=self._is_builtin,
         )
         line = Line(capacity, self._own, add_after=self.queue.add_after)
-        namesakes = Namesakes(self.caches.jobs, now=now)
+        tombstones = Tombstones(self.caches.jobs, now=now)
         refusals = Refusals()
         self._splitter = _splitter(options, answered=self.queue.add, now=now)
         observer = Observer(
@@ -141,7 +143,7 @@ class Manager:
             capacity,
             line,
             refusals=refusals,
-            namesakes=namesakes,
+            tombstones=tombstones,
             priorities=Priorities(self.caches.priority_classes),
             limits=Limits(
                 cluster_lost=options.lost_after,
@@ -153,7 +155,7 @@ class Manager:
             splitter=self._splitter,
         )
         self.observer = observer
-        self.learner = Learner(observer, line, ledger=ledger, namesakes=namesakes)
+        self.learner = Learner(observer, line, reservations=reservations, tombstones=tombstones)
         meter = Meter(TrainingMetrics(self.metrics.families))
         reconciler = Reconciler(
             kube,
@@ -161,16 +163,23 @@ class Manager:
             self.learner,
             Applier(kube, self.caches, in_flight=options.in_flight),
             line,
-            ledger=ledger,
+            reservations=reservations,
             refusals=refusals,
             recorder=self._recorder,
             meter=meter,
             splitter=self._splitter,
         )
-        self._pace = Pace(reconciler.reconcile)
+        self._rate_limit = PassRateLimit(reconciler.reconcile)
         self.caches.hyperjobs.add_handler(meter.seen)
-        Handlers(self.caches, self.queue, ledger, line, settle=self._pace.settle_seconds, now=now)
-        self.debug_routes = debug_routes(observer, ledger, self.queue, now=now)
+        Handlers(
+            self.caches,
+            self.queue,
+            reservations,
+            line,
+            settle=self._rate_limit.settle_seconds,
+            now=now,
+        )
+        self.debug_routes = debug_routes(observer, reservations, self.queue, now=now)
         self.metrics.families.computed(
             "hyperjob_queue_admission",
             "Who confirms that a gang may start, found out or as told: 1",
@@ -180,7 +189,7 @@ class Manager:
         show_accelerators(
             self.metrics.families,
             accelerator_samples(
-                lambda: capacity.clusters(now=now()), lambda: ledger.reserved(now=now())
+                lambda: capacity.clusters(now=now()), lambda: reservations.reserved(now=now())
             ),
         )
 
@@ -209,7 +218,7 @@ class Manager:
                 rounds = group.create_task(self._admit())
                 await run_workers(
                     self.queue,
-                    self._pace.reconcile,
+                    self._rate_limit.reconcile,
                     workers=self.options.workers,
                     metrics=self.metrics,
                 )

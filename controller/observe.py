@@ -8,10 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from controller.caches import Caches
-from controller.capacity import Capacity
+from controller.caches.informers import Caches
+from controller.caches.parsed import Parsed
 from controller.expansion.expand import SpecError, check_size, sub_job_count
 from controller.line import Line
+from controller.memory.capacity import Capacity
+from controller.memory.priorities import Priorities
+from controller.memory.refusals import Refusals
+from controller.memory.tombstones import Tombstones
 from controller.model.observed import (
     Binding,
     HyperJob,
@@ -23,10 +27,6 @@ from controller.model.observed import (
 )
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.wire import at, string
-from controller.namesakes import Namesakes
-from controller.parsed import Parsed
-from controller.priorities import Priorities
-from controller.refusals import Refusals
 from controller.splitting.client import Splitter
 from hyperjob.api.limits import MAX_SUB_JOBS
 from hyperjob.api.names import child_name
@@ -51,7 +51,7 @@ class Observer:
         line: Line,
         *,
         refusals: Refusals,
-        namesakes: Namesakes,
+        tombstones: Tombstones,
         priorities: Priorities,
         limits: Limits,
         admission: Callable[[], QueueAdmission],
@@ -62,7 +62,7 @@ class Observer:
         self._capacity = capacity
         self._line = line
         self._refusals = refusals
-        self._namesakes = namesakes
+        self._tombstones = tombstones
         self._priorities = priorities
         self._limits = limits
         self._admission = admission
@@ -113,7 +113,7 @@ class Observer:
             followers={
                 job.name
                 for job in jobs
-                if job.uid in refused or self._namesakes.is_follower(job.uid)
+                if job.uid in refused or self._tombstones.is_follower(job.uid)
             },
             priority=self._priorities.of(hyperjob),
             split_answers=None if self._splitter is None else self._splitter.answers(key),

@@ -10,16 +10,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from controller.apply import Applier, Failure, Result
-from controller.caches import Caches
+from controller.apply.applier import Applier, Failure, Result
+from controller.caches.informers import Caches
+from controller.insight.measures import Meter
 from controller.learn import Learner
-from controller.ledger import Ledger
 from controller.line import Line
-from controller.measures import Meter
+from controller.memory.refusals import Refusals
+from controller.memory.reservations import Reservations
 from controller.model.observed import Observed
 from controller.model.planned import Event, Plan
 from controller.plan import plan
-from controller.refusals import Refusals
 from controller.splitting.client import Splitter
 from controller.status.diff import differs_in_words_only, merge_patch
 from controller.status.transitions import action_events
@@ -53,7 +53,7 @@ class Reconciler:
         applier: Applier,
         line: Line,
         *,
-        ledger: Ledger,
+        reservations: Reservations,
         refusals: Refusals,
         recorder: Recorder,
         meter: Meter,
@@ -64,7 +64,7 @@ class Reconciler:
         self._learner = learner
         self._applier = applier
         self._line = line
-        self._ledger = ledger
+        self._reservations = reservations
         self._refusals = refusals
         self._recorder = recorder
         self._meter = meter
@@ -108,14 +108,14 @@ class Reconciler:
         if not decided.actions:
             return Result((), (), stale=False)
         hyperjob = observed.hyperjob
-        with self._ledger.assumed(decided.actions, namespace=observed.hyperjob.namespace):
+        with self._reservations.assumed(decided.actions, namespace=observed.hyperjob.namespace):
             result = await self._applier.apply(hyperjob.namespace, decided.actions)
             # The events of what was made may come later than the next pass of somebody else.
             for action in result.done:
-                self._ledger.update(f"{hyperjob.namespace}/{action.name}", now=observed.now)
+                self._reservations.update(f"{hyperjob.namespace}/{action.name}", now=observed.now)
         if result.failures or result.stale:
-            self._ledger.let_go(decided.actions)
-        self._line.freed(self._ledger.take_freed())
+            self._reservations.let_go(decided.actions)
+        self._line.freed(self._reservations.take_freed())
         self._meter.carried_out(hyperjob, result.done, now=observed.now)
         return result
 

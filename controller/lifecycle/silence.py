@@ -128,7 +128,7 @@ def _silent_since(observed: Observed, child: Child) -> datetime | None:
 
 
 def _may_be_lost(observed: Observed, child: Child) -> bool:
-    """Tell whether Volcano may have lost it, which it does to namesakes only."""
+    """Tell whether Volcano may have lost a vcjob, as it may where one of its name had just gone."""
     moved = child.report is None or not child.report.unmoved
     return not moved and child.name in observed.followers
 

@@ -1,1 +1,1 @@
-"""The steps of the plan: each adds to the draft what it finds; none does anything itself."""
+"""The steps of the plan, which `controller.plan` numbers: each adds to the draft what it finds."""

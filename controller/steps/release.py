@@ -1,4 +1,4 @@
-"""The fourth step: plugins have their say, the gang goes together, or gives back what it holds.
+"""Plugins have their say, the gang goes together, or gives back what it holds.
 
 Opens and deletes only what no member has seen.
 """

@@ -1,4 +1,4 @@
-"""The first step: which sub-jobs are wanted, and which that are there go.
+"""Which sub-jobs are wanted, and which that are there go.
 
 Judges none of them.
 """

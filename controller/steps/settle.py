@@ -1,4 +1,4 @@
-"""The third step: places for what is missing, and other places for what lost its own.
+"""Places for what is missing, and other places for what lost its own.
 
 A gang is placed whole or not at all. What a member has seen never moves here.
 """

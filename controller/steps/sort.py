@@ -1,4 +1,4 @@
-"""The second step: each wanted sub-job by itself: ended, standing, blocked, or missing.
+"""Each wanted sub-job by itself: ended, standing, blocked, or missing.
 
 Places nothing.
 """

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from controller.caches import hyperjob_keys, job_key_of_binding
-from controller.ledger import Ledger
+from controller.caches.informers import hyperjob_keys, job_key_of_binding
+from controller.memory.reservations import Reservations
 from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
@@ -128,7 +128,7 @@ def world_of(
     """Read objects; what was placed and is not in a cluster's status yet is taken off."""
     hyperjobs_by, jobs_by, policies_by = _by_key(hyperjobs), _by_key(jobs), _by_key(policies)
     bindings_by_job = {job_key_of_binding(item): item for item in bindings}
-    ledger = Ledger(
+    reservations = Reservations(
         hyperjob=hyperjobs_by.get,
         job=jobs_by.get,
         policy=policies_by.get,
@@ -136,7 +136,7 @@ def world_of(
         lag=lag,
     )
     for key in jobs_by:
-        ledger.update(key, now=now)
+        reservations.update(key, now=now)
     summaries = [summarise(item, candidacy) for item in clusters]
     queues = None if queues is None else list(queues)
     states = (
@@ -148,7 +148,10 @@ def world_of(
         }
     )
     found = candidates(
-        summaries, ledger.reserved(now=now), ledger.settling(now=now), ledger.pods(now=now)
+        summaries,
+        reservations.reserved(now=now),
+        reservations.settling(now=now),
+        reservations.pods(now=now),
     )
     return World(
         now=now,
@@ -163,7 +166,7 @@ def world_of(
         queue_objects=queues or (),
         priority_classes={string(at(item, "metadata", "name")): item for item in priority_classes},
         shown={item.name: item.free for item in summaries},
-        eventual=ledger.eventual((each for each in found if each.usable), now=now),
+        eventual=reservations.eventual((each for each in found if each.usable), now=now),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from controller.admission import Admission
-from controller.caches import Caches
+from controller.caches.informers import Caches
 from controller.model.observed import Cluster, QueueAdmission
 from controller.model.resources import Resources
 from controller.queueing.book import Book

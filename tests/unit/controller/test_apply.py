@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.apply import Applier
+from controller.apply.applier import Applier
 from controller.model.planned import (
     Action,
     Adopt,

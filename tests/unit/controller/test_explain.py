@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import orjson
 
-from controller.explain import QueueState, explain
+from controller.insight.explain import QueueState, explain
 from controller.model.observed import QueueAdmission, Refusal
 from controller.plan import plan
 from tests.unit.controller.builders import (

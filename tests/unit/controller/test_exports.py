@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.exports import Exports
+from controller.apply.exports import Exports
 from hyperjob.kube.errors import AlreadyExists, KubeError, NotFound, from_status
 from hyperjob.kube.resources import SERVICE_EXPORTS, Resource
 

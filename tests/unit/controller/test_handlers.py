@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from controller.caches import hyperjob_keys, job_key_of_binding, slim_binding
-from controller.handlers import Handlers
-from controller.ledger import Ledger
+from controller.caches.informers import hyperjob_keys, job_key_of_binding, slim_binding
 from controller.line import Line
+from controller.memory.reservations import Reservations
 from controller.model.planned import Plan
 from controller.model.resources import Resources, parse_resources
 from controller.waiting import Waiting
+from controller.wake.handlers import Handlers
 from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import (
     HYPERJOBS,
@@ -74,7 +74,7 @@ class Rig:
         self.queued: list[str] = []
         self.later: list[str] = []
         self.room: dict[str, int] = parse_resources({GPU: "8"})
-        self.ledger = Ledger(
+        self.reservations = Reservations(
             hyperjob=self.hyperjob,
             job=self.job,
             policy=lambda _: self.policy,
@@ -87,7 +87,7 @@ class Rig:
         self.handlers = Handlers(
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
-            self.ledger,
+            self.reservations,
             self.line,
             settle=lambda key: self.settle.get(key, 0.1),
             now=lambda: NOW,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from controller.accelerators import accelerator_samples
-from controller.measures import Change, Meter, change_of, opened_after, placed
+from controller.insight.accelerators import accelerator_samples
+from controller.insight.measures import Change, Meter, change_of, opened_after, placed
 from controller.model.planned import CreateChild, OpenGate, Plan
 from controller.plan import plan
 from hyperjob.kube.client import EventType

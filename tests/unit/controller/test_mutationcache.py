@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from controller import mutationcache
-from controller.mutationcache import MutationCache
+from controller.caches import mutationcache
+from controller.caches.mutationcache import MutationCache
 from hyperjob.kube.client import EventType
 from hyperjob.kube.store import Store
 

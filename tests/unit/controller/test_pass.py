@@ -10,11 +10,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from controller.caches.parsed import Parsed
 from controller.firstinline import FirstInLine
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.options import Options
-from controller.parsed import Parsed
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, VCJOBS
 from hyperjob.telemetry.metrics import Metrics

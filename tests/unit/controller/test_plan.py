@@ -47,13 +47,13 @@ def finished(kind: str = "Completed", **state: str) -> Object:
     return {"conditions": [condition], "observedGeneration": 1, "state": state, "jobs": jobs}
 
 
-def test_1_a_hyperjob_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
+def test_a_hyperjob_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
     raw = hyperjob(deletionTimestamp="2026-01-02T03:04:00Z")
     assert plan(observed(raw, clusters=(A,))) == Plan()
 
 
 @pytest.mark.parametrize("kind", ["Completed", "Failed"])
-def test_2_an_ended_hyperjob_is_never_run_again(kind: str) -> None:
+def test_an_ended_hyperjob_is_never_run_again(kind: str) -> None:
     """Not after its children are gone, and not after its spec was edited."""
     status = finished(kind, phase=kind)
     raw = hyperjob(group(replicas=5), status=status, generation=4)
@@ -63,7 +63,7 @@ def test_2_an_ended_hyperjob_is_never_run_again(kind: str) -> None:
     assert decided.events == ()
 
 
-def test_2_what_is_resumed_by_hand_after_the_end_is_taken_back() -> None:
+def test_what_is_resumed_by_hand_after_the_end_is_taken_back() -> None:
     status = finished("Failed", phase="Failed", reason="JobsAborted")
     for entry in status["jobs"]:
         entry["phase"] = "Aborted"
@@ -76,13 +76,13 @@ def test_2_what_is_resumed_by_hand_after_the_end_is_taken_back() -> None:
     assert decided.status == status
 
 
-def test_2_a_failed_hyperjob_stays_failed_whatever_its_children_say() -> None:
+def test_a_failed_hyperjob_stays_failed_whatever_its_children_say() -> None:
     status = finished("Failed", phase="Failed", reason="JobsFailed")
     decided = plan(observed(hyperjob(status=status), job(phase="Running"), policy()))
     assert decided.status == status
 
 
-def test_3_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() -> None:
+def test_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() -> None:
     split = {"mode": "static", "accelerators": 3, "acceleratorType": GPU}
     raw = hyperjob(group(gpus=2, splitPolicy=split, templateSpec=template(task(gpus=2))))
     decided = plan(observed(raw, job(), clusters=(A,)))
@@ -92,7 +92,7 @@ def test_3_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() ->
     assert [event.reason for event in decided.events] == ["InvalidSpec"]
 
 
-def test_4_a_policy_comes_with_every_vcjob_and_before_it() -> None:
+def test_a_policy_comes_with_every_vcjob_and_before_it() -> None:
     decided = plan(observed(hyperjob(), clusters=(A, B)))
     assert kinds(decided) == [("CreateChild", "hj-trainer-0"), ("CreateChild", "hj-trainer-1")]
     for action in creations(decided).values():
@@ -104,7 +104,7 @@ def test_4_a_policy_comes_with_every_vcjob_and_before_it() -> None:
     assert {item.cluster for item in creations(decided).values()} == {"a", "b"}
 
 
-def test_4_with_a_queue_every_sub_job_starts_behind_its_gate() -> None:
+def test_with_a_queue_every_sub_job_starts_behind_its_gate() -> None:
     decided = plan(observed(hyperjob(), clusters=(A, B), admission=GLOBAL))
     for action in creations(decided).values():
         assert action.policy is not None
@@ -113,7 +113,7 @@ def test_4_with_a_queue_every_sub_job_starts_behind_its_gate() -> None:
         assert spec["placement"]["clusterAffinities"][0]["affinityName"] == "hyperjob-gang"
 
 
-def test_4_nothing_of_a_gang_is_made_until_all_of_it_has_room() -> None:
+def test_nothing_of_a_gang_is_made_until_all_of_it_has_room() -> None:
     decided = plan(observed(hyperjob(), clusters=(cluster("a", 8), cluster("b", 7))))
     assert decided.actions == ()
     assert decided.waits_for_capacity
@@ -125,7 +125,7 @@ def test_4_nothing_of_a_gang_is_made_until_all_of_it_has_room() -> None:
     )
 
 
-def test_4_beyond_min_available_sub_jobs_are_made_as_capacity_allows() -> None:
+def test_beyond_min_available_sub_jobs_are_made_as_capacity_allows() -> None:
     raw = hyperjob(group(replicas=3), minAvailable=2)
     decided = plan(observed(raw, clusters=(cluster("a", 8), cluster("b", 8))))
     assert len(creations(decided)) == 2
@@ -143,14 +143,14 @@ def test_4_beyond_min_available_sub_jobs_are_made_as_capacity_allows() -> None:
     assert phase(decided)[0] == "Running"
 
 
-def test_4_waiting_for_capacity_looks_again_when_a_reservation_ends() -> None:
+def test_waiting_for_capacity_looks_again_when_a_reservation_ends() -> None:
     wait = timedelta(seconds=12)
     decided = plan(observed(hyperjob(), clusters=(), capacity_changes_in=wait))
     assert decided.requeue_after == wait
     assert plan(observed(hyperjob(), clusters=(A,), capacity_changes_in=wait)).requeue_after is None
 
 
-def test_4_a_lost_vcjob_is_made_again_where_there_is_room_now() -> None:
+def test_a_lost_vcjob_is_made_again_where_there_is_room_now() -> None:
     records = [
         {
             "name": "hj-trainer-0",
@@ -169,7 +169,7 @@ def test_4_a_lost_vcjob_is_made_again_where_there_is_room_now() -> None:
     assert creations(decided)["hj-trainer-0"].policy is None
 
 
-def test_4_a_vcjob_that_had_ended_is_not_made_again() -> None:
+def test_a_vcjob_that_had_ended_is_not_made_again() -> None:
     records = [
         {"name": f"hj-trainer-{i}", "replicatedJob": "trainer", "index": i, "phase": p}
         for i, p in enumerate(["Completed", "Running"])
@@ -182,7 +182,7 @@ def test_4_a_vcjob_that_had_ended_is_not_made_again() -> None:
     assert phase(decided)[0] == "Running"
 
 
-def test_4_the_policy_of_a_running_sub_job_is_made_again_for_its_own_cluster() -> None:
+def test_the_policy_of_a_running_sub_job_is_made_again_for_its_own_cluster() -> None:
     raw = hyperjob(group(replicas=1))
     running = binding(cluster="b", status=vcjob_status("Running", {"running": 8}))
     for admission in QueueAdmission:
@@ -194,7 +194,7 @@ def test_4_the_policy_of_a_running_sub_job_is_made_again_for_its_own_cluster() -
         assert "suspension" not in action.policy["spec"]
 
 
-def test_4_while_old_objects_are_on_their_way_out_nothing_new_is_made() -> None:
+def test_while_old_objects_are_on_their_way_out_nothing_new_is_made() -> None:
     raw = hyperjob(group(replicas=1))
     for leaving in (job(deleting=True), policy(deleting=True)):
         decided = plan(observed(raw, leaving, clusters=(A,)))
@@ -202,7 +202,7 @@ def test_4_while_old_objects_are_on_their_way_out_nothing_new_is_made() -> None:
         assert phase(decided) == ("Pending", "BeingDeleted")
 
 
-def test_4_a_strangers_name_is_reported_and_looked_at_again_later() -> None:
+def test_a_strangers_name_is_reported_and_looked_at_again_later() -> None:
     decided = plan(
         observed(hyperjob(group(replicas=1)), job(owners=owner("x", "y")), clusters=(A,))
     )
@@ -213,14 +213,14 @@ def test_4_a_strangers_name_is_reported_and_looked_at_again_later() -> None:
     assert [(event.type, event.reason) for event in decided.events] == [("Warning", "NameConflict")]
 
 
-def test_4_orphans_are_adopted_and_not_made_again() -> None:
+def test_orphans_are_adopted_and_not_made_again() -> None:
     decided = plan(
         observed(hyperjob(group(replicas=1)), job(owners=[]), policy(owners=[]), clusters=(A,))
     )
     assert [type(action) for action in decided.actions] == [Adopt, Adopt]
 
 
-def test_4_children_of_the_go_controller_are_taken_as_they_are() -> None:
+def test_children_of_the_go_controller_are_taken_as_they_are() -> None:
     """Same names, labels and owner; its policy pins nothing, its vcjob has a hash label."""
     theirs = job(phase="Running")
     theirs["metadata"]["labels"]["volcano.sh/vcjob-template-spec-hash"] = "cv77bf949ww2v45z"
@@ -233,7 +233,7 @@ def test_4_children_of_the_go_controller_are_taken_as_they_are() -> None:
     assert decided.status["clusterNames"] == "b"
 
 
-def test_4_a_refused_sub_job_waits_and_the_others_go_on() -> None:
+def test_a_refused_sub_job_waits_and_the_others_go_on() -> None:
     refusal = Refusal(reason="Invalid", message="no queue", retry_at=NOW + timedelta(seconds=20))
     raw = hyperjob(minAvailable=1)
     decided = plan(observed(raw, clusters=(A,), refusals={"hj-trainer-0": refusal}))
@@ -246,7 +246,7 @@ def test_4_a_refused_sub_job_waits_and_the_others_go_on() -> None:
     assert len(creations(plan(later))) == 2
 
 
-def test_4_a_refused_gang_says_why_it_waits() -> None:
+def test_a_refused_gang_says_why_it_waits() -> None:
     refusal = Refusal(reason="Invalid", message="no queue", retry_at=NOW + timedelta(seconds=5))
     decided = plan(observed(hyperjob(), clusters=(A,), refusals={"hj-trainer-0": refusal}))
     assert decided.actions == ()
@@ -254,7 +254,7 @@ def test_4_a_refused_gang_says_why_it_waits() -> None:
     assert "hj-trainer-0 Invalid: no queue" in message(decided)
 
 
-def test_4_scaling_down_deletes_by_uid_vcjob_and_policy() -> None:
+def test_scaling_down_deletes_by_uid_vcjob_and_policy() -> None:
     objects = [
         item
         for i in range(2)
@@ -268,7 +268,7 @@ def test_4_scaling_down_deletes_by_uid_vcjob_and_policy() -> None:
     assert [entry["name"] for entry in decided.status["jobs"]] == ["hj-trainer-0"]
 
 
-def test_4_the_sub_jobs_of_a_removed_replicated_job_go() -> None:
+def test_the_sub_jobs_of_a_removed_replicated_job_go() -> None:
     gone = job(
         "hj-old-0",
         phase="Running",
@@ -279,7 +279,7 @@ def test_4_the_sub_jobs_of_a_removed_replicated_job_go() -> None:
     assert kinds(decided) == [("CreateChild", "hj-trainer-0"), ("DeleteChild", "hj-old-0")]
 
 
-def test_4_scaling_down_to_what_has_completed_does_not_end_with_what_still_runs() -> None:
+def test_scaling_down_to_what_has_completed_does_not_end_with_what_still_runs() -> None:
     objects = [job(f"hj-trainer-{i}", phase="Completed") for i in range(2)]
     running = [job("hj-trainer-2", phase="Running"), policy("hj-trainer-2")]
     decided = plan(observed(hyperjob(), *objects, *running))
@@ -288,7 +288,7 @@ def test_4_scaling_down_to_what_has_completed_does_not_end_with_what_still_runs(
     assert "conditions" not in decided.status
 
 
-def test_4_task_sizes_are_changed_on_the_live_vcjob() -> None:
+def test_task_sizes_are_changed_on_the_live_vcjob() -> None:
     decided = plan(observed(hyperjob(group(replicas=1, gpus=4)), job(gpus=8), policy()))
     assert [type(action) for action in decided.actions] == [Resize]
 

@@ -27,7 +27,7 @@ from tests.unit.controller.plans import FULL, GLOBAL, gated, kinds, phase
         pytest.param((False, "a"), (False, "a"), 2, id="all admitted and placed"),
     ],
 )
-def test_6_the_gate_opens_for_all_at_once(
+def test_the_gate_opens_for_all_at_once(
     first: tuple[bool, str], second: tuple[bool, str], opened: int
 ) -> None:
     objects = [
@@ -43,7 +43,7 @@ def test_6_the_gate_opens_for_all_at_once(
         assert not gate.release_scheduling
 
 
-def test_6_a_late_sub_job_follows_a_gang_that_is_through() -> None:
+def test_a_late_sub_job_follows_a_gang_that_is_through() -> None:
     through = [
         job("hj-trainer-0", phase="Running"),
         policy("hj-trainer-0"),
@@ -54,7 +54,7 @@ def test_6_a_late_sub_job_follows_a_gang_that_is_through() -> None:
     assert kinds(decided) == [("OpenGate", "hj-trainer-1")]
 
 
-def test_6_a_crash_between_the_two_patches_of_a_gate_is_made_good() -> None:
+def test_a_crash_between_the_two_patches_of_a_gate_is_made_good() -> None:
     objects = [
         *gated("hj-trainer-0", scheduling=False, where="a"),
         *gated("hj-trainer-1", scheduling=False, where="a", gate="open"),
@@ -68,7 +68,7 @@ def test_6_a_crash_between_the_two_patches_of_a_gate_is_made_good() -> None:
     ] == [("hj-trainer-0", None)]
 
 
-def test_6_a_users_own_suspension_after_the_gate_is_left_alone_and_told() -> None:
+def test_a_users_own_suspension_after_the_gate_is_left_alone_and_told() -> None:
     objects = gated("hj-trainer-0", scheduling=False, where="a", gate="open")
     objects[1]["spec"]["suspension"] = {"dispatching": True}
     decided = plan(observed(hyperjob(group(replicas=1)), *objects, clusters=FULL, admission=GLOBAL))
@@ -76,7 +76,7 @@ def test_6_a_users_own_suspension_after_the_gate_is_left_alone_and_told() -> Non
     assert phase(decided) == ("Starting", "DispatchingSuspended")
 
 
-def test_6_without_a_queue_a_gate_from_before_is_opened_and_released() -> None:
+def test_without_a_queue_a_gate_from_before_is_opened_and_released() -> None:
     objects = gated("hj-trainer-0", scheduling=True)
     decided = plan(observed(hyperjob(group(replicas=1)), *objects))
     assert [type(action) for action in decided.actions] == [OpenGate]

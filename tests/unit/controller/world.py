@@ -100,7 +100,7 @@ class World:
         }
 
     def _cluster_of(self, name: str) -> str:
-        """Where the ledger counts a sub-job."""
+        """Where the reservations counts a sub-job."""
         known = self.bindings.get(binding_name(name), {}).get("spec", {}).get("clusters") or [{}]
         placed = str(known[0].get("name", ""))
         where = self.policies.get(name)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller.caches import Caches
+from controller.caches.informers import Caches
 from hyperjob.install import rbac
 from hyperjob.install.interpreters import SCRIPTS, Clash, clashes, interpreters
 from hyperjob.install.manifest import Settings, manifest

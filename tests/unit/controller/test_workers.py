@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 
-from controller.loop import run_workers
-from controller.refusals import Refusals
+from controller.memory.refusals import Refusals
+from controller.wake.workers import run_workers
 from hyperjob.api.meta import Object
 from hyperjob.kube.errors import from_status
 from hyperjob.kube.ratelimit import DefaultLimiter
@@ -58,7 +58,7 @@ def sample(metrics: Metrics, result: str) -> float | None:
 async def test_a_failed_key_comes_back_and_others_do_not_wait(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.CRITICAL, "controller.loop")
+    caplog.set_level(logging.CRITICAL, "controller.wake.workers")
     done = asyncio.Event()
     seen: list[str] = []
 
@@ -84,7 +84,7 @@ async def test_a_failed_key_comes_back_and_others_do_not_wait(
 async def test_each_line_of_a_pass_names_its_hyperjob(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "controller.loop")
+    caplog.set_level(logging.INFO, "controller.wake.workers")
     caplog.handler.setFormatter(JsonFormatter())
     done = asyncio.Event()
 

@@ -1,7 +1,7 @@
-"""Which vcjobs were made soon after one of the same name had gone, here or in their member.
+"""Tombstones: names of vcjobs that have just gone, and the vcjobs made under such a name since.
 
-A memory for suspicion only: Volcano in a member may lose such a vcjob (see `lifecycle.silence`).
-It is forgotten with the process, and with it the suspicion.
+Volcano in a member may lose a vcjob that follows another one of its name (see
+`lifecycle.silence`). A restart of the controller forgets tombstones, and with them the suspicion.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ WINDOW: Final = timedelta(minutes=10)
 """Twice as long as pods take to end is what matters, and that is for their templates to say."""
 
 
-class Namesakes:
+class Tombstones:
     """Notes the vcjobs that come and go."""
 
     def __init__(self, jobs: Informer, *, now: Callable[[], datetime]) -> None:

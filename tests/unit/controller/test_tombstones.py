@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controller.namesakes import WINDOW, Namesakes
+from controller.memory.tombstones import WINDOW, Tombstones
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from tests.unit.controller.builders import NOW
@@ -39,33 +39,33 @@ def vcjob(uid: str, name: str = "hj-trainer-0") -> Object:
 )
 def test_who_follows(name: str, later: timedelta, expected: bool) -> None:
     clock = Clock()
-    namesakes = Namesakes(Feed(), now=clock)  # type: ignore[arg-type]
-    namesakes._changed(EventType.ADDED, None, vcjob("old"))
-    assert not namesakes.is_follower("old")
-    namesakes._changed(EventType.DELETED, vcjob("old"), None)
+    tombstones = Tombstones(Feed(), now=clock)  # type: ignore[arg-type]
+    tombstones._changed(EventType.ADDED, None, vcjob("old"))
+    assert not tombstones.is_follower("old")
+    tombstones._changed(EventType.DELETED, vcjob("old"), None)
     clock.time += later
-    namesakes._changed(EventType.ADDED, None, vcjob("new", name))
-    assert namesakes.is_follower("new") is expected
+    tombstones._changed(EventType.ADDED, None, vcjob("new", name))
+    assert tombstones.is_follower("new") is expected
 
 
 def test_one_that_could_not_be_applied_may_follow_a_strangers() -> None:
-    namesakes = Namesakes(Feed(), now=Clock())  # type: ignore[arg-type]
-    namesakes._changed(EventType.ADDED, None, vcjob("new"))
-    namesakes.not_applied("new")
-    assert namesakes.is_follower("new")
-    namesakes._changed(EventType.DELETED, vcjob("new"), None)
-    assert not namesakes.is_follower("new")
+    tombstones = Tombstones(Feed(), now=Clock())  # type: ignore[arg-type]
+    tombstones._changed(EventType.ADDED, None, vcjob("new"))
+    tombstones.not_applied("new")
+    assert tombstones.is_follower("new")
+    tombstones._changed(EventType.DELETED, vcjob("new"), None)
+    assert not tombstones.is_follower("new")
 
 
 def test_what_has_gone_is_forgotten_in_time() -> None:
     clock = Clock()
-    namesakes = Namesakes(Feed(), now=clock)  # type: ignore[arg-type]
+    tombstones = Tombstones(Feed(), now=clock)  # type: ignore[arg-type]
     for number in range(100):
         clock.time += timedelta(minutes=1)
         for uid in (f"{number}-old", f"{number}-new"):
-            namesakes._changed(EventType.ADDED, None, vcjob(uid, f"hj-{number}"))
-            assert namesakes.is_follower(uid) is uid.endswith("new")
-            namesakes._changed(EventType.DELETED, vcjob(uid, f"hj-{number}"), None)
-            assert not namesakes.is_follower(uid)
-    assert len(namesakes._gone) <= WINDOW / timedelta(minutes=1) + 1
-    assert not namesakes._followers
+            tombstones._changed(EventType.ADDED, None, vcjob(uid, f"hj-{number}"))
+            assert tombstones.is_follower(uid) is uid.endswith("new")
+            tombstones._changed(EventType.DELETED, vcjob(uid, f"hj-{number}"), None)
+            assert not tombstones.is_follower(uid)
+    assert len(tombstones._gone) <= WINDOW / timedelta(minutes=1) + 1
+    assert not tombstones._followers

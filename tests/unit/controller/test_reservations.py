@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.ledger import Ledger
+from controller.memory.reservations import Reservations
 from controller.model.nodes import PodGroup
 from controller.model.planned import CreateChild
 from controller.model.resources import parse_resources, subtract
@@ -27,7 +27,7 @@ KEY = "default/hj-trainer-0"
 
 
 class Books:
-    """A ledger over plain dicts."""
+    """A reservations over plain dicts."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, Object] = {}
@@ -35,7 +35,7 @@ class Books:
         self.bindings: dict[str, Object] = {}
         self.freed = 0
         self.hyperjobs: dict[str, Object] = {"default/hj": hyperjob()}
-        self.ledger = Ledger(
+        self.reservations = Reservations(
             hyperjob=self.hyperjobs.get,
             job=self.jobs.get,
             policy=self.policies.get,
@@ -46,7 +46,7 @@ class Books:
     def held(self, now: datetime = NOW) -> dict[str, int]:
         return {
             cluster: demand[GPU] // 10**9
-            for cluster, demand in self.ledger.reserved(now=now).items()
+            for cluster, demand in self.reservations.reserved(now=now).items()
         }
 
     def update(self, now: datetime = NOW, **objects: Any) -> None:
@@ -56,8 +56,8 @@ class Books:
                 where.pop(KEY, None)
             else:
                 where[KEY] = value
-        self.ledger.update(KEY, now=now)
-        self.freed += len(self.ledger.take_freed())
+        self.reservations.update(KEY, now=now)
+        self.freed += len(self.reservations.take_freed())
 
 
 @pytest.fixture
@@ -83,15 +83,15 @@ def test_a_vcjob_without_a_live_hyperjob_counts_only_once_a_member_has_it(
 ) -> None:
     """Labels are anybody's to give: one that asked for 10^9 GPUs took all room from everybody."""
     books.hyperjobs = {} if found is None else {"default/hj": found}
-    books.ledger._hyperjob = books.hyperjobs.get
+    books.reservations._hyperjob = books.hyperjobs.get
     books.update(jobs=job(gpus=8), policies=policy(suspended=True))
     assert books.held() == {}
-    assert not books.ledger.counts(KEY)
+    assert not books.reservations.counts(KEY)
     books.update(bindings=binding(cluster="a"))
     assert books.held() == {}
     books.update(bindings=binding(cluster="a", status=vcjob_status("Running")))
     assert books.held() == {"a": 8}
-    assert books.ledger.counts(KEY)
+    assert books.reservations.counts(KEY)
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,15 @@ def test_a_sub_job_that_was_moved_counts_where_it_goes_and_one_that_reports_wher
 def test_what_is_free_once_all_have_ended_changes_only_with_what_others_take(books: Books) -> None:
     def eventual(free: int, now: datetime = NOW) -> int:
         shown = cluster("a", free, total=32)
-        held = books.ledger.reserved(now=now).get("a", {})
+        held = books.reservations.reserved(now=now).get("a", {})
         seen = replace(shown, free=subtract(shown.free, held))
-        return books.ledger.eventual([seen], now=now)["a"][GPU] // 10**9
+        return books.reservations.eventual([seen], now=now)["a"][GPU] // 10**9
 
     assert eventual(28) == 28, "others use 4"
     making = CreateChild(
         name="x", policy=None, job=None, cluster="a", demand=parse_resources({GPU: "8"})
     )
-    with books.ledger.assumed([making]):
+    with books.reservations.assumed([making]):
         assert eventual(28) == 28
     books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
     assert eventual(28) == 28, "reserved, not shown"
@@ -139,25 +139,25 @@ def test_what_is_free_once_all_have_ended_changes_only_with_what_others_take(boo
     assert eventual(20, NOW + LAG) == 28, "shown"
     books.update(now=NOW + LAG, jobs=job(gpus=8, phase="Completed"))
     assert eventual(20, NOW + LAG) == 28, "ended, and the status does not show it yet"
-    assert books.ledger.eventual_changes_in(now=NOW + LAG) == LAG
+    assert books.reservations.eventual_changes_in(now=NOW + LAG) == LAG
     assert eventual(20, NOW + 2 * LAG) == 20, "others took its place"
     books.update(now=NOW + 2 * LAG, jobs=None)
     assert eventual(28, NOW + 2 * LAG) == 28
-    assert books.ledger.eventual_changes_in(now=NOW + 2 * LAG) is None
+    assert books.reservations.eventual_changes_in(now=NOW + 2 * LAG) is None
 
 
 def test_the_pods_of_reservations_are_counted_by_what_each_requests(books: Books) -> None:
     def pods(now: datetime = NOW) -> dict[str, list[tuple[int, int]]]:
         return {
             name: sorted((group.request[GPU] // 10**9, group.number) for group in groups)
-            for name, groups in books.ledger.pods(now=now).items()
+            for name, groups in books.reservations.pods(now=now).items()
         }
 
     books.update(jobs=job(gpus=8), policies=policy(cluster="a"))
     assert pods() == {"a": [(1, 8)]}
     two = tuple(PodGroup(parse_resources({GPU: str(each)}), 2) for each in (4, 1))
     making = CreateChild(name="x", policy=None, job=None, cluster="b", demand={}, pods=two)
-    with books.ledger.assumed([making]):
+    with books.reservations.assumed([making]):
         assert pods() == {"a": [(1, 8)], "b": [(1, 2), (4, 2)]}
     books.update(jobs=job(gpus=8, phase="Pending", pods={"pending": 8}))
     assert pods() == {"a": [(1, 8)]}
@@ -178,13 +178,13 @@ def test_the_reservation_ends_when_the_summary_must_show_it(books: Books) -> Non
     pending = job(gpus=8, phase="Pending", pods={"pending": 8})
     books.update(jobs=pending, policies=policy())
     assert books.held() == {"a": 8}
-    assert books.ledger.next_change(now=NOW) == LAG
+    assert books.reservations.next_change(now=NOW) == LAG
     assert books.held(NOW + LAG - timedelta(seconds=1)) == {"a": 8}
     assert books.held(NOW + LAG) == {}
-    assert books.ledger.next_change(now=NOW + LAG) is None
-    assert books.ledger.take_freed() == [], "reading changes nothing"
-    books.ledger.expire(now=NOW + LAG)
-    assert books.ledger.take_freed() == ["a"]
+    assert books.reservations.next_change(now=NOW + LAG) is None
+    assert books.reservations.take_freed() == [], "reading changes nothing"
+    books.reservations.expire(now=NOW + LAG)
+    assert books.reservations.take_freed() == ["a"]
     assert books.held(NOW) == {}, "it has been dropped"
 
 
@@ -242,14 +242,14 @@ def test_what_is_about_to_be_created_counts_while_it_is(books: Books) -> None:
         cluster="a",
         demand=parse_resources({GPU: "8"}),
     )
-    assert not books.ledger.counts("default/hj-trainer-0")
-    with books.ledger.assumed([action], namespace="default"):
+    assert not books.reservations.counts("default/hj-trainer-0")
+    with books.reservations.assumed([action], namespace="default"):
         assert books.held() == {"a": 8}
-        assert books.ledger.counts("default/hj-trainer-0")
+        assert books.reservations.counts("default/hj-trainer-0")
     assert books.held() == {}
-    assert not books.ledger.counts("default/hj-trainer-0")
+    assert not books.reservations.counts("default/hj-trainer-0")
     books.update(jobs=job(gpus=8), policies=policy())
-    assert books.ledger.counts("default/hj-trainer-0")
+    assert books.reservations.counts("default/hj-trainer-0")
 
 
 def test_nothing_is_lost_or_left_over_in_the_long_run(books: Books) -> None:
@@ -258,4 +258,4 @@ def test_nothing_is_lost_or_left_over_in_the_long_run(books: Books) -> None:
         books.update(now, jobs=job(gpus=round_ % 7 + 1), policies=policy(cluster="ab"[round_ % 2]))
         books.update(now, jobs=job(gpus=3, phase="Pending", pods={"pending": 3}))
     books.update(jobs=None)
-    assert books.ledger.reserved(now=NOW) == books.ledger.pods(now=NOW) == {}
+    assert books.reservations.reserved(now=NOW) == books.reservations.pods(now=NOW) == {}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.pace import LONGEST_REST, REST, Pace
 from controller.waiting import SETTLE_SECONDS
+from controller.wake.ratelimit import LONGEST_REST, REST, PassRateLimit
 
 KEY = "default/hj"
 
@@ -20,10 +20,10 @@ class Passes:
         self.takes = 0.0
         self.meanwhile: list[float] = []
         self.error: Exception | None = None
-        self.pace = Pace(self.reconcile, clock=lambda: self.now)
+        self.rate_limit = PassRateLimit(self.reconcile, clock=lambda: self.now)
 
     async def reconcile(self, key: str) -> timedelta | None:
-        self.meanwhile.append(self.pace.settle_seconds(key))
+        self.meanwhile.append(self.rate_limit.settle_seconds(key))
         self.now += self.takes
         if self.error is not None:
             raise self.error
@@ -32,8 +32,8 @@ class Passes:
     async def one(self, takes: float) -> float:
         """Make a pass; give how long a change right after it waits."""
         self.takes = takes
-        assert await self.pace.reconcile(KEY) == timedelta(seconds=9)
-        return self.pace.settle_seconds(KEY)
+        assert await self.rate_limit.reconcile(KEY) == timedelta(seconds=9)
+        return self.rate_limit.settle_seconds(KEY)
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,13 @@ class Passes:
 )
 async def test_a_hyperjob_rests_as_its_last_pass_was_dear(takes: float, rest: float) -> None:
     passes = Passes()
-    assert passes.pace.settle_seconds(KEY) == SETTLE_SECONDS
+    assert passes.rate_limit.settle_seconds(KEY) == SETTLE_SECONDS
     assert await passes.one(takes) == pytest.approx(rest)
-    assert passes.pace.settle_seconds("default/other") == SETTLE_SECONDS
+    assert passes.rate_limit.settle_seconds("default/other") == SETTLE_SECONDS
     passes.now += rest
-    assert passes.pace.settle_seconds(KEY) == SETTLE_SECONDS, "after a rest a change is told soon"
+    assert passes.rate_limit.settle_seconds(KEY) == SETTLE_SECONDS, (
+        "after a rest a change is told soon"
+    )
 
 
 async def test_what_changes_during_a_dear_pass_rests_too() -> None:
@@ -68,8 +70,8 @@ async def test_a_pass_that_fails_counts_like_any_other() -> None:
     passes = Passes()
     passes.error, passes.takes = ValueError("no"), 0.1
     with pytest.raises(ValueError, match="no"):
-        await passes.pace.reconcile(KEY)
-    assert passes.pace.settle_seconds(KEY) == pytest.approx(0.1 * REST)
+        await passes.rate_limit.reconcile(KEY)
+    assert passes.rate_limit.settle_seconds(KEY) == pytest.approx(0.1 * REST)
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(0, 3)), max_size=20))

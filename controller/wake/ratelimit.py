@@ -1,8 +1,8 @@
-"""How soon a change is looked at: at once after a rest, less often where a pass is dear.
+"""The rate limit of passes: a HyperJob whose pass takes long rests before the next one.
 
-A HyperJob of a thousand sub-jobs has a status of some hundred kilobytes; in a storm of changes it
-rests for some times as long as its last pass took, and what happens meanwhile is told in one write.
-Only delays changes that more of their kind follow; decides nothing.
+The status of a HyperJob with a thousand sub-jobs has some hundred kilobytes. While many of its
+sub-jobs change, the HyperJob rests for a multiple of the time that its last pass took, and one
+status write tells all changes of that time. A change after a rest is looked at without delay.
 """
 
 import time
@@ -20,7 +20,7 @@ LONGEST_REST: Final = 0.5
 Reconcile = Callable[[str], Awaitable[timedelta | None]]
 
 
-class Pace:
+class PassRateLimit:
     """Times the passes of each HyperJob."""
 
     def __init__(

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from controller.caches import Caches
-from controller.exports import Exports
+from controller.apply.exports import Exports
+from controller.caches.informers import Caches
 from controller.model.planned import (
     Action,
     Adopt,

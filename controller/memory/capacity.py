@@ -6,7 +6,7 @@ Follows the Clusters as they change. Reading it changes nothing.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from controller.ledger import Ledger
+from controller.memory.reservations import Reservations
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, subtract
 from controller.model.wire import at, string
@@ -23,12 +23,12 @@ class Capacity:
     def __init__(
         self,
         clusters: Informer,
-        ledger: Ledger,
+        reservations: Reservations,
         *,
         candidacy: Candidacy,
         now: Callable[[], datetime],
     ) -> None:
-        self._ledger = ledger
+        self._reservations = reservations
         self._candidacy = candidacy
         self._now = now
         self._summaries: dict[str, Summary] = {}
@@ -40,9 +40,9 @@ class Capacity:
         """Give the clusters with what is free on them, less what is `promised` on each."""
         found = candidates(
             self._summaries.values(),
-            self._ledger.reserved(now=now),
-            self._ledger.settling(now=now),
-            self._ledger.pods(now=now),
+            self._reservations.reserved(now=now),
+            self._reservations.settling(now=now),
+            self._reservations.pods(now=now),
         )
         if not promised:
             return found
@@ -53,7 +53,7 @@ class Capacity:
         summary = self._summaries.get(cluster)
         if summary is None or not summary.usable:
             return None
-        return subtract(summary.free, self._ledger.held_on(cluster))
+        return subtract(summary.free, self._reservations.held_on(cluster))
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
         """Give the clusters with what is free after reservations, and what their status shows."""
@@ -65,11 +65,14 @@ class Capacity:
         now = self._now()
         found = self.clusters(now=now)
         usable = [cluster for cluster in found if cluster.usable]
-        return found, self._ledger.eventual(usable, now=now)
+        return found, self._reservations.eventual(usable, now=now)
 
     def changes_in(self, *, now: datetime) -> timedelta | None:
         """Tell when any of it changes next by time alone."""
-        known = self._ledger.next_change(now=now), self._ledger.eventual_changes_in(now=now)
+        known = (
+            self._reservations.next_change(now=now),
+            self._reservations.eventual_changes_in(now=now),
+        )
         return min((wait for wait in known if wait is not None), default=None)
 
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:

@@ -6,9 +6,9 @@ Holds objects as they came; parsing is the observer's.
 from collections.abc import Iterable
 from typing import Final
 
+from controller.caches.mutationcache import MutationCache
 from controller.model.parse import controller_of
 from controller.model.wire import at, mapping, string, string_map
-from controller.mutationcache import MutationCache
 from controller.status.diff import merge_patch
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
-from controller.caches import Caches, hyperjob_keys, job_key_of_binding
-from controller.ledger import Ledger
+from controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
 from controller.line import Line
+from controller.memory.reservations import Reservations
 from controller.model.parse import condition
 from controller.model.resources import parse_resources, subtract, total
 from controller.model.wire import at, mapping, objects, string
@@ -65,7 +65,7 @@ class Handlers:
         self,
         caches: Caches,
         queue: WorkQueue[str],
-        ledger: Ledger,
+        reservations: Reservations,
         line: Line,
         *,
         settle: Callable[[str], float],
@@ -77,7 +77,7 @@ class Handlers:
         """
         self._caches = caches
         self._queue = queue
-        self._ledger = ledger
+        self._reservations = reservations
         self._line = line
         self._settle = settle
         self._now = now
@@ -120,11 +120,11 @@ class Handlers:
             return
         self._update(job_key)
         job = self._caches.job(job_key)
-        keys = hyperjob_keys(job) if job is not None else self._namesakes(job_key)
+        keys = hyperjob_keys(job) if job is not None else self._by_name(job_key)
         for key in sorted(keys):
             self._queue.add_after(key, self._settle(key))
 
-    def _namesakes(self, job_key: str) -> list[str]:
+    def _by_name(self, job_key: str) -> list[str]:
         """Give the HyperJobs whose sub-job a vcjob that is gone may have been, by its name."""
         ends = (number for number, letter in enumerate(job_key) if letter == "-")
         return [job_key[:end] for end in ends if self._caches.hyperjob(job_key[:end]) is not None]
@@ -147,8 +147,8 @@ class Handlers:
                 self._queue.add(key_of(obj))
 
     def _update(self, job_key: str) -> None:
-        self._ledger.update(job_key, now=self._now())
-        self._line.freed(self._ledger.take_freed())
+        self._reservations.update(job_key, now=self._now())
+        self._line.freed(self._reservations.take_freed())
 
     def _priority_class(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         if kind is not EventType.MODIFIED or at(old, "value") != at(new, "value"):

@@ -47,7 +47,7 @@ class _Known:
     cluster: str = ""  # that it takes room of, shown in the summary or not
 
 
-class Ledger:
+class Reservations:
     """What sub-jobs take on each cluster that its resourceSummary cannot show yet."""
 
     def __init__(

@@ -9,8 +9,8 @@ from datetime import datetime
 import orjson
 from aiohttp import web
 
-from controller.explain import QueueState, explain
-from controller.ledger import Ledger
+from controller.insight.explain import QueueState, explain
+from controller.memory.reservations import Reservations
 from controller.observe import Observer
 from controller.plan import plan
 from hyperjob.kube.workqueue import WorkQueue
@@ -18,7 +18,11 @@ from hyperjob.telemetry.endpoints import Handler
 
 
 def debug_routes(
-    observer: Observer, ledger: Ledger, queue: WorkQueue[str], *, now: Callable[[], datetime]
+    observer: Observer,
+    reservations: Reservations,
+    queue: WorkQueue[str],
+    *,
+    now: Callable[[], datetime],
 ) -> dict[str, Handler]:
     """Return the handlers by path."""
 
@@ -31,7 +35,7 @@ def debug_routes(
             observed,
             plan(observed),
             queue=QueueState(failures=queue.failures(key), due_in=queue.due_in(key)),
-            reserved=ledger.reserved(now=now()),
+            reserved=reservations.reserved(now=now()),
         )
         return web.Response(
             body=orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
