@@ -43,6 +43,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "hyperjob.cli.preflight",
             "Check what HyperJobs need, and say how to get it.",
         ),
+        "smoke-test": ("hyperjob.cli.smoke_test", "Run a small HyperJob on two clusters."),
         "credentials": ("hyperjob.cli.credentials", "Keep the processes' tokens for Karmada."),
         "debug": ("hyperjob.cli.debug", "Print how the controller judges a HyperJob."),
         "uninstall": ("hyperjob.cli.uninstall", "Take out what `hyperjob install` put in."),
@@ -110,7 +111,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        module = importlib.import_module(_COMMANDS[cmd_name][0])
+        command = getattr(module, cmd_name.replace("-", "_"))
         if not isinstance(command, click.Command):
             raise TypeError(f"{_COMMANDS[cmd_name][0]}.{cmd_name} is not a command")
         command.context_settings.setdefault("help_option_names", _HELP)

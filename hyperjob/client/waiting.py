@@ -45,7 +45,7 @@ async def until(
                 async for last in states:
                     if holds(last):
                         return last
-                    progress(f"{name} {_told(last)}; waiting until {what}")
+                    progress(f"{name} {_told(last)}; waiting until it {what}")
     except TimeoutError:
         raise NotYetError(
             f"timed out after {human_duration(seconds)} waiting until {title(name)} {what}; it"

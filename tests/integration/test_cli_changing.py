@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob.api.names import MIGRATE_REQUEST, QUEUE_ADMISSION, RESTART_REQUEST
 from hyperjob.cli.rights import RIGHTS, allowed
 from hyperjob.kube.client import PatchType
 from hyperjob.kube.resources import CLUSTER_ROLES, HYPERJOBS, LEASES, NAMESPACES
@@ -163,6 +163,15 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(world: Cli
     }
     assert set(commands) == set(RIGHTS)
     await world.set_status(HYPERJOBS, "llm", pending)
+    await world.kube.create(NAMESPACES, {"metadata": {"name": "karmada-system"}})
+    lease = {
+        "metadata": {
+            "name": "hyperjob-controller",
+            "namespace": "karmada-system",
+            "annotations": {QUEUE_ADMISSION: "volcano-global"},
+        }
+    }
+    await world.kube.create(LEASES, lease)
     urgent = hyperjob("urgent")
     urgent["spec"]["replicatedJobs"][0]["templateSpec"]["priorityClassName"] = "deadline"
     await world.make(HYPERJOBS, urgent, status("urgent", "Queued", {}, {}))

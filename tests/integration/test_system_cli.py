@@ -154,3 +154,21 @@ def test_what_failed_is_told_with_where_its_logs_are(system: System, project: st
     assert f"kubectl hyperjob logs is-failing -n {project} --job is-failing-trainer-0" in answer
     refused = plugin(system, project, "restart", "is-failing", code=4)
     assert "a HyperJob that has ended is never run again" in refused.stderr
+
+
+def test_a_smoke_test_completes_on_every_cluster_and_leaves_nothing(
+    system: System, project: str
+) -> None:
+    done = plugin(system, project, "smoke-test", "-o", "json", "--timeout=90s")
+    report = json.loads(done.stdout)
+    assert (report["completed"], report["clusters"]) == (True, ["east", "west"])
+    if "KUBEBUILDER_ASSETS" not in os.environ:
+        assert [line.split("/")[0] for line in report["logs"]] == ["[east", "[west"]
+    left = plugin(system, project, "get", report["name"], code=1)
+    assert "NotFound" in left.stderr or "Terminating" in left.stdout
+
+
+def test_a_smoke_test_that_cannot_run_names_the_next_command(system: System, project: str) -> None:
+    done = plugin(system, project, "smoke-test", "--cluster", "nowhere", "--timeout=3s", code=3)
+    assert "timed out" in done.stderr
+    assert "kubectl hyperjob why smoke-test-" in done.stderr

@@ -1,0 +1,119 @@
+"""Create the HyperJob of the smoke test, wait for its end and read its logs."""
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+
+import yaml
+
+from controller.model.parse import condition
+from controller.model.wire import mapping
+from hyperjob.api.meta import Object
+from hyperjob.client.errors import ClientError
+from hyperjob.client.goals import Goal, parse_goal, reach
+from hyperjob.client.logs.choosing import Wanted
+from hyperjob.client.logs.standing import Standing
+from hyperjob.client.summary import read
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS
+
+_GOAL: Goal = parse_goal("condition=Completed")
+_CLUSTERS = 2
+
+
+def manifest(
+    example: str, *, clusters: Sequence[str], image: str | None = None, queue: str | None = None
+) -> Object:
+    """Give the example one replicated job for each cluster, pinned to it, and a name of its own."""
+    made: Object = yaml.safe_load(example)
+    made["metadata"]["name"] = f"smoke-test-{secrets.token_hex(2)}"
+    (pattern,) = made["spec"]["replicatedJobs"]
+    template = pattern["templateSpec"]
+    if queue:
+        template["queue"] = queue
+    if image:
+        template["tasks"][0]["template"]["spec"]["containers"][0]["image"] = image
+    made["spec"]["minAvailable"] = len(clusters)
+    made["spec"]["replicatedJobs"] = [
+        {
+            "name": f"hello-{number}",
+            "clusterNames": [cluster],
+            "clusterPolicy": "Required",
+            "templateSpec": template,
+        }
+        for number, cluster in enumerate(clusters)
+    ]
+    return made
+
+
+class Trial:
+    """One run of the smoke test in a namespace."""
+
+    def __init__(self, kube: Kube, namespace: str, *, say: Callable[[str], None]) -> None:
+        self._kube = kube
+        self._namespace = namespace
+        self._say = say
+        self._started = time.monotonic()
+        self._last = ""
+
+    async def clusters(self, wanted: Sequence[str]) -> list[str]:
+        """Give the wanted clusters, or the first two by name that are Ready."""
+        if wanted:
+            return list(dict.fromkeys(wanted))
+        listed = await self._kube.list(CLUSTERS)
+        ready = [
+            str(item["metadata"]["name"])
+            for item in listed.items
+            if condition(mapping(item.get("status")), "Ready").get("status") == "True"
+        ]
+        return sorted(ready)[:_CLUSTERS]
+
+    async def run(self, made: Object, *, seconds: float, keep: bool) -> Object:
+        """Run it and give a report; ClientError when it does not complete."""
+        name = made["metadata"]["name"]
+        clusters = [job["clusterNames"][0] for job in made["spec"]["replicatedJobs"]]
+        self._tell(f"creating HyperJob {name} on {', '.join(clusters)}")
+        await self._kube.create(HYPERJOBS, made, namespace=self._namespace)
+        try:
+            await reach(
+                self._kube, self._namespace, name, _GOAL, seconds=seconds, progress=self._tell
+            )
+        except ClientError as error:
+            where = f"{name} -n {self._namespace}"
+            hint = f"it stays there: kubectl hyperjob why {where}; kubectl delete hj {where}"
+            raise type(error)(f"{error}; {hint}") from None
+        lines = await self._logs(name)
+        took = time.monotonic() - self._started
+        if not keep:
+            await self._kube.delete(HYPERJOBS, name, namespace=self._namespace)
+        self._tell(f"completed on {', '.join(clusters)}")
+        return {
+            "name": name,
+            "namespace": self._namespace,
+            "completed": True,
+            "seconds": round(took, 1),
+            "clusters": clusters,
+            "logs": lines,
+        }
+
+    async def _logs(self, name: str) -> list[str]:
+        """Read the log of every sub-job; an unreadable log is told and fails nothing."""
+        lines: list[str] = []
+        summary = read(await self._kube.get(HYPERJOBS, name, namespace=self._namespace))
+        try:
+            standing = await Standing.of(
+                self._kube, summary, Wanted(), query={}, tail=1, say=self._tell
+            )
+            async for source, line in standing.lines():
+                lines.append(f"[{source.label}] {line.decode(errors='replace')}")
+        except (ClientError, KubeError) as error:
+            self._tell(f"its logs cannot be read here: {error}")
+        for text in lines:
+            self._tell(text)
+        return lines
+
+    def _tell(self, text: str) -> None:
+        if text != self._last:
+            self._last = text
+            self._say(f"{time.monotonic() - self._started:6.1f} s  {text}")
