@@ -19,14 +19,16 @@ from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CRDS, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.clusters import LostCluster, SandboxConfig
+from hyperjob_sandbox.controller import Background
 from hyperjob_sandbox.karmada import reviews, webhooks
 from hyperjob_sandbox.karmada.controlplane import ControlPlane, queue_lookup
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions, member_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from hyperjob_sandbox.member.cluster import MemberCluster
-from hyperjob_sandbox.member.controller import Background
+from hyperjob_sandbox.member.kubelet import KubeletFactory
 from hyperjob_sandbox.processes.hostclient import ProcessHost
 from hyperjob_sandbox.processes.images import Image
+from hyperjob_sandbox.processes.kubelet import ProcessKubelet
 from hyperjob_sandbox.processes.network import Network
 from hyperjob_sandbox.processes.node import Machine
 
@@ -71,7 +73,7 @@ class Topology:
                 config,
                 kubeconfig=directory / f"{cluster.name}.kubeconfig",
                 definitions=definitions,
-                machine=self._machine,
+                kubelet=self._kubelet_of(cluster.name),
             )
             for cluster in config.clusters
         }
@@ -129,6 +131,12 @@ class Topology:
     def machine(self) -> Machine | None:
         """Give what runs the pods as processes, None where they are simulated."""
         return self._machine
+
+    def _kubelet_of(self, cluster: str) -> KubeletFactory | None:
+        machine = self._machine
+        if machine is None:
+            return None
+        return lambda caches: ProcessKubelet(cluster, machine, caches)
 
     def _make_machine(self) -> Machine:
         folder = self.directory / "pods"

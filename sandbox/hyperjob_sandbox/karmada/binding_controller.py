@@ -11,6 +11,7 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import WORKS, key_of
+from hyperjob_sandbox.controller import Awaited, Controller, RetryError, generation_changed
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.bindings import is_suspended, target_clusters
 from hyperjob_sandbox.karmada.caches import (
@@ -21,7 +22,6 @@ from hyperjob_sandbox.karmada.caches import (
     template_resource,
 )
 from hyperjob_sandbox.karmada.works import build_work, sync_work, work_id
-from hyperjob_sandbox.member.controller import Awaited, Controller, RetryError, generation_changed
 
 _GATHER_SECONDS: Final = 0.01
 

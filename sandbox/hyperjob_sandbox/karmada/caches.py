@@ -24,8 +24,8 @@ from hyperjob.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_sandbox.controller import Informers
 from hyperjob_sandbox.karmada import interpreter, names
-from hyperjob_sandbox.member.controller import Informers
 
 CLUSTER_RESOURCE_BINDINGS: Final = Resource(
     "work.karmada.io",

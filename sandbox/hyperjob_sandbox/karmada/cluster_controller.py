@@ -16,9 +16,9 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unavailable
 from hyperjob.kube.resources import CLUSTERS, NAMESPACES, key_of
+from hyperjob_sandbox.controller import Controller, wire_now
 from hyperjob_sandbox.karmada import clusterstatus, names, works
 from hyperjob_sandbox.karmada.caches import Caches
-from hyperjob_sandbox.member.controller import Controller, wire_now
 from hyperjob_sandbox.member.watching import MemberCaches
 
 _NOT_READY: Final[Object] = {"key": names.TAINT_NOT_READY, "effect": "NoSchedule"}

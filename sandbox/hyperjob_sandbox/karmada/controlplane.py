@@ -24,6 +24,7 @@ from hyperjob.kube.resources import (
     Resource,
 )
 from hyperjob_sandbox.clusters import Cluster, Queue, SandboxConfig
+from hyperjob_sandbox.controller import Background, Controller
 from hyperjob_sandbox.karmada import reviews, webhooks
 from hyperjob_sandbox.karmada.binding_controller import BindingController
 from hyperjob_sandbox.karmada.caches import Caches
@@ -36,7 +37,6 @@ from hyperjob_sandbox.karmada.scheduler import Scheduler
 from hyperjob_sandbox.karmada.status_controller import StatusController
 from hyperjob_sandbox.karmada.volcano_global import Dispatcher
 from hyperjob_sandbox.karmada.works import find_condition
-from hyperjob_sandbox.member.controller import Background, Controller
 from hyperjob_sandbox.member.watching import MemberCaches
 
 _NAMESPACES: Final = ("karmada-system", "karmada-cluster", "volcano-global")

@@ -18,6 +18,12 @@ from hyperjob.kube.resources import (
     Resource,
     key_of,
 )
+from hyperjob_sandbox.controller import (
+    Awaited,
+    Controller,
+    RetryError,
+    changed_besides_status,
+)
 from hyperjob_sandbox.karmada import interpreter, names, policies
 from hyperjob_sandbox.karmada.bindings import (
     OwnerMismatchError,
@@ -31,12 +37,6 @@ from hyperjob_sandbox.karmada.caches import (
     Caches,
     reference_key,
     template_resource,
-)
-from hyperjob_sandbox.member.controller import (
-    Awaited,
-    Controller,
-    RetryError,
-    changed_besides_status,
 )
 
 _SETTLE_SECONDS: Final = 0.03

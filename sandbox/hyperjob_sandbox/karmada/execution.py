@@ -19,9 +19,7 @@ from hyperjob.kube.resources import (
     Resource,
     key_of,
 )
-from hyperjob_sandbox.karmada import names, works
-from hyperjob_sandbox.karmada.caches import Caches
-from hyperjob_sandbox.member.controller import (
+from hyperjob_sandbox.controller import (
     Controller,
     Informers,
     RetryError,
@@ -29,6 +27,8 @@ from hyperjob_sandbox.member.controller import (
     generation_changed,
     wire_now,
 )
+from hyperjob_sandbox.karmada import names, works
+from hyperjob_sandbox.karmada.caches import Caches
 
 _DISPATCHED = (VCJOBS, QUEUES, SERVICE_EXPORTS, NAMESPACES)
 _GATHER_SECONDS = 0.2

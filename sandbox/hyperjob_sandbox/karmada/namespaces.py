@@ -9,10 +9,10 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import NAMESPACES, WORKS, key_of
+from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.karmada.works import build_work, sync_work, work_id
-from hyperjob_sandbox.member.controller import Controller
 
 
 class NamespaceController:

@@ -9,10 +9,10 @@ from hyperjob.kube.client import EventType, Kube, PatchType
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.events import EventRecorder
 from hyperjob.kube.resources import key_of
+from hyperjob_sandbox.controller import Controller, RetryError, wire_now
 from hyperjob_sandbox.karmada import names, works
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.karmada.scheduling import Decision, applied_placement, schedule
-from hyperjob_sandbox.member.controller import Controller, RetryError, wire_now
 from hyperjob_sandbox.member.selectors import matches_affinity
 
 _FIRST_RETRY, _SLOWEST_RETRY = 1.0, 10.0

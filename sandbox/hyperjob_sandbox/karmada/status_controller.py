@@ -10,11 +10,11 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import key_of
+from hyperjob_sandbox.controller import Controller, wire_now
 from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.karmada.aggregation import binding_status
 from hyperjob_sandbox.karmada.bindings import target_clusters
 from hyperjob_sandbox.karmada.caches import Caches, reference_key, template_resource
-from hyperjob_sandbox.member.controller import Controller, wire_now
 
 _GATHER_SECONDS = 0.1
 """Changes that come this close together become one write."""

@@ -18,24 +18,25 @@ from hyperjob.kube.resources import NODES, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
 from hyperjob_sandbox.clusters import Cluster, NodeGroup, SandboxConfig
-from hyperjob_sandbox.member.controller import Background, Controller, wire_now
+from hyperjob_sandbox.controller import Background, wire_now
 from hyperjob_sandbox.member.gang_scheduler import GangScheduler
 from hyperjob_sandbox.member.job_controller import JobController
-from hyperjob_sandbox.member.kubelet import Kubelet
+from hyperjob_sandbox.member.kubelet import Kubelet, KubeletFactory
 from hyperjob_sandbox.member.queue_controller import QueueController
+from hyperjob_sandbox.member.simulated import SimulatedKubelet
 from hyperjob_sandbox.member.watching import MemberCaches
-from hyperjob_sandbox.processes.kubelet import ProcessKubelet
-from hyperjob_sandbox.processes.node import Machine
 
 _QUEUES: Final = ("root", "default")
 """The queues that Volcano itself makes in every cluster."""
+_ANSWERED_BY_KUBELETS: Final = ("log", "exec", "attach", "portforward")
 _SYNC_SECONDS: Final = 30.0
 
 
 class MemberCluster:
     """A running member, an async context manager.
 
-    `kubeconfig` is where its administrator's kubeconfig is written.
+    `kubeconfig` is where its administrator's kubeconfig is written. `kubelet` makes what runs its
+    pods, by default a simulation, whose logs the API server makes from the pods' times.
     """
 
     def __init__(
@@ -45,17 +46,17 @@ class MemberCluster:
         *,
         kubeconfig: Path,
         definitions: Sequence[Object],
-        machine: Machine | None = None,
+        kubelet: KubeletFactory | None = None,
     ) -> None:
         self.name = cluster.name
         self.kubeconfig = kubeconfig
         self.server = ApiServer(
             name=cluster.name,
             crds=definitions,
-            connectors={} if machine is None else self._connectors(),
+            connectors={} if kubelet is None else self._connectors(),
         )
-        self._machine = machine
-        self._processes: ProcessKubelet | None = None
+        self._make_kubelet = kubelet or self._simulated
+        self._kubelet: Kubelet | None = None
         self._cluster = cluster
         self._config = config
         self._stack = AsyncExitStack()
@@ -82,7 +83,7 @@ class MemberCluster:
             )
             await self._furnish(kube)
             self._caches = MemberCaches(kube)
-            stack.push_async_callback(self._stop_processes)
+            stack.push_async_callback(self._stop_kubelet)
             stack.push_async_callback(self._background.stop)
             self._start(self._caches)
             await self._background.until(self._caches.synced(), seconds=_SYNC_SECONDS)
@@ -102,36 +103,30 @@ class MemberCluster:
         await self._background.failure()
 
     def _connectors(self) -> dict[tuple[str, str, str], Connector]:
-        """Answer for logs of processes; refuse what needs a stream in both directions."""
+        """Let the kubelet answer what the API server asks it."""
 
-        async def log(call: Call) -> Reply | Stream:
-            assert self._processes is not None, "the member is not started"
-            return await self._processes.log(call)
+        async def answer(call: Call) -> Reply | Stream:
+            assert self._kubelet is not None, "the member is not started"
+            return await self._kubelet.answer(call)
 
-        refused = ("exec", "attach", "portforward")
-        return {
-            ("", "pods", "log"): log,
-            **{("", "pods", name): ProcessKubelet.refuse_exec for name in refused},
-        }
+        return {("", "pods", name): answer for name in _ANSWERED_BY_KUBELETS}
 
-    async def _stop_processes(self) -> None:
-        if self._processes is not None:
-            await self._processes.stop()
+    async def _stop_kubelet(self) -> None:
+        if self._kubelet is not None:
+            await self._kubelet.stop()
 
-    def _kubelet(self, caches: MemberCaches) -> Controller:
-        if self._machine is None:
-            return Kubelet(self.name, self._config, caches).controller
-        self._processes = ProcessKubelet(self.name, self._machine, caches)
-        return self._processes.controller
+    def _simulated(self, caches: MemberCaches) -> Kubelet:
+        return SimulatedKubelet(self.name, self._config, caches)
 
     def _start(self, caches: MemberCaches) -> None:
         jobs = JobController(caches)
+        self._kubelet = self._make_kubelet(caches)
         controllers = (
             jobs.controller,
             jobs.commands,
             GangScheduler(caches).controller,
             QueueController(caches).controller,
-            self._kubelet(caches),
+            self._kubelet.controller,
         )
         self._background.start(caches.run(), name=f"{self.name}/informers")
         for controller in controllers:

@@ -12,8 +12,8 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, PatchType
 from hyperjob.kube.errors import Conflict, NotFound
 from hyperjob.kube.resources import PODGROUPS, PODS, key_of
+from hyperjob_sandbox.controller import Controller, wire_now
 from hyperjob_sandbox.member import resources
-from hyperjob_sandbox.member.controller import Controller, wire_now
 from hyperjob_sandbox.member.gang import (
     FreeNode,
     GangPod,

@@ -25,8 +25,8 @@ from hyperjob.kube.resources import (
     key_of,
     split_key,
 )
+from hyperjob_sandbox.controller import Awaited, Controller
 from hyperjob_sandbox.member import jobpods, jobstate
-from hyperjob_sandbox.member.controller import Awaited, Controller
 from hyperjob_sandbox.member.jobpolicies import SYNC, Action, Happening, action_for
 from hyperjob_sandbox.member.watching import BY_JOB, MemberCaches, job_key_of, phase_of_pod
 

@@ -1,193 +1,40 @@
-"""Every kubelet of a member: pods that are bound run for their time and end as configured.
+"""What a kubelet does, whatever it runs pods with.
 
-It must never run a pod that is not bound to a node, nor keep one that is being deleted.
+`simulated` lets pods run for their time and end as configured; `hyperjob_sandbox.processes` runs
+their containers as processes of this machine.
 """
 
-import time
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable
+from typing import Protocol
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import PODS, key_of
-from hyperjob_sandbox.clusters import SandboxConfig
-from hyperjob_sandbox.member.controller import Controller, wire_now
-from hyperjob_sandbox.member.jobpods import JOB_NAME, JOB_RETRY_COUNT, TASK_INDEX, TASK_SPEC
-from hyperjob_sandbox.member.watching import MemberCaches, phase_of_pod
-
-_RESTART_BACKOFF: Final = 10.0
-"""Seconds before a container that failed is started again, before the speed factor."""
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
+from hyperjob_sandbox.controller import Controller
+from hyperjob_sandbox.member.watching import MemberCaches
 
 
-@dataclass(slots=True)
-class _Run:
-    """A pod that runs: when it ends and how, and how often its container was restarted."""
+class Kubelet(Protocol):
+    """Every kubelet of one member cluster.
 
-    ends: float
-    exit_code: int
-    restarts: int = 0
-    waiting: bool = False
-    started_at: str = ""
+    A pod that is bound to a node is started once and its status written as it changes: phase,
+    conditions and the state of each container. A container that ends is started again as the pod's
+    restartPolicy says, with a back-off. A pod that is being deleted is ended, and removed from the
+    API server when nothing of it runs any more. A pod without a node, or of another node's name, is
+    never touched.
+    """
 
+    @property
+    def controller(self) -> Controller:
+        """Give the loop that does all this; the member cluster runs it."""
 
-class Kubelet:
-    """One controller over the pods of a cluster."""
+    async def answer(self, call: Call) -> Reply | Stream:
+        """Answer a subresource of a pod that only its kubelet can: log, exec, attach, portforward.
 
-    def __init__(self, cluster: str, config: SandboxConfig, caches: MemberCaches) -> None:
-        self._cluster = cluster
-        self._config = config
-        self._caches = caches
-        self._kube = caches.kube
-        self._runs: dict[str, _Run] = {}
-        self.controller = Controller(f"kubelet/{cluster}", self._sync, workers=8)
-        caches.pods.add_handler(self._on_pod)
+        Raises ApiError where it cannot.
+        """
 
-    def _on_pod(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        if new is None:
-            if old is not None:
-                self._runs.pop(old["metadata"]["uid"], None)
-            return
-        if new["spec"].get("nodeName") and (
-            phase_of_pod(new) == "Pending" or new["metadata"].get("deletionTimestamp")
-        ):
-            self.controller.add(key_of(new))
-
-    async def _sync(self, key: str) -> None:
-        pod = self._caches.pods.get(key)
-        if pod is None:
-            return
-        if pod["metadata"].get("deletionTimestamp"):
-            await self._end(pod)
-            return
-        if phase_of_pod(pod) in {"Succeeded", "Failed"}:
-            return
-        uid: str = pod["metadata"]["uid"]
-        run = self._runs.get(uid)
-        now = time.monotonic()
-        if run is None:
-            run = self._runs[uid] = self._plan(pod, restarts=0)
-            run.started_at = wire_now()
-            await self._write(pod, _running(pod, run))
-        elif now < run.ends:
-            pass
-        elif run.waiting:
-            started = self._plan(pod, restarts=run.restarts)
-            started.started_at = wire_now()
-            run = self._runs[uid] = started
-            await self._write(pod, _running(pod, run))
-        elif run.exit_code and pod["spec"].get("restartPolicy") != "Never":
-            run.restarts += 1
-            run.waiting = True
-            run.ends = now + _RESTART_BACKOFF / self._config.speed
-            await self._write(pod, _crashed(pod, run))
-        else:
-            await self._write(pod, _ended(pod, run))
-            return
-        self.controller.add(key, after=max(0.0, run.ends - time.monotonic()))
-
-    def _plan(self, pod: Object, *, restarts: int) -> _Run:
-        annotations: dict[str, str] = pod["metadata"].get("annotations") or {}
-        job = annotations.get(JOB_NAME) or str(pod["metadata"]["name"])
-        task = annotations.get(TASK_SPEC, "")
-        seconds = self._config.run_times.seconds(job=job, task=task, cluster=self._cluster)
-        with suppress(KeyError, ValueError):  # no time of its own, or one that nobody can read
-            seconds = float(annotations[self._config.run_times.annotation])
-        code, after = self._config.exit_code(
-            job=job,
-            task=task,
-            cluster=self._cluster,
-            pod=int(annotations.get(TASK_INDEX) or 0),
-            attempt=int(annotations.get(JOB_RETRY_COUNT) or 0) + restarts,
-        )
-        if code and after is not None:
-            seconds = after
-        ends = time.monotonic() + max(0.0, seconds) / self._config.speed
-        return _Run(ends=ends, exit_code=code, restarts=restarts)
-
-    async def _write(self, pod: Object, status: Object) -> None:
-        meta: Object = pod["metadata"]
-        try:
-            await self._kube.patch(
-                PODS,
-                meta["name"],
-                {"metadata": {"uid": meta["uid"]}, "status": status},
-                kind=PatchType.MERGE,
-                namespace=meta["namespace"],
-                subresource="status",
-            )
-        except NotFound:
-            self._runs.pop(meta["uid"], None)
-
-    async def _end(self, pod: Object) -> None:
-        meta: Object = pod["metadata"]
-        self._runs.pop(meta["uid"], None)
-        try:
-            await self._kube.raw(
-                "DELETE",
-                PODS.path(meta["namespace"], meta["name"]),
-                params={"gracePeriodSeconds": "0"},
-            )
-        except NotFound:
-            return
+    async def stop(self) -> None:
+        """End what runs, without a grace period: the member cluster ends."""
 
 
-def _running(pod: Object, run: _Run) -> Object:
-    state: Object = {"running": {"startedAt": run.started_at}}
-    return _status(pod, run, "Running", state, ready=True)
-
-
-def _crashed(pod: Object, run: _Run) -> Object:
-    waiting: Object = {
-        "waiting": {
-            "reason": "CrashLoopBackOff",
-            "message": "back-off restarting failed container",
-        }
-    }
-    status = _status(pod, run, "Running", waiting, ready=False)
-    for container in status["containerStatuses"]:
-        container["lastState"] = _terminated(run)
-    return status
-
-
-def _ended(pod: Object, run: _Run) -> Object:
-    phase = "Failed" if run.exit_code else "Succeeded"
-    return _status(pod, run, phase, _terminated(run), ready=False)
-
-
-def _terminated(run: _Run) -> Object:
-    return {
-        "terminated": {
-            "exitCode": run.exit_code,
-            "reason": "Error" if run.exit_code else "Completed",
-            "startedAt": run.started_at,
-            "finishedAt": wire_now(),
-        }
-    }
-
-
-def _status(pod: Object, run: _Run, phase: str, state: Object, *, ready: bool) -> Object:
-    truth = "True" if ready else "False"
-    return {
-        "phase": phase,
-        "hostIP": "10.9.0.1",
-        "podIP": "10.9.0.1",
-        "startTime": (pod.get("status") or {}).get("startTime") or run.started_at,
-        "conditions": [
-            {"type": "PodScheduled", "status": "True"},
-            {"type": "Ready", "status": truth},
-        ],
-        "containerStatuses": [
-            {
-                "name": container["name"],
-                "image": container.get("image", ""),
-                "imageID": "",
-                "ready": ready,
-                "started": ready,
-                "restartCount": run.restarts,
-                "state": state,
-            }
-            for container in pod["spec"].get("containers") or ()
-        ],
-    }
+KubeletFactory = Callable[[MemberCaches], Kubelet]
+"""Makes the kubelets of a member cluster, before its informers have run."""

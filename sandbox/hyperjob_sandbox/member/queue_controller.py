@@ -9,8 +9,8 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, PatchType
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import QUEUES, key_of
+from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.member import resources
-from hyperjob_sandbox.member.controller import Controller
 from hyperjob_sandbox.member.jobpods import QUEUE_NAME
 from hyperjob_sandbox.member.watching import MemberCaches, phase_of_pod
 

@@ -19,7 +19,7 @@ from hyperjob.kube.resources import (
     SERVICE_EXPORTS,
     VCJOBS,
 )
-from hyperjob_sandbox.member.controller import Informers
+from hyperjob_sandbox.controller import Informers
 from hyperjob_sandbox.member.jobpods import GROUP_NAME, JOB_NAME
 
 BY_JOB: Final = "job"

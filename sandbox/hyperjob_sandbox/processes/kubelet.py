@@ -12,7 +12,7 @@ from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import CONFIG_MAPS, PODS, SECRETS, Resource, key_of
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
-from hyperjob_sandbox.member.controller import Controller, Informers
+from hyperjob_sandbox.controller import Controller, Informers
 from hyperjob_sandbox.processes import logs
 from hyperjob_sandbox.processes.accelerators import Slots
 from hyperjob_sandbox.processes.environment import Sources
@@ -46,7 +46,11 @@ class ProcessKubelet:
             await pod.abandon()
         self._running.clear()
 
-    async def log(self, call: Call) -> Reply | Stream:
+    async def answer(self, call: Call) -> Reply | Stream:
+        """Answer a subresource of a pod: its log; the others need a stream in both directions."""
+        return self._log(call) if call.info.subresource == "log" else _refuse(call)
+
+    def _log(self, call: Call) -> Reply | Stream:
         """Answer `GET pods/NAME/log` as a kubelet does."""
         options = logs.LogOptions.parse(call.info.query)
         key = f"{call.info.namespace}/{call.info.name}"
@@ -86,14 +90,6 @@ class ProcessKubelet:
 
             return Stream(logs.follow(path, options, is_over=is_over), "text/plain")
         return Reply(200, logs.read(path, options), "text/plain")
-
-    @staticmethod
-    async def refuse_exec(call: Call) -> Reply | Stream:
-        """Refuse `kubectl exec`, which would need a stream in both directions."""
-        raise _bad_request(
-            f"pod {call.info.name} is a process of this machine and takes no exec, attach or"
-            " port-forward: run the command on this machine, its folders are those of the sandbox"
-        )
 
     def _on_pod(self, event: EventType, old: Object | None, new: Object | None) -> None:
         seen = new or old
@@ -171,6 +167,14 @@ class ProcessKubelet:
             )
         except NotFound:
             return
+
+
+def _refuse(call: Call) -> Reply:
+    """Refuse `kubectl exec`, which would need a stream in both directions."""
+    raise _bad_request(
+        f"pod {call.info.name} is a process of this machine and takes no exec, attach or"
+        " port-forward: run the command on this machine, its folders are those of the sandbox"
+    )
 
 
 def _by_name(objects: list[Object], namespace: str) -> Mapping[str, Object]:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hyperjob.kube.client import EventType
-from hyperjob_sandbox.member.controller import (
+from hyperjob_sandbox.controller import (
     Awaited,
     Background,
     Controller,
