@@ -1,4 +1,4 @@
-"""`hyperjob-certs issue | rotate | inject`: the certificates of the webhook, from the command line.
+"""`hyperjob-certs issue | rotate | inject | client`: the certificates of the webhook, by hand.
 
 Keeps them in a directory or in a Secret. With cert-manager or certificates of one's own, only
 `inject` is of use, or nothing at all: the webhook just reads the files it is given.
@@ -6,6 +6,7 @@ Keeps them in a directory or in a Secret. With cert-manager or certificates of o
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from typing import Final
 from certs.inject import NothingToInject, inject
 from certs.rotation import Bundle, Policy, advance
 from certs.store import DirectoryStore, SecretStore, Store, trusted_pem
-from certs.x509 import InvalidPair, facts, split_bundle
+from certs.x509 import InvalidPair, facts, issue_ca, issue_client, split_bundle
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import AlreadyExists, ConfigError, Conflict, KubeError
 
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command: 0 when done, 1 when it failed, 2 when it was not understood."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    if options.command != "inject":
+    if options.command in ("issue", "rotate"):
         try:
             _policy(options)
         except ValueError as problem:
@@ -43,11 +44,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _run(options: argparse.Namespace) -> None:
+    if options.command == "client":
+        _issue_client(options)
+        return
     if options.command == "inject":
         await _inject(options, await _given_authorities(options))
         return
     async with _store(options) as store:
         await _renew(options, store)
+
+
+def _issue_client(options: argparse.Namespace) -> None:
+    """Write an authority of its own and one client certificate; the authority's key is not kept."""
+    directory: Path = options.directory
+    now, lifetime = datetime.now(UTC), timedelta(days=options.days)
+    ca = issue_ca(common_name="hyperjob-webhook-clients", lifetime=lifetime, now=now)
+    client = issue_client(ca, name=options.name, lifetime=lifetime, now=now)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, content, mode in (
+        ("client-ca.crt", ca.certificate, 0o644),
+        ("client.crt", client.certificate, 0o644),
+        ("client.key", client.key, 0o600),
+    ):
+        descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    until = facts(client.certificate).not_after.isoformat()
+    _say(f"client certificate for {options.name}, valid until {until}, in {directory}")
 
 
 async def _renew(options: argparse.Namespace, store: Store) -> None:
@@ -147,6 +170,12 @@ def _parser() -> argparse.ArgumentParser:
         _add_place(command, given_file=name == "inject")
         if name != "inject":
             _add_policy(command)
+    text = "make a client certificate for an API server, with an authority of its own"
+    command = commands.add_parser("client", help=text, description=text)
+    command.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+    command.add_argument("--directory", type=Path, required=True, help="where to write the files")
+    command.add_argument("--name", default="karmada-apiserver", help="common name of the client")
+    command.add_argument("--days", type=float, default=365, help="life of both certificates")
     return parser
 
 

@@ -13,11 +13,12 @@ import ssl
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-from certs.x509 import Facts, InvalidPair, Pair, check_pair
+from certs.x509 import Facts, InvalidPair, Pair, check_pair, split_bundle
 
 POLL_SECONDS: Final = 10.0
 READ_LIMIT: Final = 1 << 20
@@ -39,14 +40,25 @@ class _Silent:
         """Count nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Files:
+    pair: Pair
+    client_ca: bytes
+
+
 class FileSource:
-    """Serves the pair in two files, and follows their changes while `run` runs."""
+    """Serves the pair in two files, and follows their changes while `run` runs.
+
+    With a `client_ca_file` only clients with a certificate of its authorities get through the
+    handshake; the file is followed too.
+    """
 
     def __init__(
         self,
         certificate_file: Path,
         key_file: Path,
         *,
+        client_ca_file: Path | None = None,
         minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
         poll_seconds: float = POLL_SECONDS,
         observer: Observer | None = None,
@@ -54,13 +66,14 @@ class FileSource:
     ) -> None:
         self._certificate_file = certificate_file
         self._key_file = key_file
+        self._client_ca_file = client_ca_file
         self._minimum_version = minimum_version
         self._poll_seconds = poll_seconds
         self._observer: Observer = observer or _Silent()
         self._clock = clock
         self._current: ssl.SSLContext | None = None
         self._facts: Facts | None = None
-        self._served: Pair | None = None
+        self._served: _Files | None = None
         self._problem: str | None = None
 
     @property
@@ -90,9 +103,9 @@ class FileSource:
         Never raises: whatever is wrong is in `problem`, and said once per change.
         """
         try:
-            pair = self._read()
-            if changed := pair != self._served:
-                self._swap(pair)
+            files = self._read()
+            if changed := files != self._served:
+                self._swap(files)
         except InvalidPair as problem:
             self._complain(str(problem))
             return False
@@ -116,6 +129,9 @@ class FileSource:
     def server_context(self) -> ssl.SSLContext:
         """Make the context to listen with; each handshake takes the current one."""
         context = _new_context(self._minimum_version)
+        if self._client_ca_file is not None:
+            # A connection keeps the mode of this context, and trusts what the chosen one trusts.
+            context.verify_mode = ssl.CERT_REQUIRED
 
         def choose(
             connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext
@@ -126,25 +142,28 @@ class FileSource:
         context.sni_callback = choose
         return context
 
-    def _read(self) -> Pair:
+    def _read(self) -> "_Files":
         try:
             return self._read_once()
         except InvalidPair:
             return self._read_once()  # the version may have been swapped out from under us
 
-    def _read_once(self) -> Pair:
+    def _read_once(self) -> "_Files":
         certificate_file, key_file = _resolve(self._certificate_file, self._key_file)
-        return Pair(_bytes_of(certificate_file), _bytes_of(key_file))
+        pair = Pair(_bytes_of(certificate_file), _bytes_of(key_file))
+        return _Files(pair, _bytes_of(self._client_ca_file) if self._client_ca_file else b"")
 
-    def _swap(self, pair: Pair) -> None:
-        found = check_pair(pair, now=self._clock())
+    def _swap(self, files: "_Files") -> None:
+        found = check_pair(files.pair, now=self._clock())
         context = _new_context(self._minimum_version)
-        with _as_file(pair) as path:
+        with _as_file(files.pair) as path:
             try:
                 context.load_cert_chain(path)
             except ssl.SSLError as error:
                 raise InvalidPair(f"TLS refuses the pair: {error.reason or error}") from None
-        self._current, self._facts, self._served = context, found, pair
+        if self._client_ca_file is not None:
+            _trust(context, files.client_ca, self._client_ca_file)
+        self._current, self._facts, self._served = context, found, files
         self._observer.certificate_read()
 
     def _complain(self, problem: str) -> None:
@@ -182,10 +201,23 @@ def _bytes_of(file: Path) -> bytes:
     return content
 
 
+def _trust(context: ssl.SSLContext, authorities: bytes, file: Path) -> None:
+    """Refuse clients without a certificate of these authorities."""
+    try:
+        split_bundle(authorities)
+        context.load_verify_locations(cadata=authorities.decode("ascii"))
+    except (InvalidPair, ValueError, ssl.SSLError):
+        raise InvalidPair(f"{file} holds no PEM certificates of authorities") from None
+    context.verify_mode = ssl.CERT_REQUIRED
+
+
 def _new_context(minimum_version: ssl.TLSVersion) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = minimum_version
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    # A resumed session would be accepted by a certificate whose authority is trusted no longer.
+    context.options |= ssl.OP_NO_TICKET
+    context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
     return context
 

@@ -73,30 +73,60 @@ def issue_serving(ca: Pair, *, names: Sequence[str], lifetime: timedelta, now: d
     """Make a server certificate for DNS names and IP addresses; it never outlives its authority."""
     if not names:
         raise ValueError("a serving certificate needs at least one DNS name or IP address")
+    return _issue(
+        ca,
+        name=names[0],
+        usage=ExtendedKeyUsageOID.SERVER_AUTH,
+        names=x509.SubjectAlternativeName([_general_name(name) for name in names]),
+        lifetime=lifetime,
+        now=now,
+    )
+
+
+def issue_client(ca: Pair, *, name: str, lifetime: timedelta, now: datetime) -> Pair:
+    """Make a client certificate for a user name; it never outlives its authority."""
+    return _issue(
+        ca,
+        name=name,
+        usage=ExtendedKeyUsageOID.CLIENT_AUTH,
+        names=None,
+        lifetime=lifetime,
+        now=now,
+    )
+
+
+def _issue(
+    ca: Pair,
+    *,
+    name: str,
+    usage: x509.ObjectIdentifier,
+    names: x509.SubjectAlternativeName | None,
+    lifetime: timedelta,
+    now: datetime,
+) -> Pair:
     authority = load_certificates(ca.certificate)[0]
     signer = load_key(ca.key)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
         raise InvalidPair("the authority's key is not an ECDSA key")
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
     issuer_identifier = x509.SubjectKeyIdentifier.from_public_key(signer.public_key())
-    certificate = (
+    builder = (
         _builder(key, now=now, lifetime=min(lifetime, authority.not_valid_after_utc - now))
         .subject_name(subject)
         .issuer_name(authority.subject)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(
-            x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False
-        )
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_identifier),
             critical=False,
         )
-        .sign(signer, hashes.SHA256())
     )
+    if names is not None:
+        builder = builder.add_extension(names, critical=False)
+    certificate = builder.sign(signer, hashes.SHA256())
     return Pair(_pem(certificate), _key_pem(key))
 
 

@@ -85,6 +85,7 @@ async def _serve(options: Options, metrics: Metrics, context: Callable[[], Conte
             request_timeout=options.request_timeout,
             requests_inflight=options.max_requests_inflight,
             connections=options.max_connections,
+            connections_per_peer=options.max_connections_per_peer,
         ),
         context=context,
     )
@@ -158,6 +159,7 @@ def _load(options: Options, metrics: Metrics) -> FileSource:
     source = FileSource(
         options.tls_cert_file,
         options.tls_private_key_file,
+        client_ca_file=options.client_ca_file,
         minimum_version=options.tls_min_version,
         poll_seconds=options.tls_reload_interval,
         observer=metrics,
@@ -165,7 +167,10 @@ def _load(options: Options, metrics: Metrics) -> FileSource:
     try:
         source.load()
     except InvalidPair as problem:
-        hint = "check --tls-cert-file and --tls-private-key-file, or run `hyperjob-certs issue`"
+        files = "--tls-cert-file and --tls-private-key-file"
+        if options.client_ca_file is not None:
+            files = "--tls-cert-file, --tls-private-key-file and --client-ca-file"
+        hint = f"check {files}, or run `hyperjob-certs issue`"
         raise CannotStart(f"no certificate to serve: {problem}; {hint}") from None
     return source
 

@@ -1,4 +1,4 @@
-"""Connections below the requests: how many, how long, and what happens to what is no HTTP.
+"""Connections below the requests: how long, and what happens to what is no HTTP.
 
 Extends aiohttp's low-level server, which is a tenth faster than its applications; knows nothing of
 admission but how a refusal is written.
@@ -13,11 +13,16 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
+from hyperjob.serving.table import Connection, ConnectionTable, Rank
 from webhook.admission import Reply, fail, refuse
 from webhook.review import MAX_BODY_BYTES
 
 KEEPALIVE_SECONDS: Final = 120.0
 """Longer than the 90 s after which an API server drops an idle connection: never our doing."""
+HEADER_SECONDS: Final = 5.0
+"""From the first byte of a request to the end of its header."""
+MAX_HEADER_BYTES: Final = 32 * 1024
+"""Of one header; an API server sends a few hundred, and a token of its own at most."""
 LINGER_SECONDS: Final = 2.0
 """How long the rest of a refused body is read, so that its sender gets to see the refusal."""
 
@@ -46,38 +51,80 @@ def as_response(reply: Reply, *, close: bool) -> web.Response:
     return response
 
 
-class BoundedServer(web.Server):
-    """aiohttp's low-level server, with a bound on connections and on bodies."""
+class WebhookProtocols(web.Server):
+    """aiohttp's low-level server, whose connections have a time limit for each header."""
 
-    def __init__(self, handler: Handler, *, max_connections: int, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        table: ConnectionTable,
+        reporter: Reporter,
+        header_seconds: float,
+    ) -> None:
         super().__init__(handler, request_factory=_make_request)
-        self._max_connections = max_connections
+        self._table = table
         self._reporter = reporter
-        self._open = 0
+        self._header_seconds = header_seconds
+        self._loop = asyncio.get_running_loop()
+        self._headers: dict[ReviewProtocol, float] = {}
+        self._expiry: asyncio.TimerHandle | None = None
 
-    def __call__(self) -> RequestHandler:
+    def connect(self, connection: Connection) -> "ReviewProtocol":
         """Make the protocol of a new connection."""
-        return _Connection(self, reporter=self._reporter)
+        return ReviewProtocol(self, connection, table=self._table, reporter=self._reporter)
 
-    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """Count a connection in, and hang up on one too many."""
-        self._open += 1
-        super().connection_made(handler, transport)
-        if self._open > self._max_connections:
-            transport.abort()
+    def header_begins(self, protocol: "ReviewProtocol") -> None:
+        """Start the time limit of a header; without effect while it runs."""
+        if protocol in self._headers:
+            return
+        self._headers[protocol] = until = self._loop.time() + self._header_seconds
+        if self._expiry is None:
+            self._expiry = self._loop.call_at(until, self._expire)
 
-    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """Count a connection out."""
-        self._open -= 1
-        super().connection_lost(handler, exc)
+    def header_ends(self, protocol: "ReviewProtocol") -> None:
+        """Stop the time limit: the header is complete, or its connection is gone."""
+        self._headers.pop(protocol, None)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        now = self._loop.time()
+        for protocol, until in list(self._headers.items()):
+            if until > now:
+                self._expiry = self._loop.call_at(until, self._expire)
+                return
+            del self._headers[protocol]
+            protocol.abort()
+
+    async def shutdown(self, timeout: float | None = None) -> None:
+        """Close every connection, and stop the clock."""
+        await super().shutdown(timeout)
+        if self._expiry is not None:
+            self._expiry.cancel()
 
 
-class _Connection(RequestHandler):
+class ReviewProtocol(RequestHandler):
     """One connection; what is no HTTP is refused and reported like any other bad request."""
 
-    __slots__ = ("_reporter",)
+    __slots__ = (
+        "_connection",
+        "_ended",
+        "_header_bytes",
+        "_idle",
+        "_known",
+        "_owner",
+        "_reporter",
+        "_table",
+    )
 
-    def __init__(self, server: web.Server, *, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        server: WebhookProtocols,
+        connection: Connection,
+        *,
+        table: ConnectionTable,
+        reporter: Reporter,
+    ) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -87,7 +134,60 @@ class _Connection(RequestHandler):
             read_bufsize=64 * 1024,
             auto_decompress=False,
         )
+        self._owner = server
+        self._connection = connection
+        self._table = table
         self._reporter = reporter
+        self._idle = True
+        self._known = False
+        self._ended = 0
+        self._header_bytes = 0
+
+    @property
+    def peer(self) -> str:
+        """The name under which the other end is counted."""
+        return self._connection.peer
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has arrived; between requests it is a header, with its own limits."""
+        if not self._idle:
+            super().data_received(data)
+            return
+        self._owner.header_begins(self)
+        self._header_bytes += len(data)
+        super().data_received(data)
+        if self._request_count > self._ended:
+            self._idle = False
+            self._header_bytes = 0
+            self._owner.header_ends(self)
+        elif self._header_bytes > MAX_HEADER_BYTES:
+            self.abort()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the connection."""
+        self._owner.header_ends(self)
+        super().connection_lost(exc)
+
+    def abort(self) -> None:
+        """End the connection at once, without TLS's farewell."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def body_begins(self) -> None:
+        """Note that the rest of a body has to be waited for."""
+        rank = Rank.KNOWN_SENDING if self._known else Rank.NEW_SENDING
+        self._table.move(self._connection, rank)
+
+    def answer_begins(self) -> None:
+        """Note that a review is being judged."""
+        self._table.move(self._connection, Rank.BUSY)
+
+    def request_ends(self, *, answered: bool, read: bool) -> None:
+        """Note the end of a request: whether a review was answered, and all of it was read."""
+        self._ended += 1
+        self._idle = read and self._request_count == self._ended
+        self._known = self._known or answered
+        self._table.move(self._connection, Rank.KNOWN if self._known else Rank.NEW)
 
     def handle_error(
         self,

@@ -35,6 +35,8 @@ class Options:
     request_timeout: float = 4.0
     max_requests_inflight: int = 128
     max_connections: int = 1024
+    max_connections_per_peer: int = 512
+    client_ca_file: Path | None = None
     shutdown_delay: float = 1.0
     shutdown_grace_period: float = 10.0
     log_format: Literal["text", "json"] = "json"
@@ -50,7 +52,7 @@ class Options:
             raise ValueError("--request-timeout must be above 0 and below 30 seconds")
         if not 0 <= self.secure_port <= 65535:
             raise ValueError(f"--secure-port must be between 0 and 65535, got {self.secure_port}")
-        for name in ("max_requests_inflight", "max_connections"):
+        for name in ("max_requests_inflight", "max_connections", "max_connections_per_peer"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{flag_of(name)} must be at least 1")
         for name in ("shutdown_delay", "shutdown_grace_period", "tls_reload_interval"):
@@ -99,6 +101,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "secure_port": Setting("port to serve reviews on; 0 takes a free one", _whole, metavar="PORT"),
     "tls_cert_file": Setting("PEM chain to serve, leaf first", Path, metavar="FILE"),
     "tls_private_key_file": Setting("PEM key of that certificate", Path, metavar="FILE"),
+    "client_ca_file": Setting(
+        "PEM authorities of client certificates: only clients with a certificate of theirs are"
+        " answered, all when not given; read again when it changes",
+        Path,
+        metavar="FILE",
+    ),
     "tls_min_version": Setting(
         f"lowest TLS version: {', '.join(TLS_VERSIONS)}",
         _tls_version,
@@ -123,8 +131,21 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         _seconds,
         metavar="SECONDS",
     ),
-    "max_requests_inflight": Setting("reviews read and answered at a time", _whole, metavar="N"),
-    "max_connections": Setting("open connections; further ones are closed", _whole, metavar="N"),
+    "max_requests_inflight": Setting(
+        "bodies of reviews that are read at a time; beyond it the oldest one of the peer with the"
+        " most is refused",
+        _whole,
+        metavar="N",
+    ),
+    "max_connections": Setting(
+        "open connections; beyond it the oldest idle one is closed", _whole, metavar="N"
+    ),
+    "max_connections_per_peer": Setting(
+        "open connections from one IPv4 address or one IPv6 /64; beyond it the peer's oldest idle"
+        " one is closed",
+        _whole,
+        metavar="N",
+    ),
     "shutdown_delay": Setting(
         "how long to serve on after SIGTERM, unready, until nobody sends any more",
         _seconds,

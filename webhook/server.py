@@ -11,13 +11,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final
+from typing import Final, cast
 
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
 
+from hyperjob.serving.listener import OTHER_FILES, Listener, allow_files
+from hyperjob.serving.table import ConnectionTable
 from webhook.admission import Reply, admit, check_http, fail, refuse
-from webhook.connections import BoundedServer, Reporter, as_response
+from webhook.bodies import Bodies, Body, BodyTooLarge
+from webhook.connections import (
+    HEADER_SECONDS,
+    Reporter,
+    ReviewProtocol,
+    WebhookProtocols,
+    as_response,
+)
 from webhook.paths import PATHS
 from webhook.review import MAX_BODY_BYTES
 from webhook.validation.context import NOTHING_KNOWN, Context
@@ -25,8 +33,7 @@ from webhook.validation.context import NOTHING_KNOWN, Context
 LARGE_BODY_BYTES: Final = 128 * 1024
 """A larger review is judged in a thread, so that the small ones beside it are not held up."""
 LARGE_AT_A_TIME: Final = 2
-"""Bounds the memory and the threads that large reviews can take together."""
-HANDSHAKE_SECONDS: Final = 10.0
+"""Threads that judge large reviews; a review waits for its turn with its whole body there."""
 _ANSWER_SECONDS: Final = 1.0
 """For an answer to be written out once it is known."""
 
@@ -38,6 +45,8 @@ class Limits:
     request_timeout: float = 4.0
     requests_inflight: int = 128
     connections: int = 1024
+    connections_per_peer: int = 512
+    header_seconds: float = HEADER_SECONDS
 
 
 class WebhookServer:
@@ -53,13 +62,16 @@ class WebhookServer:
         self._reporter = reporter
         self._limits = limits or Limits()
         self._context = context
-        self._slots = asyncio.Semaphore(self._limits.requests_inflight)
+        self._bodies = Bodies(at_a_time=self._limits.requests_inflight)
+        self._table = ConnectionTable(
+            limit=self._limits.connections, per_peer=self._limits.connections_per_peer
+        )
         self._large_slots = asyncio.Semaphore(LARGE_AT_A_TIME)
         self._threads = ThreadPoolExecutor(LARGE_AT_A_TIME, thread_name_prefix="large-review")
-        self._http: BoundedServer | None = None
-        self._listener: asyncio.Server | None = None
+        self._http: WebhookProtocols | None = None
+        self._listener: Listener | None = None
         self._draining = False
-        self._busy: set[RequestHandler] = set()
+        self._busy: set[ReviewProtocol] = set()
         self._last_done: asyncio.Future[None] | None = None
 
     @property
@@ -69,22 +81,15 @@ class WebhookServer:
 
     async def start(self, *, host: str, port: int, tls: ssl.SSLContext) -> int:
         """Listen, and return the port; raise OSError when the address cannot be had."""
-        loop = asyncio.get_running_loop()
-        self._http = BoundedServer(
+        self._http = WebhookProtocols(
             self._handle,
-            max_connections=self._limits.connections,
+            table=self._table,
             reporter=self._reporter,
+            header_seconds=self._limits.header_seconds,
         )
-        self._listener = await loop.create_server(
-            self._http,
-            host or None,
-            port,
-            ssl=tls,
-            backlog=512,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS,
-            ssl_shutdown_timeout=2.0,
-        )
-        return int(self._listener.sockets[0].getsockname()[1])
+        allow_files(self._limits.connections + OTHER_FILES)
+        self._listener = Listener(self._http.connect, table=self._table, tls=tls)
+        return self._listener.open(host, port)[1]
 
     def drain(self) -> None:
         """Serve on, but end each connection with its next answer."""
@@ -108,6 +113,8 @@ class WebhookServer:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     await self._quiet()
+            if self._listener is not None:
+                self._listener.abort_handshakes()
             await self._http.shutdown(_ANSWER_SECONDS)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -120,11 +127,12 @@ class WebhookServer:
         started = perf_counter()
         path = request.path
         webhook = path if path in PATHS else "unknown"
-        connection = request.protocol
+        connection = cast("ReviewProtocol", request.protocol)
         self._busy.add(connection)
         self._reporter.started(webhook)
+        reply: Reply | None = None
         try:
-            reply = await self._answer(request, path)
+            reply = await self._answer(request, path, connection)
         except ConnectionError:
             reply = refuse(400, "the client went away before its review was read")
         except Exception as bug:  # noqa: BLE001 - ours, and reported as such
@@ -135,12 +143,17 @@ class WebhookServer:
             raise
         finally:
             self._busy.discard(connection)
+            connection.request_ends(
+                answered=reply is not None and reply.status == 200, read=request.content.is_eof()
+            )
             if self._last_done is not None and not self._busy and not self._last_done.done():
                 self._last_done.set_result(None)
         self._reporter.done(webhook, reply, perf_counter() - started)
         return as_response(reply, close=self._draining)
 
-    async def _answer(self, request: web.BaseRequest, path: str) -> Reply:
+    async def _answer(
+        self, request: web.BaseRequest, path: str, connection: ReviewProtocol
+    ) -> Reply:
         headers = request.headers
         length = request.content_length
         refusal = check_http(
@@ -154,28 +167,37 @@ class WebhookServer:
         if length is not None and length <= LARGE_BODY_BYTES and request.content.is_eof():
             # All of it is here: there is nothing to wait for, so nothing to limit.
             return admit(path, request.content.read_nowait(), self._context())
+        connection.body_begins()
+        gave_way = False
         try:
-            async with asyncio.timeout(self._limits.request_timeout):
-                return await self._read_and_admit(request, path, length)
+            async with asyncio.timeout(self._limits.request_timeout) as deadline:
+                with self._bodies.taken(connection.peer, deadline) as body:
+                    try:
+                        return await self._read_and_admit(request, path, body, connection)
+                    finally:
+                        gave_way = body.gave_way
         except TimeoutError:
+            if gave_way:
+                return refuse(503, "too many reviews at a time: the oldest unread one gave way")
             return refuse(504, f"no answer within {self._limits.request_timeout:g} s")
-        except web.HTTPRequestEntityTooLarge:
+        except BodyTooLarge:
             return refuse(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
         except web.RequestPayloadError as error:
             return refuse(400, f"the body could not be read: {error}")
 
     async def _read_and_admit(
-        self, request: web.BaseRequest, path: str, length: int | None
+        self, request: web.BaseRequest, path: str, body: Body, connection: ReviewProtocol
     ) -> Reply:
-        if length is not None and length <= LARGE_BODY_BYTES:
-            async with self._slots:
-                body = await request.read()
-            return admit(path, body, self._context())
+        content = await self._bodies.read(body, request.content)
+        if len(content) <= LARGE_BODY_BYTES:
+            self._bodies.release(body)
+            return admit(path, content, self._context())
         await self._large_slots.acquire()
         try:
-            body = await request.read()
+            self._bodies.release(body)
+            connection.answer_begins()
             judging = asyncio.get_running_loop().run_in_executor(
-                self._threads, admit, path, body, self._context()
+                self._threads, admit, path, content, self._context()
             )
         except BaseException:
             self._large_slots.release()

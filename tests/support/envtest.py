@@ -62,8 +62,8 @@ def write_kubeconfig(path: Path, *, server: str, ca: Path, certificate: Path, ke
 
 
 @contextlib.contextmanager
-def kube_apiserver(assets: Path, directory: Path) -> Iterator[Path]:
-    """Run etcd and kube-apiserver; yield the kubeconfig of an administrator."""
+def kube_apiserver(assets: Path, directory: Path, *flags: str) -> Iterator[Path]:
+    """Run etcd and kube-apiserver, with more flags; yield the kubeconfig of an administrator."""
     directory.mkdir(parents=True, exist_ok=True)
     ca = trustme.CA()
     ca_file = directory / "ca.crt"
@@ -100,6 +100,7 @@ def kube_apiserver(assets: Path, directory: Path) -> Iterator[Path]:
         f"--service-account-signing-key-file={private}",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--disable-admission-plugins=ServiceAccount",
+        *flags,
     ]
     kubeconfig = write_kubeconfig(
         directory / "kubeconfig",

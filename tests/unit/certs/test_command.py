@@ -91,3 +91,16 @@ def test_injecting_what_is_no_authority_is_refused_before_any_call(tmp_path, cap
     assert "no PEM certificate" in capsys.readouterr().err
     assert run("inject", "--directory", tmp_path / "empty") == 1
     assert "run `hyperjob-certs issue` first" in capsys.readouterr().err
+
+
+def test_client_makes_a_client_certificate_once_and_keeps_no_key_that_signs(tmp_path, capsys):
+    assert run("client", "--directory", tmp_path / "client", "--name", "karmada-apiserver") == 0
+    files = {path.name: path.read_bytes() for path in (tmp_path / "client").iterdir()}
+    assert set(files) == {"client-ca.crt", "client.crt", "client.key"}
+    pair = Pair(files["client.crt"], files["client.key"])
+    assert check_pair(pair, now=datetime.now(UTC)).subject == "CN=karmada-apiserver"
+    assert is_signed_by(files["client.crt"], files["client-ca.crt"])
+    assert stat.S_IMODE((tmp_path / "client/client.key").stat().st_mode) == 0o600
+    assert run("client", "--directory", tmp_path / "client") == 1
+    assert (tmp_path / "client/client.key").read_bytes() == files["client.key"]
+    assert "File exists" in capsys.readouterr().err

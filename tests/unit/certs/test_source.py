@@ -9,7 +9,7 @@ import pytest
 from certs.rotation import Bundle, Policy, advance
 from certs.source import FileSource
 from certs.store import DirectoryStore, Stored
-from certs.x509 import InvalidPair, facts, issue_ca, issue_serving
+from certs.x509 import InvalidPair, facts, issue_ca, issue_client, issue_serving
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 DAY = timedelta(days=1)
@@ -254,3 +254,87 @@ async def test_both_files_come_from_one_version_of_a_secret_volume(tmp_path):
     await rotating
     source.refresh()
     assert source.problem is None
+
+
+class Clients:
+    """An authority of client certificates, and clients of it and of another one."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.file = directory / "client-ca.crt"
+        self.ca = issue_ca(common_name="clients", lifetime=DAY, now=NOW)
+        self.file.write_bytes(self.ca.certificate)
+
+    def context(self, files, ca=None):
+        context = ssl.create_default_context(cadata=files.ca.certificate.decode())
+        if ca is not None:
+            pair = issue_client(ca, name="karmada-apiserver", lifetime=DAY, now=NOW)
+            path = self.directory / "client.pem"
+            path.write_bytes(pair.key + pair.certificate)
+            context.load_cert_chain(path)
+        return context
+
+
+async def is_answered(source, context):
+    """Tell whether a client gets through the handshake: it reads what is said to it after."""
+
+    async def greet(_reader, writer):
+        writer.write(b"hello")
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0, ssl=source.server_context())
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        try:
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", port, ssl=context, server_hostname="localhost"
+            )
+            said = await reader.read()
+            writer.close()
+        except (ssl.SSLError, ConnectionError):
+            return False
+        return said == b"hello"
+
+
+async def test_with_an_authority_of_clients_only_theirs_are_answered(files):
+    clients = Clients(files.certificate.parent)
+    other = issue_ca(common_name="others", lifetime=DAY, now=NOW)
+    source = FileSource(files.certificate, files.key, client_ca_file=clients.file)
+    source.load()
+    assert await is_answered(source, clients.context(files, clients.ca))
+    assert not await is_answered(source, clients.context(files))
+    assert not await is_answered(source, clients.context(files, other))
+
+
+async def test_a_serving_certificate_is_no_client_certificate(files):
+    clients = Clients(files.certificate.parent)
+    clients.file.write_bytes(files.ca.certificate)
+    source = FileSource(files.certificate, files.key, client_ca_file=clients.file)
+    source.load()
+    context = clients.context(files)
+    stolen = clients.directory / "stolen.pem"
+    stolen.write_bytes(files.key.read_bytes() + files.certificate.read_bytes())
+    context.load_cert_chain(stolen)
+    assert not await is_answered(source, context)
+
+
+async def test_a_new_authority_of_clients_is_followed_and_a_bad_one_is_not(files):
+    clients = Clients(files.certificate.parent)
+    source = FileSource(files.certificate, files.key, client_ca_file=clients.file)
+    source.load()
+    old = clients.context(files, clients.ca)
+    later = issue_ca(common_name="later", lifetime=DAY, now=NOW)
+    clients.file.write_bytes(later.certificate)
+    assert source.refresh()
+    assert not await is_answered(source, old)
+    assert await is_answered(source, clients.context(files, later))
+    clients.file.write_text("nothing")
+    assert not source.refresh()
+    assert "client-ca.crt holds no PEM certificates of authorities" in source.problem
+    assert await is_answered(source, clients.context(files, later))
+
+
+def test_an_authority_of_clients_that_is_missing_is_refused_at_start(files):
+    source = FileSource(files.certificate, files.key, client_ca_file=files.key.parent / "none")
+    with pytest.raises(InvalidPair, match="none cannot be read"):
+        source.load()

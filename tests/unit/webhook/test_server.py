@@ -306,16 +306,82 @@ async def post_once(running):
         writer.transport.abort()
 
 
-async def test_connections_beyond_the_limit_are_closed(tls):
+async def test_beyond_the_limit_the_oldest_unanswered_connection_is_closed(tls):
+    async with serving(tls, connections=3) as running:
+        known, oldest, young = [await running.raw() for _ in range(3)]
+        known[1].write(head(len(REVIEW)) + REVIEW)
+        assert (await answer(known[0]))[0] == 200
+        await post_once(running)
+        with contextlib.suppress(ConnectionError):
+            assert await oldest[0].read() == b""
+        for reader, writer in (known, young):
+            writer.write(head(len(REVIEW)) + REVIEW)
+            assert (await answer(reader))[0] == 200
+            writer.close()
+
+
+async def test_half_a_header_is_given_up(tls):
+    async with serving(tls, header_seconds=0.05) as running:
+        for begun in (b"P", head(10)[:-2]):
+            reader, writer = await running.raw()
+            writer.write(begun)
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+        reader, writer = await running.raw()
+        for _ in range(2):
+            writer.write(head(len(REVIEW)) + REVIEW)
+            assert (await answer(reader))[0] == 200
+        writer.write(b"P")
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+
+
+async def test_a_header_without_an_end_is_given_up(tls):
+    async with serving(tls, header_seconds=600) as running:
+        reader, writer = await running.raw()
+        writer.write(
+            head(1)[:-2] + b"".join(b"x-%d: " % n + b"y" * 8000 + b"\r\n" for n in range(5))
+        )
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+
+
+async def test_an_idle_connection_has_no_limit_of_a_header(tls):
+    async with serving(tls, header_seconds=0.02) as running:
+        reader, writer = await running.raw()
+        for _ in range(3):
+            await asyncio.sleep(0.1)
+            writer.write(head(len(REVIEW)) + REVIEW)
+            assert (await answer(reader))[0] == 200
+        writer.close()
+
+
+async def test_a_connection_that_never_shook_hands_counts_and_goes_first(tls):
     async with serving(tls, connections=2) as running:
-        kept = [await running.raw() for _ in range(2)]
-        with pytest.raises((ConnectionError, ssl.SSLError, asyncio.IncompleteReadError)):
-            await post_once(running)
-        reader, writer = kept[0]
-        writer.write(head(len(REVIEW)) + REVIEW)
-        assert (await answer(reader))[0] == 200
-        kept[1][1].transport.abort()
-        for _, writer in kept:
+        silent = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(2)]
+        await post_once(running)
+        with contextlib.suppress(ConnectionError):
+            assert await silent[0][0].read() == b""
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_beyond_the_limit_the_oldest_body_gives_way(tls):
+    async with serving(tls, requests_inflight=2, request_timeout=20) as running:
+        waiting = []
+        for _ in range(2):
+            reader, writer = await running.raw()
+            writer.write(head(len(REVIEW)) + REVIEW[:-1])
+            await running.witness.begun.get()
+            waiting.append((reader, writer))
+        waiting.append(await running.raw())
+        waiting[-1][1].write(head(len(REVIEW)) + REVIEW[:-1])
+        status, _, body = await answer(waiting[0][0])
+        assert status == 503
+        assert "gave way" in json.loads(body)["message"]
+        for reader, writer in waiting[1:]:
+            writer.write(REVIEW[-1:])
+            assert (await answer(reader))[0] == 200
             writer.close()
 
 

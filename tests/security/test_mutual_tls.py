@@ -1,0 +1,80 @@
+"""Mutual TLS as docs/install.md describes it, with a real kube-apiserver."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.envtest import kube_apiserver
+from tests.support.stack import installed, issue_certificates, kubectl
+from tests.support.webhookprocess import webhook_process
+from webhook.configuration import configurations
+
+ROOT = Path(__file__).parents[2]
+ASSETS = os.environ.get("KUBEBUILDER_ASSETS")
+
+pytestmark = [
+    pytest.mark.scenario,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no kube-apiserver"),
+]
+
+
+def documented(kind):
+    """Give the example of a kind in the page."""
+    page = (ROOT / "docs/install.md").read_text()
+    for block in re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        if (found := yaml.safe_load(block)).get("kind") == kind:
+            return found
+    raise AssertionError(f"no {kind}")
+
+
+def test_only_an_api_server_with_the_certificate_is_answered(tmp_path):
+    client = tmp_path / "client"
+    command = [sys.executable, "-m", "certs", "client", "--directory", str(client)]
+    subprocess.run(command, check=True, timeout=60, capture_output=True)
+    certificates = issue_certificates(tmp_path / "tls")
+    flags = [f"--client-ca-file={client / 'client-ca.crt'}"]
+    admission, kubeconfig = tmp_path / "admission.yaml", tmp_path / "webhook.kubeconfig"
+    configuration = documented("AdmissionConfiguration")
+    for plugin in configuration["plugins"]:
+        plugin["configuration"]["kubeConfigFile"] = str(kubeconfig)
+    admission.write_text(json.dumps(configuration))
+    with webhook_process(tmp_path, certificates, flags=flags) as webhook:
+        users = documented("Config")
+        users["users"][0]["name"] = f"127.0.0.1:{webhook.port}"
+        users["users"][0]["user"] = {
+            "client-certificate": str(client / "client.crt"),
+            "client-key": str(client / "client.key"),
+        }
+        kubeconfig.write_text(json.dumps(users))
+        for name, more, answered in (
+            ("with", [f"--admission-control-config-file={admission}"], True),
+            ("without", [], False),
+        ):
+            with kube_apiserver(Path(ASSETS), tmp_path / name, *more) as admin:
+                with installed(admin, [ROOT / "crds/training.volcano.sh_hyperjobs.yaml"]):
+                    done = create(admin, webhook.port, certificates.authority.read_bytes())
+                assert (done.returncode == 0) is answered, done.stderr
+                assert answered or "failed to call webhook" in done.stderr
+
+
+def create(admin, port, authority):
+    """Have the API server ask the webhook about a HyperJob."""
+    for one in configurations(url=f"https://127.0.0.1:{port}", ca_bundle=authority):
+        kubectl(admin, "apply", "-f", "-", stdin=json.dumps(one))
+    example = ROOT / "examples/llm-training.yaml"
+    done = None
+    for _ in range(50):
+        # A configuration is in force some moments after it is stored; without it all is admitted.
+        done = kubectl(
+            admin, "create", "--dry-run=server", "-o", "json", "-f", example, check=False
+        )
+        if done.returncode or '"limits"' in done.stdout:
+            return done
+    raise AssertionError("the webhook is never called")

@@ -1,0 +1,159 @@
+"""The webhook's open port, attacked without any credentials while an API server uses it."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+import subprocess
+import sys
+
+import pytest
+
+from hyperjob.serving.listener import allow_files
+from tests.support.stack import issue_certificates
+from tests.support.webhookprocess import RawConnection, webhook_process
+from tests.unit.webhook.test_server import REVIEW, head
+from webhook.paths import MUTATE_RESOURCEBINDING
+
+pytestmark = pytest.mark.scenario
+
+CONNECTIONS = 1024
+ATTACKERS = [f"127.0.0.{n}" for n in range(2, 6)]
+
+
+@pytest.fixture(scope="module")
+def webhook(tmp_path_factory):
+    allow_files(8 * CONNECTIONS)
+    directory = tmp_path_factory.mktemp("webhook")
+    certificates = issue_certificates(directory / "tls")
+    with webhook_process(directory, certificates) as running:
+        yield running
+
+
+def large_review():
+    review = json.loads(REVIEW)
+    review["request"]["object"]["metadata"]["annotations"]["pad"] = "x" * 140_000
+    return json.dumps(review).encode()
+
+
+async def attack(webhook, beginning, *, number, addresses=tuple(ATTACKERS), tls=True):
+    """Open connections from several addresses, send the beginning of a request, and hold them."""
+    context = webhook.client_tls() if tls else None
+    if context:
+        context.check_hostname = False
+    gate = asyncio.Semaphore(32)
+
+    async def one(address):
+        async with gate:
+            with contextlib.suppress(OSError, ssl.SSLError):
+                reader, writer = await asyncio.open_connection(
+                    "127.0.0.1", webhook.port, ssl=context, local_addr=(address, 0)
+                )
+                writer.write(beginning)
+                return reader, writer
+
+    places = [addresses[n % len(addresses)] for n in range(number)]
+    return [held for held in await asyncio.gather(*map(one, places)) if held]
+
+
+async def hang_up(held):
+    for _, writer in held:
+        writer.transport.abort()
+    await asyncio.sleep(0)
+
+
+async def answered(webhook, review, connection=None):
+    """Tell whether the API server's review is answered, on a new connection or on one it keeps."""
+    used = connection or await RawConnection.open(webhook.port, webhook.client_tls())
+    try:
+        status, _, body = await used.post(MUTATE_RESOURCEBINDING, review)
+    finally:
+        if connection is None:
+            await used.close()
+    return status == 200 and json.loads(body)["response"]["allowed"]
+
+
+BEGINNINGS = {
+    "a TLS connection without a request": b"",
+    "half a header": head(None)[:-2],
+    "a header without its body": head(len(REVIEW)),
+}
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS.values(), ids=BEGINNINGS.keys())
+async def test_1024_connections_that_are_held_shut_nobody_out(webhook, beginning):
+    kept = await RawConnection.open(webhook.port, webhook.client_tls())
+    assert await answered(webhook, REVIEW, kept)
+    held = await attack(webhook, beginning, number=CONNECTIONS)
+    try:
+        assert await answered(webhook, REVIEW), "a new connection of the API server"
+        assert await answered(webhook, REVIEW, kept), "one that it kept"
+        assert await answered(webhook, large_review())
+    finally:
+        await hang_up(held)
+        await kept.close()
+
+
+async def test_1024_connections_without_a_handshake_shut_nobody_out(webhook):
+    held = await attack(webhook, b"", number=CONNECTIONS, tls=False)
+    try:
+        assert len(held) == CONNECTIONS
+        assert await answered(webhook, REVIEW)
+    finally:
+        await hang_up(held)
+
+
+async def test_one_address_displaces_only_its_own_connections(webhook):
+    kept = await RawConnection.open(webhook.port, webhook.client_tls())
+    waiting = await RawConnection.open(webhook.port, webhook.client_tls())
+    assert await answered(webhook, REVIEW, kept)
+    held = await attack(webhook, b"", number=CONNECTIONS, addresses=ATTACKERS[:1], tls=False)
+    try:
+        assert await answered(webhook, REVIEW, kept)
+        assert await answered(webhook, REVIEW, waiting), "it was idle and unused for longer"
+    finally:
+        await hang_up(held)
+        await kept.close()
+        await waiting.close()
+
+
+async def test_half_a_header_is_held_for_seconds_not_minutes(webhook):
+    ((reader, writer),) = await attack(webhook, head(None)[:-2], number=1)
+    async with asyncio.timeout(60):
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+    writer.transport.abort()
+
+
+async def test_chunked_bodies_without_an_end_hold_up_no_large_review(tmp_path):
+    chunked = head(None, "Transfer-Encoding: chunked") + b"1000\r\n" + b" " * 0x1000 + b"\r\n"
+    flags = ["--request-timeout=25"]
+    with webhook_process(tmp_path, issue_certificates(tmp_path / "tls"), flags=flags) as webhook:
+        held = await attack(webhook, chunked, number=8)
+        refused = [asyncio.create_task(reader.read(1)) for reader, _ in held]
+        for _ in range(3):
+            assert await answered(webhook, large_review())
+        assert len(refused) == 8
+        assert not any(task.done() for task in refused), "they are read on, and take no slot"
+        await hang_up(held)
+        await asyncio.gather(*refused, return_exceptions=True)
+
+
+def issue_client(directory):
+    command = [sys.executable, "-m", "certs", "client", "--directory", str(directory)]
+    subprocess.run(command, check=True, timeout=60, capture_output=True)
+
+
+async def test_with_an_authority_of_clients_strangers_get_no_answer(tmp_path):
+    directory = tmp_path / "client"
+    issue_client(directory)
+    flags = [f"--client-ca-file={directory / 'client-ca.crt'}"]
+    with webhook_process(tmp_path, issue_certificates(tmp_path / "tls"), flags=flags) as webhook:
+        with pytest.raises((OSError, asyncio.IncompleteReadError)):
+            await answered(webhook, REVIEW)
+        context = webhook.client_tls()
+        context.load_cert_chain(directory / "client.crt", directory / "client.key")
+        connection = await RawConnection.open(webhook.port, context)
+        assert await answered(webhook, REVIEW, connection)
+        await connection.close()
+        assert b"client certificate refused" in webhook.log.read_bytes()

@@ -1,0 +1,88 @@
+"""The bodies that are being read or wait to be judged, within bounds of number and memory.
+
+When there are too many, the oldest body of the peer that has the most gives way: a body of a
+review is there within milliseconds, one that is sent slowly or without an end grows old.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import StreamReader
+
+from webhook.review import MAX_BODY_BYTES
+
+MEMORY_BYTES: Final = 8 * MAX_BODY_BYTES
+"""Of all unjudged bodies of a process together."""
+
+
+class BodyTooLarge(Exception):  # noqa: N818 - a verdict on what was sent
+    """One body is larger than any review."""
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """One body; `size` is what has arrived of it, in bytes."""
+
+    peer: str
+    deadline: asyncio.Timeout
+    size: int = 0
+    gave_way: bool = False
+
+
+class Bodies:
+    """The unjudged bodies of one server."""
+
+    def __init__(self, *, at_a_time: int, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._at_a_time = at_a_time
+        self._memory_bytes = memory_bytes
+        self._bodies: dict[Body, None] = {}
+        self._size = 0
+
+    @contextmanager
+    def taken(self, peer: str, deadline: asyncio.Timeout) -> Iterator[Body]:
+        """Count a body in while inside; its `deadline` passes at once where it has to give way."""
+        body = Body(peer, deadline)
+        if len(self._bodies) >= self._at_a_time:
+            self._give_way(by_size=False)
+        self._bodies[body] = None
+        try:
+            yield body
+        finally:
+            self.release(body)
+
+    async def read(self, body: Body, content: StreamReader) -> bytes:
+        """Read to the end; raise `BodyTooLarge`, or whatever the connection ends with."""
+        pieces: list[bytes] = []
+        while piece := await content.readany():
+            if body.gave_way:
+                await asyncio.sleep(0)  # the deadline has passed, which is raised here
+            body.size += len(piece)
+            self._size += len(piece)
+            if body.size > MAX_BODY_BYTES:
+                raise BodyTooLarge
+            pieces.append(piece)
+            while self._size > self._memory_bytes:
+                self._give_way(by_size=True)
+            if body.gave_way:
+                await asyncio.sleep(0)
+        return b"".join(pieces)
+
+    def release(self, body: Body) -> None:
+        """Count a body out, before it is judged or when it is given up."""
+        if body in self._bodies:
+            del self._bodies[body]
+            self._size -= body.size
+
+    def _give_way(self, *, by_size: bool) -> None:
+        weights: Counter[str] = Counter()
+        for body in self._bodies:
+            weights[body.peer] += body.size if by_size else 1
+        ((heaviest, _),) = weights.most_common(1)
+        victim = next(body for body in self._bodies if body.peer == heaviest)
+        victim.gave_way = True
+        self.release(victim)
+        victim.deadline.reschedule(asyncio.get_running_loop().time())
