@@ -3,7 +3,15 @@
 The standard library only.
 """
 
+import re
 from collections.abc import Sequence
+from typing import Final
+
+# C0 but tab and newline, DEL and C1, line and paragraph separators, and what turns the direction
+# of text around (Unicode's bidi controls): a terminal obeys them, or shows another text for them.
+_CONTROL: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
 
 
 def listed(names: Sequence[str], *, shown: int = 3) -> str:
@@ -16,6 +24,14 @@ def listed(names: Sequence[str], *, shown: int = 3) -> str:
 def shortened(text: str, limit: int) -> str:
     """Cut a text to `limit` characters, and show that it was."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def printable(text: str) -> str:
+    r"""Write control characters as `\u001b`; tabs, newlines and all else stay.
+
+    Inside a string of JSON the result means the same as before.
+    """
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def human_duration(seconds: float) -> str:

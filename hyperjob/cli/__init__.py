@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from hyperjob import __version__
 from hyperjob.cli.kubectl.endings import ended_in_one_way
+from hyperjob.cli.kubectl.escaping import escaped
 from hyperjob.cli.kubectl.writing import written
 from hyperjob.hints import nearest
 
@@ -89,6 +90,10 @@ def _hint(word: str) -> str:
 
 class _LazyGroup(click.Group):
     """A group that knows its commands' names and one-line help without importing them."""
+
+    def main(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - as click declares it
+        with escaped():
+            return super().main(*args, **more)
 
     def make_context(
         self,

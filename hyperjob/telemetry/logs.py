@@ -1,7 +1,8 @@
 """How a process logs: one line a record, as JSON for machines or as text for people.
 
 The message is constant, what varies goes into `extra`; objects are `{"namespace", "name"}` under
-their kind. Credentials never reach a line, not even when an exception carries them.
+their kind. Credentials never reach a line, not even when an exception carries them, and control
+characters are escaped.
 """
 
 import logging
@@ -19,6 +20,7 @@ from typing import Literal, TextIO
 import orjson
 
 from hyperjob.api.meta import Object
+from hyperjob.text import printable
 
 Format = Literal["json", "text"]
 
@@ -87,7 +89,7 @@ class JsonFormatter(logging.Formatter):
         }
         if trace := _trace(record):
             line["stacktrace"] = trace
-        return orjson.dumps(line).decode()
+        return printable(orjson.dumps(line).decode())
 
 
 class TextFormatter(logging.Formatter):
@@ -95,13 +97,13 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Print a record."""
-        message = _hide(record.getMessage())
+        message = _one_line(_hide(record.getMessage()))
         parts = [_moment(record), f"{record.levelname:<7}", record.name, message]
         parts += [f"{name}={_text(value)}" for name, value in _fields(record).items()]
         line = " ".join(parts)
         if trace := _trace(record):
             line += "\n" + trace.rstrip()
-        return line
+        return printable(line)
 
 
 def _moment(record: logging.LogRecord) -> str:
@@ -138,6 +140,10 @@ def _text(value: object) -> str:
         return "/".join(str(value[part]) for part in ("namespace", "name") if part in value)
     text = orjson.dumps(value).decode() if isinstance(value, dict | list) else str(value)
     return text if _PLAIN.fullmatch(text) else orjson.dumps(text).decode()
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", "\\n")
 
 
 def _trace(record: logging.LogRecord) -> str:

@@ -87,11 +87,10 @@ def demo(
 
     Example: hyperjob demo --speed 2 -f my-hyperjob.yaml
     """
-    from rich.console import Console
-
     from hyperjob.cli.data import data_file
     from hyperjob.cli.demo.run import Demo, Options
     from hyperjob.cli.embedded import SandboxConfigError, load
+    from hyperjob.cli.kubectl.output import TerminalConsole
     from hyperjob.local.parts import StackError
     from hyperjob.local.plane import PlaneOptions
 
@@ -122,7 +121,9 @@ def demo(
     )
     keeps_folder = directory is not None
     try:
-        result = asyncio.run(_cancelled_by_sigterm(Demo(options, Console()).run()))
+        result = asyncio.run(
+            _cancelled_by_sigterm(Demo(options, TerminalConsole(markup=True)).run())
+        )
     except StackError as error:
         keeps_folder = True  # the error names a log in it
         click.echo(f"error: {error}", err=True)

@@ -5,15 +5,18 @@ Standard output carries what was asked for and nothing else; remarks go to stand
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import IO, Any, TextIO, TypeVar, cast
 
 import click
 import yaml
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl.escaping import untouched
 from hyperjob.client.errors import title
+from hyperjob.text import printable
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -32,17 +35,42 @@ def output(*choices: str) -> Callable[[_F], _F]:
     )
 
 
-class _Console(Console):
-    """A console that leaves it to the command what a closed pipe means."""
+class TerminalConsole(Console):
+    """A console that escapes all text, and writes control codes of its own only.
+
+    It leaves it to the command what a closed pipe means.
+    """
+
+    def __init__(self, *, stderr: bool = False, markup: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, soft_wrap=True, markup=markup, emoji=False)
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream as it is: what is rendered here is escaped already."""
+        return untouched(cast("TextIO", super().file))
+
+    @file.setter
+    def file(self, new_file: IO[str]) -> None:
+        self._file = new_file
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render with control characters of the text escaped."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield segment._replace(text=printable(segment.text))
 
     def on_broken_pipe(self) -> None:
         """Raise it again."""
         raise BrokenPipeError
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False) -> TerminalConsole:
     """Make a console: colours where it is a terminal and NO_COLOR is not set."""
-    return _Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
+    return TerminalConsole(stderr=stderr)
 
 
 def say(lines: Iterable[Text | str], *, to: Console | None = None) -> None:
@@ -62,7 +90,10 @@ def remark(text: str) -> None:
 def dump(value: object, form: str) -> None:
     """Print a value as JSON or YAML."""
     if form == YAML:
-        click.echo(yaml.safe_dump(value, allow_unicode=True), nl=False)
+        text = yaml.safe_dump(value, allow_unicode=True)
+        if text != printable(text):
+            text = yaml.safe_dump(value)  # YAML's own escapes, which any reader undoes
+        click.echo(text, nl=False)
     else:
         click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 

@@ -57,6 +57,11 @@ _FORMS = (out.JSON,)
     help="Cluster and pod before each line.",
 )
 @click.option(
+    "--raw",
+    is_flag=True,
+    help="Control characters as they are, also on a terminal, which obeys them.",
+)
+@click.option(
     "--max-log-requests",
     type=click.IntRange(1, 200),
     default=50,
@@ -79,6 +84,7 @@ def logs(
     previous: bool,
     timestamps: bool,
     prefix: bool,
+    raw: bool,
     max_log_requests: int,
     form: str,
 ) -> None:
@@ -102,7 +108,7 @@ def logs(
         **({"timestamps": "true"} if timestamps else {}),
         **({"sinceSeconds": str(max(1, round(since)))} if since is not None else {}),
     }
-    printer = Printer(prefix=prefix, as_json=form == out.JSON)
+    printer = Printer(prefix=prefix, as_json=form == out.JSON, raw=raw)
 
     async def show() -> None:
         async with access.connect() as kube:

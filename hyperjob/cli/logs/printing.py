@@ -1,27 +1,38 @@
 """Print lines of logs behind the name of where they come from."""
 
 import json
+import re
+import sys
 
+import click
 from rich.console import Console
 from rich.text import Text
 
 from hyperjob.cli.kubectl import output as out
+from hyperjob.cli.kubectl.escaping import untouched
 from hyperjob.client.logs.choosing import Source
+from hyperjob.text import printable
 
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+"""A log may bring colours of its own."""
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green")
 
 
 class Printer:
     """Prints lines as text, each cluster in a colour of its own, or as a JSON document each."""
 
-    def __init__(self, *, prefix: bool, as_json: bool) -> None:
+    def __init__(self, *, prefix: bool, as_json: bool, raw: bool = False) -> None:
         self._styles: dict[str, str] = {}
         self._prefix = prefix
         self._json = as_json
         self._console: Console = out.console()
+        self._raw = raw or not self._console.is_terminal
 
     def print(self, source: Source, line: bytes) -> None:
-        """Print one line as it is; what is no UTF-8 is shown as such."""
+        """Print one line: as it is into a pipe or `raw`, with controls but colours escaped else.
+
+        Bytes that are no UTF-8 are shown as such.
+        """
         text = line.decode(errors="replace").rstrip("\r")
         if self._json:
             entry = {
@@ -30,13 +41,16 @@ class Printer:
                 "container": source.container,
                 "line": text,
             }
-            self._console.out(json.dumps(entry, ensure_ascii=False), highlight=False)
+            click.echo(json.dumps(entry, ensure_ascii=False))
             return
-        if not self._console.is_terminal:
-            self._console.out(f"[{source.label}] {text}" if self._prefix else text, highlight=False)
+        if self._raw:
+            before = f"[{source.label}] ".encode() if self._prefix else b""
+            click.echo(before + line, file=untouched(sys.stdout))
             return
         head = Text(f"[{source.label}] " if self._prefix else "")
         colour = _COLOURS[len(self._styles) % len(_COLOURS)]
         head.stylize(self._styles.setdefault(source.cluster, colour))
-        # a log may bring colours of its own
-        self._console.print(head.append_text(Text.from_ansi(text)), soft_wrap=True)
+        parts = _COLOUR.split(text)
+        parts[::2] = map(printable, parts[::2])
+        shown = Text.from_ansi("".join(parts))
+        self._console.print(head.append_text(shown), soft_wrap=True)
