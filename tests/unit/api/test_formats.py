@@ -92,7 +92,7 @@ Check = Callable[[str], list[str]]
         (formats.label_value, "-", [VALUE]),
         (formats.label_value, "a" * 64, ["must be no more than 63 bytes"]),
         (formats.port_name, "http-1", []),
-        (formats.port_name, "a" * 16, ["must be no more than 15 bytes"]),
+        (formats.port_name, "a" * 16, ["must be no more than 15 characters"]),
         (formats.port_name, "80", ["must contain at least one letter (a-z)"]),
         (formats.port_name, "a--b", ["must not contain consecutive hyphens"]),
         (formats.port_name, "a-", ["must not begin or end with a hyphen"]),

@@ -9,7 +9,7 @@ from webhook.validation.podtemplate.env import ENV_FROM_SOURCE, ENV_VAR
 from webhook.validation.podtemplate.mounts import (
     VOLUME_DEVICE,
     VOLUME_MOUNT,
-    device_clashes,
+    clashes,
     mount_rules,
 )
 from webhook.validation.podtemplate.pod import Pod
@@ -147,7 +147,7 @@ CONTAINER: Final = Type(
             Unique("mountPath", INVALID, "must be unique"),
             together=(mount_rules,),
         ),
-        code(device_clashes),
+        code(clashes),
     ),
     optional(
         "volumeDevices",

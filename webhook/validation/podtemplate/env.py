@@ -14,6 +14,7 @@ from webhook.validation.podtemplate.table import (
     Check,
     Type,
     always,
+    code,
     form,
     optional,
     pointer,
@@ -21,7 +22,7 @@ from webhook.validation.podtemplate.table import (
     struct,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import INVALID, NOT_SUPPORTED, REQUIRED, rule
+from webhook.validation.rules import INVALID, NOT_FOUND, NOT_SUPPORTED, REQUIRED, rule
 
 POD_FIELDS: Final = (
     "metadata.name",
@@ -41,6 +42,10 @@ FILE_FIELDS: Final = (
     "metadata.namespace",
     "metadata.uid",
 )
+CONVERTIBLE: Final = frozenset(
+    (*POD_FIELDS, *FILE_FIELDS, "spec.restartPolicy", "spec.schedulerName", "status.phase")
+)
+"""What the API server takes for a field of a pod at all."""
 RESOURCES: Final = (
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -84,6 +89,13 @@ NO_SOURCE_OF_ALL: Final = rule(
     "an entry of envFrom has no source",
     "add a source, or remove the entry",
 )
+FILE_VOLUME: Final = rule(
+    "V8.FileKeySelector.volumeName.unknown",
+    NOT_FOUND,
+    "{hint}",
+    "a variable comes from a file of a volume that the pod lacks",
+    "add the volume to `volumes` of the pod, or correct the name",
+)
 FIELD_PATH: Final = rule(
     "V8.ObjectFieldSelector.fieldPath.enum",
     NOT_SUPPORTED,
@@ -94,14 +106,14 @@ FIELD_PATH: Final = rule(
 FIELD_UNKNOWN: Final = rule(
     "V8.ObjectFieldSelector.fieldPath.unknown",
     INVALID,
-    "error converting fieldPath: field label not supported: {field}",
+    "error converting fieldPath: field label not supported: {field}{hint}",
     "a reference names a field that pods do not have",
     "use a field such as metadata.name, spec.nodeName or status.podIP",
 )
 SUBSCRIPT: Final = rule(
     "V8.ObjectFieldSelector.fieldPath.subscript",
     INVALID,
-    "does not support subscript",
+    "error converting fieldPath: field label does not support subscript: {field}",
     "a reference has a key in brackets after a field that is no map",
     "use brackets only after metadata.labels and metadata.annotations",
 )
@@ -156,18 +168,25 @@ def field_ref(known: Sequence[str]) -> Check:
         if match is None:
             if field in values:
                 return
-            if field.split(".", 1)[0] not in {"metadata", "spec", "status"}:
-                report.add(FIELD_UNKNOWN, path.child("fieldPath"), field, field=field)
-            else:
+            if field in CONVERTIBLE:
                 report.unsupported(FIELD_PATH, path.child("fieldPath"), field, values)
+            else:
+                hint = report.hints.did_you_mean(field, values)
+                at = path.child("fieldPath")
+                report.add(FIELD_UNKNOWN, at, field, field=field, hint=hint)
         elif match["path"] == "metadata.annotations":
             check(formats.qualified_name, match["key"].lower(), path, report)
         elif match["path"] == "metadata.labels":
             check(formats.qualified_name, match["key"], path, report)
         else:
-            report.add(SUBSCRIPT, path, match["path"])
+            report.add(SUBSCRIPT, path.child("fieldPath"), field, field=field)
 
     return validate
+
+
+def _file_volume(name: str, _o: object, path: Path, pod: Pod, report: Report) -> None:
+    if name not in pod.volumes:
+        report.missing(FILE_VOLUME, path.child("volumeName"), name, pod.volumes)
 
 
 def _resource(reference: Object, path: Path, report: Report, *, in_volume: bool) -> None:
@@ -259,7 +278,7 @@ SOURCE: Final = Type(
             Type(
                 "FileKeySelector",
                 "a reference to a key of a file",
-                required("volumeName"),
+                required("volumeName", code(_file_volume)),
                 required("path"),
                 required("key"),
             )

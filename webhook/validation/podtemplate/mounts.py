@@ -15,7 +15,7 @@ from webhook.validation.podtemplate.table import (
     required,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, NOT_FOUND, rule
+from webhook.validation.rules import FORBIDDEN, INVALID, NOT_FOUND, Rule, rule
 
 UNKNOWN: Final = rule(
     "V8.VolumeMount.name.unknown",
@@ -71,6 +71,20 @@ ALSO_DEVICE_PATH: Final = rule(
     INVALID,
     "must not already exist as a path in volumeDevices",
     "a container mounts a volume where it has a device",
+    "use another path",
+)
+ALSO_MOUNT: Final = rule(
+    "V8.VolumeDevice.name.mount",
+    INVALID,
+    "must not already exist in volumeMounts",
+    "a container has a volume both as a device and as a mount",
+    "keep one of the two",
+)
+ALSO_MOUNT_PATH: Final = rule(
+    "V8.VolumeDevice.devicePath.mount",
+    INVALID,
+    "must not already exist as a path in volumeMounts",
+    "a container has a device where it mounts a volume",
     "use another path",
 )
 NOT_A_CLAIM: Final = rule(
@@ -129,21 +143,35 @@ def mount_rules(mount: Object, container: Object, path: Path, pod: Pod, report: 
             report.add(RECURSIVE_PROPAGATION, at)
 
 
-def device_clashes(
-    mounts: list[Object], container: Object, path: Path, _p: Pod, report: Report
-) -> None:
+def clashes(mounts: list[Object], container: Object, path: Path, _p: Pod, report: Report) -> None:
     """Check that no mount of a container is one of its devices, or at the path of one."""
     devices = container.get("volumeDevices")
-    if not devices:
-        return
-    names = {device.get("name") for device in devices} - {None, ""}
-    paths = {device.get("devicePath") for device in devices} - {None, ""}
-    for index, mount in enumerate(mounts):
-        at = path.child("volumeMounts").index(index)
-        if mount.get("name") in names:
-            report.add(ALSO_DEVICE, at.child("name"), mount["name"])
-        if mount.get("mountPath") in paths:
-            report.add(ALSO_DEVICE_PATH, at.child("mountPath"), mount["mountPath"])
+    if devices:
+        at = path.child("volumeMounts")
+        _clash(
+            mounts, "mountPath", devices, "devicePath", (ALSO_DEVICE, ALSO_DEVICE_PATH), at, report
+        )
+        at = path.child("volumeDevices")
+        _clash(
+            devices, "devicePath", mounts, "mountPath", (ALSO_MOUNT, ALSO_MOUNT_PATH), at, report
+        )
+
+
+def _clash(
+    listed: list[Object],
+    where: str,
+    others: list[Object],
+    elsewhere: str,
+    rules: tuple[Rule, Rule],
+    path: Path,
+    report: Report,
+) -> None:
+    names = {other.get("name") for other in others} - {None, ""}
+    paths = {other.get(elsewhere) for other in others} - {None, ""}
+    for index, one in enumerate(listed):
+        for field, taken, rule_ in (("name", names, rules[0]), (where, paths, rules[1])):
+            if one.get(field) in taken:
+                report.add(rule_, path.index(index).child(field), one[field])
 
 
 VOLUME_MOUNT: Final = Type(

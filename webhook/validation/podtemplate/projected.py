@@ -129,20 +129,22 @@ def _projected(source: Object, _h: object, path: Path, _p: Pod, report: Report) 
     written: set[str] = set()
     for index, part in enumerate(source.get("sources") or ()):
         given = [kind for kind in PROJECTIONS if part.get(kind) is not None]
-        for name in (name for kind in given for name in _files(kind, part[kind])):
+        for name, shown in (found for kind in given for found in _files(kind, part[kind])):
             if name in written:
-                report.add(SAME_FILE, path, name)
+                report.add(SAME_FILE, path, shown)
             written.add(name)
         if len(given) > 1:
             report.add(SOURCES_TWICE, path.child("sources").index(index))
 
 
-def _files(kind: str, part: Object) -> Iterator[str]:
-    """Yield the paths that one source writes, as far as they are known."""
+def _files(kind: str, part: Object) -> Iterator[tuple[str, str]]:
+    """Yield the paths that one source writes, and what Kubernetes shows where one is taken."""
     if kind in {"secret", "configMap", "downwardAPI"}:
-        yield from (item["path"] for item in part.get("items") or () if item.get("path"))
+        for item in part.get("items") or ():
+            if name := item.get("path"):
+                yield name, name if kind == "downwardAPI" else part.get("name") or ""
     elif part.get("path"):
-        yield part["path"]
+        yield part["path"], part["path"]
 
 
 KEY_TO_PATH: Final = Type(

@@ -69,6 +69,20 @@ LUN: Final = rule(
     "a fibre channel volume has targets and no unit number",
     "add lun",
 )
+FLOCKER_TWICE: Final = rule(
+    "V8.FlockerVolumeSource.one-of.max",
+    INVALID,
+    "datasetName and datasetUUID can not be specified simultaneously",
+    "a flocker volume names its dataset twice",
+    "keep one of the two",
+)
+WWNS_TWICE: Final = rule(
+    "V8.FCVolumeSource.one-of.max",
+    INVALID,
+    "targetWWNs and wwids can not be specified simultaneously",
+    "a fibre channel volume names its target twice",
+    "keep one of the two",
+)
 TEMPLATE: Final = rule(
     "V8.EphemeralVolumeSource.volumeClaimTemplate.required",
     REQUIRED,
@@ -113,14 +127,19 @@ def _iscsi(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> N
 
 
 def _flocker(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
-    if not source.get("datasetName") and not source.get("datasetUUID"):
+    name, uuid = source.get("datasetName"), source.get("datasetUUID")
+    if not name and not uuid:
         report.add(FLOCKER, path)
+    elif name and uuid:
+        report.add(FLOCKER_TWICE, path, "resource")
 
 
 def _fibre_channel(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> None:
     targets = source.get("targetWWNs")
     if not targets and not source.get("wwids"):
         report.add(WWNS, path.child("targetWWNs"))
+    elif targets and source.get("wwids"):
+        report.add(WWNS_TWICE, path.child("targetWWNs"), targets)
     if targets and source.get("lun") is None:
         report.add(LUN, path.child("lun"))
 
@@ -220,7 +239,17 @@ SOURCES: Final[Mapping[str, Maker]] = {
     "rbd": _only("RBDVolumeSource", "an rbd volume", "monitors", "image"),
     "cinder": _only("CinderVolumeSource", "a cinder volume", "volumeID"),
     "cephfs": _only("CephFSVolumeSource", "a cephfs volume", "monitors"),
-    "quobyte": _only("QuobyteVolumeSource", "a quobyte volume", "registry", "volume"),
+    "quobyte": struct(
+        Type(
+            "QuobyteVolumeSource",
+            "a quobyte volume",
+            required(
+                "registry",
+                detail="must be a host:port pair or multiple pairs separated by commas",
+            ),
+            required("volume"),
+        )
+    ),
     "downwardAPI": struct(DOWNWARD),
     "fc": struct(Type("FCVolumeSource", "a fibre channel volume", together=(_fibre_channel,))),
     "flexVolume": _only("FlexVolumeSource", "a flexVolume", "driver"),
@@ -239,7 +268,16 @@ SOURCES: Final[Mapping[str, Maker]] = {
         "PhotonPersistentDiskVolumeSource", "a photonPersistentDisk volume", "pdID"
     ),
     "portworxVolume": _only("PortworxVolumeSource", "a portworxVolume", "volumeID"),
-    "azureDisk": _only("AzureDiskVolumeSource", "an azureDisk volume", "diskName", "diskURI"),
+    "azureDisk": struct(
+        Type(
+            "AzureDiskVolumeSource",
+            "an azureDisk volume",
+            required("diskName"),
+            required("diskURI"),
+            pointer("cachingMode", enum("None", "ReadOnly", "ReadWrite")),
+            pointer("kind", enum("Dedicated", "Managed", "Shared")),
+        )
+    ),
     "storageos": _only("StorageOSVolumeSource", "a storageos volume", "volumeName"),
     "projected": struct(PROJECTED),
     "scaleIO": _only("ScaleIOVolumeSource", "a scaleIO volume", "gateway", "system", "volumeName"),

@@ -403,14 +403,17 @@ def one_of(
     noun: str,
     kinds: Mapping[str, Maker],
     *,
-    none: tuple[str, str],
     twice: tuple[str, str],
+    none: tuple[str, str] | None = None,
 ) -> Check:
-    """Allow exactly one of several fields of a type; the first in the table is checked.
+    """Allow one of several fields of a type; the first in the table is checked.
 
-    `none` and `twice` are Kubernetes' messages, each with its remedy.
+    `none` and `twice` are Kubernetes' messages, each with its remedy; without `none` an object may
+    set none of the fields.
     """
-    missing = rule(f"V8.{owner}.one-of.required", REQUIRED, none[0], f"{noun} is empty", none[1])
+    missing = none and rule(
+        f"V8.{owner}.one-of.required", REQUIRED, none[0], f"{noun} is empty", none[1]
+    )
     several = rule(
         f"V8.{owner}.one-of.max",
         FORBIDDEN,
@@ -423,7 +426,8 @@ def one_of(
     def check(obj: Object, _holder: object, path: Path, pod: Pod, report: Report) -> None:
         given = [name for name, value in obj.items() if name in order and value is not None]
         if not given:
-            report.add(missing, path)
+            if missing:
+                report.add(missing, path)
             return
         if len(given) > 1:
             given = [name for name in order if name in given]

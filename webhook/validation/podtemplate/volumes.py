@@ -1,4 +1,4 @@
-"""Volumes of a pod: each has a name and exactly one source."""
+"""Volumes of a pod: each has a name and one source; the API server takes none for an emptyDir."""
 
 from typing import Final
 
@@ -15,10 +15,6 @@ VOLUME: Final = Type(
             "Volume",
             "a volume",
             SOURCES,
-            none=(
-                "must specify a volume type",
-                "add a source, such as emptyDir: {} or persistentVolumeClaim",
-            ),
             twice=("may not specify more than 1 volume type", "keep one of them"),
         ),
     ),
