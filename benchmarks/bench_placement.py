@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 from controller.model.nodes import PodGroup, parse_nodes
 from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_hyperjob, parse_job, parse_policy
+from controller.model.request import Request
 from controller.model.resources import Resources, fits, parse_resources, subtract, whole
-from controller.placement.assign import Request, Room
+from controller.placement.assign import Room
 from controller.placement.place import place
 from controller.placement.share import Wish, share
 from controller.plan import plan

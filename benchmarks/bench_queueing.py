@@ -15,8 +15,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from controller.model.observed import Cluster
+from controller.model.request import Request
 from controller.model.resources import Resources, fits, parse_resources, subtract, total
-from controller.placement.assign import Request
 from controller.queueing.book import Book
 from controller.queueing.queues import parse_queue
 from controller.queueing.round import play

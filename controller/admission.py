@@ -12,9 +12,9 @@ from typing import Final, Protocol
 
 from controller.caches.informers import Caches
 from controller.model.observed import Cluster, Observed, Verdict
+from controller.model.request import Request
 from controller.model.resources import Resources
 from controller.model.wire import at
-from controller.placement.assign import Request
 from controller.queueing.book import Book
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of

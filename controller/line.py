@@ -14,7 +14,7 @@ from controller.firstinline import FirstInLine
 from controller.memory.capacity import Capacity
 from controller.model.observed import Kept, Observed, Verdict
 from controller.model.planned import Plan
-from controller.placement.assign import Request
+from controller.model.request import Request
 from controller.queueing.units import OrderInQueue
 from controller.waiting import Waiting
 

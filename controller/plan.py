@@ -21,7 +21,6 @@ from controller.lifecycle.verdict import End, Restart
 from controller.model.observed import Observed
 from controller.model.planned import Plan
 from controller.plugins.hook import withdrawing
-from controller.status.conditions import is_finished
 from controller.status.derive import derive, derive_refusal
 from controller.status.outlook import Outlook, Outlooks
 from controller.status.transitions import restart_events, status_events
@@ -47,7 +46,7 @@ def _decide(observed: Observed) -> Plan:
     if hyperjob.deleting:
         return Plan()
     # 2. It has ended: nothing of it is made, changed or run again.
-    if is_finished(hyperjob.status):
+    if hyperjob.is_finished:
         return after_end(observed)
     # 3. Its queue judges it in a moment: until then there is nothing to tell.
     if observed.verdict is not None and observed.verdict.undecided:

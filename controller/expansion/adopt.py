@@ -3,11 +3,11 @@
 An object with another controller is a stranger's: it is reported, never touched.
 """
 
-from controller.expansion.expand import SubJob
 from controller.expansion.objects import labels_of, owner_reference
 from controller.model.child import Child
 from controller.model.observed import HyperJob, Ownership
 from controller.model.planned import Adopt
+from controller.model.subjobs import SubJob
 from hyperjob.api.names import KIND
 
 

@@ -8,20 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from controller.expansion.expand import Group, SubJob, check_size, expand_group, sub_jobs
+from controller.expansion.expand import check_size, expand_group, sub_jobs
 from controller.expansion.members import members_of
 from controller.expansion.parts import Part, is_auto, part_of
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import child_of
 from controller.model.observed import Observed, Verdict
 from controller.model.planned import Question
-from controller.placement.assign import Request, Room
+from controller.model.reasons import Reason
+from controller.model.request import Request
+from controller.model.subjobs import Group, SubJob
+from controller.placement.assign import Room
 from controller.placement.claim import beside
 from controller.placement.search import assign
 from controller.placement.share import Share, Wish, share
 from controller.placement.shortfall import explain_overflow_of, explain_shortfall
 from controller.splitting.outside import consult
-from controller.status.outlook import Reason
 from hyperjob.api.names import child_name
 
 

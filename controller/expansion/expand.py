@@ -4,7 +4,7 @@ Knows nothing of what exists. The same spec and records always give the same sub
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from controller.expansion.split import (
     Scale,
@@ -19,15 +19,14 @@ from controller.model.nodes import PodGroup
 from controller.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from controller.model.resources import (
     PODS,
-    Resources,
     accelerator_of,
     pod_request,
     scale,
     total,
     whole,
 )
-from controller.model.wire import count, mapping, objects, string
-from controller.placement.assign import Request
+from controller.model.subjobs import Group, Size, SubJob
+from controller.model.wire import count, mapping, objects
 from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
@@ -36,51 +35,6 @@ from hyperjob.api.quantity import NANO
 
 class SpecError(ValueError):
     """The spec cannot be carried out; the text says why. Admission normally refuses it before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """One size of a template, and what it takes."""
-
-    template: Object
-    demand: Resources
-    accelerators: int | None
-    pod_groups: tuple[PodGroup, ...] = ()
-
-    @property
-    def pods(self) -> int:
-        """Count the pods."""
-        return self.demand.get(PODS, 0) // NANO
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A replicatedJob and the size of each of its sub-jobs, in order."""
-
-    replicated_job: ReplicatedJob
-    sizes: Sequence[Size]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubJob:
-    """One wanted sub-job."""
-
-    name: str
-    group: ReplicatedJob
-    index: int
-    size: Size
-
-    def request(self, excluded: frozenset[str] = frozenset()) -> Request:
-        """Return what placement needs to know of it."""
-        return Request(
-            name=self.name,
-            group=self.group.name,
-            demand=self.size.demand,
-            preferred=self.group.cluster_names,
-            required=self.group.required,
-            excluded=excluded,
-            pods=self.size.pod_groups,
-        )
 
 
 def expand(
@@ -229,8 +183,3 @@ def _size(template: Object, accelerator: str | None) -> Size:
         accelerators=None if measure is None else demand.get(measure, 0) // NANO,
         pod_groups=groups,
     )
-
-
-def queue_of(template: Object) -> str:
-    """Return the queue a template goes to."""
-    return string(template.get("queue")) or "default"

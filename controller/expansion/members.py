@@ -7,9 +7,9 @@ then the highest index; scaling up takes the lowest free indices.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controller.expansion.expand import Group
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Ownership
+from controller.model.subjobs import Group
 from controller.model.wire import natural
 from hyperjob.api.names import child_name
 from hyperjob.api.phases import JobPhase

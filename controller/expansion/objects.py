@@ -7,8 +7,8 @@ almost every later change.
 from collections.abc import Mapping
 from typing import Final
 
-from controller.expansion.expand import SubJob
 from controller.model.observed import HyperJob, QueueAdmission
+from controller.model.subjobs import SubJob
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (
     AFFINITY_GATED,

@@ -14,8 +14,8 @@ from controller.expansion.split import Scale, SplitError, auto_scale
 from controller.model.child import Child, child_of
 from controller.model.nodes import PodGroup
 from controller.model.observed import Observed, Ownership, Record, ReplicatedJob, SplitPolicy
+from controller.model.request import Request
 from controller.model.resources import scale as multiply
-from controller.placement.assign import Request
 from controller.placement.share import Wish
 from hyperjob.api.names import child_name
 

@@ -5,12 +5,12 @@ Decides who may go and who must move; carries nothing out.
 
 from collections.abc import Iterable, Sequence
 
-from controller.expansion.expand import SubJob
 from controller.gang.gate import is_cleared, is_held, is_released, is_through
 from controller.gang.review import Review, Seat, review
 from controller.model.child import Child
 from controller.model.observed import Observed, Ownership, QueueAdmission
-from controller.placement.assign import Request
+from controller.model.request import Request
+from controller.model.subjobs import SubJob
 from controller.placement.capacity import less
 from hyperjob.api.phases import JobPhase
 

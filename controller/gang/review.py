@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.model.observed import Cluster
+from controller.model.request import Request
 from controller.model.resources import fits, total
-from controller.placement.assign import Request
 from controller.placement.capacity import less
 from controller.placement.place import Placement, place
 

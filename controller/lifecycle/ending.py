@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from controller.lifecycle.dependencies import Waiting
 from controller.lifecycle.verdict import End, Member
 from controller.model.observed import HyperJob, Observed, Ownership
-from controller.status.outlook import Reason
+from controller.model.reasons import Reason
 from hyperjob.api.choices import SuccessOperator
 from hyperjob.api.phases import JobPhase
 

@@ -12,8 +12,8 @@ from typing import Final
 from controller.lifecycle.loss import Loss
 from controller.lifecycle.verdict import Again, End, Member, Restart
 from controller.model.observed import FailurePolicy, FailureRule, Observed
+from controller.model.reasons import Reason
 from controller.model.wire import count, timestamp
-from controller.status.outlook import Reason
 from hyperjob.api.choices import FailurePolicyAction
 from hyperjob.api.phases import JobPhase
 

@@ -7,17 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from controller.expansion.delete import deletion
+from controller.lifecycle.delete import deletion
 from controller.lifecycle.quota import releases
 from controller.lifecycle.requests import refuse_after_end
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Ownership
 from controller.model.parse import with_status
 from controller.model.planned import Action, DeleteHyperJob, Event, Plan
+from controller.model.reasons import Reason
 from controller.model.wire import mapping, objects, timestamp
-from controller.status.conditions import is_finished
-from controller.status.derive import derive_final
-from controller.status.outlook import Reason
+from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase
 
 
@@ -32,7 +31,7 @@ def after_end(observed: Observed) -> Plan:
     elif left is not None and not actions:
         hyperjob = observed.hyperjob
         return Plan(actions=(DeleteHyperJob(name=hyperjob.name, uid=hyperjob.uid),))
-    status = derive_final(observed)
+    status = _final(observed)
     events: tuple[Event, ...] = ()
     refused = refuse_after_end(observed.hyperjob)
     if refused is not None:
@@ -45,7 +44,13 @@ def after_end(observed: Observed) -> Plan:
 def needs_more(observed: Observed, status: dict[str, object]) -> bool:
     """Tell whether something remains to be done once a status that ends it is written."""
     ended = replace(observed, hyperjob=with_status(observed.hyperjob, status))
-    return is_finished(status) and after_end(ended) != Plan(status=derive_final(ended))
+    return ended.hyperjob.is_finished and after_end(ended) != Plan(status=_final(ended))
+
+
+def _final(observed: Observed) -> Object:
+    """Return the status of a HyperJob that has ended: as it was, seen at this generation."""
+    hyperjob = observed.hyperjob
+    return {**hyperjob.status, "observedGeneration": hyperjob.generation}
 
 
 def _leftovers(observed: Observed) -> Iterator[Action]:

@@ -10,8 +10,8 @@ from controller.lifecycle.backoff import retry_time
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
 from controller.model.observed import Observed, Record, Verdict
+from controller.model.reasons import Reason
 from controller.model.wire import count, mapping, rfc3339, timestamp
-from controller.status.outlook import Reason
 
 UNPLACED = "Unplaced"
 

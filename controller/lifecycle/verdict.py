@@ -7,8 +7,8 @@ a controller that dies in between neither forgets it nor does it twice.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.expansion.expand import SubJob
 from controller.model.child import Child
+from controller.model.subjobs import SubJob
 
 Member = tuple[SubJob, Child]
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from controller.memory.reservations import Reservations
 from controller.model.observed import Cluster
+from controller.model.request import Request
 from controller.model.resources import Resources, subtract
 from controller.model.wire import at, string
-from controller.placement.assign import Request
 from controller.placement.capacity import Candidacy, Summary, candidates, less, summarise
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType

@@ -10,8 +10,10 @@ from datetime import datetime, timedelta
 
 from controller.model.nodes import Nodes, PodGroup
 from controller.model.resources import Resources
+from hyperjob.api import conditions
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
+from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob.api.phases import JobPhase
 
 
@@ -171,6 +173,14 @@ class HyperJob:
     def key(self) -> str:
         """Return `namespace/name`."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_finished(self) -> bool:
+        """Tell whether it has ended, by its stored conditions."""
+        current = conditions.parse(self.status)
+        return any(
+            conditions.is_true(current, kind) for kind in (CONDITION_COMPLETED, CONDITION_FAILED)
+        )
 
 
 @dataclass(frozen=True, slots=True)

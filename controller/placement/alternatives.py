@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from controller.model.observed import Cluster
-from controller.placement.assign import Request, Room
+from controller.model.request import Request
+from controller.placement.assign import Room
 from controller.placement.shortage import obstacle
 
 _FOR_THE_OTHERS: Final = "has room, but all find a place only if it is left to others"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from controller.model.observed import Cluster, Kept
+from controller.model.request import Request
 from controller.model.resources import Resources
-from controller.placement.assign import Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

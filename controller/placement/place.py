@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from controller.model.observed import Cluster
-from controller.placement.assign import Request, Room
+from controller.model.request import Request
+from controller.placement.assign import Room
 from controller.placement.search import assign
 from controller.placement.shortage import explain, explain_overflow
 

@@ -9,7 +9,8 @@ from itertools import combinations, islice
 from math import comb
 from typing import Final
 
-from controller.placement.assign import Request, Room, greedy, ordered, preference_cost
+from controller.model.request import Request
+from controller.placement.assign import Room, greedy, ordered, preference_cost
 
 _STEPS: Final = 4000
 _DOMAIN_SETS: Final = 400

@@ -15,8 +15,9 @@ from math import comb
 from typing import Final
 
 from controller.model.nodes import PodGroup
+from controller.model.request import Request
 from controller.model.resources import Resources, scale, subtract, total
-from controller.placement.assign import Request, Room, whereabouts
+from controller.placement.assign import Room, whereabouts
 
 _COMBINATIONS: Final = 5000
 _Cost = tuple[int, int, int, int, int, tuple[str, ...]]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controller.model.observed import Cluster
+from controller.model.request import Request
 from controller.model.resources import (
     PODS,
     Resources,
@@ -18,7 +19,7 @@ from controller.model.resources import (
     subtract,
     total,
 )
-from controller.placement.assign import Request, Room
+from controller.placement.assign import Room
 from controller.placement.slots import Crowding
 
 _CLUSTERS_SHOWN: Final = 5

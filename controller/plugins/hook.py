@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controller.expansion.expand import SubJob
 from controller.expansion.objects import labels_of
 from controller.model.child import Child
 from controller.model.observed import HyperJob, Observed, Ownership
 from controller.model.planned import Action, CreateChild, DeleteChild, Repin
+from controller.model.reasons import Reason
+from controller.model.subjobs import SubJob
 from controller.model.wire import natural
 from controller.plugins.equip import TooLongError, equip, export_of
 from controller.plugins.hosts import UnknownHostError
 from controller.plugins.world import World, world_of
-from controller.status.outlook import Reason
 from hyperjob.api.meta import Object
 from hyperjob.api.names import WORLD
 from hyperjob.api.phases import JobPhase

@@ -7,8 +7,8 @@ order of the template, pods by their index in the task.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.expansion.expand import SubJob
 from controller.model.observed import HyperJob
+from controller.model.subjobs import SubJob
 from controller.model.wire import count, objects, string
 from hyperjob.api.meta import Object
 

@@ -11,8 +11,8 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from controller.model.observed import Cluster
+from controller.model.request import Request
 from controller.model.resources import Resources, total
-from controller.placement.assign import Request
 from controller.queueing.account import Account
 from controller.queueing.admit import Block, Kind
 from controller.queueing.lines import Lines

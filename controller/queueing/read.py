@@ -5,17 +5,17 @@ Whoever holds a share is told by objects and records alone, so a restarted contr
 
 from collections.abc import Iterator
 
-from controller.expansion.expand import Group, SpecError, SubJob, expand, queue_of, sub_jobs
+from controller.expansion.expand import SpecError, expand, sub_jobs
 from controller.expansion.members import members_of
 from controller.expansion.parts import is_auto, part_of, pieces
 from controller.gang.giveback import backs_off
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import Child, child_of
 from controller.model.observed import HyperJob, Observed, Ownership
-from controller.placement.assign import Request
+from controller.model.request import Request
+from controller.model.subjobs import Group, SubJob, queue_of
 from controller.placement.share import Wish
 from controller.queueing.units import Part, Unit
-from controller.status.conditions import is_finished
 
 
 def unit_of(observed: Observed) -> Unit | None:
@@ -25,7 +25,7 @@ def unit_of(observed: Observed) -> Unit | None:
     and so are those that were given back.
     """
     hyperjob = observed.hyperjob
-    if hyperjob.deleting or hyperjob.suspend or is_finished(hyperjob.status):
+    if hyperjob.deleting or hyperjob.suspend or hyperjob.is_finished:
         return None
     try:
         wishes, shares = _automatic(observed)

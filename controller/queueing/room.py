@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from controller.model.observed import Cluster
+from controller.model.request import Request
 from controller.model.resources import Resources, fits, scale, total
-from controller.placement.assign import Request, Room
+from controller.placement.assign import Room
 from controller.placement.search import assign
 from controller.placement.slots import Slots
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from controller.placement.assign import Request
+from controller.model.request import Request
 
 OrderInQueue: TypeAlias = tuple[int, str, str]
 

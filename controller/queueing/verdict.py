@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.model.observed import Cluster, Verdict
+from controller.model.reasons import Reason
 from controller.model.resources import Resources, accelerator_of, amount_text, is_extended, total
 from controller.model.wire import rfc3339
 from controller.placement.place import place
@@ -14,7 +15,6 @@ from controller.queueing.account import Limit
 from controller.queueing.admit import Block, Kind, gang_of
 from controller.queueing.book import Book, Entry, Waiting, roughly
 from controller.queueing.room import Space
-from controller.status.outlook import Reason
 from controller.status.phase import NEVER
 from hyperjob.api.quantity import NANO
 from hyperjob.text import listed

@@ -14,14 +14,6 @@ from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob.api.phases import JobPhase
 
 
-def is_finished(status: Object) -> bool:
-    """Tell whether a HyperJob has ended, by its stored conditions."""
-    current = conditions.parse(status)
-    return any(
-        conditions.is_true(current, kind) for kind in (CONDITION_COMPLETED, CONDITION_FAILED)
-    )
-
-
 def conditions_of(
     status: Object, jobs: Sequence[JobState], end: End | None, *, generation: int, now: str
 ) -> list[Object]:

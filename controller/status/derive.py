@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from controller.model.observed import GangRecord, Observed
+from controller.model.reasons import Reason
 from controller.model.wire import at, mapping, objects, rfc3339, string
 from controller.status.conditions import conditions_of
 from controller.status.jobs import JobState, job_state
-from controller.status.outlook import Outlooks, Reason
+from controller.status.outlook import Outlooks
 from controller.status.phase import State, state_of
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase
@@ -65,14 +66,6 @@ def derive_refusal(observed: Observed, message: str) -> Object:
         **observed.hyperjob.status,
         "observedGeneration": observed.hyperjob.generation,
         "state": _state(state, observed.hyperjob.status, rfc3339(observed.now)),
-    }
-
-
-def derive_final(observed: Observed) -> Object:
-    """Return the status of a HyperJob that has ended: as it was, seen at this generation."""
-    return {
-        **observed.hyperjob.status,
-        "observedGeneration": observed.hyperjob.generation,
     }
 
 

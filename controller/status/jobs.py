@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from controller.expansion.expand import queue_of
 from controller.gang.gate import is_held, is_released
 from controller.model.observed import (
     Observed,
@@ -17,8 +16,10 @@ from controller.model.observed import (
     Report,
     Silence,
 )
+from controller.model.reasons import Reason
+from controller.model.subjobs import queue_of
 from controller.model.wire import rfc3339
-from controller.status.outlook import Outlook, Reason
+from controller.status.outlook import Outlook
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase
 from hyperjob.text import shortened

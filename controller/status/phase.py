@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.lifecycle.verdict import End
+from controller.model.reasons import Reason
 from controller.status.jobs import QUEUED, UNPLACED, JobState
-from controller.status.outlook import Outlooks, Reason
+from controller.status.outlook import Outlooks
 from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.text import listed, shortened
 

@@ -22,8 +22,8 @@ from controller.model.planned import (
     Repin,
     Resize,
 )
+from controller.model.reasons import Reason
 from controller.model.wire import at, objects, string
-from controller.status.outlook import Reason
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import Phase
 from hyperjob.text import listed

@@ -9,8 +9,8 @@ from typing import Final
 
 from controller.lifecycle.loss import next_loss
 from controller.model.child import Child
+from controller.model.reasons import Reason
 from controller.model.wire import timestamp
-from controller.status.outlook import Reason
 from controller.steps.draft import Draft
 
 CONFLICT_RECHECK: Final = timedelta(seconds=30)

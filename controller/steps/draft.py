@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.expansion.auto import Split
-from controller.expansion.expand import SubJob
 from controller.gang.giveback import Judgement, backs_off
 from controller.gang.rejections import Lesson, describe
 from controller.gang.review import Review, Seat
@@ -18,9 +17,11 @@ from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed
 from controller.model.planned import Action
-from controller.placement.assign import Request
+from controller.model.reasons import Reason
+from controller.model.request import Request
+from controller.model.subjobs import SubJob
 from controller.placement.place import Placement
-from controller.status.outlook import Outlook, Reason
+from controller.status.outlook import Outlook
 
 
 @dataclass(slots=True, kw_only=True)

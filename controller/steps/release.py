@@ -3,12 +3,12 @@
 Opens and deletes only what no member has seen.
 """
 
-from controller.expansion.delete import deletion
 from controller.gang.gate import openings
 from controller.gang.giveback import WHY, describe_wait, go_on, to_give_back
 from controller.gang.places import ready
+from controller.lifecycle.delete import deletion
+from controller.model.reasons import Reason
 from controller.plugins.hook import plug_in as plug
-from controller.status.outlook import Reason
 from controller.steps.draft import Draft
 
 

@@ -6,15 +6,16 @@ Judges none of them.
 from collections.abc import Sequence
 
 from controller.expansion.auto import Split
-from controller.expansion.delete import deletion
-from controller.expansion.expand import Group, sub_jobs
+from controller.expansion.expand import sub_jobs
 from controller.expansion.members import members_of, strangers
+from controller.lifecycle.delete import deletion
 from controller.lifecycle.dependencies import waiting
 from controller.lifecycle.loss import losses_of
 from controller.lifecycle.silence import count_quiet
 from controller.model.child import child_of
 from controller.model.observed import Observed
 from controller.model.planned import DeleteChild
+from controller.model.subjobs import Group
 from controller.steps.draft import Draft
 
 

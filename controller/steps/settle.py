@@ -3,7 +3,6 @@
 A gang is placed whole or not at all. What a member has seen never moves here.
 """
 
-from controller.expansion.expand import SubJob
 from controller.expansion.objects import placement as placement_object
 from controller.expansion.objects import policy as policy_object
 from controller.expansion.objects import vcjob
@@ -16,10 +15,11 @@ from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed, Policy, QueueAdmission
 from controller.model.planned import CreateChild, DeleteChild, Repin
+from controller.model.reasons import Reason
 from controller.model.resources import Resources
+from controller.model.subjobs import SubJob
 from controller.placement.claim import Claim, beside
 from controller.placement.place import place
-from controller.status.outlook import Reason
 from controller.steps.draft import Draft
 from hyperjob.api.meta import Object
 

@@ -7,17 +7,17 @@ from datetime import timedelta
 
 from controller.expansion.adopt import adoptions, conflict, predecessor
 from controller.expansion.auto import is_admitted
-from controller.expansion.delete import deletion
-from controller.expansion.expand import SubJob, queue_of
 from controller.expansion.resize import resize
 from controller.gang.giveback import backs_off, describe_wait
 from controller.gang.places import seat_of
 from controller.gang.rejections import learn
+from controller.lifecycle.delete import deletion
 from controller.lifecycle.silence import Step, listen
 from controller.model.child import Child
 from controller.model.planned import AskAgain, Look
+from controller.model.reasons import Reason
+from controller.model.subjobs import SubJob, queue_of
 from controller.model.wire import rfc3339
-from controller.status.outlook import Reason
 from controller.steps.again import until_look
 from controller.steps.draft import Draft
 

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from controller.status.outlook import Reason
+from controller.model.reasons import Reason
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.styles import phase
 from hyperjob.cli.tree import view as tree

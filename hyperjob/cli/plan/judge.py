@@ -10,18 +10,20 @@ from datetime import timedelta
 from typing import Final
 
 from controller.expansion.auto import Split, resolve
-from controller.expansion.expand import SpecError, SubJob, expand, queue_of, sub_jobs
+from controller.expansion.expand import SpecError, expand, sub_jobs
 from controller.expansion.members import members_of
 from controller.model.child import child_of
 from controller.model.observed import Observed, QueueAdmission
 from controller.model.planned import CreateChild, Plan
+from controller.model.reasons import Reason
+from controller.model.request import Request
 from controller.model.resources import accelerator_of
+from controller.model.subjobs import SubJob, queue_of
 from controller.model.wire import at, mapping, objects, rfc3339, string
 from controller.placement.alternatives import NOT_FOR_ALL, alternatives
-from controller.placement.assign import Request, Room
+from controller.placement.assign import Room
 from controller.plan import plan
 from controller.queueing.verdict import Share
-from controller.status.outlook import Reason
 from controller.status.phase import NEVER
 from hyperjob.api.meta import Object
 from hyperjob.cli.lint.check import check

@@ -5,9 +5,9 @@ It says nowhere why it does not release a binding.
 
 from collections.abc import Iterator
 
+from controller.model.reasons import Reason
 from controller.model.resources import parse_resources
 from controller.model.wire import at, mapping
-from controller.status.outlook import Reason
 from hyperjob.api.names import binding_name
 from hyperjob.api.quantity import NANO
 from hyperjob.client.summary import SubJob

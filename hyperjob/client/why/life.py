@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from controller.model.reasons import Reason
 from controller.model.wire import mapping, string, timestamp
-from controller.status.outlook import Reason
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.phases import Phase
 from hyperjob.client.durations import age

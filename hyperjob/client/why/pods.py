@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.model.parse import condition
+from controller.model.reasons import Reason
 from controller.model.wire import at, mapping, string
-from controller.status.outlook import Reason
 from hyperjob.client.pods import pod_trouble
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.client.why.evidence import Cause, Evidence

@@ -8,10 +8,10 @@ from typing import Final
 
 from controller.model.observed import Binding
 from controller.model.parse import condition, parse_binding
+from controller.model.reasons import Reason
 from controller.model.resources import parse_resources
 from controller.model.wire import at, mapping, string
 from controller.status.jobs import apply_failure
-from controller.status.outlook import Reason
 from controller.status.phase import NEVER
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_HELD, binding_name

@@ -6,8 +6,8 @@ from typing import Any
 
 from controller.model.observed import Cluster, Observed, QueueAdmission, Refusal
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from controller.model.request import Request
 from controller.model.resources import parse_resources
-from controller.placement.assign import Request
 from hyperjob.api.names import binding_name
 
 Object = dict[str, Any]

@@ -1,7 +1,7 @@
 import pytest
 
 from controller.expansion.adopt import adoptions, conflict
-from controller.expansion.expand import SubJob, expand, sub_jobs
+from controller.expansion.expand import expand, sub_jobs
 from controller.expansion.members import members_of
 from controller.expansion.objects import policy as policy_object
 from controller.expansion.objects import vcjob
@@ -9,6 +9,7 @@ from controller.expansion.resize import resize
 from controller.model.child import child_of
 from controller.model.observed import Observed, QueueAdmission
 from controller.model.parse import parse_hyperjob, parse_job
+from controller.model.subjobs import SubJob
 from tests.unit.controller.builders import (
     UID,
     Object,

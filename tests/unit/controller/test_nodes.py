@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from controller.gang.review import Seat, review
 from controller.model.nodes import Nodes, PodGroup, parse_nodes
 from controller.model.observed import Cluster
+from controller.model.request import Request
 from controller.model.resources import parse_resources, scale, total, whole
-from controller.placement.assign import Request, Room
+from controller.placement.assign import Room
 from controller.placement.capacity import Candidacy, less, summarise
 from controller.placement.place import place
 from controller.placement.share import Wish, share

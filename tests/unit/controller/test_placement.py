@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model.observed import Cluster
+from controller.model.request import Request
 from controller.model.resources import fits, parse_resources, subtract
-from controller.placement.assign import Request
 from controller.placement.place import Placement, place
 from tests.unit.controller.builders import GPU, cluster, request
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.expansion.expand import SubJob, expand, sub_jobs
+from controller.expansion.expand import expand, sub_jobs
 from controller.model.observed import HyperJob
 from controller.model.parse import parse_hyperjob
+from controller.model.subjobs import SubJob
 from controller.plugins.equip import LONGEST_VALUE, TooLongError, equip, export_of
 from controller.plugins.hosts import UnknownHostError
 from controller.plugins.world import World, world_of

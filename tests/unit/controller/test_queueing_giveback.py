@@ -8,10 +8,10 @@ import pytest
 
 from controller.model.observed import Observed, QueueAdmission, Verdict
 from controller.model.planned import CreateChild, DeleteChild, Plan
+from controller.model.reasons import Reason
 from controller.model.wire import rfc3339
 from controller.plan import plan
 from controller.queueing.read import unit_of
-from controller.status.outlook import Reason
 from tests.unit.controller.builders import (
     NOW,
     Object,

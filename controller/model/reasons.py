@@ -1,0 +1,45 @@
+"""Why a HyperJob or a sub-job is where it is, for programs; `controller.status` has the words."""
+
+import enum
+
+
+class Reason(enum.StrEnum):
+    """Why a HyperJob or a sub-job is where it is; one word for programs."""
+
+    # nothing stands yet
+    INSUFFICIENT_CAPACITY = "InsufficientCapacity"
+    WAITING_FOR_SPLITTER = "WaitingForSplitter"
+    NAME_CONFLICT = "NameConflict"
+    REFUSED = "Refused"
+    BEING_DELETED = "BeingDeleted"
+    INVALID_SPEC = "InvalidSpec"
+    GANG_BACK_OFF = "GangBackOff"
+    WAITING_FOR_HOST = "WaitingForHost"
+    # waits for its queue, or stands and does not run
+    SUSPENDED = "Suspended"
+    RESTARTING = "Restarting"
+    WAITING_FOR_DEPENDENCY = "WaitingForDependency"
+    WAITING_FOR_QUEUE = "WaitingForQueue"
+    QUEUE_NOT_OPEN = "QueueNotOpen"
+    QUEUE_LIMIT_REACHED = "QueueLimitReached"
+    EXCEEDS_QUEUE = "ExceedsQueue"
+    WAITING_FOR_GANG = "WaitingForGang"
+    SUSPENDED_BY_POLICY = "DispatchingSuspended"
+    DISPATCHING = "Dispatching"
+    NOTHING_REPORTED = "NothingReported"
+    APPLY_FAILED = "ApplyFailed"
+    REFUSED_BY_CLUSTER = "RefusedByCluster"
+    PODS_PENDING = "PodsPending"
+    CLUSTER_NOT_READY = "ClusterNotReady"
+    CLUSTER_LOST = "ClusterLost"
+    # runs, or has run
+    JOBS_RUNNING = "JobsRunning"
+    MIN_AVAILABLE_NOT_MET = "MinAvailableNotMet"
+    JOBS_COMPLETED = "JobsCompleted"
+    JOBS_FAILED = "JobsFailed"
+    JOBS_ABORTED = "JobsAborted"
+    SUCCESS_POLICY = "SuccessPolicySatisfied"
+    FAILURE_POLICY = "FailurePolicy"
+    MAX_RESTARTS = "MaxRestartsExceeded"
+    DEPENDENCY_FAILED = "DependencyFailed"
+    ENDED = "EndedWithHyperJob"

@@ -1,0 +1,62 @@
+"""The sub-jobs that a HyperJob wants: their names, sizes and queues."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller.model.nodes import PodGroup
+from controller.model.observed import ReplicatedJob
+from controller.model.request import Request
+from controller.model.resources import PODS, Resources
+from controller.model.wire import string
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import NANO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """One size of a template, and what it takes."""
+
+    template: Object
+    demand: Resources
+    accelerators: int | None
+    pod_groups: tuple[PodGroup, ...] = ()
+
+    @property
+    def pods(self) -> int:
+        """Count the pods."""
+        return self.demand.get(PODS, 0) // NANO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A replicatedJob and the size of each of its sub-jobs, in order."""
+
+    replicated_job: ReplicatedJob
+    sizes: Sequence[Size]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubJob:
+    """One wanted sub-job."""
+
+    name: str
+    group: ReplicatedJob
+    index: int
+    size: Size
+
+    def request(self, excluded: frozenset[str] = frozenset()) -> Request:
+        """Return what placement needs to know of it."""
+        return Request(
+            name=self.name,
+            group=self.group.name,
+            demand=self.size.demand,
+            preferred=self.group.cluster_names,
+            required=self.group.required,
+            excluded=excluded,
+            pods=self.size.pod_groups,
+        )
+
+
+def queue_of(template: Object) -> str:
+    """Return the queue a template goes to."""
+    return string(template.get("queue")) or "default"
