@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from hyperjob import __version__
+from hyperjob.cli.kubectl.offers import NAMESPACE
 from hyperjob.client.durations import parse_duration
 from hyperjob.kube.client import TIME_LIMIT, Kube
 
@@ -103,6 +104,7 @@ def access(*, everywhere: bool = False, flag: str = "-n") -> Callable[[_F], _F]:
             click.option(
                 flag,
                 "--namespace",
+                type=NAMESPACE,
                 metavar="NAME",
                 help="Namespace.  [default: that of the kubeconfig's context]",
             ),

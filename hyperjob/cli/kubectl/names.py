@@ -1,20 +1,14 @@
-"""Names of HyperJobs on the command line, and those that the API server offers to complete."""
+"""Names of HyperJobs on the command line."""
 
-import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from hyperjob.api.names import GROUP
-from hyperjob.cli.kubectl.access import Access
-from hyperjob.kube.errors import ConfigError, KubeError
-from hyperjob.kube.resources import HYPERJOBS
 
 _PREFIXES = frozenset({"hj", "hyperjob", "hyperjobs", f"hyperjob.{GROUP}", f"hyperjobs.{GROUP}"})
-_COMPLETION_SECONDS = 3.0
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -37,33 +31,9 @@ class HyperJobName(click.ParamType[str]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """List the HyperJobs of the namespace; nothing when they cannot be read in time."""
-        given = ctx.params
-        access = Access(
-            kubeconfig=given.get("kubeconfig"),
-            context=given.get("context"),
-            namespace=given.get("namespace"),
-            request_timeout=_COMPLETION_SECONDS,
-        )
-        taken = given.get(param.name or "") or ()
-        with suppress(KubeError, ConfigError):
-            return [
-                CompletionItem(name, help=phase)
-                for name, phase in asyncio.run(_offered(access))
-                if name.startswith(incomplete) and name not in taken
-            ]
-        return []
+        from hyperjob.cli.kubectl.offers import HYPERJOB, offered
 
-
-async def _offered(access: Access) -> list[tuple[str, str]]:
-    async with access.connect() as kube:
-        listed = await kube.list(HYPERJOBS, namespace=access.home(kube))
-    return [
-        (
-            item["metadata"]["name"],
-            str(((item.get("status") or {}).get("state") or {}).get("phase") or ""),
-        )
-        for item in listed.items
-    ]
+        return offered(ctx, param, incomplete, HYPERJOB)
 
 
 def name_argument() -> Callable[[_F], _F]:

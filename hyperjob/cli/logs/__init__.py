@@ -11,6 +11,7 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, Duration, access
 from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.names import name_argument
+from hyperjob.cli.kubectl.offers import CLUSTER, JOB
 from hyperjob.cli.logs.printing import Printer
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
@@ -33,11 +34,12 @@ _FORMS = (out.JSON,)
 @click.option(
     "--job",
     "jobs",
+    type=JOB,
     metavar="JOB",
     multiple=True,
     help="Only this sub-job or replicated job; may be given several times.",
 )
-@click.option("--cluster", metavar="NAME", help="Only pods in this cluster.")
+@click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only pods in this cluster.")
 @click.option("--task", metavar="NAME", help="Only pods of this task.")
 @click.option("-c", "--container", metavar="NAME", help="Container.  [default: the pod's first]")
 @click.option("--all-containers", is_flag=True, help="Every container of each pod.")

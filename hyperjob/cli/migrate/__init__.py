@@ -9,15 +9,18 @@ from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.changing import waiting
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.kubectl.names import name_argument
+from hyperjob.cli.kubectl.offers import CLUSTER, JOB
 from hyperjob.cli.kubectl.requesting import WAIT, request
 from hyperjob.client import requests
 
 
 @click.command()
 @name_argument()
-@click.argument("jobs", metavar="[JOB]...", nargs=-1)
+@click.argument("jobs", type=JOB, metavar="[JOB]...", nargs=-1)
 @access()
-@click.option("--from", "cluster", metavar="CLUSTER", help="Only sub-jobs that are there now.")
+@click.option(
+    "--from", "cluster", type=CLUSTER, metavar="CLUSTER", help="Only sub-jobs that are there now."
+)
 @waiting(WAIT)
 @out.output(out.JSON, out.YAML, out.NAME)
 def migrate(

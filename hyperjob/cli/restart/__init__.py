@@ -9,6 +9,7 @@ from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.changing import waiting
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.kubectl.names import names_argument
+from hyperjob.cli.kubectl.offers import JOB
 from hyperjob.cli.kubectl.requesting import WAIT, request
 from hyperjob.client import requests
 
@@ -19,6 +20,7 @@ from hyperjob.client import requests
 @click.option(
     "--job",
     "jobs",
+    type=JOB,
     metavar="JOB",
     multiple=True,
     help="Only this sub-job or replicated job; may be given several times.",

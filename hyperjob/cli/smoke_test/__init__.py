@@ -7,6 +7,7 @@ import click
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, Duration, access
 from hyperjob.cli.kubectl.exits import FailureError, run
+from hyperjob.cli.kubectl.offers import CLUSTER, QUEUE
 
 
 @click.command("smoke-test")
@@ -14,13 +15,16 @@ from hyperjob.cli.kubectl.exits import FailureError, run
 @click.option(
     "--cluster",
     "clusters",
+    type=CLUSTER,
     metavar="NAME",
     multiple=True,
     help="Run one sub-job on this cluster; may be given several times.  [default: the first two"
     " clusters that are Ready]",
 )
 @click.option("--image", metavar="IMAGE", help="Image with a shell.  [default: busybox:1.36]")
-@click.option("--queue", metavar="NAME", help="Queue of the sub-jobs.  [default: default]")
+@click.option(
+    "--queue", type=QUEUE, metavar="NAME", help="Queue of the sub-jobs.  [default: default]"
+)
 @click.option(
     "--timeout",
     type=Duration(),

@@ -1,0 +1,127 @@
+"""Shell completion from the live server: names of namespaces, sub-jobs, clusters and queues.
+
+A question takes 3 s at most; a server that does not answer, or refuses, offers nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from hyperjob.kube.errors import ConfigError, KubeError
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, NAMESPACES, QUEUES, Resource
+
+if TYPE_CHECKING:
+    from hyperjob.cli.kubectl.access import Access
+    from hyperjob.client.summary import Summary
+    from hyperjob.kube.client import Kube
+
+SECONDS: Final = 3.0
+
+Offer = tuple[str, str]
+"""A candidate and the words beside it."""
+Ask = Callable[["Kube", "Access", click.Context], Awaitable[Iterable[Offer]]]
+
+
+class Offered(click.ParamType[str]):
+    """A name that the shell completes from what the API server has; any text is accepted."""
+
+    name = "name"
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Take the text as it is."""
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """List the names that start with what is typed and are not given yet."""
+        return offered(ctx, param, incomplete, self._ask)
+
+
+def offered(
+    ctx: click.Context, param: click.Parameter, incomplete: str, ask: Ask
+) -> list[CompletionItem]:
+    """Ask the API server of the command line for candidates."""
+    from hyperjob.cli.kubectl.access import Access
+
+    given = ctx.params
+    access = Access(
+        kubeconfig=given.get("kubeconfig"),
+        context=given.get("context"),
+        namespace=given.get("namespace"),
+        request_timeout=SECONDS,
+    )
+    taken = given.get(param.name or "") or ()
+    with suppress(KubeError, ConfigError, TimeoutError):
+        return [
+            CompletionItem(name, help=text)
+            for name, text in asyncio.run(_asked(access, ctx, ask))
+            if name.startswith(incomplete) and name not in taken
+        ]
+    return []
+
+
+async def _asked(access: "Access", ctx: click.Context, ask: Ask) -> Sequence[Offer]:
+    async with asyncio.timeout(SECONDS), access.connect() as kube:
+        return list(await ask(kube, access, ctx))
+
+
+def _all_of(resource: Resource) -> Ask:
+    async def ask(kube: "Kube", _access: "Access", _ctx: click.Context) -> Iterable[Offer]:
+        listed = await kube.list(resource)
+        return sorted((str(item["metadata"]["name"]), "") for item in listed.items)
+
+    return ask
+
+
+async def _hyperjobs(kube: "Kube", access: "Access", _ctx: click.Context) -> Iterable[Offer]:
+    from hyperjob.client.summary import read
+
+    listed = await kube.list(HYPERJOBS, namespace=access.home(kube))
+    return ((summary.name, summary.phase) for summary in map(read, listed.items))
+
+
+async def _named(kube: "Kube", access: "Access", ctx: click.Context) -> "list[Summary]":
+    """Read the HyperJobs that the command line names already."""
+    from hyperjob.client.summary import read
+
+    names = ctx.params.get("names") or [ctx.params.get("name")]
+    if not any(names):
+        # An option that still lacks its value leaves click with the words that come before it.
+        several = any(param.name == "names" for param in ctx.command.params)
+        names = ctx.args if several else ctx.args[:1]
+    found = (name.rpartition("/")[2] for name in names)
+    return [read(await kube.get(HYPERJOBS, name, namespace=access.home(kube))) for name in found]
+
+
+async def _jobs(kube: "Kube", access: "Access", ctx: click.Context) -> Iterable[Offer]:
+    found: dict[str, str] = {}
+    for summary in await _named(kube, access, ctx):
+        for job in summary.jobs:
+            found.setdefault(job.group, "replicated job")
+            place = f" on {job.cluster}" if job.cluster else ""
+            found[job.name.removeprefix(f"{summary.name}-")] = f"{job.phase}{place}"
+    return sorted(found.items())
+
+
+async def _clusters(kube: "Kube", access: "Access", ctx: click.Context) -> Iterable[Offer]:
+    named = await _named(kube, access, ctx)
+    if not named:
+        return await _all_of(CLUSTERS)(kube, access, ctx)
+    return sorted({(cluster, "") for summary in named for cluster in summary.clusters})
+
+
+NAMESPACE: Final = Offered(_all_of(NAMESPACES))
+QUEUE: Final = Offered(_all_of(QUEUES))
+JOB: Final = Offered(_jobs)
+CLUSTER: Final = Offered(_clusters)
+HYPERJOB: Final = _hyperjobs
