@@ -108,11 +108,16 @@ async def ask(
         if summary.has_ended:
             raise NeverError(
                 f"{title(name)} is {summary.phase}: a HyperJob that has ended is never run"
-                " again; create it anew"
+                " again; delete it, then apply it again"
             )
         if summary.deleting:
             raise NeverError(
                 f"{title(name)} is being deleted: kubectl hyperjob why {name} -n {namespace}"
+            )
+        if summary.suspend and request.kind == "restart":
+            raise NeverError(
+                f"{title(name)} is suspended: a restart changes nothing, since no sub-job runs; to"
+                f" start it: kubectl hyperjob resume {name} -n {namespace}"
             )
         meant = request.choose(summary)
         if earlier := standing(summary, request):

@@ -123,6 +123,20 @@ async def test_wait_for_one_that_is_deleted_meanwhile_ends(world: CliWorld) -> N
     assert "was deleted meanwhile" in done.stderr
 
 
+async def test_a_restart_of_a_suspended_hyperjob_says_that_it_changes_nothing(
+    world: CliWorld,
+) -> None:
+    assert (await world.run("suspend", "llm")).exit_code == 0
+    before = await world.hyperjob("llm")
+    done = await world.run("restart", "llm")
+    assert done.exit_code == 4
+    assert done.stderr == (
+        "error: hyperjob.training.volcano.sh/llm is suspended: a restart changes nothing, since no"
+        " sub-job runs; to start it: kubectl hyperjob resume llm -n ml\n"
+    )
+    assert await world.hyperjob("llm") == before
+
+
 async def test_a_status_about_an_older_spec_is_not_waited_out_as_true(world: CliWorld) -> None:
     await world.kube.patch(
         HYPERJOBS,

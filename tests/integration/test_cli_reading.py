@@ -194,7 +194,7 @@ exec {python} -c 'from hyperjob.cli.completion import kubectl_complete as main; 
         (["logs", "nope", "--job", ""], ""),
         (["smoke-test", "--cluster", ""], "east"),
         (["smoke-test", "--queue", ""], "default"),
-        (["get", "-n", "m"], "ml"),
+        (["get", "-n", ""], ""),  # she may not list namespaces
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
