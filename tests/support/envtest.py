@@ -100,6 +100,7 @@ def kube_apiserver(assets: Path, directory: Path, *flags: str) -> Iterator[Path]
         f"--service-account-signing-key-file={private}",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--disable-admission-plugins=ServiceAccount",
+        "--allow-privileged=true",
         *flags,
     ]
     kubeconfig = write_kubeconfig(
