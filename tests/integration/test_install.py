@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ import pytest
 import trustme
 from click.testing import CliRunner, Result
 
+from hyperjob import __version__
+from hyperjob.api.names import CONTROLLER_VERSION
 from hyperjob.cli import main
 from hyperjob.install.plan import require_karmada
 from hyperjob.install.problems import InstallError
+from hyperjob.install.rbac import LEASE
 from hyperjob.kube.client import Kube
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.controlplane import ROOT, ControlPlane
@@ -126,12 +130,12 @@ def test_a_dry_run_tells_everything_and_writes_nothing(karmada: ControlPlane, ru
 
 def test_installing_twice_changes_nothing_the_second_time(karmada: ControlPlane, run: Run) -> None:
     first = run("install")
-    assert "19 created, 1 kept" in first.stdout
+    assert "20 created, 1 kept" in first.stdout
     assert "Next: hyperjob preflight" in first.stdout
     before = ours(karmada)
     assert len(before) == 19
     second = run("install")
-    assert second.stdout.startswith("Nothing to change: 20 objects looked at")
+    assert second.stdout.startswith("Nothing to change: 21 objects looked at")
     assert ours(karmada) == before
     assert set(changes(run("install", "-o", "json")).values()) == {"unchanged", "kept"}
 
@@ -397,18 +401,14 @@ def test_preflight_leads_from_nothing_to_ready(
     port = free_port()
     run("install", "--webhook-url", f"https://127.0.0.1:{port}", "--ca-file", ca(tmp_path))
     add_member(karmada, "east")
-    queue = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": "default"},
-    }
-    karmada.kubectl("create", "-f", "-", stdin=json.dumps(queue))
     try:
         silent = findings(run("preflight", "-o", "json", code=1))
         assert silent["webhook-answers"]["status"] == "failed"
         assert "failed calling webhook" in silent["webhook-answers"]["message"]
         assert silent["default-queue"]["status"] == "warning"
+        assert silent["controller-leads"]["status"] == "failed"
 
+        karmada.kubectl("create", "-f", "-", stdin=json.dumps(leading()))
         patch_status(karmada, "queue", "default", {"state": "Open"})
         with webhook(authority, port, tmp_path):
             result = run("preflight")
@@ -417,6 +417,25 @@ def test_preflight_leads_from_nothing_to_ready(
         assert any("8 nvidia.com/gpu" in line for line in lines)
     finally:
         karmada.kubectl("delete", "cluster", "east")
+        karmada.kubectl("delete", "lease", LEASE, "-n", "karmada-system", "--ignore-not-found")
+
+
+def leading() -> dict[str, Any]:
+    """Return the Lease of a controller of this release that renewed it just now."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": LEASE,
+            "namespace": "karmada-system",
+            "annotations": {CONTROLLER_VERSION: __version__},
+        },
+        "spec": {
+            "holderIdentity": "controller-0",
+            "leaseDurationSeconds": 3600,
+            "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        },
+    }
 
 
 def ca(directory: Path) -> str:
