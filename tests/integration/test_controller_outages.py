@@ -23,7 +23,7 @@ from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS
+from hyperjob.kube.resources import CRDS, HYPERJOBS, PROPAGATION_POLICIES, VCJOBS, Resource
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane
@@ -115,8 +115,12 @@ async def test_an_api_server_that_goes_away_and_comes_back_loses_nothing(tmp_pat
         await server.start_listening()
         for index in range(8):
             await phase_is(kube, f"hj{index}", "Starting")
-        assert len((await kube.list(VCJOBS)).items) == 64
-        assert len((await kube.list(PROPAGATION_POLICIES)).items) == 64
+        for resource in (VCJOBS, PROPAGATION_POLICIES):  # a create that failed is tried again
+
+            async def all_exist(resource: Resource = resource) -> bool:
+                return len((await kube.list(resource)).items) == 64
+
+            await eventually(all_exist, what=f"64 {resource.plural}")
 
 
 def test_the_process_serves_health_works_and_stops_when_told(
