@@ -8,17 +8,15 @@ make a listening server reset every connection.
 
 import asyncio
 import logging
-import os
 import ssl
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
 from certs.x509 import Facts, InvalidPair, Pair, check_pair, split_bundle
+from hyperjob.memoryfile import in_memory
 
 POLL_SECONDS: Final = 10.0
 READ_LIMIT: Final = 1 << 20
@@ -156,7 +154,7 @@ class FileSource:
     def _swap(self, files: "_Files") -> None:
         found = check_pair(files.pair, now=self._clock())
         context = _new_context(self._minimum_version)
-        with _as_file(files.pair) as path:
+        with in_memory(files.pair.key.strip() + b"\n" + files.pair.certificate) as path:
             try:
                 context.load_cert_chain(path)
             except ssl.SSLError as error:
@@ -220,22 +218,3 @@ def _new_context(minimum_version: ssl.TLSVersion) -> ssl.SSLContext:
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-@contextmanager
-def _as_file(pair: Pair) -> Iterator[str]:
-    """Give bytes that were checked a path, since OpenSSL reads pairs from files only."""
-    content = pair.key.strip() + b"\n" + pair.certificate
-    if hasattr(os, "memfd_create"):  # stays in memory, and needs no writable file system
-        descriptor = os.memfd_create("serving-pair", os.MFD_CLOEXEC)
-        try:
-            with open(descriptor, "wb", closefd=False) as stream:
-                stream.write(content)
-            yield f"/proc/self/fd/{descriptor}"
-        finally:
-            os.close(descriptor)
-    else:
-        with tempfile.NamedTemporaryFile() as stream:
-            stream.write(content)
-            stream.flush()
-            yield stream.name

@@ -12,7 +12,8 @@ import os
 import ssl
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,6 +24,7 @@ from urllib.request import getproxies, proxy_bypass
 import yaml
 
 from hyperjob.kube.errors import ConfigError
+from hyperjob.memoryfile import open_in_memory, path_of
 
 REFRESH_SECONDS = 60.0
 DEFAULT_NAMESPACE = "default"
@@ -100,9 +102,10 @@ async def load(
     given = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "")
     if not given and os.environ.get("KUBERNETES_SERVICE_HOST"):
         return _in_cluster()
-    return await _from_file(
-        given or str(Path.home() / ".kube" / "config"), context, refresh_seconds
-    )
+    files = given or str(Path.home() / ".kube" / "config")
+    _import_parts_only()
+    with _keys_in_memory():
+        return await _from_file(files, context, refresh_seconds)
 
 
 def _import_parts_only() -> None:
@@ -115,6 +118,38 @@ def _import_parts_only() -> None:
         spec = None if name in sys.modules else importlib.util.find_spec(name)
         if spec is not None:
             sys.modules[name] = importlib.util.module_from_spec(spec)
+
+
+_open_files: ContextVar[list[int] | None] = ContextVar("open_files", default=None)
+
+
+@contextlib.contextmanager
+def _keys_in_memory() -> Iterator[None]:
+    """Keep the keys and certificates of a kubeconfig in memory, for as long as they are loaded.
+
+    kubernetes.aio writes them into temporary files, which a signal leaves behind.
+    """
+    from kubernetes.aio.config import kube_config
+
+    create = kube_config._create_temp_file_with_content  # noqa: SLF001 - no other way
+
+    def create_in_memory(content: str | bytes, *where: object, **how: object) -> str:
+        files = _open_files.get()
+        if files is None:  # another user of the library in this process
+            return str(create(content, *where, **how))  # type: ignore[no-untyped-call]  # theirs
+        files.append(open_in_memory(content.encode() if isinstance(content, str) else content))
+        return path_of(files[-1])
+
+    if create.__name__ != create_in_memory.__name__:
+        kube_config._create_temp_file_with_content = create_in_memory  # noqa: SLF001 - as above
+    files: list[int] = []
+    before = _open_files.set(files)
+    try:
+        yield
+    finally:
+        _open_files.reset(before)
+        for descriptor in files:
+            os.close(descriptor)
 
 
 def _in_cluster() -> Connection:
@@ -145,7 +180,6 @@ def _in_cluster() -> Connection:
 
 
 async def _from_file(files: str, context: str | None, refresh_seconds: float) -> Connection:
-    _import_parts_only()
     from kubernetes.aio import config
     from kubernetes.aio.client import Configuration
 
@@ -233,7 +267,8 @@ def _refresh(
             if time.monotonic() - renewed < seconds:
                 return
             if "exec" in user:
-                await loader.load_from_exec_plugin()
+                with _keys_in_memory():
+                    await loader.load_from_exec_plugin()
                 target.api_key["BearerToken"] = loader.token
             elif token := await asyncio.to_thread(_read_token, folder / str(token_file)):
                 target.api_key["BearerToken"] = f"Bearer {token}"

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Coroutine
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from hyperjob.cli.folders import ENDING
 from hyperjob.cli.sandbox.pods import pod_options
 
 _T = TypeVar("_T")
@@ -139,7 +139,8 @@ def demo(
 
 
 async def _cancelled_by_sigterm(work: Coroutine[Any, Any, _T]) -> _T:
-    """Do the work in a task that SIGTERM cancels, so that no part outlives the demo."""
+    """Do the work in a task that SIGTERM and SIGHUP cancel, so that no part outlives the demo."""
     task = asyncio.ensure_future(work)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for number in ENDING:
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await task

@@ -4,13 +4,13 @@ import asyncio
 import json
 import signal
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hyperjob.cli.data import data_file
+from hyperjob.cli.folders import ENDING, folder
 from hyperjob.cli.sandbox.pods import pod_options
 from hyperjob.kube.errors import ConfigError, KubeError
 from hyperjob.local.ready import READY_FILE
@@ -33,7 +33,7 @@ def sandbox() -> None:
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where the kubeconfigs go.  [default: a new temporary folder]",
+    help="Where the kubeconfigs go.  [default: a new temporary folder, removed at the end]",
 )
 @click.option(
     "--kubeconfig",
@@ -86,10 +86,9 @@ def up(
         config = changed(config, **changes)
     except SandboxConfigError as error:
         raise click.ClickException(str(error)) from None
-    where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-"))
-    where.mkdir(parents=True, exist_ok=True)
     try:
-        asyncio.run(_run(config, where, api=kubeconfig, port=port, output=output))
+        with folder(directory, prefix="hyperjob-") as where:
+            asyncio.run(_run(config, where, api=kubeconfig, port=port, output=output))
     except (OSError, KubeError, ConfigError) as error:
         raise click.ClickException(str(error)) from None
 
@@ -101,7 +100,7 @@ async def _run(
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for signum in (signal.SIGINT, signal.SIGTERM):
+    for signum in (signal.SIGINT, *ENDING):
         loop.add_signal_handler(signum, stop.set)
     # A file of an earlier run must not say that this one is ready.
     (directory / READY_FILE).unlink(missing_ok=True)

@@ -7,10 +7,8 @@ configurations' names. It must never listen beyond 127.0.0.1.
 import base64
 import logging
 import ssl
-import tempfile
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -22,6 +20,7 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import AlreadyExists, KubeError
 from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from hyperjob_sandbox.apiserver.transport.pki import load_pair
 from hyperjob_sandbox.karmada.reviews import Answer, answer
 
 log = logging.getLogger(__name__)
@@ -209,10 +208,5 @@ def _rule(group: str, version: str, resources: list[str], operations: list[str])
 def _server_context(pair: Pair) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    with tempfile.TemporaryDirectory() as directory:
-        certificate, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
-        certificate.write_bytes(pair.certificate)
-        key.touch(mode=0o600)
-        key.write_bytes(pair.key)
-        context.load_cert_chain(certificate, key)
+    load_pair(context, pair)
     return context

@@ -1,12 +1,10 @@
 """The API server's certificates and kubeconfigs: one authority, serving and client certificates.
 
-Keys live in memory; files are written for the moment that the TLS library needs them, and readable
-by their owner only.
+Keys live in memory, and in kubeconfigs that their owner alone can read.
 """
 
 import base64
 import ssl
-import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from certs.x509 import Pair, issue_ca, issue_serving
+from hyperjob.memoryfile import in_memory
 
 _LIFETIME = timedelta(days=365)
 _SKEW = timedelta(minutes=5)
@@ -74,10 +73,8 @@ class Authority:
 
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
     """Load a certificate and its key, which OpenSSL takes from a file only."""
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        file.write(pair.certificate + b"\n" + pair.key)
-        file.flush()
-        context.load_cert_chain(file.name)
+    with in_memory(pair.certificate + b"\n" + pair.key) as path:
+        context.load_cert_chain(path)
 
 
 def write_kubeconfig(

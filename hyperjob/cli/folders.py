@@ -1,0 +1,34 @@
+"""Temporary folders with private keys in them, which are removed however a command ends."""
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+"""What ends a command beside Ctrl-C; asyncio's own handlers take their place while a loop runs."""
+
+
+@contextmanager
+def folder(given: Path | None, *, prefix: str) -> Iterator[Path]:
+    """Give a folder: the one that was `given`, or a temporary one that is removed at the end."""
+    if given is not None:
+        given.mkdir(parents=True, exist_ok=True)
+        yield given
+        return
+    for number in ENDING:
+        signal.signal(number, _end)
+    where = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        yield where
+    finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        shutil.rmtree(where, ignore_errors=True)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+
+def _end(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
