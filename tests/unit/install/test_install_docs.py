@@ -7,9 +7,13 @@ from pathlib import Path
 import click
 import pytest
 
+from certs.__main__ import _parser
+from controller import options as controller_options
 from hyperjob.cli import main
 from hyperjob.install.objects import Part
 from hyperjob.install.preflight import CHECKS
+from tests.support.helm import template, unpack
+from webhook import options as webhook_options
 
 PAGE = (Path(__file__).parents[3] / "docs" / "install.md").read_text(encoding="utf-8")
 CONSOLE = "\n".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)).replace("\\\n", " ")
@@ -22,6 +26,37 @@ def rows(header: str) -> list[str]:
     """Give the first cell of each row of a table, without its ticks."""
     table = PAGE[PAGE.index(header) :].split("\n\n")[0].splitlines()[2:]
     return [line.split("|")[1].strip().strip("`") for line in table]
+
+
+CERTS = [
+    line.removeprefix("$ hyperjob-certs ")
+    for line in CONSOLE.splitlines()
+    if line.startswith("$ hyperjob-certs ")
+]
+UNITS = re.findall(r"^ExecStart=/opt/hyperjob/bin/(.*?[^\\])$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("line", CERTS)
+def test_a_command_for_certificates_is_understood(line: str) -> None:
+    _parser().parse_args(shlex.split(line))
+
+
+def test_the_units_start_both_processes_with_options_they_have() -> None:
+    found = {
+        words[0]: words[1:] for words in map(shlex.split, (u.replace("\\\n", " ") for u in UNITS))
+    }
+    assert controller_options.parse(found["hyperjob-controller"], {}).kubeconfig
+    assert webhook_options.parse(found["hyperjob-webhook"], {}).kubeconfig
+    assert set(found) == {"hyperjob-controller", "hyperjob-webhook"}
+
+
+def test_the_manifests_of_the_chart_wait_for_the_secrets_that_the_page_makes(
+    tmp_path: Path,
+) -> None:
+    text = str(template(unpack("helm4", tmp_path), {"setup": {"enabled": False}}))
+    for secret in ("webhook-tls", "controller-karmada", "webhook-karmada"):
+        assert f"hyperjob-{secret}" in text
+        assert f"hyperjob-{secret}" in CONSOLE
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -42,7 +77,7 @@ def test_a_command_of_the_page_is_understood(line: str) -> None:
 
 def test_every_command_is_on_the_page() -> None:
     assert {line.split()[1] for line in COMMANDS} == {
-        *("install", "uninstall", "preflight", "credentials")
+        *("install", "uninstall", "preflight", "credentials", "smoke-test")
     }
 
 
