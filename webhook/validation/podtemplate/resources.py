@@ -259,7 +259,7 @@ def _judge(name: str) -> Name:
     return Name(whole)
 
 
-_judged: Final = lru_cache(maxsize=1024)(_judge)
+_judged: Final = lru_cache(maxsize=512)(_judge)
 
 
 def _report_name(name: str, judged: Name, listed: Path, report: Report) -> None:
@@ -293,6 +293,7 @@ def _of_container(resources: Object, _h: object, path: Path, _p: Pod, report: Re
 def _claims(claims: list[Object], _o: object, path: Path, pod: Pod, report: Report) -> None:
     listed = path.child("claims")
     seen: dict[str, set[str]] = {}
+    known = ""
     for index, claim in enumerate(bounded(claims, listed, report)):
         at = listed.index(index)
         name, request = claim.get("name") or "", claim.get("request") or ""
@@ -307,7 +308,8 @@ def _claims(claims: list[Object], _o: object, path: Path, pod: Pod, report: Repo
             report.add(CLAIM_TWICE, at, f"{name}/{request}" if request else name)
         earlier.add(request)
         if name not in pod.claims:
-            report.add(CLAIM_UNKNOWN, at, name, known=_listed(pod.claims))
+            known = known or _listed(pod.claims)
+            report.add(CLAIM_UNKNOWN, at, name, known=known)
 
 
 def _listed(names: Collection[str]) -> str:
