@@ -1,0 +1,47 @@
+"""HyperJob from Python: write a training function, run it here or on many clusters, follow it.
+
+    from hyperjob.sdk import Client
+
+    with Client.local(clusters=2) as client:      # or Client() with the kubeconfig of kubectl
+        job = client.train(train, args={"epochs": 3}, clusters=2, replicas=4)
+        for line in job.logs(follow=True):
+            print(line.cluster, line.pod, line.text)
+        job.wait("Completed")
+
+`AsyncClient` and `AsyncJob` are the same for asyncio. `trainer` builds the HyperJob alone, which
+`submit` and `kubectl apply` take.
+"""
+
+from hyperjob.client.summary import SubJob, Summary
+from hyperjob.sdk.aio import AsyncClient, AsyncJob, LogLine
+from hyperjob.sdk.errors import (
+    HyperJobError,
+    InvalidError,
+    NeverReachedError,
+    NotFoundError,
+    NotReachedError,
+    SourceError,
+    UnreachableError,
+)
+from hyperjob.sdk.progress import progress
+from hyperjob.sdk.sync import Client, Job
+from hyperjob.sdk.training import trainer
+
+__all__ = [
+    "AsyncClient",
+    "AsyncJob",
+    "Client",
+    "HyperJobError",
+    "InvalidError",
+    "Job",
+    "LogLine",
+    "NeverReachedError",
+    "NotFoundError",
+    "NotReachedError",
+    "SourceError",
+    "SubJob",
+    "Summary",
+    "UnreachableError",
+    "progress",
+    "trainer",
+]

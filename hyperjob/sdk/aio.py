@@ -1,0 +1,372 @@
+"""The SDK for asyncio."""
+
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, Unpack
+
+import yaml
+
+from hyperjob.api.meta import Object
+from hyperjob.api.v1alpha1 import HyperJob
+from hyperjob.client import requests, suspending
+from hyperjob.client.events import events_of
+from hyperjob.client.goals import Goal, parse_goal, reach
+from hyperjob.client.logs.choosing import Wanted
+from hyperjob.client.logs.following import Following
+from hyperjob.client.logs.standing import Standing
+from hyperjob.client.summary import Summary, read
+from hyperjob.client.waiting import Progress, silent
+from hyperjob.client.why.evidence import Explanation
+from hyperjob.client.why.explain import explain
+from hyperjob.client.why.gather import gather
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import HYPERJOBS
+from hyperjob.local.parts import StackError
+from hyperjob.local.plane import PlaneOptions, local_plane
+from hyperjob.sdk.errors import HyperJobError, SourceError, UnreachableError, translated
+from hyperjob.sdk.training import TrainerOptions, trainer
+
+_FIELD_MANAGER = "hyperjob-sdk"
+_MOST_LOGS = 200
+_LEASE_NAMESPACE = "karmada-system"
+_PROPAGATION = {"propagationPolicy": "Background"}
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a container's log."""
+
+    cluster: str
+    pod: str
+    container: str
+    text: str
+
+
+class AsyncClient:
+    """A connection to a Karmada API server; an async context manager.
+
+    It finds the API server as kubectl does: `kubeconfig`, else KUBECONFIG, else ~/.kube/config,
+    else the service account of the pod it runs in. `namespace` is that of the context by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        kubeconfig: str | Path | None = None,
+        context: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        self.kubeconfig = kubeconfig
+        self._context = context
+        self._namespace = namespace
+        self._stack = contextlib.AsyncExitStack()
+        self._kube: Kube | None = None
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def local(
+        cls,
+        *,
+        clusters: int | Sequence[str] | Path = 2,
+        gpus: int = 8,
+        images: Mapping[str, str] | None = None,
+        directory: str | Path | None = None,
+        namespace: str | None = None,
+    ) -> AsyncIterator[Self]:
+        """Run a whole installation on this machine, whose pods are processes, and connect to it.
+
+        `clusters` is a number, names, or the path of a clusters file; each cluster has one node of
+        `gpus` accelerators. `images` maps images to virtual environments or commands; all others
+        run in the environment of this Python. `directory` keeps logs and volumes; without it they
+        go with the installation. Needs hyperjob[sandbox]; raises UnreachableError without it.
+        """
+        with contextlib.ExitStack() as folders:
+            if directory is None:
+                temporary = tempfile.TemporaryDirectory(
+                    prefix="hyperjob-", ignore_cleanup_errors=True
+                )
+                where = Path(folders.enter_context(temporary))
+            else:
+                where = Path(directory)
+                where.mkdir(parents=True, exist_ok=True)
+            options = PlaneOptions(
+                clusters=_clusters_file(clusters, gpus, where),
+                directory=where,
+                pods="processes",
+                images=dict(images or {}),
+            )
+            try:
+                async with (
+                    local_plane(options) as plane,
+                    cls(kubeconfig=plane.kubeconfig, namespace=namespace) as client,
+                ):
+                    yield client
+            except StackError as error:
+                raise UnreachableError(str(error)) from None
+
+    async def __aenter__(self) -> Self:
+        with translated():
+            self._kube = await self._stack.enter_async_context(
+                Kube.connect(
+                    kubeconfig=self.kubeconfig, context=self._context, user_agent=_FIELD_MANAGER
+                )
+            )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    @property
+    def kube(self) -> Kube:
+        """Give the client below; it speaks to any kind of object."""
+        if self._kube is None:
+            raise HyperJobError("the client is not open: use it as `async with AsyncClient()`")
+        return self._kube
+
+    @property
+    def namespace(self) -> str:
+        """Give the namespace of names without one."""
+        return self._namespace or self.kube.namespace
+
+    async def train(
+        self, train: Callable[..., Any] | str | Path, **options: Unpack[TrainerOptions]
+    ) -> "AsyncJob":
+        """Submit a training; takes what `trainer` takes."""
+        return await self.submit(trainer(train, **options))
+
+    async def submit(self, hyperjob: Object | HyperJob | str | Path) -> "AsyncJob":
+        """Create a HyperJob from a document, a model or the path of a YAML file with one document.
+
+        Raise InvalidError with all wrong fields where the API server refuses it.
+        """
+        document = _document(hyperjob)
+        namespace = document["metadata"].get("namespace") or self.namespace
+        with translated():
+            made = await self.kube.create(HYPERJOBS, document, namespace=namespace)
+        return AsyncJob(self, made)
+
+    async def get(self, name: str, *, namespace: str | None = None) -> "AsyncJob":
+        """Return a HyperJob by name; raise NotFoundError."""
+        with translated():
+            found = await self.kube.get(HYPERJOBS, name, namespace=namespace or self.namespace)
+        return AsyncJob(self, found)
+
+    async def list(
+        self,
+        *,
+        namespace: str | None = None,
+        all_namespaces: bool = False,
+        queue: str | None = None,
+        labels: str | None = None,
+    ) -> "list[AsyncJob]":
+        """List HyperJobs, of one queue and with such labels (a label selector) where given."""
+        where = None if all_namespaces else namespace or self.namespace
+        with translated():
+            found = await self.kube.list(HYPERJOBS, namespace=where, label_selector=labels)
+        jobs = [AsyncJob(self, each) for each in found.items]
+        if queue is None:
+            return jobs
+        return [job for job in jobs if queue in {group.queue for group in job.status.groups}]
+
+
+class AsyncJob:
+    """A HyperJob of an API server."""
+
+    def __init__(self, client: AsyncClient, hyperjob: Object) -> None:
+        self._client = client
+        self.raw = hyperjob
+        self.name = str(hyperjob["metadata"]["name"])
+        self.namespace = str(hyperjob["metadata"]["namespace"])
+
+    @property
+    def status(self) -> Summary:
+        """Give what was last read of it: phase, reason, message, clusters, sub-jobs."""
+        return read(self.raw)
+
+    @property
+    def phase(self) -> str:
+        """Give the phase that was last read."""
+        return self.status.phase
+
+    async def refresh(self) -> Summary:
+        """Read it again; raise NotFoundError where it was deleted."""
+        with translated():
+            self.raw = await self._kube.get(HYPERJOBS, self.name, namespace=self.namespace)
+        return self.status
+
+    async def wait(
+        self, state: str = "Completed", *, timeout: float = 0, progress: Progress = silent
+    ) -> Summary:
+        """Wait until it is in a phase such as Running, or is gone with `delete`.
+
+        `timeout` in seconds, 0 for ever. `progress` gets a line after each change. Raise
+        NotReachedError when time is up, NeverReachedError when the state cannot be reached.
+        """
+        try:
+            goal: Goal = parse_goal(
+                state if state == "delete" or "=" in state else f"phase={state}"
+            )
+        except ValueError as error:
+            raise ValueError(str(error)) from None
+        with translated():
+            found = await reach(
+                self._kube,
+                self.namespace,
+                self.name,
+                goal,
+                seconds=timeout,
+                progress=progress,
+            )
+        if found is not None:
+            self.raw = found
+        return self.status
+
+    async def logs(
+        self,
+        *,
+        follow: bool = False,
+        job: Sequence[str] = (),
+        cluster: str | None = None,
+        task: str | None = None,
+        tail: int | None = None,
+        previous: bool = False,
+    ) -> AsyncIterator[LogLine]:
+        """Yield the lines of its pods' logs, in whatever clusters they run.
+
+        With `follow`, lines as they come, also of pods that start later, until it has ended.
+        """
+        wanted = Wanted(jobs=tuple(job), cluster=cluster, task=task)
+        query = {"follow": "true"} if follow else {"previous": "true"} if previous else {}
+        summary = await self.refresh()
+        with translated():
+            source: Following | Standing
+            if follow:
+                source = Following(
+                    self._kube,
+                    summary,
+                    wanted,
+                    query=query,
+                    tail=tail,
+                    limit=_MOST_LOGS,
+                    say=silent,
+                )
+            else:
+                source = await Standing.of(
+                    self._kube, summary, wanted, query=query, tail=tail, say=silent
+                )
+            async with aclosing(source.lines()) as lines:
+                async for container, text in lines:
+                    yield LogLine(
+                        container.cluster,
+                        container.pod,
+                        container.container,
+                        text.decode(errors="replace"),
+                    )
+
+    async def why(self) -> Explanation:
+        """Explain why it is not running: a headline, causes, and the next step of each."""
+        with translated():
+            evidence = await gather(
+                self._kube, self.namespace, self.name, lease_namespace=_LEASE_NAMESPACE
+            )
+        return explain(evidence)
+
+    async def events(self) -> list[Object]:
+        """Return the Events about it, as the API server has them."""
+        with translated():
+            found = await events_of(self._kube, self.raw)
+            if isinstance(found, KubeError):
+                raise found
+        return found
+
+    async def suspend(self, *, wait: bool = True, timeout: float = 0) -> Summary:
+        """Remove its pods from all clusters and keep it; with `wait` until that is done."""
+        return await self._switch(on=True, wait=wait, timeout=timeout)
+
+    async def resume(self, *, wait: bool = True, timeout: float = 0) -> Summary:
+        """Start it again; with `wait` until it runs."""
+        return await self._switch(on=False, wait=wait, timeout=timeout)
+
+    async def restart(self, *job: str, wait: bool = True, timeout: float = 0) -> Summary:
+        """Start these sub-jobs again, or all of them; with `wait` until they run."""
+        return await self._ask(requests.restart(job), wait=wait, timeout=timeout)
+
+    async def migrate(
+        self, *job: str, cluster: str | None = None, wait: bool = True, timeout: float = 0
+    ) -> Summary:
+        """Move these sub-jobs, or those on `cluster`, elsewhere; with `wait` until they run."""
+        return await self._ask(requests.migrate(job, cluster=cluster), wait=wait, timeout=timeout)
+
+    async def delete(self, *, wait: bool = True, timeout: float = 0) -> None:
+        """Delete it with everything in all clusters; with `wait` until it is gone."""
+        with translated():
+            await self._kube.delete(HYPERJOBS, self.name, namespace=self.namespace)
+            if wait:
+                await reach(
+                    self._kube, self.namespace, self.name, parse_goal("delete"), seconds=timeout
+                )
+
+    def __repr__(self) -> str:
+        return f"<HyperJob {self.namespace}/{self.name} {self.phase}>"
+
+    @property
+    def _kube(self) -> Kube:
+        return self._client.kube
+
+    async def _switch(self, *, on: bool, wait: bool, timeout: float) -> Summary:
+        with translated():
+            self.raw, _ = await suspending.suspend(self._kube, self.namespace, self.name, on=on)
+            if wait:
+                found = await suspending.settled(
+                    self._kube, self.namespace, self.name, on=on, seconds=timeout
+                )
+                self.raw = found or self.raw
+        return self.status
+
+    async def _ask(self, request: requests.Request, *, wait: bool, timeout: float) -> Summary:
+        with translated():
+            asked = await requests.ask(self._kube, self.namespace, self.name, request)
+            found = await requests.taken(self._kube, self.namespace, self.name, request, asked)
+            if wait:
+                found = await requests.running_again(
+                    self._kube, self.namespace, self.name, asked, seconds=timeout
+                )
+        self.raw = found or self.raw
+        return self.status
+
+
+def _document(hyperjob: Object | HyperJob | str | Path) -> Object:
+    if isinstance(hyperjob, HyperJob):
+        return hyperjob.to_object()
+    if isinstance(hyperjob, str | Path):
+        path = Path(hyperjob)
+        try:
+            found = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
+        except OSError as error:
+            raise SourceError(f"{path}: {error.strerror}") from None
+        except yaml.YAMLError as error:
+            raise SourceError(f"{path}: not YAML: {error}") from None
+        if len(found) != 1 or not isinstance(found[0], dict):
+            raise SourceError(f"{path}: expected one HyperJob, found {len(found)} documents")
+        return found[0]
+    return dict(hyperjob)
+
+
+def _clusters_file(clusters: int | Sequence[str] | Path, gpus: int, directory: Path) -> Path:
+    if isinstance(clusters, Path):
+        return clusters
+    names = [f"local-{n + 1}" for n in range(clusters)] if isinstance(clusters, int) else clusters
+    amounts = {"cpu": "1000", "memory": "1Ti", "nvidia.com/gpu": gpus}
+    document = {
+        "clusters": [
+            {"name": name, "nodes": [{"count": 1, "allocatable": amounts}]} for name in names
+        ]
+    }
+    path = directory / "clusters.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return path

@@ -1,0 +1,86 @@
+"""The exceptions of the SDK; each message names the object, the reason and the next step."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hyperjob.client.errors import ClientError, NeverError, NotYetError, words
+from hyperjob.kube.errors import ConfigError, KubeError, NotFound, Unavailable
+
+
+class HyperJobError(Exception):
+    """Something about a HyperJob failed; the base of all exceptions of the SDK."""
+
+
+class NotFoundError(HyperJobError):
+    """There is no HyperJob of this name, or HyperJob is not installed."""
+
+
+class UnreachableError(HyperJobError):
+    """There is no API server to talk to, or no kubeconfig that names one."""
+
+
+class SourceError(HyperJobError):
+    """A function or a folder cannot be sent to a container."""
+
+
+class NotReachedError(HyperJobError):
+    """Time was up before the HyperJob reached a state; it may still reach it."""
+
+
+class NeverReachedError(HyperJobError):
+    """The HyperJob can never reach a state any more: it has ended or was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One field of a HyperJob that the API server refuses."""
+
+    field: str
+    reason: str
+    message: str
+
+
+class InvalidError(HyperJobError):
+    """The API server refuses a HyperJob; `fields` holds every field that is wrong."""
+
+    def __init__(self, message: str, fields: Sequence[FieldError] = ()) -> None:
+        super().__init__(message)
+        self.fields = tuple(fields)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the exceptions of the SDK in place of those of the layers below."""
+    try:
+        yield
+    except NeverError as error:
+        raise NeverReachedError(str(error)) from None
+    except NotYetError as error:
+        raise NotReachedError(str(error)) from None
+    except ClientError as error:
+        raise HyperJobError(str(error)) from None
+    except ConfigError as error:
+        raise UnreachableError(str(error)) from None
+    except KubeError as error:
+        raise _of(error) from error
+
+
+def _of(error: KubeError) -> HyperJobError:
+    text = words(error)
+    if isinstance(error, NotFound):
+        return NotFoundError(text)
+    if isinstance(error, Unavailable) and not error.answered:
+        return UnreachableError(text)
+    if error.reason == "Invalid":
+        causes = (error.status.get("details") or {}).get("causes") or ()
+        fields = [
+            FieldError(
+                str(each.get("field", "")),
+                str(each.get("reason", "")),
+                str(each.get("message", "")),
+            )
+            for each in causes
+        ]
+        return InvalidError(text, fields)
+    return HyperJobError(text)

@@ -1,0 +1,115 @@
+"""The source of a function or a folder, in a form that a container can run.
+
+A function travels as its source: it must not use anything from outside of itself but builtins,
+because nothing else is in the container.
+"""
+
+import base64
+import builtins
+import inspect
+import io
+import json
+import symtable
+import textwrap
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from hyperjob.sdk.errors import SourceError
+
+LONGEST_BYTES: Final = 96 * 1024
+"""Linux bounds one variable of a process by 128 KiB."""
+_HEADER: Final = "from __future__ import annotations\n"  # annotations are not evaluated there
+_IGNORED: Final = frozenset({"__pycache__", ".git", ".venv", "venv", "node_modules"})
+
+
+def program_of(function: Callable[..., Any], args: Mapping[str, Any]) -> str:
+    """Return a program that calls the function with `args`; raise SourceError."""
+    name = getattr(function, "__name__", "")
+    if not inspect.isfunction(function) or name == "<lambda>":
+        raise SourceError(f"{function!r}: train a function that is defined with def")
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        raise SourceError(
+            f"{name}: its source is not to be had, as for functions typed into a prompt: write it"
+            " into a file or a notebook cell"
+        ) from None
+    source = source[source.index(f"def {name}") :] if source.startswith("@") else source
+    if inspect.iscoroutinefunction(function):
+        raise SourceError(f"{name}: it is a coroutine function: call asyncio.run inside of it")
+    outside = sorted(set(_outside(source, name)))
+    if outside:
+        raise SourceError(
+            f"{name} uses {', '.join(outside)} from outside of the function, and only its own"
+            " source reaches the containers: import modules inside the function, and pass values"
+            " as args"
+        )
+    try:
+        values = json.dumps(dict(args))
+    except (TypeError, ValueError) as error:
+        raise SourceError(f"{name}: args must be JSON values: {error}") from None
+    try:
+        inspect.signature(function).bind(**args)
+    except TypeError as error:
+        raise SourceError(f"{name}: args do not fit its parameters: {error}") from None
+    return (
+        f"{_HEADER}\nimport json\n\n\n"
+        f"{source.rstrip()}\n\n\n"
+        'if __name__ == "__main__":\n'
+        f"    {name}(**json.loads({values!r}))\n"
+    )
+
+
+def folder_of(script: Path) -> tuple[str, str]:
+    """Return the folder of a script as a zip file in base64, and the script's name in it."""
+    if not script.is_file():
+        raise SourceError(f"{script}: there is no such file")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(_files(script.parent)):
+            # A fixed time: equal folders make equal HyperJobs.
+            entry = zipfile.ZipInfo(str(path.relative_to(script.parent)), (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (path.stat().st_mode & 0o777) << 16
+            archive.writestr(entry, path.read_bytes())
+    text = base64.b64encode(buffer.getvalue()).decode()
+    if len(text) > LONGEST_BYTES:
+        raise SourceError(
+            f"{script.parent}: the folder takes {len(text) // 1024} KiB, and at most"
+            f" {LONGEST_BYTES // 1024} KiB can travel in a HyperJob: put the program into the image"
+            " and submit a HyperJob that"
+            " runs it there"
+        )
+    return text, script.name
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name in _IGNORED or path.is_symlink():
+            continue
+        if path.is_dir():
+            yield from _files(path)
+        elif path.is_file():
+            yield path
+
+
+def _outside(source: str, name: str) -> Iterator[str]:
+    """Yield the names that a function's source uses and does not define."""
+    table = symtable.symtable(f"{_HEADER}{source}", "<function>", "exec")
+    known = {*dir(builtins), name, "__name__", "__file__"}
+    for symbol in table.get_symbols():  # decorators and defaults of parameters
+        if symbol.is_referenced() and symbol.get_name() not in known and not symbol.is_annotated():
+            yield symbol.get_name()
+    yield from _globals(table, known)
+
+
+def _globals(table: symtable.SymbolTable, known: set[str]) -> Iterator[str]:
+    for child in table.get_children():
+        if child.get_type() == "annotation":
+            continue
+        for symbol in child.get_symbols():
+            if symbol.is_global() and symbol.is_referenced() and symbol.get_name() not in known:
+                yield symbol.get_name()
+        yield from _globals(child, known)

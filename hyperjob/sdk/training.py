@@ -1,0 +1,184 @@
+"""Build the HyperJob of a training from a function or a script."""
+
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, TypedDict
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import API_VERSION, KIND
+from hyperjob.sdk.errors import SourceError
+from hyperjob.sdk.source import LONGEST_BYTES, folder_of, program_of
+
+Framework = Literal["python", "torchrun", "jax"]
+
+_PLUGINS: Final[Mapping[str, Mapping[str, list[str]]]] = {
+    "python": {"env": [], "svc": []},
+    "torchrun": {"env": [], "pytorch": []},
+    "jax": {"env": [], "jax": []},
+}
+_PROGRAM: Final = "HYPERJOB_SDK_PROGRAM"
+_FOLDER: Final = "HYPERJOB_SDK_FOLDER"
+_START_PROGRAM: Final = (
+    "import os, sys, tempfile\n"
+    "folder = tempfile.mkdtemp()\n"
+    f"open(folder + '/main.py', 'w').write(os.environ.pop('{_PROGRAM}'))\n"
+    "os.chdir(folder)\n"
+    "os.execvp(sys.argv[1], sys.argv[1:])\n"
+)
+_START_FOLDER: Final = (
+    "import base64, io, os, sys, tempfile, zipfile\n"
+    "folder = tempfile.mkdtemp()\n"
+    f"data = base64.b64decode(os.environ.pop('{_FOLDER}'))\n"
+    "zipfile.ZipFile(io.BytesIO(data)).extractall(folder)\n"
+    "os.chdir(folder)\n"
+    "os.execvp(sys.argv[1], sys.argv[1:])\n"
+)
+
+
+class TrainerOptions(TypedDict, total=False):
+    """What `trainer` takes besides the training itself."""
+
+    name: str | None
+    namespace: str | None
+    args: Mapping[str, Any] | Sequence[str] | None
+    clusters: int | Sequence[str]
+    replicas: int
+    gpus: int
+    accelerator: str
+    cpu: str | int | None
+    memory: str | None
+    image: str
+    framework: Framework
+    queue: str | None
+    priority_class: str | None
+    max_restarts: int
+    env: Mapping[str, str] | None
+    labels: Mapping[str, str] | None
+    grace_seconds: int | None
+
+
+def trainer(
+    train: Callable[..., Any] | str | Path,
+    *,
+    name: str | None = None,
+    namespace: str | None = None,
+    args: Mapping[str, Any] | Sequence[str] | None = None,
+    clusters: int | Sequence[str] = 1,
+    replicas: int = 1,
+    gpus: int = 0,
+    accelerator: str = "nvidia.com/gpu",
+    cpu: str | int | None = None,
+    memory: str | None = None,
+    image: str = "python:3.12-slim",
+    framework: Framework = "python",
+    queue: str | None = None,
+    priority_class: str | None = None,
+    max_restarts: int = 0,
+    env: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    grace_seconds: int | None = None,
+) -> Object:
+    """Return a HyperJob that trains; nothing is sent anywhere.
+
+    `train` is a function, of which only the source reaches the containers, or the path of a script,
+    which reaches them with its folder. `args` are the function's keyword arguments, or the script's
+    command line. `replicas` pods in all, each with `gpus` accelerators, are spread evenly over
+    `clusters`: a number, or the names of the clusters that may be used. `framework` decides how
+    processes find each other: `python` (variables HYPERJOB_*), `torchrun` or `jax`. `max_restarts`
+    is how often all sub-jobs are started again after a failure.
+
+    Raise SourceError where the function or the folder cannot be sent, and ValueError where the
+    numbers do not fit together.
+    """
+    number = clusters if isinstance(clusters, int) else len(clusters)
+    if number < 1 or replicas < 1 or replicas % number:
+        raise ValueError(
+            f"replicas ({replicas}) must be a positive multiple of the clusters ({number}): each"
+            " cluster gets as many pods as the others"
+        )
+    if framework not in _PLUGINS:
+        raise ValueError(f"framework must be one of {', '.join(_PLUGINS)}; got {framework!r}")
+    command, variables, title = _command(train, args, framework)
+    requests = {
+        **({"cpu": str(cpu)} if cpu is not None else {}),
+        **({"memory": memory} if memory is not None else {}),
+        **({accelerator: str(gpus)} if gpus else {}),
+    }
+    container: Object = {
+        "name": "trainer",
+        "image": image,
+        "command": command,
+        "env": [
+            {"name": key, "value": str(value)}
+            for key, value in {**variables, **(env or {})}.items()
+        ]
+        + [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+    }
+    if requests:
+        container["resources"] = {"requests": requests, "limits": requests}
+    pod: Object = {"restartPolicy": "Never", "containers": [container]}
+    if grace_seconds is not None:
+        pod["terminationGracePeriodSeconds"] = grace_seconds
+    task: Object = {
+        "name": "worker",
+        "replicas": replicas // number,
+        "template": {"spec": pod},
+    }
+    template: Object = {"tasks": [task]}
+    if queue is not None:
+        template["queue"] = queue
+    if priority_class is not None:
+        template["priorityClassName"] = priority_class
+    group: Object = {"name": "trainer", "replicas": number, "templateSpec": template}
+    if not isinstance(clusters, int):
+        group |= {"clusterNames": list(clusters), "clusterPolicy": "Required"}
+    spec: Object = {
+        "maxDomains": number,
+        "plugins": {key: list(value) for key, value in _PLUGINS[framework].items()},
+        "replicatedJobs": [group],
+    }
+    if max_restarts:
+        spec["failurePolicy"] = {"maxRestarts": max_restarts}
+    metadata: Object = {"name": name or f"{title}-{secrets.token_hex(3)}"}
+    if namespace is not None:
+        metadata["namespace"] = namespace
+    if labels:
+        metadata["labels"] = dict(labels)
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+
+
+def _command(
+    train: Callable[..., Any] | str | Path,
+    args: Mapping[str, Any] | Sequence[str] | None,
+    framework: Framework,
+) -> tuple[list[str], dict[str, str], str]:
+    """Return the container's command, its variables, and a name for the HyperJob."""
+    if isinstance(train, str | Path):
+        if isinstance(args, Mapping):
+            raise SourceError(f"{train}: args of a script are a list, its command line")
+        folder, script = folder_of(Path(train))
+        words = [*_runner(framework), script, *map(str, args or ())]
+        start, variables = _START_FOLDER, {_FOLDER: folder}
+        title = Path(train).stem
+    else:
+        if args is not None and not isinstance(args, Mapping):
+            raise SourceError("args of a function are a mapping, its keyword arguments")
+        program = program_of(train, args or {})
+        if len(program) > LONGEST_BYTES:
+            raise SourceError(f"{train.__name__}: its source is longer than {LONGEST_BYTES} bytes")
+        words = [*_runner(framework), "main.py"]
+        start, variables = _START_PROGRAM, {_PROGRAM: _literal(program)}
+        title = train.__name__
+    name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:30] or "training"
+    return ["python", "-c", start, *words], variables, name
+
+
+def _runner(framework: Framework) -> list[str]:
+    return ["torchrun"] if framework == "torchrun" else ["python", "-u"]
+
+
+def _literal(text: str) -> str:
+    """Escape what Kubernetes would expand in the value of a variable."""
+    return text.replace("$", "$$")

@@ -1,0 +1,155 @@
+"""The SDK over a whole local installation, whose pods are processes."""
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hyperjob.sdk import (
+    Client,
+    InvalidError,
+    Job,
+    NeverReachedError,
+    NotFoundError,
+    NotReachedError,
+    UnreachableError,
+)
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client.local(clusters=["east", "west"]) as opened:
+        yield opened
+
+
+def counts(until: int, pause: float) -> None:
+    import os
+    import time
+
+    for number in range(until):
+        print(os.environ["HYPERJOB_CLUSTER"], number, flush=True)
+        time.sleep(pause)
+
+
+def fails() -> None:
+    raise SystemExit(3)
+
+
+def ended(job: Job) -> None:
+    job.delete(timeout=60)
+
+
+def test_a_function_trains_in_two_clusters_and_its_logs_come_as_they_are_written(
+    client: Client,
+) -> None:
+    job = client.train(counts, args={"until": 3, "pause": 0.01}, clusters=2, replicas=4)
+    lines = list(job.logs(follow=True))
+    assert job.wait("Completed", timeout=60).phase == "Completed"
+    assert sorted({line.cluster for line in lines}) == ["east", "west"]
+    assert len({line.pod for line in lines}) == 4
+    assert sorted(line.text for line in lines if line.cluster == "east") == sorted(
+        f"east {number}" for number in range(3) for _ in range(2)
+    )
+    assert {line.text for line in job.logs(tail=1)} == {"east 2", "west 2"}
+    assert job.name in {each.name for each in client.list()}
+    assert job.name in {each.name for each in client.list(queue="default")}
+    assert client.list(queue="other") == []
+    assert "Completed" in repr(job)
+    assert "<td>east</td>" in job._repr_html_()
+    assert {event["reason"] for event in job.events()} >= {"Completed"}
+    ended(job)
+
+
+def test_a_script_trains_with_its_folder(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import sys, helper\nprint(helper.text, *sys.argv[1:])\n")
+    (tmp_path / "helper.py").write_text("text = 'helped'\n")
+    job = client.train(tmp_path / "train.py", args=["--epochs", "3"])
+    assert [line.text for line in job.logs(follow=True)] == ["helped --epochs 3"]
+    ended(job)
+
+
+def test_a_training_that_fails_says_so(client: Client) -> None:
+    job = client.train(fails)
+    with pytest.raises(NeverReachedError, match="is Failed"):
+        job.wait("Completed", timeout=60)
+    assert job.refresh().phase == "Failed"
+    assert job.why().headline
+    ended(job)
+
+
+def test_it_is_suspended_resumed_restarted_and_deleted(client: Client) -> None:
+    job = client.train(counts, args={"until": 10_000, "pause": 0.05}, clusters=2, replicas=2)
+    seen: list[str] = []
+    job.wait("Running", timeout=60, progress=seen.append)
+    assert seen
+    with pytest.raises(NotReachedError, match="timed out"):
+        job.wait("Completed", timeout=0.2)
+    assert job.suspend(timeout=60).phase == "Suspended"
+    assert job.resume(timeout=60).phase == "Running"
+    before = {each.name: each.attempt for each in job.status.jobs}
+    after = {each.name: each.attempt for each in job.restart(timeout=60).jobs}
+    assert all(after[name] > before[name] for name in before)
+    job.delete(timeout=60)
+    with pytest.raises(NotFoundError, match="not found"):
+        job.refresh()
+
+
+def test_what_admission_refuses_is_an_exception_with_every_field(client: Client) -> None:
+    hyperjob = {
+        "apiVersion": "training.volcano.sh/v1alpha1",
+        "kind": "HyperJob",
+        "metadata": {"name": "wrong"},
+        "spec": {"replicatedJobs": [{"name": "A_b", "replicas": 1, "templateSpec": {"tasks": []}}]},
+    }
+    with pytest.raises(InvalidError) as caught:
+        client.submit(hyperjob)
+    assert "spec.replicatedJobs[0].name" in {each.field for each in caught.value.fields}
+
+
+@pytest.mark.parametrize("example", ["examples/training.yaml"])
+def test_a_file_is_submitted_as_kubectl_would(client: Client, example: str) -> None:
+    job = client.submit(Path(__file__).parents[2] / example)
+    lines = [line.text for line in job.logs(follow=True)]
+    assert job.wait("Completed", timeout=60).phase == "Completed"
+    assert any("found y = " in line for line in lines)
+    ended(job)
+
+
+def test_without_an_api_server_the_error_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UnreachableError, match="no-such-file"):
+        Client(kubeconfig=tmp_path / "no-such-file")
+
+
+def test_ctrl_c_leaves_the_training_running_and_says_how_to_stop_it(client: Client) -> None:
+    job = client.train(counts, args={"until": 10_000, "pause": 0.05})
+    job.wait("Running", timeout=60)
+    # The interrupt comes while the main thread runs nothing but the iterator of the SDK.
+    program = f"""
+        import collections, os, signal, threading, time
+        from hyperjob.sdk import Client
+        client = Client(kubeconfig={str(client.kubeconfig)!r})
+        job = client.get({job.name!r}, namespace={job.namespace!r})
+        seen = []
+        def interrupt():
+            while len(seen) < 3:
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        collections.deque(map(seen.append, job.logs(follow=True)), maxlen=0)
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert f"HyperJob {job.namespace}/{job.name} goes on" in errors
+    assert job.refresh().phase == "Running"
+    ended(job)

@@ -1,0 +1,187 @@
+"""A function or a script becomes a HyperJob that admission accepts, or an error that says why."""
+
+import base64
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from hyperjob.sdk import SourceError, progress, trainer
+from hyperjob.sdk.source import LONGEST_BYTES, folder_of, program_of
+from webhook.defaulting import default
+from webhook.validation import validate_create
+
+SCALE = 2
+
+
+def trains(steps: int, name: str = "x") -> None:
+    import math
+
+    class Model:
+        def loss(self, step: int) -> float:
+            return math.exp(-step)
+
+    model = Model()
+    for step in range(steps):
+        print(name, step, model.loss(step) <= 1)
+
+
+def uses_a_global(steps: int) -> None:
+    print(steps * SCALE)
+
+
+def uses_a_module() -> None:
+    print(json.dumps({}))
+
+
+def has_a_default(steps: int = SCALE) -> None:
+    print(steps)
+
+
+async def waits() -> None:
+    pass
+
+
+def annotated(where: Path) -> "Path":
+    return where
+
+
+def test_the_program_calls_the_function_with_its_arguments() -> None:
+    program = program_of(trains, {"steps": 2, "name": 'it\'s "quoted" $HOME'})
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.stdout == 'it\'s "quoted" $HOME 0 True\nit\'s "quoted" $HOME 1 True\n'
+
+
+def test_annotations_are_not_evaluated_in_the_container() -> None:
+    program = program_of(annotated, {"where": "x"})
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def closure():
+    factor = 3
+
+    def inner() -> None:
+        print(factor)
+
+    return inner
+
+
+REFUSED = {
+    "a global": (uses_a_global, {"steps": 1}, "uses SCALE from outside"),
+    "an imported module": (uses_a_module, {}, "uses json from outside .* import modules inside"),
+    "a default from outside": (has_a_default, {}, "uses SCALE from outside"),
+    "a closure": (closure(), {}, "uses factor from outside"),
+    "a lambda": (lambda: None, {}, "defined with def"),
+    "a coroutine function": (waits, {}, "call asyncio.run inside"),
+    "a builtin": (print, {}, "defined with def"),
+    "an argument that is missing": (trains, {}, "args do not fit its parameters.*steps"),
+    "an argument that is no JSON": (trains, {"steps": {1, 2}}, "args must be JSON values"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_function_that_cannot_travel_says_why(name: str) -> None:
+    function, args, message = REFUSED[name]
+    with pytest.raises(SourceError, match=message):
+        program_of(function, args)
+
+
+def test_a_script_travels_with_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import helper\n")
+    (tmp_path / "helper.py").write_text("x = 1\n")
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "helper.pyc").write_bytes(b"")
+    text, script = folder_of(tmp_path / "train.py")
+    names = zipfile.ZipFile(io.BytesIO(base64.b64decode(text))).namelist()
+    assert (sorted(names), script) == (["helper.py", "train.py"], "train.py")
+    assert folder_of(tmp_path / "train.py") == (text, script), "equal folders, equal HyperJobs"
+
+
+def test_a_folder_that_is_too_large_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("pass")
+    (tmp_path / "data.bin").write_bytes(
+        b"".join(bytes([(n * n) % 251 ^ (n >> 7) & 255]) for n in range(3 * LONGEST_BYTES))
+    )
+    with pytest.raises(SourceError, match="put the program into the image"):
+        folder_of(tmp_path / "train.py")
+    with pytest.raises(SourceError, match="there is no such file"):
+        folder_of(tmp_path / "no.py")
+
+
+OPTIONS = {
+    "the least": {},
+    "over clusters": {"clusters": 2, "replicas": 4, "gpus": 8},
+    "named clusters": {"clusters": ["gpu-east", "gpu-west"], "replicas": 2},
+    "torchrun": {"framework": "torchrun", "replicas": 2},
+    "jax": {"framework": "jax", "replicas": 2},
+    "everything": {
+        "queue": "research",
+        "priority_class": "high",
+        "max_restarts": 3,
+        "cpu": 2,
+        "memory": "4Gi",
+        "env": {"A": "$(B) and $C"},
+        "labels": {"team": "x"},
+        "namespace": "team",
+        "name": "mine",
+        "grace_seconds": 60,
+        "accelerator": "huawei.com/Ascend910",
+        "gpus": 4,
+    },
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_admission_accepts_what_the_trainer_builds(name: str) -> None:
+    made = trainer(trains, args={"steps": 3}, **OPTIONS[name])
+    made["metadata"].setdefault("namespace", "default")
+    assert validate_create(default(made)).errors == ()
+
+
+def test_pods_are_spread_evenly_over_the_clusters() -> None:
+    made = trainer(trains, args={"steps": 1}, clusters=["a", "b"], replicas=6)
+    (group,) = made["spec"]["replicatedJobs"]
+    assert (group["replicas"], group["templateSpec"]["tasks"][0]["replicas"]) == (2, 3)
+    assert (group["clusterNames"], made["spec"]["maxDomains"]) == (["a", "b"], 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"clusters": 2, "replicas": 3}, "multiple of the clusters"),
+        ({"clusters": 0}, "multiple of the clusters"),
+        ({"replicas": 0}, "multiple of the clusters"),
+        ({"framework": "mpi"}, "framework must be one of python, torchrun, jax"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        trainer(trains, args={"steps": 1}, **options)
+
+
+def test_kubernetes_expands_nothing_in_the_program() -> None:
+    made = trainer(trains, args={"steps": 1, "name": "$(HOME)"})
+    (container,) = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"][
+        "spec"
+    ]["containers"]
+    (program,) = [each["value"] for each in container["env"] if "PROGRAM" in each["name"]]
+    assert "$$(HOME)" in program
+
+
+def test_progress_is_one_line_a_second_but_for_checkpoints_and_the_end(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    told = [progress(step=step, steps=100, loss=1.5) for step in range(1, 100)]
+    assert sum(told) == 1
+    assert progress(step=50, steps=100, saved=50)
+    assert progress(step=100, steps=100)
+    lines = [json.loads(line)["hyperjob"] for line in capfd.readouterr().out.splitlines()]
+    assert lines == [
+        {"step": 1, "steps": 100, "metrics": {"loss": 1.5}},
+        {"step": 50, "steps": 100, "saved": 50},
+        {"step": 100, "steps": 100},
+    ]
