@@ -9,7 +9,7 @@ WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch e2e lint bench fuzz mutants docs crds lock wheel sbom image clean
+.PHONY: help demo test test-torch e2e lint bench fuzz mutants docs crds lock picture wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -74,6 +74,9 @@ docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
 	$(BIN)/python -m charts.reference docs/reference/values.md
 	$(BIN)/python -m hyperjob.telemetry.reference docs/reference/metrics.md
 	$(BIN)/python docs/images/sequence.py docs/images/*.seq
+
+picture: $(VENV)/.dev ## record the picture of the demo in the README
+	$(BIN)/python docs/images/demo.py docs/images/demo.svg
 
 crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api
 	$(BIN)/python -m hyperjob.api.schema
