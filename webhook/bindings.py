@@ -17,6 +17,7 @@ from hyperjob.api.names import (
     GATE_HELD,
     LABEL_BINDING,
     LABEL_BINDING_VALUE,
+    VCJOB_API_VERSION,
     VCJOB_KIND,
 )
 from webhook.patch import JsonPatchOp, pointer
@@ -72,7 +73,10 @@ def _affinity_names(binding: Object) -> list[object]:
     # An API server sends none without metadata, and a patch could not be applied to one.
     if not isinstance(binding.get("metadata"), dict) or not isinstance(affinities, list):
         return []
-    if _find(binding, ("spec", "resource", "kind")) != VCJOB_KIND:
+    resource = _find(binding, ("spec", "resource"))
+    if not isinstance(resource, dict) or resource.get("kind") != VCJOB_KIND:
+        return []
+    if resource.get("apiVersion") != VCJOB_API_VERSION:
         return []
     return [each.get("affinityName") for each in affinities if isinstance(each, dict)]
 

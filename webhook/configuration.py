@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.api.names import AFFINITY_GATED, AFFINITY_HELD, VCJOB_KIND
+from hyperjob.api.names import AFFINITY_GATED, AFFINITY_HELD, VCJOB_API_VERSION, VCJOB_KIND
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 
 # Mutating webhooks run in the order of configuration names: ours must see a binding before
@@ -36,6 +36,8 @@ _IS_GATED: Final = " && ".join(
         "has(object.spec) && object.spec != null",
         "has(object.spec.resource) && object.spec.resource != null",
         f'has(object.spec.resource.kind) && object.spec.resource.kind == "{VCJOB_KIND}"',
+        "has(object.spec.resource.apiVersion)",
+        f'object.spec.resource.apiVersion == "{VCJOB_API_VERSION}"',
         "has(object.spec.placement) && object.spec.placement != null",
         "has(object.spec.placement.clusterAffinities)",
         "object.spec.placement.clusterAffinities != null",
@@ -45,6 +47,8 @@ _IS_GATED: Final = " && ".join(
 _IS_NOT_BEING_DELETED: Final = (
     "!has(object.metadata.deletionTimestamp) || object.metadata.deletionTimestamp == null"
 )
+# Finalizers are removed without us, whatever state we are in; a change of the spec is not.
+_CHANGES_SPEC: Final = "oldObject != null && object.spec != oldObject.spec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ def configurations(
         VALIDATING_NAME,
         [
             _webhook("vhyperjob.training.volcano.sh", client(VALIDATE_HYPERJOB))
-            | {"rules": [_HYPERJOBS], "matchConditions": [_NOT_DELETED]},
+            | {"rules": [_HYPERJOBS], "matchConditions": [_NOT_DELETED_OR_CHANGED]},
         ],
     )
     return mutating, validating
@@ -121,6 +125,10 @@ _HYPERJOBS: Final = _rule("training.volcano.sh", "v1alpha1", "hyperjobs")
 _RESOURCEBINDINGS: Final = _rule("work.karmada.io", "v1alpha2", "resourcebindings")
 _GATED: Final[Object] = {"name": "gated-by-hyperjob", "expression": _IS_GATED}
 _NOT_DELETED: Final[Object] = {"name": "not-being-deleted", "expression": _IS_NOT_BEING_DELETED}
+_NOT_DELETED_OR_CHANGED: Final[Object] = {
+    "name": "not-being-deleted-or-changed",
+    "expression": f"{_IS_NOT_BEING_DELETED} || ({_CHANGES_SPEC})",
+}
 
 
 def _configuration(kind: str, name: str, webhooks: list[Object]) -> Object:

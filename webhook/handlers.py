@@ -49,16 +49,16 @@ def default_hyperjob(request: Request, _: Context) -> Decision:
 
 
 def validate_hyperjob(request: Request, context: Context) -> Decision:
-    """Judge a HyperJob; finalizers must always be removable from one that is being deleted."""
+    """Judge a HyperJob; one that is being deleted may lose its finalizers, and keeps its spec."""
     raw = _required(request)
-    if _is_being_deleted(raw):
-        return ALLOWED
     if request.operation == "CREATE":
-        outcome = validate_create(raw, context=context)
+        if _is_being_deleted(raw):
+            return ALLOWED
+        outcome = validate_create(raw, context=context, at_most=request.size)
     elif request.old_object is None:
         raise BadReview("request.oldObject: Required value: UPDATE compares two objects")
     else:
-        outcome = validate_update(raw, request.old_object, context=context)
+        outcome = validate_update(raw, request.old_object, context=context, at_most=request.size)
     return Decision(errors=outcome.errors, warnings=outcome.warnings)
 
 

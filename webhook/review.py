@@ -47,6 +47,8 @@ class Request(NamedTuple):
     name: str
     user: str
     dry_run: bool
+    size: int
+    """Bytes of the whole review."""
     object: Object | None
     old_object: Object | None
 
@@ -79,6 +81,7 @@ def decode(body: bytes) -> Request:
         name=_name(request, obj or old),
         user=_text(_mapping(request, "userInfo"), "username"),
         dry_run=request.get("dryRun") is True,
+        size=len(body),
         object=obj,
         old_object=old,
     )

@@ -2,7 +2,30 @@
 
 from typing import Final
 
+from hyperjob.api.meta import Object
+
 MAX_SUB_JOBS: Final = 5_000
 """Sub-jobs of all replicatedJobs together."""
 MAX_PODS: Final = 200_000
 """Pods of all sub-jobs together."""
+MAX_REPLICATED_JOBS: Final = 1_000
+MAX_TASKS: Final = 256
+"""Tasks of one template."""
+MAX_ALL_TASKS: Final = 5_000
+"""Tasks of all templates together."""
+MAX_SPEC_BYTES: Final = 1_572_864
+"""Bytes of a spec as JSON: more than etcd takes of a whole object, unless it is told to."""
+
+
+def count_tasks(spec: object) -> int:
+    """Return the tasks of all templates, and the replicatedJobs where they are more."""
+    jobs = spec.get("replicatedJobs") if isinstance(spec, dict) else None
+    if not isinstance(jobs, list):
+        return 0
+    return max(len(jobs), sum(len(_tasks(job)) for job in jobs if isinstance(job, dict)))
+
+
+def _tasks(job: Object) -> list[object]:
+    template = job.get("templateSpec")
+    tasks = template.get("tasks") if isinstance(template, dict) else None
+    return tasks if isinstance(tasks, list) else []

@@ -118,16 +118,20 @@ def _type(path: str, node: Object) -> str:
         return ", ".join(f"`{value}`" for value in node["enum"])
     kind = str(node.get("type", "any"))
     if kind == "array":
-        return f"list of {_type('', node['items'])}"
+        return f"list of {_type('', node['items'])}{_most(node.get('maxItems'))}"
     if kind == "object" and isinstance(node.get("additionalProperties"), dict):
-        return f"map of {_type('', node['additionalProperties'])}"
+        return f"map of {_type('', node['additionalProperties'])}{_most(node.get('maxProperties'))}"
     return kind + _bounds(node)
+
+
+def _most(count: int | None) -> str:
+    return "" if count is None else f", at most {count:,}"
 
 
 def _bounds(node: Object) -> str:
     low, high = node.get("minimum"), node.get("maximum")
     if low is not None and high is not None and high < 2**31 - 1:
-        return f" {low}-{high}"
+        return f" {low} to {high:,}"
     return f" ≥ {low}" if low is not None else ""
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import BaseModel
 
 from hyperjob.api import batch, names, phases, v1alpha1
+from hyperjob.api.bounded import bounded
 from hyperjob.api.meta import Object
 from hyperjob.api.structural import schema_of
 
@@ -43,12 +44,20 @@ def hyperjob_crd() -> Object:
             _column("Queue", ".status.queue", "Queues it waits or ran in.", priority=1),
             _column("Message", ".status.state.message", "The reason in a sentence.", priority=1),
         ],
-        schema=_object_schema(
-            "One training job that is split over several clusters and runs as one.",
-            v1alpha1.HyperJobSpec,
-            v1alpha1.HyperJobStatus,
+        schema=_with_bounds(
+            _object_schema(
+                "One training job that is split over several clusters and runs as one.",
+                v1alpha1.HyperJobSpec,
+                v1alpha1.HyperJobStatus,
+            )
         ),
     )
+
+
+def _with_bounds(schema: Object) -> Object:
+    """Bound what users write; the status is the controller's."""
+    properties = schema["properties"]
+    return {**schema, "properties": {**properties, "spec": bounded(properties["spec"])}}
 
 
 def vcjob_crd() -> Object:

@@ -88,7 +88,9 @@ def _object(node: Object, special: Special) -> CoreSchema:
     open_ended = bool(node.get("x-kubernetes-preserve-unknown-fields"))
     if not properties and (values or open_ended):
         below = compile_schema(values, special=special) if isinstance(values, dict) else None
-        return core_schema.dict_schema(core_schema.str_schema(strict=True), below)
+        return core_schema.dict_schema(
+            core_schema.str_schema(strict=True), below, max_length=node.get("maxProperties")
+        )
     required = set(node.get("required") or ())
     fields = {
         name: core_schema.typed_dict_field(

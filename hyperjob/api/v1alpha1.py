@@ -17,6 +17,7 @@ from hyperjob.api.choices import (
     SplitMode,
     SuccessOperator,
 )
+from hyperjob.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
 from hyperjob.api.markers import LABEL_PATTERN, atomic_list, list_map, rules
 from hyperjob.api.model import Bool, Count, Int32, Model, ObjectMeta
 from hyperjob.api.names import API_VERSION, KIND
@@ -133,7 +134,7 @@ class ReplicatedJob(Model):
     split_policy: SplitPolicy | None = Field(
         default=None, description="How accelerators are shared out; unset: the template as it is."
     )
-    replicas: Annotated[Int32, Field(ge=1)] = Field(
+    replicas: Annotated[Int32, Field(ge=1, le=MAX_SUB_JOBS)] = Field(
         default=1, description="Number of sub-jobs; decided by the split if splitPolicy is auto."
     )
     cluster_names: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] | None = Field(
@@ -217,7 +218,7 @@ class HyperJobSpec(Model):
     replicated_jobs: tuple[ReplicatedJob, ...] = Field(
         description="The jobs that make up the HyperJob, each a template and a number of sub-jobs.",
         min_length=1,
-        max_length=1000,
+        max_length=MAX_REPLICATED_JOBS,
         json_schema_extra=list_map("name"),
     )
     min_available: Count | None = Field(

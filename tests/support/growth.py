@@ -1,5 +1,6 @@
 """HyperJobs in which one list, map or text after the other grows, from the schema itself."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -22,6 +23,12 @@ class Growing(NamedTuple):
         """Return the field's path and how it grows."""
         where = ".".join("[]" if isinstance(step, int) else step for step in self.place)
         return f"{where.replace('.[]', '[]')} {self.kind}"
+
+    @property
+    def most(self) -> int:
+        """Return how many items, or characters, the schema allows."""
+        bounds = ("maxItems", "maxProperties", "maxLength")
+        return min(self.schema.get(bound, sys.maxsize) for bound in bounds)
 
     def hyperjob(self, count: int) -> Object:
         """Return a HyperJob with `count` items, or characters, in the field."""
@@ -122,7 +129,7 @@ def _scalar(schema: Object, number: int) -> Any:
             return 1
 
 
-def growing(*, texts: str = "0a-.") -> Iterator[Growing]:
+def growing(*, texts: str = "0-") -> Iterator[Growing]:
     """Yield every field of a HyperJob's spec that has no fixed size."""
     spec = hyperjob_schema()["properties"]["spec"]
     yield from _growing(spec, ("spec",), texts)

@@ -1,10 +1,12 @@
 """Fill in what a HyperJob leaves open, so that what is read back is what runs.
 
 Pure. Only adds: a value that its author wrote is never replaced, an object that is being deleted
-never touched, and whatever has an unexpected type is left for validation to name. Nothing is
-copied but the way down to a change, so an unchanged object comes back as the same object.
+never touched, and whatever has an unexpected type, or more items than there may be, is left for
+validation to name. Nothing is copied but the way down to a change, so an unchanged object comes
+back as the same object.
 """
 
+from hyperjob.api.limits import MAX_ALL_TASKS, count_tasks
 from hyperjob.api.meta import Object
 from webhook.defaulting.copying import edit, edit_items
 from webhook.defaulting.job import default_job_spec
@@ -16,6 +18,8 @@ def default(raw: Object) -> Object:
     """Return the HyperJob with its defaults; the input stays as it is."""
     metadata = raw.get("metadata")
     if isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None:
+        return raw
+    if count_tasks(raw.get("spec")) > MAX_ALL_TASKS:
         return raw
     return edit(raw, "spec", default_spec)
 

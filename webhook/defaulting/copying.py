@@ -4,8 +4,13 @@ Knows nothing of what is changed. Values of an unexpected type pass through as t
 """
 
 from collections.abc import Callable
+from typing import Final
 
+from hyperjob.api.limits import MAX_REPLICATED_JOBS
 from hyperjob.api.meta import Object
+
+MAX_EDITED: Final = MAX_REPLICATED_JOBS
+"""The longest list with items to edit that the schema allows."""
 
 Edit = Callable[[Object], Object]
 
@@ -20,9 +25,12 @@ def edit(parent: Object, name: str, change: Edit) -> Object:
 
 
 def edit_items(parent: Object, name: str, change: Edit) -> Object:
-    """Apply `change` to each object in list `name`; returns `parent` itself if nothing changes."""
+    """Apply `change` to each object in list `name`; returns `parent` itself if nothing changes.
+
+    A list of more than MAX_EDITED items is refused later, and stays as it is.
+    """
     before = parent.get(name)
-    if not isinstance(before, list):
+    if not isinstance(before, list) or len(before) > MAX_EDITED:
         return parent
     after = [change(item) if isinstance(item, dict) else item for item in before]
     if all(new is old for new, old in zip(after, before, strict=True)):

@@ -7,6 +7,8 @@ from hyperjob.api.meta import Object
 from webhook.outcome import Outcome
 from webhook.validation.context import NOTHING_KNOWN, Context
 from webhook.validation.create import inspect
+from webhook.validation.report import Report
+from webhook.validation.size import validate_size
 from webhook.validation.update import inspect_update
 
 __all__ = ["Context", "validate_create", "validate_update"]
@@ -17,8 +19,15 @@ def validate_create(
     *,
     context: Context = NOTHING_KNOWN,
     strict: bool = False,
+    at_most: int | None = None,
 ) -> Outcome:
-    """Judge a HyperJob that is to be created; `strict` refuses fields that the API lacks."""
+    """Judge a HyperJob that is to be created; `strict` refuses fields that the API lacks.
+
+    `at_most` are the bytes that it cannot exceed, where they are known; that saves counting.
+    """
+    size = Report()
+    if not validate_size(raw, size, at_most=at_most):
+        return size.outcome()
     return inspect(raw, context=context, strict=strict).outcome()
 
 
@@ -27,6 +36,7 @@ def validate_update(
     old: Object,
     *,
     context: Context = NOTHING_KNOWN,
+    at_most: int | None = None,
 ) -> Outcome:
     """Judge a change of a HyperJob; what was stored before is never held against it."""
-    return inspect_update(new, old, context=context).outcome()
+    return inspect_update(new, old, context=context, at_most=at_most).outcome()

@@ -1,6 +1,6 @@
 """The HyperJob as a whole: its parts, and what they must be together."""
 
-from hyperjob.api.limits import MAX_SUB_JOBS
+from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob.api.meta import Object
 from webhook.validation.forms import validate_annotations, validate_labels
 from webhook.validation.hyperplugins import validate_hyperjob_plugins
@@ -29,6 +29,13 @@ MIN_AVAILABLE = rule(
     "must be between 0 and the number of sub-jobs ({count})",
     "more sub-jobs must start together than there are, so none ever starts",
     "lower minAvailable, or raise the replicas of a replicatedJob",
+)
+TOO_MANY_PODS = rule(
+    "X6.too-many-pods",
+    INVALID,
+    f"must be at most {MAX_PODS} pods in all sub-jobs together",
+    "the controller does not run so many pods for one HyperJob",
+    "make several HyperJobs",
 )
 TOO_MANY_JOBS = rule(
     "X6.too-many-jobs",
@@ -84,7 +91,16 @@ def _validate_numbers(spec: Object, jobs: list[Object], path: Path, report: Repo
     total = sum(count for count in counts if count)
     if total > MAX_SUB_JOBS:
         report.add(TOO_MANY_JOBS, path.child("replicatedJobs"), total)
+    pods = sum((count or 1) * _pods(job) for count, job in zip(counts, jobs, strict=True))
+    if pods > MAX_PODS:
+        report.add(TOO_MANY_PODS, path.child("replicatedJobs"), pods)
     available = spec.get("minAvailable")
     known = all(count is not None for count in counts)
     if available is not None and known and available > total:
         report.add(MIN_AVAILABLE, path.child("minAvailable"), available, count=total)
+
+
+def _pods(job: Object) -> int:
+    """Return the pods of one sub-job of the template's size."""
+    tasks: list[Object] = (job.get("templateSpec") or {}).get("tasks") or []
+    return sum(max(task.get("replicas") or 0, 0) for task in tasks)

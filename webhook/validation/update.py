@@ -1,7 +1,7 @@
 """Judge a change of a HyperJob: what its sub-jobs cannot take is refused here, with the reason.
 
 What was stored before is never held against a change, so that a stricter release blocks nobody;
-and nothing is held against an object that is being deleted.
+and an object that is being deleted may lose its finalizers whatever is wrong with it.
 """
 
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from webhook.validation.create import inspect
 from webhook.validation.place import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, WARNING, rule
+from webhook.validation.size import validate_size
 from webhook.validation.structure import check_structure, to_path
 
 MAX_TOLD: Final = 20
@@ -29,6 +30,13 @@ FINISHED = rule(
     " changed after the end",
     "a HyperJob that has ended is changed; it would never run again",
     "create a new HyperJob",
+)
+DELETED = rule(
+    "X15.deleted",
+    FORBIDDEN,
+    "may not be changed while the HyperJob is being deleted",
+    "a HyperJob that waits for its finalizers is changed; the change would never be run",
+    "remove the finalizers, or wait, and create a new HyperJob",
 )
 IMMUTABLE = rule(
     "X15.immutable",
@@ -94,10 +102,22 @@ AFTER_END: Final = frozenset({"suspend", "ttlSecondsAfterFinished"})
 FREE: Final = AFTER_END | {"minAvailable", "failurePolicy", "successPolicy"}
 
 
-def inspect_update(new: Object, old: Object, *, context: Context) -> Report:
-    """Report what is wrong with a change, and what is surprising about it."""
+def inspect_update(
+    new: Object, old: Object, *, context: Context, at_most: int | None = None
+) -> Report:
+    """Report what is wrong with a change, and what is surprising about it.
+
+    `at_most` are the bytes that the new object cannot exceed, where they are known.
+    """
     report = Report()
-    if _is_deleted(new) or _is_deleted(old) or _is_same(new, old):
+    if _is_same(new, old):
+        return report
+    if _is_deleted(new) or _is_deleted(old):
+        # Not default: a spec that was stored without defaults stays without.
+        if next(changes(_spec(old), _spec(new)), None) is not None:
+            report.add(DELETED, SPEC)
+        return report
+    if not validate_size(new, report, at_most=at_most):
         return report
     # What was stored without defaults gets them with the first change; that changes nothing.
     before = default(check_structure(old, Report(), strict=False).checked)
@@ -108,8 +128,10 @@ def inspect_update(new: Object, old: Object, *, context: Context) -> Report:
         return report
     _validate_changes(new_spec, old_spec, before.get("status") or {}, report)
     refused = tuple(found.error.field for found in report.refusals)
-    known = inspect(old, context=context, strict=False)
     found = inspect(new, context=context, strict=False)
+    if not found.refusals and not found.remarks:
+        return report
+    known = inspect(old, context=context, strict=False)
     # Where not all was looked at, nothing can be told to be as it was.
     errors = set() if found.is_full else {str(each.error) for each in known.refusals}
     texts = {each.text for each in known.remarks}
@@ -119,6 +141,10 @@ def inspect_update(new: Object, old: Object, *, context: Context) -> Report:
         remark=lambda text: text not in texts,
     )
     return report
+
+
+def _spec(hyperjob: Object) -> object:
+    return hyperjob.get("spec") if isinstance(hyperjob, dict) else None
 
 
 def _is_deleted(hyperjob: Object) -> bool:

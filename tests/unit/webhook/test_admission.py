@@ -168,16 +168,29 @@ def test_an_object_without_a_name_yet_is_named_by_its_stem():
     )
 
 
-def test_an_object_that_is_being_deleted_is_neither_changed_nor_refused():
+@pytest.mark.parametrize("spec", [{"nonsense": True}, {}, {"replicatedJobs": None}, None])
+def test_an_object_that_is_being_deleted_may_lose_its_finalizers_whatever_it_is(spec):
     review = recorded("HyperJob", "UPDATE", subResource=None)
     for version in ("object", "oldObject"):
         review["request"][version]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    review["request"]["object"]["spec"] = {"nonsense": True}
+        review["request"][version]["spec"] = spec
+    review["request"]["oldObject"]["metadata"]["finalizers"] = ["example.com/wait"]
     for path in (MUTATE_HYPERJOB, VALIDATE_HYPERJOB):
         assert post(path, review)[1]["response"] == {
             "uid": review["request"]["uid"],
             "allowed": True,
         }
+
+
+def test_the_spec_of_an_object_that_is_being_deleted_does_not_change():
+    review = recorded("HyperJob", "UPDATE", subResource=None)
+    for version in ("object", "oldObject"):
+        review["request"][version]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    review["request"]["object"]["spec"]["replicatedJobs"][0]["replicas"] = 20_000_000
+    assert post(MUTATE_HYPERJOB, review)[1]["response"]["allowed"]
+    response = post(VALIDATE_HYPERJOB, review)[1]["response"]
+    assert not response["allowed"]
+    assert "may not be changed while the HyperJob is being deleted" in response["status"]["message"]
 
 
 @pytest.mark.parametrize("field", ["oldObject", "dryRun", "options", "requestKind", "userInfo"])

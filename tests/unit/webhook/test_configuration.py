@@ -109,9 +109,10 @@ OTHER = {"affinityName": "mine"}
 NAMELESS = {"clusterNames": ["m"]}
 
 
-def placed(*affinities, kind="Job"):
+def placed(*affinities, kind="Job", version="batch.volcano.sh/v1alpha1"):
     placement = {"clusterAffinities": list(affinities)}
-    return {"metadata": {}, "spec": {"resource": {"kind": kind}, "placement": placement}}
+    resource = {"apiVersion": version, "kind": kind}
+    return {"metadata": {}, "spec": {"resource": resource, "placement": placement}}
 
 
 BINDINGS = {
@@ -122,6 +123,11 @@ BINDINGS = {
         False,
     ),
     "what goes with a vcjob": (placed(GATED, kind="ServiceExport"), False),
+    "a Job of Kubernetes": (placed(GATED, version="batch/v1"), False),
+    "a Job of no version": (
+        {"spec": {"resource": {"kind": "Job"}, "placement": {"clusterAffinities": [GATED]}}},
+        False,
+    ),
     "no resource": ({"spec": {"placement": {"clusterAffinities": [GATED]}}}, False),
     "another name": (placed(OTHER), False),
     "no name": (placed(NAMELESS), False),
@@ -139,20 +145,27 @@ BINDINGS = {
     "a null spec": ({"spec": None}, False),
     "no spec": ({"metadata": {}}, False),
 }
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 HYPERJOBS = {
     "alive": ({"metadata": {"name": "x"}}, True),
     "with a null deletion": ({"metadata": {"deletionTimestamp": None}}, True),
-    "being deleted": ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, False),
+    "being deleted": ({"metadata": DELETED, "spec": {"suspend": True}}, False),
 }
+CHANGED = {
+    "being deleted and changed": ({"metadata": DELETED, "spec": {"suspend": False}}, True),
+    "being deleted and emptied": ({"metadata": DELETED, "spec": {}}, True),
+}
+OLD = {"metadata": {}, "spec": {"suspend": True}}
 
 
 def google(expression, obj):
-    environment = google_cel.NewEnv(variables={"object": google_cel.Type.DYN})
-    return environment.compile(expression).eval(data={"object": obj}).value()
+    variables = {"object": google_cel.Type.DYN, "oldObject": google_cel.Type.DYN}
+    environment = google_cel.NewEnv(variables=variables)
+    return environment.compile(expression).eval(data={"object": obj, "oldObject": OLD}).value()
 
 
 def rust(expression, obj):
-    return cel.evaluate(expression, {"object": obj})
+    return cel.evaluate(expression, {"object": obj, "oldObject": OLD})
 
 
 def conditions(hook):
@@ -167,7 +180,7 @@ def conditions(hook):
         for (hook, cases) in (
             ("mresourcebinding.training.volcano.sh", BINDINGS),
             ("mhyperjob.training.volcano.sh", HYPERJOBS),
-            ("vhyperjob.training.volcano.sh", HYPERJOBS),
+            ("vhyperjob.training.volcano.sh", HYPERJOBS | CHANGED),
         )
         for name, (obj, expected) in cases.items()
     ],

@@ -10,7 +10,6 @@ import pytest
 
 from webhook.validation.place import ROOT
 from webhook.validation.podtemplate.spec import validate_pod_spec
-from webhook.validation.podtemplate.table import MAX_ITEMS
 from webhook.validation.report import EnoughError, Report
 
 FEW = 1000
@@ -128,12 +127,3 @@ def test_time_grows_with_the_number_of_items_and_not_with_its_square(name: str) 
     make = LISTS[name]
     few, many = make(FEW), make(MANY)
     assert seconds(many) < QUADRATIC * max(seconds(few), 1e-5)
-
-
-@pytest.mark.parametrize("name", ["containers", "tolerations", "topologySpreadConstraints"])
-def test_a_list_that_is_far_too_long_is_not_looked_into(name: str) -> None:
-    report = Report()
-    validate_pod_spec(LISTS[name](MAX_ITEMS + 1), ROOT, report)
-    assert [str(found.error) for found in report.refusals] == [
-        f"{name}: Too many: {MAX_ITEMS + 1}: must have at most {MAX_ITEMS} items"
-    ]

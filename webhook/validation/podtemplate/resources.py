@@ -20,7 +20,7 @@ from webhook.validation.amounts import parse, try_parse
 from webhook.validation.forms import check
 from webhook.validation.place import Path
 from webhook.validation.podtemplate.pod import Pod
-from webhook.validation.podtemplate.table import Type, bounded, code, optional
+from webhook.validation.podtemplate.table import Type, code, optional
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,
@@ -294,7 +294,7 @@ def _claims(claims: list[Object], _o: object, path: Path, pod: Pod, report: Repo
     listed = path.child("claims")
     seen: dict[str, set[str]] = {}
     known = ""
-    for index, claim in enumerate(bounded(claims, listed, report)):
+    for index, claim in enumerate(claims):
         at = listed.index(index)
         name, request = claim.get("name") or "", claim.get("request") or ""
         if not name:

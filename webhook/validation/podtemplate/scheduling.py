@@ -13,7 +13,6 @@ from webhook.validation.podtemplate.table import (
     Type,
     always,
     at_least,
-    bounded,
     code,
     each,
     enum,
@@ -133,7 +132,6 @@ SPREAD: Final = Type(
 def spreads(value: list[Object], spec: Object, path: Path, pod: Pod, report: Report) -> None:
     """Check each constraint; Kubernetes reports the first of two that are the same."""
     listed = path.child("topologySpreadConstraints")
-    value = bounded(value, listed, report)
     pairs = [(one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "") for one in value]
     last = {pair: index for index, pair in enumerate(pairs)}
     for index, one in enumerate(value):

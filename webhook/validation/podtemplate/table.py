@@ -20,13 +20,9 @@ from webhook.validation.rules import (
     INVALID,
     NOT_SUPPORTED,
     REQUIRED,
-    TOO_MANY,
     Rule,
     rule,
 )
-
-MAX_ITEMS: Final = 4096
-"""No list of a pod is this long; Kubernetes has no limit of its own for most of them."""
 
 Check = Callable[..., None]
 """Judges the value of a field: `check(value, holder, path, pod, report, step)`.
@@ -36,13 +32,6 @@ or the index of the value in a list. An object's walk takes the object, its hold
 """
 
 ENUM_REMEDY: Final = "use one of the values listed; upper and lower case matter"
-TOO_MANY_ITEMS: Final = rule(
-    "V8.items.max",
-    TOO_MANY,
-    f"must have at most {MAX_ITEMS} items",
-    "a list of a pod is longer than any that a pod needs",
-    "remove items from the list",
-)
 
 
 class Spot(NamedTuple):
@@ -319,7 +308,7 @@ def each(maker: Maker) -> Maker:
 
         def check(value: list[Any], obj: Object, path: Path, pod: Pod, report: Report) -> None:
             at = Path(path, spot.field)
-            for index, item in enumerate(bounded(value, at, report)):
+            for index, item in enumerate(value):
                 inner(item, obj, at, pod, report, index)
 
         return check
@@ -357,7 +346,6 @@ def items(kind: Type, *unique: Unique, together: Collection[Check] = ()) -> Make
 
         def check(value: list[Object], obj: Object, path: Path, pod: Pod, report: Report) -> None:
             listed = Path(path, name)
-            value = bounded(value, listed, report)
             seen = _seen(keys, pod) if fixed or len(value) > 1 else ()
             for index, item in enumerate(value):
                 at = Path(listed, index)
@@ -388,14 +376,6 @@ def _note(
         known.add(value)
     elif key.form is None or not key.form(value):
         report.add(repeated, path if key.of_item else Path(path, key.field), value)
-
-
-def bounded(value: list[Any], path: Path, report: Report) -> list[Any]:
-    """Return the items to check: all of a list, or none of one that is too long."""
-    if len(value) <= MAX_ITEMS:
-        return value
-    report.add(TOO_MANY_ITEMS, path, len(value))
-    return value[:0]
 
 
 def one_of(
