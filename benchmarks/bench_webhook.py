@@ -35,7 +35,10 @@ MUTATE = "/mutate-training-volcano-sh-v1alpha1-hyperjob"
 VALIDATE = "/validate-training-volcano-sh-v1alpha1-hyperjob"
 BINDING = "/mutate-work-karmada-io-v1alpha2-resourcebinding"
 OBJECTS = 500
-AIMS = {BINDING: 0.75, MUTATE: 0.35, VALIDATE: 0.35}
+BINDING_AIM = 0.7
+"""Of the rate of a bare application."""
+HYPERJOB_AIM = 450.0
+"""Microseconds of processor time a review: an API server cannot ask for more than 950 a second."""
 NAMES = {
     BINDING: "ResourceBinding mutate",
     MUTATE: "HyperJob mutate",
@@ -346,12 +349,17 @@ def main() -> int:
             client.run(server, BINDING, 500)
 
         print("requests/s of one core, one process, 8 keep-alive TLS connections")
-        for path, aim in AIMS.items():
+        for path, name_of_review in NAMES.items():
             throughput(client, [application, low_level, webhook], path, rounds=rounds, count=count)
             value = ratio(webhook, application, path)
-            rate = len(webhook.cpu[path]) / sum(webhook.cpu[path])
-            show(NAMES[path], f"{rate:,.0f}/s = {value:.2f} of bare", f">={aim}", good=value >= aim)
             micros = [sum(s.cpu[path]) / len(s.cpu[path]) * 1e6 for s in servers]
+            is_binding = path == BINDING
+            show(
+                name_of_review,
+                f"{micros[-1]:,.0f} µs = {value:.2f} of bare",
+                f">={BINDING_AIM}" if is_binding else f"<={HYPERJOB_AIM:.0f} µs",
+                good=value >= BINDING_AIM if is_binding else micros[-1] <= HYPERJOB_AIM,
+            )
             print(
                 "    µs a request: bare application {:.0f}, bare low-level {:.0f}, "
                 "ours {:.0f}".format(*micros)
