@@ -7,8 +7,9 @@ as a verdict on their object. Never raises.
 
 from typing import NamedTuple
 
+from webhook.decision import Decision
 from webhook.handlers import ROUTES
-from webhook.response import Decision, encode, failure
+from webhook.response import encode, failure
 from webhook.review import MAX_BODY_BYTES, BadReview, Request, decode
 from webhook.validation.context import NOTHING_KNOWN, Context
 

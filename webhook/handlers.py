@@ -10,10 +10,10 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from webhook.bindings import stamp
+from webhook.decision import ALLOWED, Decision
 from webhook.defaulting import default
 from webhook.patch import diff
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
-from webhook.response import ALLOWED, Decision
 from webhook.review import BadReview, Request
 from webhook.validation import Context, validate_create, validate_update
 
@@ -54,12 +54,10 @@ def validate_hyperjob(request: Request, context: Context) -> Decision:
     if request.operation == "CREATE":
         if _is_being_deleted(raw):
             return ALLOWED
-        outcome = validate_create(raw, context=context, at_most=request.size)
-    elif request.old_object is None:
+        return validate_create(raw, context=context, at_most=request.size)
+    if request.old_object is None:
         raise BadReview("request.oldObject: Required value: UPDATE compares two objects")
-    else:
-        outcome = validate_update(raw, request.old_object, context=context, at_most=request.size)
-    return Decision(errors=outcome.errors, warnings=outcome.warnings)
+    return validate_update(raw, request.old_object, context=context, at_most=request.size)
 
 
 def stamp_binding(request: Request, _: Context) -> Decision:

@@ -8,8 +8,8 @@ from typing import Final
 
 from hyperjob.telemetry.metrics import Metrics
 from webhook.admission import Reply
+from webhook.decision import Decision
 from webhook.decisionlog import DecisionLog
-from webhook.response import Decision
 from webhook.review import Request
 
 _log: Final = logging.getLogger("webhook")

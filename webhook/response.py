@@ -7,14 +7,14 @@ Decides nothing.
 from base64 import b64encode
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
 from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
 from hyperjob.text import shortened
-from webhook.patch import JsonPatchOp
+from webhook.decision import Decision
 from webhook.review import API_VERSION, KIND, Request
 
 WARNING_LIMIT: Final = 256
@@ -37,22 +37,6 @@ _REASONS: Final = {
     503: "ServiceUnavailable",
     504: "Timeout",
 }
-
-
-class Decision(NamedTuple):
-    """What a handler answers: refused when there are errors, changed when there is a patch."""
-
-    patch: Sequence[JsonPatchOp] = ()
-    errors: Sequence[FieldError] = ()
-    warnings: Sequence[str] = ()
-
-    @property
-    def allowed(self) -> bool:
-        """Whether the request may go on."""
-        return not self.errors
-
-
-ALLOWED: Final = Decision()
 
 
 def encode(request: Request, decision: Decision) -> bytes:

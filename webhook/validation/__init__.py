@@ -4,7 +4,7 @@ Pure and total: any JSON object gets an answer, nothing is raised, nothing is as
 """
 
 from hyperjob.api.meta import Object
-from webhook.outcome import Outcome
+from webhook.decision import Decision
 from webhook.validation.context import NOTHING_KNOWN, Context
 from webhook.validation.create import inspect
 from webhook.validation.report import Report
@@ -20,15 +20,15 @@ def validate_create(
     context: Context = NOTHING_KNOWN,
     strict: bool = False,
     at_most: int | None = None,
-) -> Outcome:
+) -> Decision:
     """Judge a HyperJob that is to be created; `strict` refuses fields that the API lacks.
 
     `at_most` are the bytes that it cannot exceed, where they are known; that saves counting.
     """
     size = Report()
     if not validate_size(raw, size, at_most=at_most):
-        return size.outcome()
-    return inspect(raw, context=context, strict=strict).outcome()
+        return size.decision()
+    return inspect(raw, context=context, strict=strict).decision()
 
 
 def validate_update(
@@ -37,6 +37,6 @@ def validate_update(
     *,
     context: Context = NOTHING_KNOWN,
     at_most: int | None = None,
-) -> Outcome:
+) -> Decision:
     """Judge a change of a HyperJob; what was stored before is never held against it."""
-    return inspect_update(new, old, context=context, at_most=at_most).outcome()
+    return inspect_update(new, old, context=context, at_most=at_most).decision()

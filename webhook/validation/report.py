@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob.api.field import FieldError
-from webhook.outcome import ACCEPTED, Outcome
+from webhook.decision import ALLOWED, Decision
 from webhook.validation.place import Path
 from webhook.validation.rules import Rule
 from webhook.validation.suggest import Hints
@@ -89,13 +89,13 @@ class Report:
         self.refusals.extend(found for found in other.refusals if refusal(found.error))
         self.remarks.extend(found for found in other.remarks if remark(found.text))
 
-    def outcome(self) -> Outcome:
+    def decision(self) -> Decision:
         """Return the findings, repeats removed."""
         if not self.refusals and not self.remarks:
-            return ACCEPTED
+            return ALLOWED
         errors = {
             str(found.error): replace(found.error, remedy=found.rule.remedy)
             for found in self.refusals
         }
         warnings = dict.fromkeys(found.text for found in self.remarks)
-        return Outcome(tuple(errors.values()), tuple(warnings))
+        return Decision(errors=tuple(errors.values()), warnings=tuple(warnings))

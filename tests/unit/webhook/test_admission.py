@@ -13,9 +13,9 @@ from hyperjob.api.field import Path as FieldPath
 from hyperjob.api.field import invalid, required
 from webhook import handlers
 from webhook.admission import admit, check_http
-from webhook.outcome import Outcome
+from webhook.decision import Decision
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, PATHS, VALIDATE_HYPERJOB
-from webhook.response import ERRORS_LIMIT, WARNINGS_LIMIT, Decision, cut_warnings, denial
+from webhook.response import ERRORS_LIMIT, WARNINGS_LIMIT, cut_warnings, denial
 from webhook.review import MAX_BODY_BYTES, MAX_VALUES, decode
 
 DATA = Path(__file__).parent / "data"
@@ -393,8 +393,8 @@ def test_the_head_of_a_request_is_judged_before_its_body(head, code):
 
 
 def test_warnings_travel_with_a_decision(monkeypatch):
-    outcome = Outcome((), ("spec.x: take\ncare", "b"))
-    monkeypatch.setattr(handlers, "validate_create", lambda _raw, **_: outcome)
+    decision = Decision(warnings=("spec.x: take\ncare", "b"))
+    monkeypatch.setattr(handlers, "validate_create", lambda _raw, **_: decision)
     _, answer = post(VALIDATE_HYPERJOB, GOOD)
     assert answer["response"]["allowed"]
     assert answer["response"]["warnings"] == ["spec.x: take care", "b"]

@@ -184,9 +184,9 @@ CASES = load()
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_admission_says_exactly_what_the_corpus_says(case: Case):
-    outcome = case.judge().outcome()
-    assert list(map(str, outcome.errors)) == list(map(spell_out, case.errors))
-    assert list(outcome.warnings) == list(map(spell_out, case.warnings))
+    decision = case.judge().decision()
+    assert list(map(str, decision.errors)) == list(map(spell_out, case.errors))
+    assert list(decision.warnings) == list(map(spell_out, case.warnings))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,29 @@
+"""The webhook's decision about an object: the one answer that every handler gives.
+
+A value only; it neither decides nor prints.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from hyperjob.api.field import FieldError
+from webhook.patch import JsonPatchOp
+
+
+class Decision(NamedTuple):
+    """Whether an object may be stored: not with errors, and changed where there is a patch.
+
+    Warnings are for the author of an object that is accepted.
+    """
+
+    patch: Sequence[JsonPatchOp] = ()
+    errors: Sequence[FieldError] = ()
+    warnings: Sequence[str] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request may go on."""
+        return not self.errors
+
+
+ALLOWED: Final = Decision()
