@@ -38,7 +38,7 @@ def clusters(number: int) -> tuple[Cluster, ...]:
         Cluster(
             name=f"cluster-{index:03}",
             usable=True,
-            reason="",
+            trouble=None,
             free=(free := _resources(80 + index * 37 % 90)),
             allocatable=free,
             provider="p",

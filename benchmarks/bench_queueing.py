@@ -73,7 +73,7 @@ class Scene:
     def clusters(self) -> list[Cluster]:
         """Give the clusters as they are."""
         return [
-            Cluster(name=name, usable=True, reason="", free=free, allocatable=self.whole[name])
+            Cluster(name=name, usable=True, trouble=None, free=free, allocatable=self.whole[name])
             for name, free in self.free.items()
         ]
 

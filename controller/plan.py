@@ -4,7 +4,7 @@ Pure and total. It asks neither a clock nor a cluster, and what it returns can b
 without deciding anything more.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -34,35 +34,54 @@ from controller.steps.sort import sort
 AT_ONCE: Final = timedelta()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A plan, and what it was made of, for whoever explains it.
+
+    `refusal` says why the spec cannot be carried out. Without `draft` nothing was looked at: the
+    HyperJob is being deleted, has ended, or its queue judges it in a moment.
+    """
+
+    plan: Plan
+    draft: Draft | None = None
+    refusal: str = ""
+
+
 def plan(observed: Observed) -> Plan:
     """Decide everything about one HyperJob."""
-    decided = _decide(observed)
-    return replace(decided, actions=withdrawing(observed.hyperjob, decided.actions))
+    return decide(observed).plan
 
 
-def _decide(observed: Observed) -> Plan:
+def decide(observed: Observed) -> Decision:
+    """Decide everything about one HyperJob; return what the plan was made of beside it."""
+    decision = _decide(observed)
+    actions = withdrawing(observed.hyperjob, decision.plan.actions)
+    return replace(decision, plan=replace(decision.plan, actions=actions))
+
+
+def _decide(observed: Observed) -> Decision:
     hyperjob = observed.hyperjob
     # 1. It is being deleted: ownerReferences take its objects along.
     if hyperjob.deleting:
-        return Plan()
+        return Decision(plan=Plan())
     # 2. It has ended: nothing of it is made, changed or run again.
     if hyperjob.is_finished:
-        return after_end(observed)
+        return Decision(plan=after_end(observed))
     # 3. Its queue judges it in a moment: until then there is nothing to tell.
     if observed.verdict is not None and observed.verdict.undecided:
-        return Plan()
+        return Decision(plan=Plan())
     # 4. Its spec cannot be carried out: say so, touch nothing.
     try:
         split = resolve(observed)
         groups = expand(hyperjob, split.shares)
     except SpecError as error:
-        return _refuse(observed, str(error))
+        return Decision(plan=_refuse(observed, str(error)), refusal=str(error))
     # 5. Sub-jobs that are not wanted any more go.
     draft = scale(observed, split, groups)
     # 6. An end or a restart is written down first; what follows from it is for the next pass.
     recorded = _record(draft)
     if recorded is not None:
-        return recorded
+        return Decision(plan=recorded, draft=draft)
     # 7. Those wanted are looked at one by one: ended, standing, blocked or missing.
     for sub_job, child in draft.children:
         sort(draft, sub_job, child)
@@ -79,7 +98,7 @@ def _decide(observed: Observed) -> Plan:
     # 13. What has ended holds no quota of Volcano Global.
     draft.actions += releases(observed, draft.staying)
     # 14. The status tells all of it.
-    return _tell(draft)
+    return Decision(plan=_tell(draft), draft=draft)
 
 
 def _refuse(observed: Observed, why: str) -> Plan:

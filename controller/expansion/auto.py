@@ -17,6 +17,7 @@ from controller.model.observed import Observed, Verdict
 from controller.model.planned import Question
 from controller.model.reasons import Reason
 from controller.model.request import Request
+from controller.model.shortage import Detail, SplitOverflow
 from controller.model.subjobs import Group, SubJob
 from controller.placement.assign import Room
 from controller.placement.claim import beside
@@ -39,8 +40,8 @@ class Split:
 
     shares: Mapping[str, Sequence[int]] = field(default_factory=dict)
     pins: Mapping[str, str] = field(default_factory=dict)
-    overflow: Mapping[str, str] = field(default_factory=dict)
-    waiting: Mapping[str, tuple[Reason, str]] = field(default_factory=dict)
+    overflow: Mapping[str, SplitOverflow] = field(default_factory=dict)
+    waiting: Mapping[str, tuple[Reason, Detail]] = field(default_factory=dict)
     questions: tuple[Question, ...] = ()
     again: timedelta | None = None
 
@@ -114,7 +115,7 @@ def _rooms(room: Room, missing: Sequence[Request], max_domains: int | None) -> l
 def _decide(
     observed: Observed, parts: Sequence[Part], ready: Sequence[Part], rooms: Iterable[Room]
 ) -> Split:
-    parked = {
+    parked: dict[str, tuple[Reason, Detail]] = {
         part.group.name: (Reason.BEING_DELETED, "waits until its old sub-jobs are gone")
         for part in ready
         if part.parked
@@ -137,7 +138,7 @@ class _Outcome:
     """What became of wishes: shares, or a reason, by group."""
 
     shares: dict[str, Sequence[Share]] = field(default_factory=dict)
-    short: dict[str, tuple[Reason, str]] = field(default_factory=dict)
+    short: dict[str, tuple[Reason, Detail]] = field(default_factory=dict)
     questions: list[Question] = field(default_factory=list)
     again: list[timedelta] = field(default_factory=list)
 
@@ -152,8 +153,8 @@ def _share_out(observed: Observed, wishes: Iterable[Wish], room: Room) -> _Outco
         else:
             found = share(wish, room, max_domains=limit)
             if not found:
-                text = explain_shortfall(wish, observed.clusters, room, max_domains=limit)
-                outcome.short[wish.group] = Reason.INSUFFICIENT_CAPACITY, text
+                short = explain_shortfall(wish, observed.clusters, room, max_domains=limit)
+                outcome.short[wish.group] = Reason.INSUFFICIENT_CAPACITY, short
         if not found:
             continue
         outcome.shares[wish.group] = found
@@ -176,11 +177,11 @@ def _split(
     observed: Observed,
     parts: Iterable[Part],
     shares: Mapping[str, Sequence[Share]],
-    short: Mapping[str, tuple[Reason, str]],
+    short: Mapping[str, tuple[Reason, Detail]],
 ) -> Split:
     sizes: dict[str, Sequence[int]] = {}
     pins: dict[str, str] = {}
-    overflow: dict[str, str] = {}
+    overflow: dict[str, SplitOverflow] = {}
     for part in parts:
         group, found = part.group, shares.get(part.group.name, ())
         if not part.decided and not found:

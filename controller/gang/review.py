@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import fits, total
+from controller.model.shortage import Shortage, ShortageCode
 from controller.placement.capacity import less
 from controller.placement.place import Placement, place
 
@@ -38,7 +39,7 @@ class Review:
 
     ready: frozenset[str] = frozenset()
     moves: Mapping[str, str] = field(default_factory=dict)
-    short: Mapping[str, str] = field(default_factory=dict)
+    short: Mapping[str, Shortage] = field(default_factory=dict)
 
 
 def review(
@@ -61,8 +62,7 @@ def review(
     settled = [(seat.request.group, seat.pin) for seat in kept]
     first = _place(leaving, left, [*standing, *settled], max_domains)
     waits = {
-        seat.name: f"waits until the status of {seat.pin} counts what has just started there"
-        for seat in unsettled
+        seat.name: Shortage(code=ShortageCode.UNSETTLED, cluster=seat.pin) for seat in unsettled
     }
     if first.unplaced and len(leaving) < len(seats):
         again = _place(seats, given, standing, max_domains)

@@ -15,6 +15,7 @@ from controller.model.planned import Action, Plan
 from controller.model.resources import Resources, amount_text, order_of
 from controller.model.wire import objects, rfc3339
 from controller.status.diff import merge_patch
+from controller.status.shortage import trouble_text
 from hyperjob.api.meta import Object
 
 _HIDDEN: Final = frozenset({"policy", "job", "placement", "patch", "operations", "demand", "pods"})
@@ -134,7 +135,7 @@ def _cluster(cluster: Cluster, reserved: Resources) -> Object:
     return {
         "name": cluster.name,
         "usable": cluster.usable,
-        "reason": cluster.reason,
+        "reason": trouble_text(cluster.trouble),
         "free": _amounts(cluster.free),
         "allocatable": _amounts(cluster.allocatable),
         "reserved": _amounts(reserved),

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from controller.model.nodes import Nodes, PodGroup
 from controller.model.resources import Resources
-from hyperjob.api import conditions
+from controller.model.shortage import Trouble
+from controller.model.wire import objects
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
@@ -177,9 +178,10 @@ class HyperJob:
     @property
     def is_finished(self) -> bool:
         """Tell whether it has ended, by its stored conditions."""
-        current = conditions.parse(self.status)
         return any(
-            conditions.is_true(current, kind) for kind in (CONDITION_COMPLETED, CONDITION_FAILED)
+            item.get("type") in (CONDITION_COMPLETED, CONDITION_FAILED)
+            and item.get("status") == "True"
+            for item in objects(self.status.get("conditions"))
         )
 
 
@@ -302,7 +304,7 @@ class Cluster:
 
     name: str
     usable: bool
-    reason: str
+    trouble: Trouble | None
     free: Resources
     allocatable: Resources
     settling: Resources = field(default_factory=dict)

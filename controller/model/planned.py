@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from controller.model.nodes import PodGroup
 from controller.model.resources import Resources
+from controller.model.shortage import Overflow, SplitOverflow
 from controller.placement.claim import Claim
 from hyperjob.api.meta import Object
 
@@ -27,7 +28,7 @@ class CreateChild:
     cluster: str
     demand: Resources
     pods: tuple[PodGroup, ...] = ()
-    overflow: str = ""
+    overflow: Overflow | SplitOverflow | None = None
     export: Object | None = None
 
 

@@ -8,6 +8,7 @@ class Reason(enum.StrEnum):
 
     # nothing stands yet
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"
+    EXCEEDS_CLUSTERS = "ExceedsClusters"  # even empty clusters would not hold the gang
     WAITING_FOR_SPLITTER = "WaitingForSplitter"
     NAME_CONFLICT = "NameConflict"
     REFUSED = "Refused"

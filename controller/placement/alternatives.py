@@ -4,16 +4,12 @@ For people who ask; no decision depends on it.
 """
 
 from collections.abc import Iterable
-from typing import Final
 
 from controller.model.observed import Cluster
 from controller.model.request import Request
+from controller.model.shortage import Hindrance, Obstacle
 from controller.placement.assign import Room
 from controller.placement.shortage import obstacle
-
-_FOR_THE_OTHERS: Final = "has room, but all find a place only if it is left to others"
-_STAYS: Final = "has room, but running sub-jobs stay where they are"
-NOT_FOR_ALL: Final = "has room, but not for all that must be placed together"
 
 
 def alternatives(
@@ -23,41 +19,42 @@ def alternatives(
     room: Room,
     *,
     max_domains: int | None,
-    unplaced: str = NOT_FOR_ALL,
+    unplaced: tuple[Obstacle, str] = (Obstacle.NOT_FOR_ALL, ""),
     runs: bool = False,
-) -> dict[str, str]:
+) -> dict[str, Hindrance]:
     """Return the reason for each cluster but the chosen one (empty: none was).
 
-    `room` is what is left beside all other sub-jobs, this one not put anywhere; `unplaced` is said
-    of clusters that have room while none was chosen. `runs`: the sub-job exists on the chosen one.
+    `room` is what is left beside all other sub-jobs, this one not put anywhere; `unplaced` is the
+    code, and what it speaks of, for clusters that have room while none was chosen. `runs`: the
+    sub-job exists on the chosen one.
     """
     found = {}
     for cluster in sorted(clusters, key=lambda cluster: cluster.name):
         if cluster.name == chosen:
             continue
-        text = obstacle(request, cluster, room, max_domains)
-        if not text:
-            text = _less_good(request, chosen, cluster.name, room) if chosen else unplaced
-            text = _STAYS if runs else text
-        found[cluster.name] = text
+        hindrance = obstacle(request, cluster, room, max_domains)
+        if hindrance is None:
+            code, other = _less_good(request, chosen, cluster.name, room) if chosen else unplaced
+            code = Obstacle.STAYS if runs else code
+            hindrance = Hindrance(cluster=cluster.name, code=code, other=other)
+        found[cluster.name] = hindrance
     return found
 
 
-def _less_good(request: Request, chosen: str, other: str, room: Room) -> str:
-    """Name the first wish that speaks for the chosen cluster."""
+def _less_good(request: Request, chosen: str, other: str, room: Room) -> tuple[Obstacle, str]:
+    """Return the first wish that speaks for the chosen cluster, and what it speaks of."""
     if chosen not in room.clusters:
-        return "has room, but the sub-job stands already"
+        return Obstacle.SETTLED, ""
     best, cost = room.cost(request, chosen), room.cost(request, other)
     if cost.tier > best.tier:
-        if other in request.preferred:
-            return f"has room, but comes after {chosen} in clusterNames"
-        return "has room, but is not in clusterNames"
+        preferred = other in request.preferred
+        return Obstacle.LATER if preferred else Obstacle.NOT_PREFERRED, chosen
     if cost < best:
-        return _FOR_THE_OTHERS
+        return Obstacle.LEFT_TO_OTHERS, ""
     if cost.siblings > best.siblings:
-        return f"has room, but has a sub-job of {request.group} already"
+        return Obstacle.SIBLING, request.group
     if cost.distance > best.distance:
-        return "has room, but is farther from the other sub-jobs"
+        return Obstacle.FARTHER, ""
     if cost.left > best.left:
-        return f"has room, but fits less closely than {chosen}"
-    return f"has as much room as {chosen}, which comes first by name"
+        return Obstacle.LOOSER, chosen
+    return Obstacle.BY_NAME, chosen

@@ -23,6 +23,7 @@ from controller.model.resources import (
     total,
     whole,
 )
+from controller.model.shortage import ClusterTrouble, Trouble
 from controller.model.wire import at, count, mapping, objects, string, timestamp
 from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
@@ -59,7 +60,7 @@ class Summary:
 
     name: str
     usable: bool
-    reason: str
+    trouble: Trouble | None
     free: Resources
     allocatable: Resources
     provider: str = ""
@@ -107,12 +108,12 @@ def summarise(raw: Object, candidacy: Candidacy) -> Summary:
     taken = total(
         (parse_resources(summary.get("allocated")), parse_resources(summary.get("allocating")))
     )
-    reason = _unusable(raw, candidacy)
+    trouble = _trouble(raw, candidacy)
     zones = spec.get("zones")
     return Summary(
         name=name,
-        usable=not reason,
-        reason=reason,
+        usable=trouble is None,
+        trouble=trouble,
         free=subtract(allocatable, taken),
         allocatable=allocatable,
         provider=string(spec.get("provider")),
@@ -148,7 +149,7 @@ def candidates(
         Cluster(
             name=summary.name,
             usable=summary.usable,
-            reason=summary.reason,
+            trouble=summary.trouble,
             free=subtract(summary.free, _possible(reserved[summary.name], summary))
             if summary.name in reserved
             else summary.free,
@@ -189,26 +190,25 @@ def less(cluster: Cluster, requests: Iterable[Request], sign: int = 1) -> Cluste
     )
 
 
-def _unusable(raw: Object, candidacy: Candidacy) -> str:
+def _trouble(raw: Object, candidacy: Candidacy) -> Trouble | None:
     status = mapping(raw.get("status"))
     if at(raw, "metadata", "deletionTimestamp") is not None:
-        return "is being removed"
+        return Trouble(ClusterTrouble.REMOVED)
     ready = condition(status, "Ready")
     if ready.get("status") != "True":
-        detail = string(ready.get("reason"))
-        return f"is not Ready ({detail})" if detail else "is not Ready"
+        return Trouble(ClusterTrouble.NOT_READY, string(ready.get("reason")))
     for taint in objects(at(raw, "spec", "taints")):
         if taint.get("effect") in _REPELLING:
-            return f"has taint {string(taint.get('key'))}:{taint['effect']}"
+            return Trouble(ClusterTrouble.TAINTED, f"{string(taint.get('key'))}:{taint['effect']}")
     if candidacy.require_vcjob_api and not _serves_vcjobs(status):
-        return "does not serve batch.volcano.sh/v1alpha1 Job (is Volcano installed?)"
+        return Trouble(ClusterTrouble.NO_VCJOB_API)
     if candidacy.require_resource_summary and not mapping(status.get("resourceSummary")):
-        return "reports no resourceSummary"
+        return Trouble(ClusterTrouble.NO_RESOURCE_SUMMARY)
     if count(at(status, "nodeSummary", "totalNum")) and not count(
         at(status, "nodeSummary", "readyNum")
     ):
-        return "has no ready node"
-    return ""
+        return Trouble(ClusterTrouble.NO_READY_NODE)
+    return None
 
 
 def _not_ready_since(status: Object) -> datetime | None:

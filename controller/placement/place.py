@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from controller.model.observed import Cluster
 from controller.model.request import Request
+from controller.model.shortage import Overflow, Shortage, ShortageCode
 from controller.placement.assign import Room
 from controller.placement.search import assign
 from controller.placement.shortage import explain, explain_overflow
@@ -22,8 +23,8 @@ class Placement:
     """
 
     assigned: Mapping[str, str] = field(default_factory=dict)
-    overflow: Mapping[str, str] = field(default_factory=dict)
-    unplaced: Mapping[str, str] = field(default_factory=dict)
+    overflow: Mapping[str, Overflow] = field(default_factory=dict)
+    unplaced: Mapping[str, Shortage] = field(default_factory=dict)
     room_for: int = 0
     never: bool = False
 
@@ -65,7 +66,11 @@ def place(
             room_for=len(done.assigned),
         )
     waiting = {
-        name: f"has room on {cluster}, waits until {minimum} sub-jobs can be placed together"
+        name: Shortage(
+            code=ShortageCode.WAITS_FOR_GANG,
+            cluster=cluster,
+            together=minimum,
+        )
         for name, cluster in done.assigned.items()
     }
     return Placement(

@@ -4,20 +4,10 @@ A cluster without models holds whatever its sums allow.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from controller.model.nodes import Nodes, PodGroup
 from controller.model.observed import Cluster
-
-
-@dataclass(frozen=True, slots=True)
-class Crowding:
-    """Pods of a size that a cluster's nodes cannot hold: how many are wanted, how many fit."""
-
-    resource: str
-    amount: int
-    wanted: int
-    most: int
+from controller.model.shortage import Crowding
 
 
 class Slots:

@@ -9,6 +9,7 @@ from typing import Final
 from controller.model.observed import Cluster, Verdict
 from controller.model.reasons import Reason
 from controller.model.resources import Resources, accelerator_of, amount_text, is_extended, total
+from controller.model.shortage import ShortageCode
 from controller.model.wire import rfc3339
 from controller.placement.place import place
 from controller.queueing.account import Limit
@@ -16,6 +17,7 @@ from controller.queueing.admit import Block, Kind, gang_of
 from controller.queueing.book import Book, Entry, Waiting, roughly
 from controller.queueing.room import Space
 from controller.status.phase import NEVER
+from controller.status.shortage import detail_text
 from hyperjob.api.quantity import NANO
 from hyperjob.text import listed
 
@@ -64,7 +66,11 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     reason = _REASONS[block.kind] if block is not None else Reason.WAITING_FOR_QUEUE
     if block is not None and _never(book, waiting, block):
         reason = Reason.EXCEEDS_QUEUE
-    text = f"{_place(book, waiting, place_)}: {_why(book, entry, waiting, block)}"
+    why = _why(book, entry, waiting, block)
+    if block is not None and block.kind is Kind.CAPACITY and book.known:
+        why, never = _shortage(book, waiting)
+        reason = Reason.EXCEEDS_CLUSTERS if never else reason
+    text = f"{_place(book, waiting, place_)}: {why}"
     known = book.reclaiming()
     if known is not None and known.head == key and known.borrowers:
         text = f"{text}; takes back what its queue lent to {listed(sorted(known.borrowers))}"
@@ -115,7 +121,7 @@ def _why(book: Book, entry: Entry, waiting: Waiting, block: Block | None) -> str
         case Kind.GUARANTEE:
             return f"the {block.text} that is free is guaranteed to other queues"
         case Kind.CAPACITY:
-            return _shortage(book, waiting)
+            return ""
         case Kind.BEHIND:
             first = book.lines.line(waiting.queue)[0][2]
             return f"waits behind {first}, for the queue's dequeueStrategy is fifo"
@@ -146,15 +152,16 @@ def _limit(limit: Limit | None, *, never: bool) -> str:
     return f"queue {limit.queue} uses {used} of its capability of {most}, {missing} are missing"
 
 
-def _shortage(book: Book, waiting: Waiting) -> str:
+def _shortage(book: Book, waiting: Waiting) -> tuple[str, bool]:
+    """Say what is missing where, and whether even empty clusters would not hold it."""
     site = waiting.shape.site
     needed = max(1, site.needed)
     requests = [part.request for part in waiting.parts]
     others = {queue: key for queue, key in book.heads.items() if key != waiting.order[2]}
     if others and len(book.open.assign(requests, site.standing, site.max_domains)) >= needed:
-        return f"there is room, but it is kept for {_heads(others)}"
+        return f"there is room, but it is kept for {_heads(others)}", False
     if all(part.piece for part in waiting.parts):
-        return _split_shortage(book, waiting)
+        return _split_shortage(book, waiting), False
     clusters = [_with_free(book.open, each.name, each) for each in book.open.clusters]
     found = place(
         requests,
@@ -163,15 +170,20 @@ def _shortage(book: Book, waiting: Waiting) -> str:
         max_domains=site.max_domains,
         minimum=needed,
     )
-    short = {name: text for name, text in found.unplaced.items() if not text.startswith("has room")}
-    texts = [f"{name} {text}" for name, text in list(short.items())[:_NAMES_SHOWN]]
+    short = {
+        name: shortage
+        for name, shortage in found.unplaced.items()
+        if shortage.code is not ShortageCode.WAITS_FOR_GANG
+    }
+    texts = [f"{name} {detail_text(each)}" for name, each in list(short.items())[:_NAMES_SHOWN]]
     if len(short) > len(texts):
         texts.append(f"and {len(short) - len(texts)} more")
     told = "; ".join(texts) or "there is room, and it is its turn next"
     if needed > 1 and texts:
         room = f"{found.room_for}{NEVER if found.never else ''}"
-        return f"{needed} sub-jobs must start together, there is room for {room}: {told}"
-    return told
+        text = f"{needed} sub-jobs must start together, there is room for {room}: {told}"
+        return text, found.never
+    return told, False
 
 
 def _split_shortage(book: Book, waiting: Waiting) -> str:

@@ -197,7 +197,7 @@ def _read_cluster(raw: Object) -> Cluster:
     return Cluster(
         name=string(raw.get("name")),
         usable=True,
-        reason="",
+        trouble=None,
         free=free,
         allocatable=free,
         provider=string(raw.get("provider")),

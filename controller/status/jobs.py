@@ -17,9 +17,11 @@ from controller.model.observed import (
     Silence,
 )
 from controller.model.reasons import Reason
+from controller.model.shortage import Delayed
 from controller.model.subjobs import queue_of
 from controller.model.wire import rfc3339
 from controller.status.outlook import Outlook
+from controller.status.shortage import detail_text
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase
 from hyperjob.text import shortened
@@ -36,7 +38,8 @@ _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPL
 class JobState:
     """One sub-job in the words of the status.
 
-    `is_next` says that it had to wait for others and has not run yet.
+    `is_next` says that it had to wait for others and has not run yet; `starts_again` is when it is
+    made again.
     """
 
     name: str
@@ -57,6 +60,7 @@ class JobState:
     last_transition_time: str
     lost: bool = False
     is_next: bool = False
+    starts_again: str = ""
     retry_time: str = ""
     excluded_clusters: tuple[str, ...] = ()
     rejections: tuple[Rejection, ...] = ()
@@ -134,6 +138,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         lost=outlook.lost,
         is_next=bool(outlook.sub_job.group.depends_on)
         and (record is None or JobPhase(record.phase) not in _READY),
+        starts_again=rfc3339(outlook.message.until) if isinstance(outlook.message, Delayed) else "",
         retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
         excluded_clusters=record.excluded_clusters if record is not None else (),
         rejections=outlook.rejections,
@@ -153,7 +158,7 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         return record.phase, record.reason, record.message
     if outlook.blocked:
         queued = outlook.blocked == Reason.WAITING_FOR_QUEUE
-        return QUEUED if queued else UNPLACED, outlook.blocked, outlook.message
+        return QUEUED if queued else UNPLACED, outlook.blocked, detail_text(outlook.message)
     known = child.phase
     if outlook.cluster_trouble and known is JobPhase.UNKNOWN:
         return PLACED, _trouble(outlook), outlook.cluster_trouble
@@ -165,7 +170,7 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
 
 def _reported(outlook: Outlook, report: Report) -> tuple[str, str]:
     if outlook.blocked:
-        return outlook.blocked, outlook.message
+        return outlook.blocked, detail_text(outlook.message)
     if outlook.cluster_trouble:
         return _trouble(outlook), outlook.cluster_trouble
     if report.phase is not JobPhase.PENDING:
@@ -207,7 +212,8 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if binding.unscheduled_reason:
         return PLACED, binding.unscheduled_reason, f"Karmada: {binding.unscheduled_message}"
     if outlook.no_room and is_released(child):
-        text = f"queue {queue} has admitted it, but its place is gone: {outlook.no_room}"
+        why = detail_text(outlook.no_room)
+        text = f"queue {queue} has admitted it, but its place is gone: {why}"
         return QUEUED, Reason.INSUFFICIENT_CAPACITY, text
     if is_held(child) and not binding.cluster:
         return (

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from controller.lifecycle.verdict import End
 from controller.model.child import Child
 from controller.model.observed import GangRecord, Rejection, Silence, Verdict
+from controller.model.reasons import Reason
+from controller.model.shortage import Detail, Shortage
 from controller.model.subjobs import SubJob
 
 
@@ -16,6 +18,7 @@ from controller.model.subjobs import SubJob
 class Outlook:
     """A sub-job, its objects, and what keeps it from being made, if anything does.
 
+    `blocked` is the reason, `message` what goes with it, `no_room` why its present place is gone.
     `cluster_trouble` says what is the matter with its cluster, `lost` that it counts as lost;
     `ended` says why the end of the HyperJob ended it too; `unheard` that its cluster is silent.
     """
@@ -23,14 +26,14 @@ class Outlook:
     sub_job: SubJob
     child: Child
     cluster: str = ""
-    blocked: str = ""
-    message: str = ""
+    blocked: Reason | None = None
+    message: Detail = ""
     opening: bool = False
     admitted: bool = False
     cluster_trouble: str = ""
     lost: bool = False
     ended: str = ""
-    no_room: str = ""
+    no_room: Shortage | None = None
     note: str = ""
     rejections: tuple[Rejection, ...] = ()
     silence: Silence | None = None

@@ -102,17 +102,20 @@ def _suspended(jobs: Sequence[JobState]) -> State:
 
 
 def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
-    blocked = [job for job in unplaced if job.reason != Reason.INSUFFICIENT_CAPACITY]
+    room = (Reason.INSUFFICIENT_CAPACITY, Reason.WAITING_FOR_GANG)
+    blocked = [job for job in unplaced if job.reason not in room]
     if blocked:
         return _state(Phase.PENDING, blocked[0].reason, _each(blocked))
-    short = [job for job in unplaced if not job.message.startswith("has room")] or unplaced
+    short = [job for job in unplaced if job.reason != Reason.WAITING_FOR_GANG] or unplaced
     text = _each(short)
     if outlooks.needed > 1:
         text = (
             f"{outlooks.needed} sub-jobs must be placed together, there is room for"
             f" {outlooks.room_for}{NEVER if outlooks.never else ''}: {text}"
         )
-    return _state(Phase.PENDING, Reason.INSUFFICIENT_CAPACITY, text)
+    never = outlooks.needed > 1 and outlooks.never
+    reason = Reason.EXCEEDS_CLUSTERS if never else Reason.INSUFFICIENT_CAPACITY
+    return _state(Phase.PENDING, reason, text)
 
 
 def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
@@ -148,12 +151,15 @@ def _one(job: JobState) -> str:
     if job.phase == UNPLACED:
         if job.reason != Reason.RESTARTING:
             return f"{job.name} {job.message}"
-        # It tells of a failure, often but not always of this sub-job's own.
-        return (
-            job.message if job.message.startswith(f"{job.name} ") else f"{job.name}: {job.message}"
-        )
+        again = f"; starts again at {job.starts_again}" if job.starts_again else ""
+        return f"{_named(job.name, job.message)}{again}"
     where = f" on {job.cluster}" if job.cluster else ""
     return f"{job.name} is {job.phase}{where}" + (f": {job.message}" if job.message else "")
+
+
+def _named(name: str, failure: str) -> str:
+    """Name a sub-job with the failure that it is made again for, its own or that of another."""
+    return failure if failure.split(" ", 1)[0] == name else f"{name}: {failure}"
 
 
 def _clusters(jobs: Iterable[JobState]) -> str:

@@ -24,6 +24,7 @@ from controller.model.planned import (
 )
 from controller.model.reasons import Reason
 from controller.model.wire import at, objects, string
+from controller.status.shortage import detail_text
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import Phase
 from hyperjob.text import listed
@@ -58,13 +59,14 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
                 note=string(at(new, "state", "message")) or phase,
             )
         )
+    told = {event.reason for event in events}
     before = {item.get("name"): item for item in objects(old.get("jobs"))}
     for job in objects(new.get("jobs")):
         earlier = before.get(job.get("name"), {})
         events += _rejections(job, earlier)
         if job.get("reason") in _TROUBLES and job.get("reason") != earlier.get("reason"):
             note = f"{string(job.get('name'))}: {string(job.get('message'))}"
-            if all(note.split(": ", 1)[1] not in event.note for event in events):
+            if job.get("reason") not in told:
                 events.append(
                     Event(
                         type="Warning",
@@ -113,7 +115,8 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
     events = [told for told in map(_told, by_kind.values()) if told is not None]
     for action in by_kind.get(CreateChild, [])[:_NAMES_SHOWN]:
         if isinstance(action, CreateChild) and action.overflow:
-            note = f"{action.name} stands on {action.cluster}, for {action.overflow}"
+            why = detail_text(action.overflow)
+            note = f"{action.name} stands on {action.cluster}, for {why}"
             events.append(_event("Overflowed", "Place", note))
     return tuple(events)
 

@@ -33,7 +33,7 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
             yield refusal.retry_at - now
     for _, child in draft.children:
         due = child.record.retry_time if child.record is not None else None
-        restarts = draft.blocked.get(child.name, ("",))[0] is Reason.RESTARTING
+        restarts = draft.blocked.get(child.name, (None,))[0] is Reason.RESTARTING
         if due is not None and due > now and restarts:
             yield due - now
     if any(reason is Reason.NAME_CONFLICT for reason, _ in draft.blocked.values()):

@@ -19,6 +19,7 @@ from controller.model.observed import Observed
 from controller.model.planned import Action
 from controller.model.reasons import Reason
 from controller.model.request import Request
+from controller.model.shortage import Detail, ShortageCode
 from controller.model.subjobs import SubJob
 from controller.placement.place import Placement
 from controller.status.outlook import Outlook
@@ -41,7 +42,7 @@ class Draft:
     waiting: Waiting
     quiet: Quiet = field(default_factory=Quiet)
     actions: list[Action] = field(default_factory=list)
-    blocked: dict[str, tuple[Reason, str]] = field(default_factory=dict)
+    blocked: dict[str, tuple[Reason, Detail]] = field(default_factory=dict)
     lessons: dict[str, Lesson] = field(default_factory=dict)
     hushes: dict[str, Hush] = field(default_factory=dict)
     missing: dict[str, Member] = field(default_factory=dict)
@@ -88,9 +89,13 @@ class Draft:
         """Return what is intended for one sub-job."""
         sub_job, child = member
         name = child.name
-        reason, message = self.blocked.get(name, ("", ""))
+        reason: Reason | None
+        message: Detail
+        reason, message = self.blocked.get(name, (None, ""))
         if name in self.placement.unplaced:
-            reason, message = Reason.INSUFFICIENT_CAPACITY, self.placement.unplaced[name]
+            message = shortage = self.placement.unplaced[name]
+            gang = shortage.code is ShortageCode.WAITS_FOR_GANG
+            reason = Reason.WAITING_FOR_GANG if gang else Reason.INSUFFICIENT_CAPACITY
         loss = self.losses.get(name)
         lesson = self.lessons.get(name, Lesson())
         hush = self.hushes.get(name, Hush())
@@ -104,7 +109,7 @@ class Draft:
             admitted=self._holds_share(child),
             cluster_trouble=loss.message if loss is not None else "",
             lost=loss is not None and loss.is_lost,
-            no_room=self.review.short.get(name, ""),
+            no_room=self.review.short.get(name),
             note=describe(lesson),
             rejections=lesson.rejections,
             silence=hush.record,

@@ -17,6 +17,7 @@ from controller.model.observed import Observed, Policy, QueueAdmission
 from controller.model.planned import CreateChild, DeleteChild, Repin
 from controller.model.reasons import Reason
 from controller.model.resources import Resources
+from controller.model.shortage import Overflow, SplitOverflow
 from controller.model.subjobs import SubJob
 from controller.placement.claim import Claim, beside
 from controller.placement.place import place
@@ -41,7 +42,7 @@ def place_missing(draft: Draft) -> None:
         sub_job, child = homeless[name]
         if child.policy is not None and child.policy.clusters != (cluster,):
             draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
-        overflow = draft.placement.overflow.get(name) or draft.split.overflow.get(name, "")
+        overflow = draft.placement.overflow.get(name) or draft.split.overflow.get(name)
         draft.actions.append(_creation(observed, sub_job, child, cluster, overflow=overflow))
     draft.actions.sort(key=lambda action: isinstance(action, DeleteChild))
 
@@ -81,7 +82,7 @@ def claim(draft: Draft) -> Claim | None:
     taken = {child.name for _, child in draft.children if child.exists or child.is_terminal}
     taken |= {request.name for request in sought}
     for group in hyperjob.replicated_jobs:
-        reason, _ = draft.split.waiting.get(group.name, ("", ""))
+        reason, _ = draft.split.waiting.get(group.name, (None, ""))
         wish = part_of(observed, group).wish if reason == Reason.INSUFFICIENT_CAPACITY else None
         if wish is not None:
             sought += pieces(hyperjob.name, wish, taken)
@@ -128,7 +129,12 @@ def _repin(observed: Observed, sub_job: SubJob, policy: Policy, cluster: str) ->
 
 
 def _creation(
-    observed: Observed, sub_job: SubJob, child: Child, cluster: str, *, overflow: str = ""
+    observed: Observed,
+    sub_job: SubJob,
+    child: Child,
+    cluster: str,
+    *,
+    overflow: Overflow | SplitOverflow | None = None,
 ) -> CreateChild:
     policy: Object | None = None
     if child.policy is None:

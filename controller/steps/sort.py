@@ -16,8 +16,8 @@ from controller.lifecycle.silence import Step, listen
 from controller.model.child import Child
 from controller.model.planned import AskAgain, Look
 from controller.model.reasons import Reason
+from controller.model.shortage import Delayed, Detail
 from controller.model.subjobs import SubJob, queue_of
-from controller.model.wire import rfc3339
 from controller.steps.again import until_look
 from controller.steps.draft import Draft
 
@@ -74,7 +74,7 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
         _sort_missing(draft, sub_job, child, refused=refused)
 
 
-def _held_back(draft: Draft, child: Child) -> tuple[Reason, str] | None:
+def _held_back(draft: Draft, child: Child) -> tuple[Reason, Detail] | None:
     """Say why a sub-job that there is none of must not be made yet."""
     if child.exists:
         return None
@@ -82,8 +82,7 @@ def _held_back(draft: Draft, child: Child) -> tuple[Reason, str] | None:
         return Reason.WAITING_FOR_DEPENDENCY, draft.waiting.for_what[child.name]
     record, now = child.record, draft.observed.now
     if record is not None and record.retry_time is not None and now < record.retry_time:
-        why = record.message.partition("; starts again at ")[0]
-        return Reason.RESTARTING, f"{why}; starts again at {rfc3339(record.retry_time)}"
+        return Reason.RESTARTING, Delayed(record.message, record.retry_time)
     return None
 
 

@@ -9,22 +9,22 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
-from controller.expansion.auto import Split, resolve
-from controller.expansion.expand import SpecError, expand, sub_jobs
-from controller.expansion.members import members_of
+from controller.expansion.auto import Split
 from controller.model.child import child_of
 from controller.model.observed import Observed, QueueAdmission
 from controller.model.planned import CreateChild, Plan
 from controller.model.reasons import Reason
 from controller.model.request import Request
 from controller.model.resources import accelerator_of
+from controller.model.shortage import Obstacle
 from controller.model.subjobs import SubJob, queue_of
 from controller.model.wire import at, mapping, objects, rfc3339, string
-from controller.placement.alternatives import NOT_FOR_ALL, alternatives
+from controller.placement.alternatives import alternatives
 from controller.placement.assign import Room
-from controller.plan import plan
+from controller.plan import decide
 from controller.queueing.verdict import Share
-from controller.status.phase import NEVER
+from controller.status.shortage import detail_text, hindrance_text
+from controller.steps.draft import Draft
 from hyperjob.api.meta import Object
 from hyperjob.cli.lint.check import check
 from hyperjob.cli.lint.documents import Document, Source
@@ -89,8 +89,13 @@ class Judgement:
 
 _TOO_LARGE: Final = "no usable cluster would hold it even empty"
 _NOT_YET_OPEN: Final = "is not Open yet"
-_NOT_NEEDED: Final = (
-    "has room, but the split takes as few clusters as hold it, near ones and close fits first"
+_WAITS: Final = frozenset(
+    {
+        Reason.WAITING_FOR_QUEUE,
+        Reason.WAITING_FOR_DEPENDENCY,
+        Reason.WAITING_FOR_HOST,
+        Reason.BEING_DELETED,
+    }
 )
 
 
@@ -142,15 +147,12 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
         observed, standing = ask(observed, world)
     else:
         observed = behind_others(observed, world)
-    decided = plan(observed)
+    decision = decide(observed)
+    decided, draft = decision.plan, decision.draft
+    if draft is None:
+        return replace(judgement, verdict=Verdict.CANNOT_RUN, message=decision.refusal), world
     state = mapping(at(decided.status, "state"))
-    try:
-        split = resolve(observed)
-        groups = expand(observed.hyperjob, split.shares)
-    except SpecError as error:
-        return replace(judgement, verdict=Verdict.CANNOT_RUN, message=str(error)), world
-    indices = {group.replicated_job.name: members_of(observed, group).kept for group in groups}
-    wanted = list(sub_jobs(observed.hyperjob, groups, indices))
+    wanted = [sub_job for sub_job, _ in draft.children]
     created = {item.name: item for item in decided.actions if isinstance(item, CreateChild)}
     queues = {
         queue: standing.problems.get(queue, "") if builtin else _queue_text(queue, world.queues)
@@ -167,13 +169,13 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
     claim = standing.claim if builtin else decided.claim
     large = claim is not None and too_large(claim, observed.clusters)
     free = not large and (claim is None or has_room(claim, observed.clusters))
-    pieces = _pieces(observed, decided, wanted, created, split, has_room=free)
+    pieces = _pieces(draft, decided, wanted, created, has_room=free)
     verdict, message = Verdict.FITS, _stands(pieces)
     if waits:
         stuck = large or _needs_help(queues, string(state.get("reason")))
         verdict = Verdict.CANNOT_RUN if stuck else Verdict.WAITS
         message = blocked or string(state.get("message"))
-        if large and not blocked and NEVER not in message:
+        if large and not blocked and state.get("reason") != Reason.EXCEEDS_CLUSTERS:
             message = f"{_TOO_LARGE}: {message}"
     taken = [
         (item.name, created[item.name].cluster, item.size.demand, item.size.pod_groups)
@@ -195,14 +197,14 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
 
 
 def _pieces(
-    observed: Observed,
+    draft: Draft,
     decided: Plan,
     wanted: Iterable[SubJob],
     created: Mapping[str, CreateChild],
-    split: Split,
     *,
     has_room: bool,
 ) -> list[Piece]:
+    observed, split = draft.observed, draft.split
     records = {string(item.get("name")): item for item in objects((decided.status or {})["jobs"])}
     requests = {item.name: item.request() for item in wanted}
     standing = []
@@ -221,8 +223,9 @@ def _pieces(
         demand = item.size.demand
         accelerator = accelerator_of(demand) or ""
         told = string(record.get("message"))
-        waits = has_room and told.startswith("waits")
-        unplaced = f"has room, but the sub-job {told}" if waits else NOT_FOR_ALL
+        waits = has_room and record.get("reason") in _WAITS
+        unplaced = (Obstacle.WAITS, told) if waits else (Obstacle.NOT_FOR_ALL, "")
+        overflow = created[item.name].overflow if item.name in created else None
         found.append(
             Piece(
                 name=item.name,
@@ -232,8 +235,7 @@ def _pieces(
                 accelerators=item.size.accelerators or 0,
                 pods=item.size.pods,
                 phase=string(record.get("phase")),
-                message=(created[item.name].overflow if item.name in created else "")
-                or ("" if cluster else told),
+                message=detail_text(overflow) if overflow else "" if cluster else told,
                 elsewhere=_elsewhere(
                     observed,
                     requests[item.name],
@@ -255,7 +257,7 @@ def _elsewhere(
     room: Room,
     split: Split,
     *,
-    unplaced: str,
+    unplaced: tuple[Obstacle, str],
     runs: bool,
 ) -> dict[str, str]:
     beside = room.copy()
@@ -272,12 +274,12 @@ def _elsewhere(
         runs=runs,
     )
     if request.name in split.pins and not runs:
-        for name, reason in reasons.items():
+        for name, hindrance in reasons.items():
             if name in split.pins.values():
-                reasons[name] = "holds another share of the split"
-            elif reason.startswith("has "):
-                reasons[name] = _NOT_NEEDED
-    return reasons
+                reasons[name] = replace(hindrance, code=Obstacle.OTHER_SHARE)
+            elif hindrance.code.has_room:
+                reasons[name] = replace(hindrance, code=Obstacle.NOT_NEEDED)
+    return {name: hindrance_text(hindrance) for name, hindrance in reasons.items()}
 
 
 def _stored(content: Object, old: Object | None, namespace: str, name: str, world: World) -> Object:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from controller.model.observed import Cluster
+from controller.model.shortage import ClusterTrouble
 from controller.placement.assign import Room
 from controller.placement.claim import Claim
 from controller.placement.place import could_hold
@@ -27,4 +28,4 @@ def too_large(claim: Claim, clusters: Iterable[Cluster]) -> bool:
 
 def is_down(cluster: Cluster) -> bool:
     """Tell whether a cluster is unusable only while it is not Ready."""
-    return cluster.reason.startswith("is not Ready")
+    return cluster.trouble is not None and cluster.trouble.code is ClusterTrouble.NOT_READY

@@ -12,7 +12,6 @@ from controller.model.reasons import Reason
 from controller.model.resources import parse_resources
 from controller.model.wire import at, mapping, string
 from controller.status.jobs import apply_failure
-from controller.status.phase import NEVER
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_HELD, binding_name
 from hyperjob.api.phases import Phase
@@ -110,7 +109,7 @@ def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> 
         by_queue = ("kubectl hyperjob top --by queue", False)
         command, needs_help = _TOLD.get(summary.reason, by_queue)
         large = ""
-        if summary.reason == Reason.INSUFFICIENT_CAPACITY:
+        if summary.reason in (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS):
             command, large = "kubectl hyperjob top", _too_large(evidence, members)
         return Cause(
             reason=summary.reason or Reason.WAITING_FOR_QUEUE,
@@ -131,7 +130,7 @@ def no_room(evidence: Evidence) -> Iterator[Cause]:
     jobs = [job for job in evidence.unstarted() if job.reason == Reason.INSUFFICIENT_CAPACITY]
     if not jobs:
         return
-    first, *rest = [job for job in jobs if not job.message.startswith("has room")] or jobs
+    first, *rest = jobs
     more = f" (and {len(rest)} more)" if rest else ""
     free = _free(evidence, first)
     large = _too_large(evidence, jobs)
@@ -160,7 +159,9 @@ def silent(evidence: Evidence) -> Iterator[Cause]:
 def held(evidence: Evidence) -> Iterator[Cause]:
     """Say what the gate of a gang waits for."""
     summary = evidence.summary
-    waiting = [job for job in evidence.unstarted() if job.reason == Reason.WAITING_FOR_GANG]
+    waiting = [
+        job for job in evidence.unstarted() if job.reason == Reason.WAITING_FOR_GANG and job.cluster
+    ]
     if not waiting:
         return
     missing = [job for job in evidence.unstarted() if job not in waiting]
@@ -293,7 +294,7 @@ def free_of(cluster: Object, resource: str) -> int:
 def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
     """Say that it would not fit even on empty clusters; empty when it would, or nobody knows."""
     told = "; no cluster would hold it even empty, so it never runs as it is"
-    if NEVER in evidence.summary.message:
+    if evidence.summary.reason == Reason.EXCEEDS_CLUSTERS:
         return told
     clusters = items(evidence.clusters)
     if not clusters or any(not _is_ready(cluster) for cluster in clusters):

@@ -91,6 +91,7 @@ CASES = {
             "Pending", NO_ROOM,
             message="2 sub-jobs must be placed together, there is room for 1 and too little even on"
             " empty clusters: llm-trainer-0 needs 64",
+            reason="ExceedsClusters",
         ),
         HELP, "InsufficientCapacity", TOO_LARGE, "kubectl hyperjob top",
     ),

@@ -8,6 +8,7 @@ from controller.model.observed import Cluster, Observed, QueueAdmission, Refusal
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.request import Request
 from controller.model.resources import parse_resources
+from controller.model.shortage import ClusterTrouble, Trouble
 from hyperjob.api.names import binding_name
 
 Object = dict[str, Any]
@@ -204,7 +205,7 @@ def cluster(name: str, gpus: int = 100, *, unusable: str = "", **fields: Any) ->
     return Cluster(
         name=name,
         usable=not unusable,
-        reason=unusable,
+        trouble=Trouble(ClusterTrouble.NOT_READY) if unusable else None,
         free=free,
         allocatable=total,
         **fields,

@@ -14,6 +14,7 @@ from controller.placement.capacity import (
     reserved,
     summarise,
 )
+from controller.status.shortage import trouble_text
 from tests.unit.controller.builders import GPU, NOW, Object, vcjob_status
 
 LAG = timedelta(seconds=30)
@@ -83,7 +84,7 @@ def test_free_is_allocatable_less_allocated_less_allocating() -> None:
 )
 def test_a_cluster_is_no_candidate_and_says_why(changes: Object, reason: str) -> None:
     summary = summarise(raw_cluster(**changes), Candidacy())
-    assert (summary.usable, summary.reason) == (False, reason)
+    assert (summary.usable, trouble_text(summary.trouble)) == (False, reason)
 
 
 def test_prefer_no_schedule_taints_repel_nobody() -> None:

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from controller.model.observed import QueueAdmission
 from controller.model.planned import Action, CreateChild
+from controller.model.shortage import ClusterTrouble, Trouble
 from controller.plan import plan
 from hyperjob.api.phases import JobPhase
 from tests.unit.controller.builders import (
@@ -131,9 +132,9 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data(), usable=st.booleans())
     def a_cluster_is_lost_or_comes_back(self, data: st.DataObject, usable: bool) -> None:
         name = data.draw(st.sampled_from(sorted(self.world.clusters)))
-        reason = "" if usable else "is not Ready"
+        trouble = None if usable else Trouble(ClusterTrouble.NOT_READY)
         known = self.world.clusters[name]
-        self.world.clusters[name] = replace(known, usable=usable, reason=reason)
+        self.world.clusters[name] = replace(known, usable=usable, trouble=trouble)
 
     @rule(seconds=st.integers(1, 100))
     def time_goes_by(self, seconds: int) -> None:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from controller.gang.review import Review, Seat, review
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, fits, parse_resources, subtract, total
+from controller.model.shortage import ShortageCode
+from controller.status.shortage import detail_text
 from tests.unit.controller.builders import GPU, cluster, request
 
 
@@ -46,7 +48,7 @@ def test_a_place_that_karmada_refuses_is_left_though_there_is_room() -> None:
 def test_without_room_anywhere_it_waits_and_says_what_is_missing() -> None:
     found = look(seat("x", "a"), on=[cluster("a", -3, total=16), cluster("b", 7)])
     assert (found.ready, dict(found.moves)) == (frozenset(), {})
-    assert found.short["x"] == (
+    assert detail_text(found.short["x"]) == (
         "needs 8 nvidia.com/gpu: a lacks 3 nvidia.com/gpu (5 free);"
         " b lacks 1 nvidia.com/gpu (has 7)"
     )
@@ -56,7 +58,9 @@ def test_what_may_be_counted_twice_moves_nobody_but_is_waited_for() -> None:
     doubled = replace(cluster("a", -8), settling=parse_resources({GPU: "8", "pods": "8"}))
     found = look(seat("x", "a"), on=[doubled, cluster("b", 8)])
     assert (found.ready, dict(found.moves)) == (frozenset(), {})
-    assert found.short == {"x": "waits until the status of a counts what has just started there"}
+    (waits,) = found.short.values()
+    assert waits.code is ShortageCode.UNSETTLED
+    assert detail_text(waits) == "waits until the status of a counts what has just started there"
 
 
 def test_what_the_queue_released_keeps_its_place_before_what_it_did_not() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from controller.model.observed import QueueAdmission
+from controller.model.shortage import ClusterTrouble, Trouble
 from hyperjob.api.names import LABEL_ATTEMPT, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.phases import JobPhase
 from tests.unit.controller.arrows import NEW, pairs
@@ -154,7 +155,7 @@ class Lives(RuleBasedStateMachine):
         self.world.clusters[name] = replace(
             known,
             usable=ready,
-            reason="" if ready else "is not Ready",
+            trouble=None if ready else Trouble(ClusterTrouble.NOT_READY),
             not_ready_since=None if ready else since,
         )
 

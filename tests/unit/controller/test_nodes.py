@@ -19,6 +19,7 @@ from controller.placement.share import Wish, share
 from controller.queueing.book import Book
 from controller.queueing.round import play
 from controller.queueing.units import Part, Unit
+from controller.status.shortage import detail_text, trouble_text
 from hyperjob_sandbox.karmada.clusterstatus import cluster_status, default_resource_models
 from tests.unit.controller.builders import GPU, NOW, cluster
 from tests.unit.controller.queueworld import queue
@@ -128,7 +129,7 @@ def test_a_sub_job_goes_where_its_pods_fit_on_nodes() -> None:
     found = place([sized(1, 8)], [crowded, cluster("b", 100)])
     assert dict(found.assigned) == {"j": "b"}
     alone = place([sized(1, 8)], [crowded])
-    assert alone.unplaced["j"] == (
+    assert detail_text(alone.unplaced["j"]) == (
         f"needs 8 {GPU}: a has no node with 8 {GPU} left, by its resource models"
     )
 
@@ -139,7 +140,7 @@ def test_sub_jobs_of_one_pass_share_the_nodes() -> None:
     assert set(found.assigned) == {"j-0", "j-1", "j-2"}
     found = place([sized(3, 4, "j-0"), sized(2, 3, "j-1")], [replace(crowded, free=FREE)])
     assert set(found.assigned) == {"j-0"}
-    assert found.unplaced["j-1"] == (
+    assert detail_text(found.unplaced["j-1"]) == (
         f"needs 6 {GPU}: a has nodes for 4 pods with 3 {GPU} each, by its resource models,"
         " and 5 are needed"
     )
@@ -175,7 +176,10 @@ def test_a_cluster_without_a_ready_node_is_no_candidate(summary: Object, usable:
     raw = reported(FOUR, [], models(GPU))
     raw["status"]["nodeSummary"] = summary
     found = summarise(raw, Candidacy(require_vcjob_api=False))
-    assert (found.usable, found.reason) == (usable, "" if usable else "has no ready node")
+    assert (found.usable, trouble_text(found.trouble)) == (
+        usable,
+        "" if usable else "has no ready node",
+    )
 
 
 amounts = st.integers(0, 20)

@@ -8,6 +8,7 @@ from controller.placement.assign import Room
 from controller.placement.place import place
 from controller.placement.share import capacities
 from controller.placement.shortfall import explain_shortfall
+from controller.status.shortage import detail_text, hindrance_text
 from tests.unit.controller.builders import cluster, request
 from tests.unit.controller.test_share import shared, wish
 
@@ -78,13 +79,17 @@ def test_the_sets_of_clusters_are_compared_in_the_order_of_what_they_hold(number
 def test_a_tie_is_said_to_be_decided_by_name() -> None:
     clusters = [cluster("a", 10), cluster("b", 10)]
     told = alternatives(request("j", 8), "a", clusters, Room.of(clusters, ()), max_domains=None)
-    assert told == {"b": "has as much room as a, which comes first by name"}
+    assert {name: hindrance_text(each) for name, each in told.items()} == {
+        "b": "has as much room as a, which comes first by name"
+    }
 
 
 def test_a_cluster_that_fits_less_closely_is_no_tie() -> None:
     clusters = [cluster("a", 10), cluster("b", 11)]
     told = alternatives(request("j", 8), "a", clusters, Room.of(clusters, ()), max_domains=None)
-    assert told == {"b": "has room, but fits less closely than a"}
+    assert {name: hindrance_text(each) for name, each in told.items()} == {
+        "b": "has room, but fits less closely than a"
+    }
 
 
 def test_what_fits_beside_a_master_counts_the_master_in_each_sub_job() -> None:
@@ -92,7 +97,7 @@ def test_what_fits_beside_a_master_counts_the_master_in_each_sub_job() -> None:
     what = wish(130, fixed=1, per_pod=8)
     room = Room.of(clusters, ())
     assert capacities(what, room) == {"a": 2, "b": 1}
-    told = explain_shortfall(what, clusters, room, max_domains=None)
+    told = detail_text(explain_shortfall(what, clusters, room, max_domains=None))
     assert "26 fit on 2 clusters" in told
     assert "a has room for 17" in told
     assert "b has room for 9" in told

@@ -117,7 +117,7 @@ def test_nothing_of_a_gang_is_made_until_all_of_it_has_room() -> None:
     decided = plan(observed(hyperjob(), clusters=(cluster("a", 8), cluster("b", 7))))
     assert decided.actions == ()
     assert decided.waits_for_capacity
-    assert phase(decided) == ("Pending", "InsufficientCapacity")
+    assert phase(decided) == ("Pending", "ExceedsClusters")
     assert message(decided) == (
         "2 sub-jobs must be placed together, there is room for 1 and too little even on empty"
         " clusters: hj-trainer-1 needs 8 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (0 free);"

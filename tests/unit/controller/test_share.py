@@ -11,6 +11,7 @@ from controller.model.resources import fits, parse_resources, whole
 from controller.placement.assign import Room
 from controller.placement.share import Share, Wish, share
 from controller.placement.shortfall import explain_overflow_of, explain_shortfall
+from controller.status.shortage import detail_text
 from tests.unit.controller.builders import GPU, cluster
 
 
@@ -181,7 +182,7 @@ def test_shares_are_exact_fit_and_are_as_few_as_possible(
     assert len(found) == (alone or fewest(what, clusters, max_domains, allowed))
     assert share(what, Room.of(clusters[::-1], ()), max_domains=max_domains) == found
     if not found:
-        text = explain_shortfall(what, clusters, room, max_domains=max_domains)
+        text = detail_text(explain_shortfall(what, clusters, room, max_domains=max_domains))
         assert text.startswith(f"needs {what.accelerators} {GPU}")
         return
     free = {item.name: item.free for item in clusters}
@@ -271,12 +272,14 @@ def test_a_shortfall_is_told_exactly(
 ) -> None:
     room = Room.of(clusters, ())
     assert share(what, room, max_domains=max_domains) == ()
-    assert explain_shortfall(what, clusters, room, max_domains=max_domains) == text
+    assert detail_text(explain_shortfall(what, clusters, room, max_domains=max_domains)) == text
 
 
 def test_a_shortfall_over_many_clusters_stays_readable() -> None:
     clusters = [cluster(f"c{i:03}", 1) for i in range(300)]
-    text = explain_shortfall(wish(301), clusters, Room.of(clusters, ()), max_domains=None)
+    text = detail_text(
+        explain_shortfall(wish(301), clusters, Room.of(clusters, ()), max_domains=None)
+    )
     assert "300 fit on 300 clusters" in text
     assert text.endswith("and 295 more clusters")
 
@@ -285,6 +288,6 @@ def test_an_overflow_says_what_the_preferred_clusters_take() -> None:
     what = wish(preferred=("a", "x", "n"))
     clusters = (A, B, cluster("n", 9, unusable="is not Ready"))
     found = [Share("a", 100), Share("b", 28)]
-    assert explain_overflow_of(what, clusters, found) == (
+    assert detail_text(explain_overflow_of(what, clusters, found)) == (
         f"a has room for 100 of 128 {GPU}; x does not exist; n is not Ready"
     )

@@ -67,7 +67,7 @@ class World:
                 Cluster(
                     name=item.name,
                     usable=item.usable,
-                    reason=item.reason,
+                    trouble=item.trouble,
                     free=free[item.name],
                     allocatable=item.allocatable,
                     not_ready_since=item.not_ready_since,

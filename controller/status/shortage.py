@@ -1,0 +1,209 @@
+"""The words for a shortage: what is needed, and what each cluster lacks.
+
+The one place where they are made; whoever decides compares the codes and numbers instead.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, assert_never
+
+from controller.model.resources import PODS, Resources, accelerator_of, amount_text, order_of
+from controller.model.shortage import (
+    ClusterTrouble,
+    Crowding,
+    Delayed,
+    Detail,
+    Hindrance,
+    Lack,
+    Obstacle,
+    Overflow,
+    Part,
+    Shortage,
+    ShortageCode,
+    SplitOverflow,
+    SplitShortage,
+    Trouble,
+)
+
+_RESOURCES_SHOWN: Final = 2
+_TROUBLES: Final = {
+    ClusterTrouble.REMOVED: "is being removed",
+    ClusterTrouble.NOT_READY: "is not Ready",
+    ClusterTrouble.TAINTED: "has taint",
+    ClusterTrouble.NO_VCJOB_API: (
+        "does not serve batch.volcano.sh/v1alpha1 Job (is Volcano installed?)"
+    ),
+    ClusterTrouble.NO_RESOURCE_SUMMARY: "reports no resourceSummary",
+    ClusterTrouble.NO_READY_NODE: "has no ready node",
+}
+_PLAIN: Final = {
+    Obstacle.UNKNOWN: "does not exist",
+    Obstacle.EXCLUDED: "is excluded",
+    Obstacle.NOT_ALLOWED: "is not in clusterNames (clusterPolicy Required)",
+    Obstacle.OTHERS: "has room only without the others",
+    Obstacle.STAYS: "has room, but running sub-jobs stay where they are",
+    Obstacle.SETTLED: "has room, but the sub-job stands already",
+    Obstacle.NOT_PREFERRED: "has room, but is not in clusterNames",
+    Obstacle.LEFT_TO_OTHERS: "has room, but another sub-job needs it",
+    Obstacle.FARTHER: "has room, but is farther from the other sub-jobs",
+    Obstacle.NOT_FOR_ALL: "has room, but not for all that must be placed together",
+    Obstacle.OTHER_SHARE: "holds another share of the split",
+    Obstacle.NOT_NEEDED: (
+        "has room, but the split takes as few clusters as hold it, near ones and close fits first"
+    ),
+}
+
+
+def detail_text(detail: Detail) -> str:
+    """Say what goes with a reason."""
+    match detail:
+        case str():
+            return detail
+        case Shortage():
+            return _shortage(detail)
+        case SplitShortage():
+            return _split_shortage(detail)
+        case Overflow():
+            return "; ".join(_hindrances(detail.hindrances, detail.hidden))
+        case SplitOverflow():
+            return "; ".join(_overflown(part, detail) for part in detail.parts)
+        case Delayed():
+            return detail.why
+        case _:
+            assert_never(detail)
+
+
+def trouble_text(trouble: Trouble | None) -> str:
+    """Say why a cluster is no candidate; empty where it is one."""
+    if trouble is None:
+        return ""
+    text = _TROUBLES[trouble.code]
+    if trouble.code is ClusterTrouble.TAINTED:
+        return f"{text} {trouble.detail}"
+    return f"{text} ({trouble.detail})" if trouble.detail else text
+
+
+def hindrance_text(hindrance: Hindrance) -> str:
+    """Say what keeps a sub-job from a cluster, as what follows the cluster's name."""
+    other, crowding = hindrance.other, hindrance.crowding
+    match hindrance.code:
+        case Obstacle.UNUSABLE:
+            return trouble_text(hindrance.trouble)
+        case Obstacle.LACKS:
+            return f"lacks {' and '.join(_lack(lack) for lack in hindrance.lacks)}"
+        case Obstacle.RESERVED:
+            return f"has room, but it is kept for {other}, which is first in line for it"
+        case Obstacle.NODES:
+            return _crowded(crowding) if crowding is not None else "has no node left"
+        case Obstacle.MAX_DOMAINS:
+            return f"has room but maxDomains {hindrance.limit} is used up"
+        case Obstacle.LATER:
+            return f"has room, but comes after {other} in clusterNames"
+        case Obstacle.SIBLING:
+            return f"has room, but has a sub-job of {other} already"
+        case Obstacle.LOOSER:
+            return f"has room, but fits less closely than {other}"
+        case Obstacle.BY_NAME:
+            return f"has as much room as {other}, which comes first by name"
+        case Obstacle.WAITS:
+            return f"has room, but the sub-job {other}"
+        case code:
+            return _PLAIN[code]
+
+
+def need_text(demand: Resources) -> str:
+    """Say the size of a sub-job: its accelerators, or else its native resources."""
+    measure = accelerator_of(demand)
+    if measure is not None:
+        return amount_text(measure, demand[measure])
+    names = [name for name in sorted(demand, key=order_of) if name != PODS and demand[name] > 0]
+    shown = [amount_text(name, demand[name]) for name in names[:_RESOURCES_SHOWN]]
+    return " and ".join(shown) or amount_text(PODS, demand.get(PODS, 0))
+
+
+def _shortage(shortage: Shortage) -> str:
+    cluster = shortage.cluster
+    match shortage.code:
+        case ShortageCode.UNSETTLED:
+            return f"waits until the status of {cluster} counts what has just started there"
+        case ShortageCode.WAITS_FOR_GANG:
+            number = shortage.together
+            return f"has room on {cluster}, waits until {number} sub-jobs can be placed together"
+        case ShortageCode.NO_ROOM:
+            only = " (clusterPolicy Required)" if shortage.required else ""
+            texts = _hindrances(shortage.hindrances, shortage.hidden)
+            reasons = "; ".join(texts) or "no cluster is registered"
+            return f"needs {need_text(shortage.demand)}{only}: {reasons}"
+        case _:
+            assert_never(shortage.code)
+
+
+def _hindrances(hindrances: Iterable[Hindrance], hidden: int) -> Sequence[str]:
+    texts = [f"{each.cluster} {hindrance_text(each)}" for each in hindrances]
+    return [*texts, f"and {hidden} more clusters do not fit either"] if hidden > 0 else texts
+
+
+def _split_shortage(short: SplitShortage) -> str:
+    texts = [_part(part, short) for part in short.parts]
+    if short.hidden:
+        texts.append(f"and {short.hidden} more clusters")
+    limit = "" if short.max_domains is None else f" (maxDomains {short.max_domains})"
+    only = " (clusterPolicy Required)" if short.required else ""
+    fitting = f"{short.found} fit on {_clusters(short.together)}{limit}"
+    if not short.together:
+        fitting = "none fit now"
+    elif short.fewest > short.together:
+        takes, used = _clusters(short.fewest), _clusters(short.together)
+        fitting = f"that takes {takes}, {used} can be used{limit}"
+    reasons = "; ".join(texts) or "no cluster is registered"
+    wanted = f"{short.accelerators} {short.kind}{_whole(short)}"
+    return f"needs {wanted}{only}, {fitting}: {reasons}"
+
+
+def _part(part: Part, short: SplitShortage) -> str:
+    if part.hindrance is not None:
+        return f"{part.cluster} {hindrance_text(part.hindrance)}"
+    text = f"{part.cluster} has room for {part.room}"
+    return f"{text} but maxDomains {short.max_domains} is used up" if part.used_up else text
+
+
+def _overflown(part: Part, overflow: SplitOverflow) -> str:
+    if part.hindrance is not None:
+        return f"{part.cluster} {hindrance_text(part.hindrance)}"
+    if part.room:
+        total = f"{overflow.accelerators} {overflow.kind}"
+        return f"{part.cluster} has room for {part.room} of {total}"
+    return f"{part.cluster} has too little room"
+
+
+def _whole(short: SplitShortage) -> str:
+    if short.fixed:
+        return f" in sub-jobs of {short.fixed} and a multiple of {short.per_pod}"
+    return f" in multiples of {short.per_pod}" if short.per_pod > 1 else ""
+
+
+def _lack(lack: Lack) -> str:
+    name, missing = lack.resource, amount_text(lack.resource, lack.missing)
+    if lack.whole <= 0:
+        return f"{missing} (has none)"
+    if lack.whole < lack.wanted:
+        return f"{missing} (has {_amount(name, lack.whole)})"
+    return f"{missing} ({_amount(name, lack.free)} free)"
+
+
+def _crowded(crowding: Crowding) -> str:
+    """Say what the resource models tell; the sums alone would fit."""
+    size = amount_text(crowding.resource, crowding.amount)
+    if not crowding.most:
+        return f"has no node with {size} left, by its resource models"
+    return (
+        f"has nodes for {crowding.most} pods with {size} each, by its resource models,"
+        f" and {crowding.wanted} are needed"
+    )
+
+
+def _amount(name: str, amount: int) -> str:
+    return amount_text(name, amount).split(" ", maxsplit=1)[0]
+
+
+def _clusters(number: int) -> str:
+    return "1 cluster" if number == 1 else f"{number} clusters"
