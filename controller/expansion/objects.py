@@ -9,6 +9,7 @@ from typing import Final
 
 from controller.model.observed import HyperJob, QueueAdmission
 from controller.model.subjobs import SubJob
+from hyperjob.api.childmetadata import may_be_given
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (
     AFFINITY_GATED,
@@ -59,7 +60,7 @@ def vcjob(hyperjob: HyperJob, sub_job: SubJob, *, attempt: int = 0) -> Object:
     """Return the vcjob of a sub-job."""
     group = sub_job.group
     metadata = _metadata(hyperjob, sub_job, attempt, labels=group.template_labels)
-    annotations = dict(group.template_annotations) | metadata.get("annotations", {})
+    annotations = _permitted(group.template_annotations) | metadata.get("annotations", {})
     if annotations:
         metadata["annotations"] = annotations
     return {
@@ -68,6 +69,11 @@ def vcjob(hyperjob: HyperJob, sub_job: SubJob, *, attempt: int = 0) -> Object:
         "metadata": metadata,
         "spec": sub_job.size.template,
     }
+
+
+def _permitted(given: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what admission refuses: a HyperJob may be older than the rule, or the webhook."""
+    return {key: value for key, value in given.items() if may_be_given(key)}
 
 
 def policy(
@@ -132,7 +138,7 @@ def _metadata(
     metadata: Object = {
         "name": sub_job.name,
         "namespace": hyperjob.namespace,
-        "labels": {**(labels or {}), **own},
+        "labels": _permitted(labels or {}) | own,
         "ownerReferences": [owner_reference(hyperjob)],
     }
     if attempt:

@@ -11,7 +11,7 @@ from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.observed import HyperJob
 from controller.model.planned import Event
 from controller.model.wire import at, string
-from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
+from hyperjob.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,9 @@ def refuse_after_end(hyperjob: HyperJob) -> Answer | None:
 
 def _new_request(hyperjob: HyperJob, kind: str, annotation: str) -> list[str]:
     words = hyperjob.annotations.get(annotation, "").split()
+    # Admission refuses such a token; one that got past it is not copied into the status.
+    if words and len(words[0]) > MAX_TOKEN:
+        return []
     handled = string(at(hyperjob.status, "requests", kind))
     return [] if not words or words[0] == handled else words
 

@@ -50,6 +50,8 @@ ASKED_AGAIN: Final = f"{GROUP}/asked-again"
 # in the status, so that neither a repeated look nor a restarted controller does it twice.
 RESTART_REQUEST: Final = f"{GROUP}/restart"
 MIGRATE_REQUEST: Final = f"{GROUP}/migrate"
+MAX_TOKEN: Final = 253
+"""Characters of a token."""
 
 FIELD_MANAGER: Final = "hyperjob-controller"
 FINALIZER: Final = f"{GROUP}/hyperjob-controller"

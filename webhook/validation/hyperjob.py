@@ -13,6 +13,7 @@ from webhook.validation.names import validate_names
 from webhook.validation.place import METADATA, SPEC, Path
 from webhook.validation.replicatedjobs import validate_replicated_job
 from webhook.validation.report import Report
+from webhook.validation.requests import validate_requests
 from webhook.validation.rules import DUPLICATE, INVALID, rule
 from webhook.validation.split import sub_jobs
 
@@ -49,6 +50,7 @@ TOO_MANY_JOBS = rule(
 def validate_hyperjob(hyperjob: Object, report: Report) -> None:
     """Check a HyperJob whose shape is right."""
     _validate_metadata(hyperjob.get("metadata") or {}, report)
+    validate_requests(hyperjob, report)
     spec = hyperjob.get("spec") or {}
     path = SPEC
     jobs: list[Object] = spec.get("replicatedJobs") or []

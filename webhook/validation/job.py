@@ -12,6 +12,7 @@ from webhook.validation.forms import check
 from webhook.validation.place import Path
 from webhook.validation.plugins import validate_plugins
 from webhook.validation.policies import validate_policies
+from webhook.validation.priority import validate_priority_class
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, REQUIRED, WARNING, rule
 from webhook.validation.tasks import validate_tasks
@@ -106,6 +107,7 @@ def _validate_names(spec: Object, path: Path, report: Report) -> None:
         check(formats.dns1123_subdomain, queue, path, report, "queue")
     priority = spec.get("priorityClassName")
     if priority:
+        validate_priority_class(priority, path.child("priorityClassName"), report)
         check(formats.dns1123_subdomain, priority, path, report, "priorityClassName")
     scheduler = spec.get("schedulerName")
     if scheduler and scheduler != "volcano":

@@ -3,6 +3,7 @@
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.childmetadata import ALLOWED, domain_of, may_be_given
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GROUP, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 from webhook.validation.forms import check, validate_annotations, validate_labels
@@ -53,6 +54,13 @@ CLAIM = rule(
     FORBIDDEN,
     "is set by Karmada, and binds a sub-job to another policy than that of its cluster and gate",
     "templateMetadata was copied from a vcjob, with what Karmada had written there",
+    "remove it",
+)
+FOREIGN = rule(
+    "X3.foreign",
+    FORBIDDEN,
+    "templateMetadata may set {keys} of {domain}",
+    "Karmada or Volcano act on the key in a way that gate, policy or queue cannot undo",
     "remove it",
 )
 MANY_CLUSTERS = rule(
@@ -107,3 +115,14 @@ def _validate_template_metadata(metadata: Object, path: Path, report: Report) ->
                 report.add(OWN_LABEL, path.child(field).key(key))
             elif key.startswith(_CLAIM_DOMAINS):
                 report.add(CLAIM, path.child(field).key(key))
+            elif not may_be_given(key):
+                domain = domain_of(key)
+                report.add(
+                    FOREIGN, path.child(field).key(key), domain=domain, keys=_allowed(domain)
+                )
+
+
+def _allowed(domain: str) -> str:
+    """Return the keys of a domain that may be given, in words."""
+    keys = sorted(key for key in ALLOWED if domain_of(key) == domain)
+    return f"only {', '.join(keys)}" if keys else "nothing"

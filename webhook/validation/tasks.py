@@ -11,6 +11,7 @@ from webhook.validation.partitions import validate_partitions
 from webhook.validation.place import Path
 from webhook.validation.podtemplate import validate_pod_template
 from webhook.validation.policies import validate_policies
+from webhook.validation.priority import validate_priority_class
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,
@@ -121,6 +122,10 @@ def _validate_task(task: Object, path: Path, report: Report) -> None:
         report.add(NO_TEMPLATE, path.child("template"))
         return
     validate_pod_template(template, path.child("template"), report)
+    priority = (template.get("spec") or {}).get("priorityClassName")
+    if priority:
+        at = path.child("template", "spec", "priorityClassName")
+        validate_priority_class(priority, at, report)
     policy = task.get("topologyPolicy")
     if policy and policy != "none":
         _validate_numa(template.get("spec") or {}, policy, path.child("template", "spec"), report)

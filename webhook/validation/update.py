@@ -17,6 +17,7 @@ from webhook.validation.context import Context
 from webhook.validation.create import inspect
 from webhook.validation.place import SPEC, Path
 from webhook.validation.report import Report
+from webhook.validation.requests import validate_requests
 from webhook.validation.rules import FORBIDDEN, WARNING, rule
 from webhook.validation.size import validate_size
 from webhook.validation.structure import check_structure, to_path
@@ -110,6 +111,8 @@ def inspect_update(
     `at_most` are the bytes that the new object cannot exceed, where they are known.
     """
     report = Report()
+    if not _is_deleted(new):
+        validate_requests(new, report, before=old)
     if _is_same(new, old):
         return report
     if _is_deleted(new) or _is_deleted(old):

@@ -32,8 +32,12 @@ def only_sub_job(raw: Object) -> SubJob:
 
 def test_a_sub_jobs_vcjob_is_the_template_under_our_name_labels_and_ownership() -> None:
     metadata = {
-        "labels": {"team": "x", "volcano.sh/hyperjob-name": "forged"},
-        "annotations": {"a": "b"},
+        "labels": {
+            "team": "x",
+            "volcano.sh/hyperjob-name": "forged",
+            "resourcetemplate.karmada.io/deletion-protected": "Always",
+        },
+        "annotations": {"a": "b", "work.karmada.io/conflict-resolution": "overwrite"},
     }
     raw = hyperjob(group(replicas=1, templateMetadata=metadata))
     assert vcjob(parse_hyperjob(raw), only_sub_job(raw)) == {

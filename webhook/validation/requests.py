@@ -1,0 +1,36 @@
+"""What people ask for once by annotation: a restart or a move of sub-jobs."""
+
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
+from webhook.validation.place import METADATA
+from webhook.validation.report import Report
+from webhook.validation.rules import TOO_LONG, rule
+
+REQUESTS: Final = (RESTART_REQUEST, MIGRATE_REQUEST)
+
+TOKEN = rule(
+    "X16.token",
+    TOO_LONG,
+    f"may not be more than {MAX_TOKEN} characters before the first space",
+    "the token of a restart or move is kept in the status, and is longer than any time or name",
+    "use a short token, such as the time",
+)
+
+
+def validate_requests(hyperjob: Object, report: Report, *, before: Object | None = None) -> None:
+    """Check the tokens of requests; what was stored `before` is not held against a change."""
+    given, old = _annotations(hyperjob), _annotations(before or {})
+    for key in REQUESTS:
+        text = given.get(key)
+        if isinstance(text, str) and text != old.get(key):
+            words = text.split(maxsplit=1)
+            if words and len(words[0]) > MAX_TOKEN:
+                report.add(TOKEN, METADATA.child("annotations").key(key))
+
+
+def _annotations(hyperjob: Object) -> Object:
+    metadata = hyperjob.get("metadata") if isinstance(hyperjob, dict) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return annotations if isinstance(annotations, dict) else {}
