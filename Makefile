@@ -101,7 +101,7 @@ sbom: $(SBOM_VENV)/.sbom ## list what the image holds as CycloneDX JSON, in dist
 
 image: ## build the image (docker or podman, as IMAGE_TOOL says)
 	$(IMAGE_TOOL) build --tag hyperjob:$$($(PYTHON) -c 'import hyperjob; print(hyperjob.__version__)') \
-		--build-arg REVISION=$$(git rev-parse HEAD) \
+		$(if $(BASE),--build-arg BASE=$(BASE)) --build-arg REVISION=$$(git rev-parse HEAD) \
 		--build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .
 
 clean: ## remove what the targets above made

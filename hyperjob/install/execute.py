@@ -13,7 +13,7 @@ from hyperjob.install.plan import Action, Change, Plan
 from hyperjob.install.problems import InstallError
 from hyperjob.install.waiting import until
 from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
+from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.resources import CRDS
 
 WAIT_SECONDS: Final = 60.0
@@ -31,7 +31,9 @@ async def execute(
         if fresh and step.item.resource is not CRDS:
             await _established(kube, fresh, wait)
             fresh = []
-        if step.change.action.changes:
+        if step.change.action is Action.DELETED:
+            await _delete(kube, step.item)
+        elif step.change.action.changes:
             await _apply(kube, step.item, force=force_conflicts)
         if step.item.resource is CRDS and step.change.action is Action.CREATED:
             fresh.append(step.item.name)
@@ -46,6 +48,15 @@ async def _apply(kube: Kube, item: Item, *, force: bool) -> None:
         raise InstallError(
             f"{item.title}: {error.message}; what was planned before it is applied: run it again"
         ) from error
+
+
+async def _delete(kube: Kube, item: Item) -> None:
+    try:
+        await kube.delete(item.resource, item.name, namespace=item.namespace)
+    except NotFound:
+        return
+    except KubeError as error:
+        raise InstallError(f"{item.title}: {error.message}") from error
 
 
 async def _established(kube: Kube, names: Sequence[str], seconds: float) -> None:

@@ -12,6 +12,7 @@ from hyperjob.install.interpreters import interpreters
 from hyperjob.install.objects import Item, Part, labelled
 from hyperjob.install.policies import default_queue, queue_policy
 from hyperjob.install.rbac import rbac
+from hyperjob.install.tenancy import tenancy
 from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from webhook.configuration import ServiceReference, configurations
 
@@ -24,7 +25,8 @@ class Settings:
 
     `url` or `service` says where the webhook is, unless the webhooks are skipped. An empty
     `ca_bundle` (PEM) leaves `caBundle` as it is, for whoever else fills it in. `service_accounts`
-    makes all users accounts in the namespace of the Lease, whatever their names here.
+    makes all users accounts in the namespace of the Lease, whatever their names here. `tenancy`
+    makes users need a right to use queues, PriorityClasses and clusters.
     """
 
     url: str | None = None
@@ -35,6 +37,7 @@ class Settings:
     webhook_user: str = "hyperjob-webhook"
     lease_namespace: str = "karmada-system"
     service_accounts: bool = False
+    tenancy: bool = False
     skip: frozenset[Part] = frozenset()
 
 
@@ -48,6 +51,7 @@ def manifest(settings: Settings) -> list[Item]:
         lease_namespace=settings.lease_namespace,
         service_accounts=settings.service_accounts,
     )
+    items += tenancy(enabled=settings.tenancy)
     if Part.WEBHOOKS not in settings.skip:
         items += _webhooks(settings)
     wanted = [item for item in items if item.part not in settings.skip]

@@ -31,6 +31,7 @@ class Part(enum.StrEnum):
     INTERPRETERS = "interpreters"
     QUEUE_POLICY = "queue-policy"
     DEFAULT_QUEUE = "default-queue"
+    TENANCY = "tenancy"
     WEBHOOKS = "webhooks"
 
 
@@ -38,13 +39,15 @@ class Part(enum.StrEnum):
 class Item:
     """One object to have in the Karmada API server.
 
-    `only_where_missing`: another's object of this name is left as it is.
+    `only_where_missing`: another's object of this name is left as it is. `absent`: the object is
+    to be gone, if it is ours.
     """
 
     part: Part
     resource: Resource
     object: Object
     only_where_missing: bool = False
+    absent: bool = False
 
     @property
     def name(self) -> str:

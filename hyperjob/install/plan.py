@@ -119,7 +119,11 @@ async def plan(
     # Karmada refuses an interpreter that clashes: the clash says it better.
     hidden = {item.title for item in items if item.part is Part.INTERPRETERS} if clashing else set()
     return Plan(
-        tuple(step for step in found if isinstance(step, Step)),
+        tuple(
+            step
+            for step in found
+            if isinstance(step, Step) and step.change.action is not Action.ABSENT
+        ),
         (
             *clashing,
             *(each for each in found if isinstance(each, Problem) and each.title not in hidden),
@@ -147,9 +151,13 @@ class _Planner:
         try:
             live = await self._kube.get(item.resource, item.name, namespace=item.namespace)
         except NotFound:
+            if item.absent:
+                return _step(item, Action.ABSENT)
             return await self._create(item, items)
         except KubeError as error:
             return problems.refused(item.title, error)
+        if item.absent:
+            return _step(item, Action.DELETED if is_ours(live) else Action.ABSENT)
         if item.only_where_missing and not is_ours(live):
             return _step(item, Action.KEPT, note="there already, and not made by hyperjob install")
         if item.part is Part.CRDS and not self._allow_field_loss and (gone := lost_fields(live)):

@@ -99,6 +99,9 @@ def controller_rules() -> list[Object]:
     return [
         _rule(HYPERJOBS, "list", "watch", "delete"),
         _rule(HYPERJOBS, "patch", subresource="status"),
+        # Children block the deletion of their HyperJob (blockOwnerDeletion), which needs this where
+        # the API server runs OwnerReferencesPermissionEnforcement.
+        _rule(HYPERJOBS, "update", subresource="finalizers"),
         _rule(VCJOBS, "get", "list", "watch", "create", "patch", "delete"),
         _rule(PROPAGATION_POLICIES, "get", "list", "watch", "create", "patch", "delete"),
         _rule(RESOURCE_BINDINGS, "list", "watch", "patch"),

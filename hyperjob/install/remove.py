@@ -26,7 +26,9 @@ def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
     # Only names matter here, so any address of the webhook will do. The Lease comes after the
     # rights to make it anew.
     items = manifest(
-        Settings(url=_ANYWHERE, lease_namespace=lease_namespace, service_accounts=True)
+        Settings(
+            url=_ANYWHERE, lease_namespace=lease_namespace, service_accounts=True, tenancy=True
+        )
     )
     definitions = {Part.CRDS, Part.VOLCANO_CRDS}
     *rest, namespace = (item for item in reversed(items) if item.part not in definitions)

@@ -62,7 +62,7 @@ def credentials() -> None:
 @click.option(
     "--days",
     type=click.FloatRange(min=0.01, max=365),
-    default=30.0,
+    default=3.0,
     show_default=True,
     help="Life of a token; the API server may make it shorter.",
 )

@@ -72,6 +72,13 @@ from webhook.configuration import ServiceReference
     help="Make all users service accounts in the namespace of the Lease; `hyperjob credentials"
     " renew` gets their tokens.",
 )
+@click.option(
+    "--tenancy/--no-tenancy",
+    default=False,
+    show_default=True,
+    help="Let users name only queues, PriorityClasses and clusters on which they have the verb"
+    " `use`; without it everyone may name all.",
+)
 @lease_namespace_option
 @release_option
 @click.option(
@@ -101,6 +108,7 @@ def install(
     certs_user: str,
     webhook_user: str,
     service_accounts: bool,
+    tenancy: bool,
     lease_namespace: str,
     release: str | None,
     skip: Sequence[str],
@@ -129,6 +137,7 @@ def install(
         webhook_user=webhook_user,
         lease_namespace=lease_namespace,
         service_accounts=service_accounts,
+        tenancy=tenancy,
         skip=skipped,
     )
     try:

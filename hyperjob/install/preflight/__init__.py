@@ -13,6 +13,7 @@ from hyperjob.install.preflight import (
     interpreters,
     karmada,
     members,
+    tenancy,
     volcano,
     webhooks,
 )
@@ -43,6 +44,7 @@ CHECKS: Final[Mapping[str, Callable[[Observed], Verdict]]] = {
     "webhook-configurations": webhooks.configured,
     "webhook-ca": webhooks.trusted,
     "webhook-answers": webhooks.answers,
+    "tenancy": tenancy.tenancy,
     "controller-leads": controller.leads,
     "queue-admission": controller.queue_admission,
 }

@@ -11,6 +11,7 @@ from hyperjob.install.rbac import LEASE
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.resources import (
+    ADMISSION_POLICY_BINDINGS,
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTERS,
     CRDS,
@@ -63,6 +64,7 @@ class Observed:
     bindings: Read
     mutating: Read
     validating: Read
+    tenancy: Read
     trial: Trial | None
 
 
@@ -104,6 +106,7 @@ async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observe
             "policies": group.create_task(everything(CLUSTER_PROPAGATION_POLICIES)),
             "mutating": group.create_task(everything(MUTATING_WEBHOOKS)),
             "validating": group.create_task(everything(VALIDATING_WEBHOOKS)),
+            "tenancy": group.create_task(everything(ADMISSION_POLICY_BINDINGS)),
             "bindings": group.create_task(some(RESOURCE_BINDINGS)),
             "namespaces": group.create_task(namespace()),
             "leases": group.create_task(lease()),

@@ -160,6 +160,7 @@ def healthy(**changes: Any) -> Observed:
         bindings=[],
         mutating=[mutating],
         validating=[validating],
+        tenancy=[],
         trial=Trial(None),
     )
     return replace(observed, **changes)

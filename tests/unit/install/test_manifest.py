@@ -129,7 +129,7 @@ def bindings(**settings: Any) -> dict[tuple[str, str], Any]:
     return {
         (item.resource.kind, item.name): item.object
         for item in items(**settings)
-        if item.resource.kind.endswith("Binding")
+        if item.resource.kind.endswith("RoleBinding")
     }
 
 

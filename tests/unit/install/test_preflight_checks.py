@@ -7,6 +7,7 @@ import pytest
 
 from hyperjob.install.preflight import CHECKS, Status, examine
 from hyperjob.install.preflight.observed import Observed, Trial
+from hyperjob.install.tenancy import POLICIES
 from hyperjob.kube.errors import Forbidden, InternalError, Invalid, make_status
 from tests.unit.install.changes import add, changed, drop, not_established, older_karmada, without
 from tests.unit.install.observations import (
@@ -511,6 +512,13 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "does not trust",
         "certs inject",
     ),
+    "one of three policies for tenants is bound": (
+        "tenancy",
+        healthy(tenancy=[{"metadata": {"name": "hyperjob-tenancy-queues"}}]),
+        WARNING,
+        "hyperjob-tenancy-priorityclasses, hyperjob-tenancy-clusters",
+        "hyperjob install --tenancy",
+    ),
     "the webhook refuses": (
         "webhook-answers",
         healthy(trial=Trial(Invalid(make_status(422, "spec: too good")))),
@@ -529,6 +537,13 @@ def test_a_check_says_what_is_wrong_and_what_mends_it(case: str) -> None:
     assert message in found[1], found
     assert mend in found[2], found
     assert (found[2] == "") == (status is OK), found
+
+
+@pytest.mark.parametrize(("names", "said"), [((), "off"), (POLICIES, "on")])
+def test_the_mode_of_tenancy_is_said(names: tuple[str, ...], said: str) -> None:
+    bound = [{"metadata": {"name": name}} for name in names]
+    status, message, _ = run("tenancy", healthy(tenancy=bound))
+    assert (status, message.partition(":")[0]) == (OK, f"tenancy is {said}")
 
 
 def test_every_check_can_go_wrong() -> None:

@@ -34,6 +34,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - --service-accounts
 - --release={{ .Release.Namespace }}/{{ .Release.Name }}
 - --lease-namespace={{ .Values.karmada.leaseNamespace }}
+{{- if .Values.setup.tenancy }}
+- --tenancy
+{{- end }}
 {{- range .Values.setup.skip }}
 - --skip={{ . }}
 {{- end }}

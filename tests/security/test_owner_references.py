@@ -1,0 +1,68 @@
+"""The controller's rights on a kube-apiserver that asks for `hyperjobs/finalizers`."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from hyperjob.install.definitions import definitions
+from hyperjob.install.rbac import rbac
+from hyperjob.kube.resources import HYPERJOBS, VCJOBS
+from tests.support.cliworld import hyperjob
+from tests.support.envtest import kube_apiserver
+from tests.support.processes import wait_for
+from tests.support.stack import kubectl
+
+ASSETS = os.environ.get("KUBEBUILDER_ASSETS")
+PLUGIN = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
+
+pytestmark = [
+    pytest.mark.scenario,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no kube-apiserver"),
+]
+
+
+def test_the_controller_makes_children_that_block_the_deletion_of_their_owner(tmp_path):
+    with kube_apiserver(Path(ASSETS), tmp_path / "k", PLUGIN) as admin:
+        rights = rbac(
+            controller_user="hyperjob-controller",
+            certs_user="hyperjob-certs",
+            webhook_user="hyperjob-webhook",
+            lease_namespace="karmada-system",
+        )
+        for item in [*definitions(), *rights]:
+            kubectl(admin, "apply", "--server-side", "-f", "-", stdin=json.dumps(item.object))
+        owner = hyperjob("owner")
+        owner["metadata"]["namespace"] = "default"
+        apply = ["apply", "-o", "json", "-f", "-"]
+        made = []
+
+        def is_served():
+            done = kubectl(admin, *apply, stdin=json.dumps(owner), check=False)
+            made.append(done.stdout)
+            return done.returncode == 0
+
+        wait_for(is_served, what="the definition to be served")
+        reference = {
+            "apiVersion": HYPERJOBS.api_version,
+            "kind": HYPERJOBS.kind,
+            "name": "owner",
+            "uid": json.loads(made[-1])["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        child = {
+            "apiVersion": VCJOBS.api_version,
+            "kind": VCJOBS.kind,
+            "metadata": {
+                "name": "child",
+                "namespace": "default",
+                "ownerReferences": [reference],
+            },
+            "spec": owner["spec"]["replicatedJobs"][0]["templateSpec"],
+        }
+        create = ["create", "--as=hyperjob-controller", "-f", "-"]
+        done = kubectl(admin, *create, stdin=json.dumps(child), check=False)
+        assert done.returncode == 0, done.stderr
