@@ -14,9 +14,8 @@ import pytest_asyncio
 
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.resources import CONFIG_MAPS, PODS
+from hyperjob.kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS
 from hyperjob_sandbox.clusters import parse
-from hyperjob_sandbox.processes.kubelet import CLAIMS
 from hyperjob_sandbox.topology import Topology
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
@@ -208,7 +207,7 @@ async def test_pods_of_two_clusters_talk_by_name_and_share_a_claim(topology: Top
         },
     }
     for kube in (a, b):
-        await kube.create(CLAIMS, claim, namespace="default")
+        await kube.create(PERSISTENT_VOLUME_CLAIMS, claim, namespace="default")
     shared = {
         "subdomain": "job",
         "volumes": [{"name": "s", "persistentVolumeClaim": {"claimName": "store"}}],

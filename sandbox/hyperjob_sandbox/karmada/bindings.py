@@ -162,8 +162,10 @@ def is_suspended(suspension: Object | None, cluster: str) -> bool:
 
 
 def target_clusters(binding: Object) -> tuple[str, ...]:
-    """Return the names of the clusters the scheduler chose."""
-    return tuple(cluster["name"] for cluster in binding["spec"].get("clusters") or ())
+    """Return the names of the clusters the scheduler chose, and of those that need it there."""
+    spec: Object = binding["spec"]
+    lists = [spec.get("clusters"), *(each.get("clusters") for each in spec.get("requiredBy") or ())]
+    return tuple(dict.fromkeys(cluster["name"] for each in lists for cluster in each or ()))
 
 
 def _controller_uid(obj: Object) -> str | None:

@@ -13,11 +13,15 @@ from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTERS,
+    CONFIG_MAPS,
     NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
     RESOURCE_INTERPRETERS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
     SERVICE_EXPORTS,
     VCJOBS,
     WORKS,
@@ -25,7 +29,7 @@ from hyperjob.kube.resources import (
     key_of,
 )
 from hyperjob_sandbox.controller import Informers
-from hyperjob_sandbox.karmada import interpreter, names
+from hyperjob_sandbox.karmada import dependencies, interpreter, names
 
 CLUSTER_RESOURCE_BINDINGS: Final = Resource(
     "work.karmada.io",
@@ -34,13 +38,17 @@ CLUSTER_RESOURCE_BINDINGS: Final = Resource(
     "ClusterResourceBinding",
     namespaced=False,
 )
-TEMPLATES: Final = (VCJOBS, QUEUES, SERVICE_EXPORTS)
+DEPENDENCIES: Final = (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS)
+"""The kinds that follow a vcjob whose pods name them."""
+TEMPLATES: Final = (VCJOBS, QUEUES, SERVICE_EXPORTS, *DEPENDENCIES)
 """The kinds that policies propagate."""
 
 BY_POLICY: Final = "policy"
 BY_BINDING: Final = "binding"
 BY_TEMPLATE: Final = "template"
 BY_SELECTED: Final = "selected"
+BY_DEPENDENCY: Final = "dependency"
+BY_NEEDED: Final = "needed"
 
 
 class Caches(Informers):
@@ -51,7 +59,10 @@ class Caches(Informers):
         self.policies = self.add(PROPAGATION_POLICIES, indexers={BY_SELECTED: _selected})
         self.cluster_policies = self.add(CLUSTER_PROPAGATION_POLICIES)
         indexers = {BY_POLICY: _policy_ids, BY_TEMPLATE: _template_key}
-        self.bindings = self.add(RESOURCE_BINDINGS, indexers=indexers)
+        self.bindings = self.add(
+            RESOURCE_BINDINGS,
+            indexers={**indexers, BY_DEPENDENCY: _dependencies, BY_NEEDED: _needed_by},
+        )
         self.cluster_bindings = self.add(CLUSTER_RESOURCE_BINDINGS, indexers=indexers)
         self.works = self.add(WORKS, indexers={BY_BINDING: _binding_ids})
         self.clusters = self.add(CLUSTERS)
@@ -160,6 +171,16 @@ def _policy_ids(obj: Object) -> Iterable[str]:
 
 def _binding_ids(work: Object) -> Iterable[str]:
     return binding_ids(work)
+
+
+def _dependencies(binding: Object) -> Iterable[str]:
+    return [dependencies.reference_id(each) for each in dependencies.recorded(binding)]
+
+
+def _needed_by(binding: Object) -> Iterable[str]:
+    return [
+        f"{each['namespace']}/{each['name']}" for each in binding["spec"].get("requiredBy") or ()
+    ]
 
 
 def _template_key(binding: Object) -> Iterable[str]:

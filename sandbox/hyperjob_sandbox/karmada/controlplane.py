@@ -30,6 +30,7 @@ from hyperjob_sandbox.karmada.binding_controller import BindingController
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.karmada.cluster_controller import ClusterController
 from hyperjob_sandbox.karmada.clusterstatus import default_resource_models
+from hyperjob_sandbox.karmada.dependencies_distributor import DependenciesDistributor
 from hyperjob_sandbox.karmada.detector import Detector
 from hyperjob_sandbox.karmada.execution import ExecutionController
 from hyperjob_sandbox.karmada.namespaces import NamespaceController
@@ -119,6 +120,7 @@ class ControlPlane:
             detector.templates,
             detector.policies,
             Scheduler(kube, caches, recorder).controller,
+            DependenciesDistributor(kube, caches).controller,
             BindingController(kube, caches).controller,
             status.bindings,
             status.templates,

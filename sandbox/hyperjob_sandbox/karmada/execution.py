@@ -12,9 +12,6 @@ from hyperjob.kube.errors import Conflict, KubeError, NotFound
 from hyperjob.kube.events import EventRecorder
 from hyperjob.kube.resources import (
     NAMESPACES,
-    QUEUES,
-    SERVICE_EXPORTS,
-    VCJOBS,
     WORKS,
     Resource,
     key_of,
@@ -28,9 +25,9 @@ from hyperjob_sandbox.controller import (
     wire_now,
 )
 from hyperjob_sandbox.karmada import names, works
-from hyperjob_sandbox.karmada.caches import Caches
+from hyperjob_sandbox.karmada.caches import TEMPLATES, Caches
 
-_DISPATCHED = (VCJOBS, QUEUES, SERVICE_EXPORTS, NAMESPACES)
+_DISPATCHED = (*TEMPLATES, NAMESPACES)
 _GATHER_SECONDS = 0.2
 """Status changes of a member object that come this close together become one write."""
 

@@ -21,6 +21,8 @@ WORK_ID: Final = "work.karmada.io/permanent-id"
 WORK_NAMESPACE: Final = "work.karmada.io/namespace"
 WORK_NAME: Final = "work.karmada.io/name"
 CONFLICT_RESOLUTION: Final = "work.karmada.io/conflict-resolution"
+DEPENDENCIES: Final = "resourcebinding.karmada.io/dependencies"
+DEPENDED_BY: Final = "resourcebinding.karmada.io/depended-by-"
 TEMPLATE_UID: Final = "resourcetemplate.karmada.io/uid"
 TEMPLATE_GENERATION: Final = "resourcetemplate.karmada.io/generation"
 MANAGED_ANNOTATIONS: Final = "resourcetemplate.karmada.io/managed-annotations"
@@ -65,7 +67,7 @@ def work_name(kind: str, name: str, namespace: str) -> str:
     """Return the name of the Work that carries a template, the same on every cluster."""
     plain = name.replace(":", ".").lower()
     key = f"{namespace}-{plain}-{kind}" if namespace else f"{plain}-{kind}"
-    return f"{plain}-{_safe_hash(key.lower())}"
+    return f"{plain}-{safe_hash(key.lower())}"
 
 
 def is_reserved_namespace(name: str) -> bool:
@@ -74,7 +76,8 @@ def is_reserved_namespace(name: str) -> bool:
     return name in reserved or name.startswith((_EXECUTION_SPACE_PREFIX, "kube-"))
 
 
-def _safe_hash(text: str) -> str:
+def safe_hash(text: str) -> str:
+    """Return a hash of a text in letters that make no words."""
     digest = _FNV_OFFSET
     for byte in text.encode():
         digest = ((digest ^ byte) * _FNV_PRIME) & 0xFFFFFFFF

@@ -14,7 +14,12 @@ from hyperjob_sandbox.controller import Controller, wire_now
 from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.karmada.aggregation import binding_status
 from hyperjob_sandbox.karmada.bindings import target_clusters
-from hyperjob_sandbox.karmada.caches import Caches, reference_key, template_resource
+from hyperjob_sandbox.karmada.caches import (
+    DEPENDENCIES,
+    Caches,
+    reference_key,
+    template_resource,
+)
 
 _GATHER_SECONDS = 0.1
 """Changes that come this close together become one write."""
@@ -76,7 +81,7 @@ class StatusController:
             return
         reference: Object = binding["spec"]["resource"]
         resource = template_resource(reference)
-        if resource is None:
+        if resource is None or resource in DEPENDENCIES:
             return
         template = self._caches[resource].get(reference_key(reference))
         if template is None or template["metadata"]["uid"] != reference["uid"]:

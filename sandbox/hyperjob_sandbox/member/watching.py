@@ -10,12 +10,16 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import (
     COMMANDS,
+    CONFIG_MAPS,
     NAMESPACES,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
     PODGROUPS,
     PODS,
     PRIORITY_CLASSES,
     QUEUES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
     SERVICE_EXPORTS,
     VCJOBS,
 )
@@ -43,6 +47,8 @@ class MemberCaches(Informers):
         self.commands = self.add(COMMANDS)
         self.priority_classes = self.add(PRIORITY_CLASSES)
         self.exports = self.add(SERVICE_EXPORTS)
+        for resource in (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS):
+            self.add(resource)
 
 
 def job_key_of(pod: Object) -> str | None:

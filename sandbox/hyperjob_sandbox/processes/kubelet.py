@@ -9,7 +9,13 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, PatchType
 from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import CONFIG_MAPS, PODS, SECRETS, Resource, key_of
+from hyperjob.kube.resources import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SECRETS,
+    key_of,
+)
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.controller import Controller, Informers
@@ -20,7 +26,6 @@ from hyperjob_sandbox.processes.node import Machine, PodPlace
 from hyperjob_sandbox.processes.pod import Pod
 from hyperjob_sandbox.processes.volumes import Folders
 
-CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -32,9 +37,9 @@ class ProcessKubelet:
         self._machine = machine
         self._kube = caches.kube
         self._pods = caches[PODS]
-        self._config_maps = caches.add(CONFIG_MAPS)
-        self._secrets = caches.add(SECRETS)
-        self._claims = caches.add(CLAIMS)
+        self._config_maps = caches[CONFIG_MAPS]
+        self._secrets = caches[SECRETS]
+        self._claims = caches[PERSISTENT_VOLUME_CLAIMS]
         self._running: dict[str, Pod] = {}
         self._slots = Slots()
         self.controller = Controller(f"kubelet/{cluster}", self._sync, workers=16)

@@ -1,0 +1,106 @@
+"""What follows a vcjob into its clusters, and which bindings carry it there."""
+
+from hyperjob_sandbox.karmada import dependencies
+from hyperjob_sandbox.karmada.bindings import target_clusters
+
+
+def job(*pods, **spec):
+    return {
+        "metadata": {"name": "j", "namespace": "ns"},
+        "spec": {"tasks": [{"template": {"spec": pod}} for pod in pods], **spec},
+    }
+
+
+def ids(found):
+    return [dependencies.reference_id(each) for each in found]
+
+
+def binding(name, *clusters):
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "labels": {"resourcebinding.karmada.io/permanent-id": f"id-{name}"},
+        },
+        "spec": {
+            "resource": {"kind": "Job", "namespace": "ns", "name": name},
+            "clusters": [{"name": each, "replicas": 2} for each in clusters],
+        },
+    }
+
+
+CONFIG_MAP = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "cm", "namespace": "ns", "uid": "u", "resourceVersion": "7"},
+}
+
+
+def test_everything_that_a_pod_can_name_follows_it_once():
+    everything = {
+        "serviceAccountName": "runner",
+        "imagePullSecrets": [{"name": "registry"}],
+        "initContainers": [{"envFrom": [{"configMapRef": {"name": "a"}}]}],
+        "containers": [
+            {
+                "envFrom": [{"secretRef": {"name": "b"}}],
+                "env": [
+                    {"name": "X", "value": "plain"},
+                    {"name": "Y", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+                    {"name": "Z", "valueFrom": {"secretKeyRef": {"name": "d", "key": "k"}}},
+                ],
+            }
+        ],
+        "volumes": [
+            {"name": "1", "configMap": {"name": "e"}},
+            {"name": "2", "secret": {"secretName": "f"}},
+            {"name": "3", "persistentVolumeClaim": {"claimName": "g"}},
+            {
+                "name": "4",
+                "projected": {
+                    "sources": [{"configMap": {"name": "h"}}, {"secret": {"name": "f"}}, {}]
+                },
+            },
+            {"name": "5", "emptyDir": {}},
+        ],
+    }
+    found = dependencies.dependencies_of(job(everything, everything))
+    assert ids(found) == [
+        "ServiceAccount|ns/runner",
+        "Secret|ns/registry",
+        "ConfigMap|ns/a",
+        "Secret|ns/b",
+        "ConfigMap|ns/c",
+        "Secret|ns/d",
+        "ConfigMap|ns/e",
+        "Secret|ns/f",
+        "PersistentVolumeClaim|ns/g",
+        "ConfigMap|ns/h",
+    ]
+
+
+def test_the_default_account_and_claims_that_volcano_makes_stay():
+    volumes = [{"volumeClaimName": "mine"}, {"volumeClaimName": "made", "volumeClaim": {}}]
+    found = dependencies.dependencies_of(job({"serviceAccountName": "default"}, volumes=volumes))
+    assert ids(found) == ["PersistentVolumeClaim|ns/mine"]
+
+
+def test_a_dependency_goes_where_any_of_those_that_need_it_go():
+    first = dependencies.attached(CONFIG_MAP, binding("one", "a"))
+    assert first["metadata"]["name"] == "cm-configmap"
+    assert target_clusters(first) == ("a",)
+    both = dependencies.attach(first, dependencies.attached(CONFIG_MAP, binding("two", "b")))
+    assert set(target_clusters(both)) == {"a", "b"}
+    moved = dependencies.attach(both, dependencies.attached(CONFIG_MAP, binding("one", "c")))
+    assert set(target_clusters(moved)) == {"b", "c"}
+    left = dependencies.detach(moved, namespace="ns", name="one")
+    assert target_clusters(left) == ("b",)
+    assert target_clusters(dependencies.detach(left, namespace="ns", name="two")) == ()
+
+
+def test_what_a_binding_records_is_read_back():
+    references = dependencies.dependencies_of(job({"serviceAccountName": "x"}))
+    text = dependencies.record(references)
+    marked = {"metadata": {"annotations": {"resourcebinding.karmada.io/dependencies": text}}}
+    assert dependencies.recorded(marked) == references
+    assert dependencies.recorded({"metadata": {}}) == []
