@@ -46,7 +46,10 @@ class SubJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A replicated job: what the spec asks for, and its pods by state."""
+    """A replicated job: what the spec asks for, and its pods by state.
+
+    `per_pod` is the most accelerators that one of its pods requests.
+    """
 
     name: str
     queue: str
@@ -55,6 +58,7 @@ class Group:
     size: int
     pods: Mapping[str, int]
     tasks: tuple[str, ...] = ()
+    per_pod: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +186,10 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
             for task in objects(template.get("tasks"))
         )
         chosen = string(at(item, "splitPolicy", "acceleratorType")) or accelerator_of(demand) or ""
+        pods = [
+            pod_request(mapping(at(task, "template", "spec")))
+            for task in objects(template.get("tasks"))
+        ]
         counters = told.get(name, {})
         result.append(
             Group(
@@ -191,6 +199,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 accelerator=chosen,
                 size=demand.get(chosen, 0) // NANO,
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
+                per_pod=max((pod.get(chosen, 0) for pod in pods), default=0) // NANO,
                 tasks=tuple(string(task.get("name")) for task in objects(template.get("tasks"))),
             )
         )

@@ -28,7 +28,7 @@ from controller.steps.draft import Draft
 from hyperjob.api.meta import Object
 from hyperjob.cli.lint.check import check
 from hyperjob.cli.lint.documents import Document, Source
-from hyperjob.cli.plan.prospect import has_room, is_down, too_large
+from hyperjob.cli.plan.prospect import has_room, impossible, is_down, too_large
 from hyperjob.cli.plan.queueing import Line, Standing, ask
 from hyperjob.cli.plan.waiting import behind_others
 from hyperjob.cli.plan.world import World
@@ -171,7 +171,11 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
     free = not large and (claim is None or has_room(claim, observed.clusters))
     pieces = _pieces(draft, decided, wanted, created, has_room=free)
     verdict, message = Verdict.FITS, _stands(pieces)
-    if waits:
+    if waits and (why := impossible(wanted, observed.clusters)):
+        verdict, message = Verdict.CANNOT_RUN, why
+        # The head of the answer says it once for all sub-jobs and clusters.
+        pieces = [replace(piece, message="", elsewhere={}) for piece in pieces]
+    elif waits:
         stuck = large or _needs_help(queues, string(state.get("reason")))
         verdict = Verdict.CANNOT_RUN if stuck else Verdict.WAITS
         message = blocked or string(state.get("message"))

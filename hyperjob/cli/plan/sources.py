@@ -13,6 +13,7 @@ from hyperjob.api.volcano_global import queues_bindings
 from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.output import remark
+from hyperjob.cli.plan.nodes import with_node_sizes
 from hyperjob.cli.plan.world import World, world_of
 from hyperjob.client.errors import words
 from hyperjob.client.reading import attempt, items
@@ -53,7 +54,10 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | 
         for name, spec in specs.items()
     ]
     return world_of(
-        clusters=idle_clusters(config),
+        clusters=[
+            with_node_sizes(raw, [(group.allocatable, group.count) for group in cluster.nodes])
+            for raw, cluster in zip(idle_clusters(config), config.clusters, strict=True)
+        ],
         queues=queues,
         now=datetime.now(UTC),
         admission=admission,

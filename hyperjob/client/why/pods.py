@@ -5,8 +5,11 @@ from typing import Final
 
 from controller.model.parse import condition
 from controller.model.reasons import Reason
+from controller.model.resources import parse_resources
 from controller.model.wire import at, mapping, string
+from hyperjob.api.quantity import NANO
 from hyperjob.client.pods import pod_trouble
+from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.client.why.evidence import Cause, Evidence
 
@@ -59,8 +62,39 @@ def _in_groups(evidence: Evidence) -> Iterator[Cause]:
         for group in evidence.pod_groups.get(job.name, ()):
             said = condition(mapping(group.get("status")), "Unschedulable")
             if said.get("status") == "True" and (message := string(said.get("message"))):
+                large = _larger_than_a_node(evidence, job, message)
                 yield Cause(
                     reason=Reason.PODS_PENDING,
-                    message=f"{job.name}: Volcano on {job.cluster}: {message}",
+                    message=f"{job.name}: Volcano on {job.cluster}: {message}{large}",
+                    needs_help=bool(large),
                     next=f"kubectl hyperjob tree {summary.name} -n {summary.namespace} --pods",
                 )
+
+
+def _larger_than_a_node(evidence: Evidence, job: SubJob, said: str) -> str:
+    """Say that pods are probably larger than every node: the cluster has enough, but not on one.
+
+    A cluster reports the sum of its nodes alone. Enough accelerators for all pods of the sub-job
+    that nobody uses, and still no node for a pod, leaves the size of the nodes as the reason.
+    """
+    summary = evidence.summary
+    accelerator, number = summary.accelerators(job)
+    group = summary.group(job.group)
+    found = next(
+        (each for each in items(evidence.clusters) if each["metadata"]["name"] == job.cluster), None
+    )
+    # Volcano's words where the nodes lack a resource: the predicate of Kubernetes' own scheduler.
+    short = f"Insufficient {accelerator}" in said
+    if found is None or group is None or group.per_pod < 2 or not short:
+        return ""
+    parts = mapping(at(found, "status", "resourceSummary"))
+    there, used = (
+        parse_resources(parts.get(name)).get(accelerator, 0) // NANO
+        for name in ("allocatable", "allocated")
+    )
+    if there - used < number:
+        return ""
+    return (
+        f"; {there - used} {accelerator} are free there together, and no node seems to have the"
+        f" {group.per_pod} of one pod: make its pods smaller"
+    )

@@ -9,13 +9,14 @@ from typing import Final
 from controller.model.observed import Binding
 from controller.model.parse import condition, parse_binding
 from controller.model.reasons import Reason
-from controller.model.resources import parse_resources
+from controller.model.resources import is_extended, parse_resources
 from controller.model.wire import at, mapping, string
 from controller.status.jobs import apply_failure
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_HELD, binding_name
 from hyperjob.api.phases import Phase
 from hyperjob.api.quantity import NANO
+from hyperjob.client.devices import no_device
 from hyperjob.client.durations import age
 from hyperjob.client.reading import items
 from hyperjob.client.summary import SubJob
@@ -108,12 +109,14 @@ def _not_admitted(evidence: Evidence, queue: str, members: Sequence[SubJob]) -> 
     if summary.phase == Phase.QUEUED and summary.message:
         by_queue = ("kubectl hyperjob top --by queue", False)
         command, needs_help = _TOLD.get(summary.reason, by_queue)
-        large = ""
+        large, text = "", summary.message
         if summary.reason in (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS):
             command, large = "kubectl hyperjob top", _too_large(evidence, members)
+            if missing := _no_device(evidence, members):
+                text, large, needs_help = missing, "", True
         return Cause(
             reason=summary.reason or Reason.WAITING_FOR_QUEUE,
-            message=f"{summary.message}{large}",
+            message=f"{text}{large}",
             next=command.format(name=summary.name, namespace=summary.namespace),
             needs_help=needs_help or bool(large),
         )
@@ -129,6 +132,14 @@ def no_room(evidence: Evidence) -> Iterator[Cause]:
     """Say what is missing where, and which clusters cannot be used at all."""
     jobs = [job for job in evidence.unstarted() if job.reason == Reason.INSUFFICIENT_CAPACITY]
     if not jobs:
+        return
+    if missing := _no_device(evidence, jobs):
+        yield Cause(
+            reason=Reason.INSUFFICIENT_CAPACITY,
+            message=missing,
+            next="kubectl hyperjob top --by cluster",
+            needs_help=True,
+        )
         return
     first, *rest = jobs
     more = f" (and {len(rest)} more)" if rest else ""
@@ -306,6 +317,19 @@ def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
         for cluster in clusters
     )
     return "" if fits else told
+
+
+def _no_device(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
+    """Say that no cluster has the device that a sub-job asks for; empty where one may have it."""
+    reported = [
+        parse_resources(mapping(at(cluster, "status", "resourceSummary", "allocatable")))
+        for cluster in items(evidence.clusters)
+    ]
+    if not reported or not all(reported):
+        return ""
+    devices = {name for each in reported for name in each if is_extended(name)}
+    asked = [evidence.summary.accelerators(job)[0] for job in jobs]
+    return next((no_device(name, devices) for name in asked if name and name not in devices), "")
 
 
 def _allocatable(cluster: Object, resource: str) -> int:

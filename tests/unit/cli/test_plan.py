@@ -434,3 +434,25 @@ def test_of_a_hyperjob_that_runs_every_other_cluster_has_a_true_reason(tmp_path:
     ((found,), _) = judge(read(str(path)), world)
     assert (found.verdict, found.message) == (Verdict.FITS, "1 sub-job on b")
     assert found.pieces[0].elsewhere == {"a": "has room, but running sub-jobs stay where they are"}
+
+
+@pytest.mark.parametrize(
+    ("device", "amount", "told"),
+    [
+        ("nvidia.com/gpus", 8, "no cluster has nvidia.com/gpus; did you mean nvidia.com/gpu?"),
+        ("example.com/fpga", 1, "no cluster has example.com/fpga"),
+        (GPU, 16, f"no node has 16 {GPU} for one pod of llm-trainer-0: make its pods smaller"),
+    ],
+)
+@pytest.mark.parametrize("admission", ["builtin", "volcano-global", "none"])
+def test_what_no_node_can_ever_hold_is_told_in_one_short_line(
+    tmp_path: Path, device: str, amount: int, told: str, admission: str
+):
+    made = job(gpus=32, replicas=4)
+    template = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
+    template["spec"]["containers"][0]["resources"] = {"limits": {device: amount}}
+    result = run(tmp_path, made, admission=admission)
+    assert result.exit_code == 4
+    (item,) = judged(result)
+    assert (item["verdict"], item["message"]) == ("CannotRun", told)
+    assert {json.dumps(each["notOn"]) for each in item["jobs"]} == {"{}"}

@@ -69,6 +69,17 @@ POD_GROUP = {
         ]
     }
 }
+SHORT_OF_GPUS = {
+    "status": {
+        "conditions": [
+            {
+                "type": "Unschedulable",
+                "status": "True",
+                "message": "0/4 nodes are unavailable: 4 Insufficient nvidia.com/gpu.",
+            }
+        ]
+    }
+}
 OLD_VCJOB = {
     "metadata": {"name": "llm-trainer-0", "creationTimestamp": "2026-01-01T00:50:00Z"},
 }
@@ -76,6 +87,15 @@ VCJOB = {"metadata": {"name": "llm-trainer-0"}}
 NO_ROOM = waiting("InsufficientCapacity", "needs 64 nvidia.com/gpu", phase="Unplaced")
 
 TOO_LARGE = "no cluster would hold it even empty"
+
+
+def other_device(name: str) -> Object:
+    """Build a cluster whose device has another name."""
+    made = cluster(name)
+    made["status"]["resourceSummary"] = {"allocatable": {f"{GPU}s": "32", "cpu": "64"}}
+    return made
+
+
 CASES = {
     "a sub-job is larger than any cluster": Case(
         hyperjob("Pending", NO_ROOM), HELP, "InsufficientCapacity", TOO_LARGE,
@@ -226,6 +246,26 @@ CASES = {
     "no queue will ever have room for it": Case(
         hyperjob("Queued", waiting("WaitingForQueue"), reason="ExceedsQueue", message="asks for 9"),
         HELP, "ExceedsQueue", "asks for 9", "get queues.scheduling.volcano.sh",
+    ),
+    "no cluster has the device": Case(
+        hyperjob("Pending", NO_ROOM), HELP, "InsufficientCapacity",
+        "no cluster has nvidia.com/gpu; did you mean nvidia.com/gpus?", "hyperjob top",
+        {"clusters": [other_device("east"), other_device("west")]},
+    ),
+    "no cluster has the device, and the queue waits for room": Case(
+        hyperjob(
+            "Queued", waiting("WaitingForQueue"), reason="InsufficientCapacity",
+            message="2 sub-jobs must start together: " + "east lacks 8 nvidia.com/gpu; " * 30,
+        ),
+        HELP, "InsufficientCapacity",
+        "no cluster has nvidia.com/gpu; did you mean nvidia.com/gpus?", "hyperjob top",
+        {"clusters": [other_device("east")]},
+    ),
+    "a pod is larger than every node": Case(
+        hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")), HELP,
+        "PodsPending", "32 nvidia.com/gpu are free there together, and no node seems to have the 4",
+        "tree llm -n ml --pods",
+        {"clusters": [cluster("east")], "pod_groups": {"llm-trainer-0": [SHORT_OF_GPUS]}},
     ),
     "Volcano in the member says why no pod is made": Case(
         hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")),

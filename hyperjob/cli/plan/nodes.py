@@ -1,0 +1,46 @@
+"""Describe the nodes of a clusters file as resource models, which rule out larger pods. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from controller.model.resources import is_extended, parse_resources
+from hyperjob.api.meta import Object
+from hyperjob.api.quantity import NANO
+
+NodeGroup = tuple[Mapping[str, object], int]
+"""What a node of a group can have, and the number of these nodes."""
+
+
+def with_node_sizes(cluster: Object, groups: Iterable[NodeGroup]) -> Object:
+    """Give an idle Cluster one grade for each size of its nodes, where it has one kind of device.
+
+    A Cluster without a device, or with several kinds, stays as it is: the grades of several
+    resources have no upper ends.
+    """
+    sizes: Counter[tuple[str, int]] = Counter()
+    bare = 0
+    for allocatable, number in groups:
+        devices = {n: a // NANO for n, a in parse_resources(allocatable).items() if is_extended(n)}
+        if not devices:
+            bare += number
+        for name, amount in devices.items():
+            sizes[name, amount] += number
+    names = {name for name, _ in sizes}
+    if len(names) != 1:
+        return cluster
+    (device,) = names
+    steps = sorted({0, *(amount for _, amount in sizes)})
+    counts = {amount: sizes[device, amount] + (bare if not amount else 0) for amount in steps}
+    ends = [*steps[1:], steps[-1] + 1]
+    models = [
+        {"grade": grade, "ranges": [{"name": device, "min": str(least), "max": str(end)}]}
+        for grade, (least, end) in enumerate(zip(steps, ends, strict=True))
+    ]
+    modelings = [{"grade": grade, "count": counts[least]} for grade, least in enumerate(steps)]
+    status = cluster["status"]
+    summary = {**status["resourceSummary"], "allocatableModelings": modelings}
+    return {
+        **cluster,
+        "spec": {**cluster["spec"], "resourceModels": models},
+        "status": {**status, "resourceSummary": summary},
+    }
