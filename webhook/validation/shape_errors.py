@@ -27,7 +27,8 @@ WRONG_TYPE = rule(
     TYPE_INVALID,
     words.WRONG_TYPE,
     "the value has another type than the API's schema says",
-    'write the value as the type named: numbers and true/false bare, texts quoted as "1"',
+    'write the value as the type named: whole numbers and true/false bare, texts quoted as "1";'
+    " a device is requested whole",
 )
 MISSING = rule("T2", REQUIRED, "", "a field that must be there is not there", "add the field")
 UNKNOWN = rule(

@@ -18,7 +18,7 @@ def print_text(results: Sequence[Checked], *, err: bool = False) -> None:
         if result.written and result.name != "-":
             click.echo(f"{name}: defaults written", err=err)
         if result.problem:
-            click.echo(f"{name}: {result.problem}", err=True)
+            click.echo(f"error: {name}: {result.problem}", err=True)
 
 
 def _print_document(name: str, document: CheckedDocument, *, err: bool) -> None:
