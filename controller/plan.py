@@ -6,6 +6,7 @@ without deciding anything more.
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from controller.expansion.auto import resolve
@@ -30,6 +31,7 @@ from controller.steps.release import give_back, let_through, plug_in
 from controller.steps.scale import scale
 from controller.steps.settle import claim, look_again, needs, place_missing
 from controller.steps.sort import sort
+from controller.steps.target import no_target
 
 AT_ONCE: Final = timedelta()
 
@@ -117,7 +119,7 @@ def _record(draft: Draft) -> Plan | None:
         return _end(draft, end)
     if draft.actions:
         return None
-    asked = answer(observed.hyperjob, children)
+    asked = answer(observed.hyperjob, children, no_target=partial(no_target, draft))
     if asked is not None:
         recorded = _restart(draft, asked.restart)
         return replace(recorded, events=(*asked.events, *recorded.events))

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 from controller.apply.applier import Applier, Failure, Result
 from controller.caches.informers import Caches
@@ -19,6 +19,7 @@ from controller.memory.refusals import Refusals
 from controller.memory.reservations import Reservations
 from controller.model.observed import Observed
 from controller.model.planned import Event, Plan
+from controller.model.wire import mapping
 from controller.plan import plan
 from controller.splitting.client import Splitter
 from controller.status.diff import differs_in_words_only, merge_patch
@@ -32,6 +33,9 @@ from hyperjob.kube.resources import HYPERJOBS, split_key
 from hyperjob.telemetry.logs import ref
 
 log = logging.getLogger(__name__)
+
+PRUNED_RECHECK: Final = timedelta(seconds=5)
+"""How soon a status is written again of which the API server has dropped fields."""
 
 
 class Recorder(Protocol):
@@ -93,7 +97,9 @@ class Reconciler:
             decided = replace(decided, status=None, requeue_after=_sooner(decided, put_off))
         if decided.questions and self._splitter is not None:
             self._splitter.ask(key, decided.questions)
-        written = await self._write_status(key, observed, decided)
+        written, lost = await self._write_status(key, observed, decided)
+        if lost:
+            decided = replace(decided, requeue_after=_sooner(decided, PRUNED_RECHECK))
         if written and put_off is None:
             self._line.told(observed)
         self._tell(key, action_events(result.done))
@@ -129,10 +135,15 @@ class Reconciler:
             return None
         return wait
 
-    async def _write_status(self, key: str, observed: Observed, decided: Plan) -> bool:
-        """Write what has changed; return False if the HyperJob is not as it was observed."""
+    async def _write_status(self, key: str, observed: Observed, decided: Plan) -> tuple[bool, bool]:
+        """Write what has changed.
+
+        Return whether the HyperJob was as it was observed, and whether the API server dropped
+        fields: its definition of HyperJob is an older one, and may be replaced at any moment.
+        """
+        lost = False
         if decided.status is None:
-            return True
+            return True, lost
         patch = merge_patch(observed.hyperjob.status, decided.status)
         if patch:
             namespace, name = split_key(key)
@@ -151,14 +162,21 @@ class Reconciler:
                     field_manager=FIELD_MANAGER,
                 )
             except NotFound:
-                return True
+                return True, lost
             except Conflict:
-                return False
+                return False, lost
             self._caches.note(HYPERJOBS, answer)
+            stored = mapping(answer.get("status"))
+            lost = any(
+                value is not None and stored.get(name) != value
+                for name, value in decided.status.items()
+            )
+            if lost and stored == observed.hyperjob.status:
+                return True, lost  # nothing of it was stored, so nothing is told either
             self._worded[key] = observed.now
             self._meter.written(observed.hyperjob, decided.status, now=observed.now)
         self._tell(key, decided.events)
-        return True
+        return True, lost
 
     def _note(self, key: str, observed: Observed, result: Result) -> None:
         """Remember refusals, so that the next plan can tell them and wait."""

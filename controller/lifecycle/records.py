@@ -11,6 +11,8 @@ from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
 from controller.model.observed import Observed, Record, Verdict
 from controller.model.reasons import Reason
+from controller.model.resources import fits
+from controller.model.subjobs import SubJob
 from controller.model.wire import count, mapping, rfc3339, timestamp
 
 UNPLACED = "Unplaced"
@@ -23,7 +25,7 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
     records: dict[str, Record] = dict(hyperjob.records)
     for sub_job, child in members:
         if child.name in chosen:
-            record = _record(observed, sub_job.group.name, sub_job.index, child, chosen[child.name])
+            record = _record(observed, sub_job, child, chosen[child.name])
             records[child.name] = replace(
                 record, admitted=record.admitted and not decided.gives_back
             )
@@ -37,7 +39,7 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
     return replace(observed, hyperjob=hyperjob, verdict=verdict)
 
 
-def _record(observed: Observed, group: str, index: int, child: Child, again: Again) -> Record:
+def _record(observed: Observed, sub_job: SubJob, child: Child, again: Again) -> Record:
     old, attempt = child.record, child.attempt + 1
     began = old.retry_time if old is not None else None
     if began is None:
@@ -46,8 +48,8 @@ def _record(observed: Observed, group: str, index: int, child: Child, again: Aga
     excluded = old.excluded_clusters if old is not None else ()
     return Record(
         name=child.name,
-        replicated_job=group,
-        index=index,
+        replicated_job=sub_job.group.name,
+        index=sub_job.index,
         accelerators=old.accelerators if old is not None else None,
         phase=UNPLACED,
         reason=Reason.RESTARTING,
@@ -55,16 +57,31 @@ def _record(observed: Observed, group: str, index: int, child: Child, again: Aga
         attempt=attempt,
         admitted=old is not None and old.admitted,
         pods=old.pods if old is not None else 0,
-        excluded_clusters=_excluded(observed, excluded, again.leave),
+        excluded_clusters=_excluded(observed, sub_job, excluded, again.leave),
         retry_time=due,
         last_transition_time=rfc3339(observed.now),
     )
 
 
-def _excluded(observed: Observed, before: tuple[str, ...], leave: str) -> tuple[str, ...]:
-    """Add a cluster; where none would be left, those left longest ago may be tried again."""
+def _excluded(
+    observed: Observed, sub_job: SubJob, before: tuple[str, ...], leave: str
+) -> tuple[str, ...]:
+    """Exclude a cluster; forget the oldest exclusions while they leave no cluster to go to.
+
+    Only the clusters that the sub-job could use count: of two such clusters among many, the one
+    left first is tried again.
+    """
     if not leave:
         return before
-    excluded = (*(name for name in before if name != leave), leave)
-    known = {cluster.name for cluster in observed.clusters}
-    return excluded if known - set(excluded) else (leave,)
+    request = sub_job.request()
+    possible = {
+        cluster.name
+        for cluster in observed.clusters
+        if cluster.usable
+        and request.allows(cluster.name)
+        and fits(request.demand, cluster.allocatable)
+    }
+    excluded = [*(name for name in before if name != leave), leave]
+    while len(excluded) > 1 and possible.issubset(excluded):
+        del excluded[0]
+    return tuple(excluded)

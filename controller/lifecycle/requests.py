@@ -4,7 +4,7 @@ The token of a request is recorded with the decision that answers it; one that c
 is recorded too, so that it does not surprise anybody later.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from controller.lifecycle.verdict import Again, Member, Restart
@@ -24,6 +24,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Draft:
+    no_target: Callable[[str], str] = lambda _name: ""
     again: dict[str, Again] = field(default_factory=dict)
     handled: dict[str, str] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
@@ -34,9 +35,14 @@ class _Draft:
         )
 
 
-def answer(hyperjob: HyperJob, members: Sequence[Member]) -> Answer | None:
-    """Return the restarts and moves that are asked for; None when nothing new is."""
-    draft = _Draft()
+def answer(
+    hyperjob: HyperJob, members: Sequence[Member], *, no_target: Callable[[str], str]
+) -> Answer | None:
+    """Return the restarts and moves that are asked for; None when nothing new is.
+
+    `no_target` says of a sub-job's name why no other cluster can take it now; empty if one can.
+    """
+    draft = _Draft(no_target)
     for kind, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
         words = _new_request(hyperjob, kind, annotation)
         if words:
@@ -88,6 +94,9 @@ def _take(
             continue
         if kind == "migrate" and child.is_terminal and not child.phase.is_failed:
             draft.refuse(f"{kind} {token}: {name} has completed")
+            continue
+        if kind == "migrate" and child.cluster and (why := draft.no_target(name)):
+            draft.refuse(f"{kind} {token}: {name} stays on {child.cluster}: {why}")
             continue
         draft.again[name] = Again(
             name=name,

@@ -31,6 +31,7 @@ class FakeKube:
         self.objects: dict[Resource, dict[str, Object]] = {}
         self.calls: list[tuple[str, str, str]] = []
         self.fails: Fails = lambda _verb, _resource, _name: None
+        self.prunes: tuple[str, ...] = ()  # fields that a status has not
         self._watches: list[tuple[Resource, str | None, asyncio.Queue[WatchEvent]]] = []
         self._versions = itertools.count(1)
 
@@ -116,7 +117,10 @@ class FakeKube:
             wanted = body.get("metadata", {}).get(field)
             if wanted not in (None, obj["metadata"][field]):
                 raise refusal(409, "Conflict")
-        return self.put(resource, _merged(obj, body))
+        merged = _merged(obj, body)
+        for field in self.prunes:
+            merged.get("status", {}).pop(field, None)
+        return obj if merged == obj else self.put(resource, merged)
 
     async def delete(
         self,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import QueueAdmission
+from controller.model.observed import Cluster, QueueAdmission
 from controller.model.planned import Adopt, CreateChild, DeleteChild, DeleteHyperJob, Plan
 from controller.model.wire import rfc3339
 from controller.plan import AT_ONCE, plan
@@ -345,6 +345,51 @@ def test_a_move_leaves_the_present_cluster_out() -> None:
     status = status_of(plan(observed(raw, *BOTH, clusters=(A, cluster("b")))))
     assert status["jobs"][0]["excludedClusters"] == ["a"]
     assert "retryTime" in status["jobs"][0]
+
+
+def test_a_sub_job_stays_where_it_is_while_no_other_cluster_can_take_it() -> None:
+    """Taken away first, it would wait for room that it had."""
+    raw = asked("migrate", "t1 hj-trainer-0")
+    decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b", 3, total=64))))
+    assert decided.actions == ()
+    status = status_of(decided)
+    assert status["requests"] == {"migrate": "t1"}
+    assert "excludedClusters" not in status["jobs"][0]
+    (note,) = [event.note for event in decided.events if event.reason == "RequestRefused"]
+    assert "hj-trainer-0 stays on a" in note
+    assert "b lacks 5 nvidia.com/gpu (3 free)" in note
+
+
+MIGRATE = {"action": "MigrateJob", "onJobPhases": ["Failed"]}
+OTHERS = (
+    cluster("far", unusable="is not Ready"),
+    cluster("small", 1, total=1),
+    cluster("spare"),
+)
+
+
+@pytest.mark.parametrize(
+    ("policy_", "before", "clusters", "after"),
+    [
+        pytest.param("Required", ["b"], (A, cluster("b"), *OTHERS), ["a"], id="two-are-allowed"),
+        pytest.param("Preferred", ["b"], (A, cluster("b"), *OTHERS[:2]), ["a"], id="two-fit"),
+        pytest.param("Preferred", ["b"], (A, cluster("b"), *OTHERS), ["b", "a"], id="one-is-left"),
+        pytest.param(
+            "Preferred", ["b", "spare"], (A, cluster("b"), *OTHERS), ["spare", "a"], id="oldest"
+        ),
+        pytest.param("Preferred", [], (A,), ["a"], id="nowhere-else"),
+    ],
+)
+def test_after_several_moves_the_cluster_that_was_left_first_is_tried_again(
+    policy_: str, before: list[str], clusters: tuple[Cluster, ...], after: list[str]
+) -> None:
+    """Of many clusters a sub-job can often use two: excluding both left it nowhere."""
+    wanted = group(clusterNames=["a", "b"], clusterPolicy=policy_)
+    entry = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Failed"}
+    status = {"jobs": [{**entry, "cluster": "a", "excludedClusters": before}]}
+    raw = hyperjob(wanted, failurePolicy={"maxRestarts": 9, "rules": [MIGRATE]}, status=status)
+    decided = plan(observed(raw, *member(0, "Failed"), *member(1, "Running"), clusters=clusters))
+    assert status_of(decided)["jobs"][0]["excludedClusters"] == after
 
 
 def test_a_request_that_came_with_a_copied_manifest_restarts_nothing() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import aiohttp
@@ -126,6 +127,28 @@ async def test_what_must_be_learnt_is_seen_by_that_comparison() -> None:
         before = remembered(manager, but=OTHERS)
         manager.learner.forget("default/third")
         assert remembered(manager, but=OTHERS) != before
+
+
+async def test_a_status_that_an_older_definition_dropped_is_written_when_it_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing happens to the HyperJob when its definition changes, so no event tells of it."""
+    monkeypatch.setattr("controller.reconciler.PRUNED_RECHECK", timedelta(seconds=0.05))
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 16))
+    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+    kube.prunes = ("state", "jobs", "clusters")
+    events: list[str] = []
+    async with running(kube) as manager:
+        manager._recorder.event = lambda *said: events.append(said[2])  # type: ignore[method-assign]
+        await until(lambda: kube.calls.count(("patch", "hyperjobs", "hj/status")) > 3)
+        assert "state" not in status(kube)
+        told = len(events)
+        await until(lambda: kube.calls.count(("patch", "hyperjobs", "hj/status")) > 6)
+        assert len(events) == told, "what cannot be stored is told no more"
+        kube.prunes = ()
+        await until(lambda: reason(kube) and status(kube).get("jobs"))
+        await until(lambda: not len(manager.queue) and manager.queue.due_in("default/hj") is None)
 
 
 async def test_a_status_write_that_conflicts_is_made_again() -> None:

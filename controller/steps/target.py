@@ -1,0 +1,26 @@
+"""Where else a sub-job could go, before it is taken away from where it is."""
+
+from controller.placement.place import place
+from controller.status.shortage import detail_text
+from controller.steps.draft import Draft
+
+
+def no_target(draft: Draft, name: str) -> str:
+    """Say why no other cluster can take a sub-job now; empty when one can."""
+    observed = draft.observed
+    found = next((member for member in draft.children if member[0].name == name), None)
+    if found is None:
+        return ""
+    sub_job, child = found
+    others = [
+        (other.group.name, each.cluster)
+        for other, each in draft.children
+        if other.name != name and each.cluster and (each.exists or each.is_terminal)
+    ]
+    placement = place(
+        [sub_job.request(frozenset({child.cluster}))],
+        observed.clusters,
+        standing=others,
+        max_domains=observed.hyperjob.max_domains,
+    )
+    return "; ".join(detail_text(shortage) for shortage in placement.unplaced.values())
