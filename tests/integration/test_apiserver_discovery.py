@@ -196,13 +196,3 @@ async def test_a_definition_with_a_taken_name_is_stored_and_not_established(api:
     assert conditions["Established"]["status"] == "False"
     assert (await api.get("/apis/test.example.dev/v1/widgets")).code == 404
     assert (await api.get(GADGETS)).code == 200
-
-
-async def test_api_services_follow_what_is_served(api: RawApi) -> None:
-    path = "/apis/apiregistration.k8s.io/v1/apiservices"
-    names = {item["metadata"]["name"] for item in (await api.get(path)).body["items"]}
-    assert {"v1.", "v1.apps", "v1.test.example.dev"} <= names
-    version = (await api.get(path)).version
-    await api.delete(f"{CRDS}/gadgets.test.example.dev")
-    async with api.watch(f"{path}?resourceVersion={version}") as events:
-        assert await events.names(1) == [("DELETED", "v1.test.example.dev")]

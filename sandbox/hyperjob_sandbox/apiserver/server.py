@@ -14,7 +14,7 @@ from typing import Self
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.frontend import Frontend
-from hyperjob_sandbox.apiserver.kinds import aggregation, definitions
+from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.kinds.bootstrap import bootstrap_objects, install
 from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
 from hyperjob_sandbox.apiserver.rbac.bootstrap import roles as bootstrap_roles
@@ -127,7 +127,6 @@ class ApiServer:
         housekeeper = Housekeeper(self._core)
         roles = bootstrap_roles() if self._core.rbac is not None else []
         install(self._core, [*bootstrap_objects(), *roles, *self._crds])
-        aggregation.synchronize(self._core)
         self._housekeeping = asyncio.create_task(housekeeper.run(), name=f"{self.name}-gc")
         try:
             await self._frontend.start()

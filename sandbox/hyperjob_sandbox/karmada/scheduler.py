@@ -59,9 +59,6 @@ class Scheduler:
             return
         if binding["metadata"].get("deletionTimestamp"):
             return
-        if not _must_schedule(binding):
-            await self._observe(key, binding)
-            return
         decision = schedule(binding, self._caches.clusters.items())
         try:
             await self._write(key, binding, decision)
@@ -107,12 +104,6 @@ class Scheduler:
                 wanted["schedulerObservingAffinityName"] = decision.affinity
         return {field: value for field, value in wanted.items() if old.get(field) != value}
 
-    async def _observe(self, key: str, binding: Object) -> None:
-        generation = binding["metadata"]["generation"]
-        if (binding.get("status") or {}).get("schedulerObservedGeneration") != generation:
-            status = {"schedulerObservedGeneration": generation}
-            await self._patch(key, {"status": status}, subresource="status")
-
     async def _patch(self, key: str, body: Object, *, subresource: str | None = None) -> None:
         namespace, _, name = key.rpartition("/")
         await self._kube.patch(
@@ -132,25 +123,6 @@ def _is_wanted(binding: Object) -> bool:
     if binding["spec"].get("schedulerName", names.DEFAULT_SCHEDULER) != names.DEFAULT_SCHEDULER:
         return False
     return not (binding["spec"].get("suspension") or {}).get("scheduling")
-
-
-def _must_schedule(binding: Object) -> bool:
-    """Tell whether a binding is scheduled anew, not only observed."""
-    spec: Object = binding["spec"]
-    placement: Object = spec["placement"]
-    annotations = binding["metadata"].get("annotations") or {}
-    if annotations.get(names.APPLIED_PLACEMENT) != applied_placement(placement):
-        return True
-    replicas = int(spec.get("replicas") or 0)
-    scheduling: Object = placement.get("replicaScheduling") or {}
-    if not replicas or scheduling.get("replicaSchedulingType") != "Divided":
-        return True  # Duplicated and non-workloads always are
-    placed = sum(int(each.get("replicas") or 0) for each in spec.get("clusters") or ())
-    triggered, last = (
-        spec.get("rescheduleTriggeredAt"),
-        (binding.get("status") or {}).get("lastScheduledTime"),
-    )
-    return placed != replicas or bool(triggered and last and triggered > last)
 
 
 def _face(cluster: Object) -> tuple[object, ...]:

@@ -1,11 +1,11 @@
 """Which clusters a binding goes to, and how Karmada says that none fits.
 
-Pure: a binding and all Clusters in, a Decision out. It must never look at free capacity for a
-Duplicated placement or for a binding without replicas: Karmada does not either.
+Pure: a binding and all Clusters in, a Decision out. Free capacity plays no part, as in Karmada for
+Duplicated placements and for bindings without replicas; a Divided one is refused.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,6 @@ import orjson
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.karmada.bindings import target_clusters
-from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.selectors import matches_affinity, untolerated_taint
 
 SUCCESS_MESSAGE: Final = "Binding has been scheduled successfully."
@@ -133,14 +132,12 @@ def _attempt(
     try:
         chosen = _select(binding, feasible)
     except _UnschedulableError as error:
-        return Decision(None, error.reason, str(error), affinity_name, retry=True)
+        return Decision(None, "SchedulerError", str(error), affinity_name, retry=True)
     return Decision(chosen, "Success", SUCCESS_MESSAGE, affinity_name)
 
 
 class _UnschedulableError(Exception):
-    def __init__(self, message: str, *, reason: str = "SchedulerError") -> None:
-        super().__init__(message)
-        self.reason = reason
+    """Karmada's scheduler gives up for now."""
 
 
 def _name(cluster: Object) -> str:
@@ -181,79 +178,14 @@ def _select(binding: Object, feasible: list[Object]) -> tuple[Object, ...]:
     placement: Object = spec.get("placement") or {}
     replicas = int(spec.get("replicas") or 0)
     scheduling: Object = placement.get("replicaScheduling") or {}
-    divided = scheduling.get("replicaSchedulingType") == "Divided"
-    free = {_name(each): _available(each, spec) for each in feasible}
+    if replicas and scheduling.get("replicaSchedulingType") == "Divided":
+        raise _UnschedulableError("the embedded Karmada divides no replicas: use Duplicated")
     for constraint in placement.get("spreadConstraints") or ():
         if constraint.get("spreadByField") == "cluster":
-            need = replicas if divided else 0
-            feasible = _spread(feasible, constraint, free=free, need=need)
-    if not replicas:
-        return tuple({"name": _name(each)} for each in feasible)
-    if not divided:
-        return tuple({"name": _name(each), "replicas": replicas} for each in feasible)
-    return _divide(feasible, replicas, free=free)
-
-
-def _spread(
-    feasible: list[Object], constraint: Object, *, free: Mapping[str, int], need: int
-) -> list[Object]:
-    if len(feasible) < int(constraint.get("minGroups") or 1):
-        raise _UnschedulableError(
-            "the number of feasible clusters is less than spreadConstraint.MinGroups"
-        )
-    wanted = min(len(feasible), int(constraint.get("maxGroups") or 0))
-    chosen, rest = feasible[:wanted], feasible[wanted:]
-    for index in reversed(range(wanted)):
-        if sum(free[_name(each)] for each in chosen) >= need:
-            break
-        best = max(rest, key=lambda each: free[_name(each)], default=None)
-        if best is not None and free[_name(best)] > free[_name(chosen[index])]:
-            rest[rest.index(best)], chosen[index] = chosen[index], best
-    if need and sum(free[_name(each)] for each in chosen) < need:
-        raise _UnschedulableError(f"no enough resource when selecting {wanted} clusters")
-    return chosen
-
-
-def _divide(
-    feasible: list[Object], replicas: int, *, free: Mapping[str, int]
-) -> tuple[Object, ...]:
-    room = sum(free[_name(each)] for each in feasible)
-    if room < replicas:
-        raise _UnschedulableError(
-            f"Clusters available replicas {room} are not enough to schedule.",
-            reason="Unschedulable",
-        )
-    result: list[Object] = []
-    for cluster in sorted(feasible, key=lambda each: -free[_name(each)]):
-        share = min(replicas, free[_name(cluster)])
-        if share > 0:
-            result.append({"name": _name(cluster), "replicas": share})
-            replicas -= share
-    return tuple(sorted(result, key=lambda each: str(each["name"])))
-
-
-def _available(cluster: Object, spec: Object) -> int:
-    """Estimate how many replicas a cluster takes, as Karmada does without member estimators."""
-    summary: Object = (cluster.get("status") or {}).get("resourceSummary") or {}
-    free = resources.parse(summary.get("allocatable"))
-    for field in ("allocated", "allocating"):
-        free = resources.subtract(free, resources.parse(summary.get(field)))
-    request = resources.parse((spec.get("replicaRequirements") or {}).get("resourceRequest"))
-    modelled = _modelled(cluster)
-    if modelled is not None and any(name not in modelled for name, need in request.items() if need):
-        return 0  # the default resource models know cpu and memory only
-    rooms = [
-        max(0, free[name].nano // need.nano) if name in free else 0
-        for name, need in request.items()
-        if need
-    ]
-    pods = free.get("pods")
-    rooms.append(max(0, int(pods.value)) if pods is not None else 0)
-    return min(rooms)
-
-
-def _modelled(cluster: Object) -> frozenset[str] | None:
-    models = cluster["spec"].get("resourceModels") or ()
-    if not models:
-        return None
-    return frozenset(each["name"] for each in models[0].get("ranges") or ())
+            if len(feasible) < int(constraint.get("minGroups") or 1):
+                raise _UnschedulableError(
+                    "the number of feasible clusters is less than spreadConstraint.MinGroups"
+                )
+            feasible = feasible[: int(constraint.get("maxGroups") or 0)]
+    share: Object = {"replicas": replicas} if replicas else {}
+    return tuple({"name": _name(each), **share} for each in feasible)

@@ -7,21 +7,21 @@ read matches nothing.
 from collections.abc import Mapping, Sequence
 
 from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.state.selectors import SelectorError, label_selector
 
 
 def matches_labels(selector: Object | None, labels: Mapping[str, str]) -> bool:
     """Tell whether labels satisfy a LabelSelector; an absent or empty one matches everything."""
-    if not selector:
-        return True
-    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    try:
+        found = label_selector(selector or {})
+    except SelectorError:
         return False
-    return matches_expressions(selector.get("matchExpressions") or (), labels)
+    return found is not None and found.matches(labels)
 
 
 def matches_expressions(expressions: Sequence[Object], labels: Mapping[str, str]) -> bool:
     """Tell whether labels satisfy every `{key, operator, values}` requirement."""
-    return all(_matches_expression(expression, labels) for expression in expressions)
+    return matches_labels({"matchExpressions": list(expressions)}, labels)
 
 
 def matches_fields(expressions: Sequence[Object], cluster: Object) -> bool:
@@ -81,32 +81,3 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
     if toleration.get("operator", "Equal") == "Exists":
         return True
     return bool(toleration.get("key")) and (toleration.get("value", "") == taint.get("value", ""))
-
-
-def _matches_expression(expression: Object, labels: Mapping[str, str]) -> bool:
-    key = str(expression.get("key"))
-    values: Sequence[str] = expression.get("values") or ()
-    present = key in labels
-    match expression.get("operator"):
-        case "In":
-            return present and labels[key] in values
-        case "NotIn":
-            return not present or labels[key] not in values
-        case "Exists":
-            return present
-        case "DoesNotExist":
-            return not present
-        case "Gt" | "Lt" as operator:
-            return present and _compares(labels[key], values, greater=operator == "Gt")
-        case _:
-            return False
-
-
-def _compares(value: str, values: Sequence[str], *, greater: bool) -> bool:
-    if len(values) != 1:
-        return False
-    try:
-        left, right = int(value), int(values[0])
-    except ValueError:
-        return False
-    return left > right if greater else left < right

@@ -88,7 +88,7 @@ def test_a_column_needs_a_path():
     found = definition()
     found["spec"]["versions"][0]["additionalPrinterColumns"] = [{"name": "b", "jsonPath": ".spec["}]
     (error,) = texts(found)
-    assert error.endswith('.JSONPath: Invalid value: ".spec[": unterminated array')
+    assert error.endswith('.JSONPath: Invalid value: ".spec[": cannot parse [')
 
 
 def test_names_and_scope_stay():

@@ -162,31 +162,6 @@ def divided(**more):
     }
 
 
-def test_divided_takes_the_cluster_with_room_and_says_when_none_has():
-    job = binding(divided(), replicas=8, request={"nvidia.com/gpu": "1"})
-    members = [cluster("a", free=4), cluster("b", free=16)]
-    assert schedule(job, members).clusters == ({"name": "b", "replicas": 8},)
-    full = schedule(job, members[:1])
-    assert full.condition == (
-        "False",
-        "SchedulerError",
-        "no enough resource when selecting 1 clusters",
-    )
-    assert full.clusters is None
-    assert full.retry
-
-
-def test_the_default_resource_models_hide_accelerators():
-    job = binding(divided(), replicas=8, request={"nvidia.com/gpu": "1"})
-    decision = schedule(job, [cluster("a", free=64, models=True)])
-    assert decision.reason == "SchedulerError"
-
-
-def test_without_replicas_every_job_goes_to_the_first_cluster_by_name():
-    members = [cluster("b"), cluster("a")]
-    assert chosen(schedule(binding(divided()), members)) == ["a"]
-
-
 @pytest.mark.parametrize(
     ("affinity", "names"),
     [
@@ -214,3 +189,23 @@ def test_cluster_affinity_selects_by_label_field_and_name(affinity, names):
     members = [cluster("a", region="east", zones=["z1"]), cluster("b", region="west")]
     job = binding({"clusterAffinity": affinity})
     assert chosen(schedule(deepcopy(job), members)) == names
+
+
+def test_divided_replicas_are_refused_and_a_job_without_any_goes_to_the_first_cluster_by_name():
+    members = [cluster("b", free=16), cluster("a", free=16)]
+    job = binding(divided(), replicas=8, request={"nvidia.com/gpu": "1"})
+    decision = schedule(job, members)
+    assert decision.condition == (
+        "False",
+        "SchedulerError",
+        "the embedded Karmada divides no replicas: use Duplicated",
+    )
+    assert decision.clusters is None
+    assert decision.retry
+    assert chosen(schedule(binding(divided()), members)) == ["a"]
+
+
+def test_too_few_clusters_for_the_spread_are_told():
+    spread = {"spreadByField": "cluster", "minGroups": 2, "maxGroups": 2}
+    decision = schedule(binding(divided(spreadConstraints=[spread])), [cluster("a")])
+    assert "less than spreadConstraint.MinGroups" in decision.message

@@ -75,10 +75,6 @@ def container(requests=None, limits=None, **more):
 LIMITS = "spec.task[0].template.spec.containers[0].resources."
 REFUSALS = {
     "no task": (job(tasks=[]), "No task specified in job spec"),
-    "mpi without its master": (
-        job(plugins={"mpi": ["--master=boss"]}),
-        "The specified mpi master task was not found",
-    ),
     "a GPU request without limit": (
         job(tasks=container(requests={"nvidia.com/gpu": 1})),
         f"{LIMITS}limits: Required value: Limit must be set for non overcommitable resources.",
@@ -98,10 +94,6 @@ REFUSALS = {
             "expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'."
         ),
     ),
-    "no image": (
-        job(tasks=container(image="")),
-        "spec.task[0].template.spec.containers[0].image: Required value.",
-    ),
     "a task twice": (job(tasks=[task(), task()]), "duplicated task name worker;"),
     "a task's minimum above its size": (
         job(tasks=[task(minAvailable=3)]),
@@ -112,19 +104,6 @@ REFUSALS = {
         "job 'minAvailable' should not be greater than total replicas in tasks;",
     ),
     "an unknown plugin": (job(plugins={"magic": []}), "unable to find job plugin: magic;"),
-    "two volumes on one path": (
-        job(volumes=[{"mountPath": "/d", "volumeClaimName": "a"}] * 2),
-        "duplicated mountPath: /d;",
-    ),
-    "tasks that wait for each other": (
-        job(
-            tasks=[
-                task(name="a", dependsOn={"name": ["b"]}),
-                task(name="b", dependsOn={"name": ["a"]}),
-            ]
-        ),
-        "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG);",
-    ),
 }
 
 
@@ -158,28 +137,6 @@ def test_a_sound_job_is_admitted():
 )
 def test_the_queue_must_be_an_open_leaf(queue, children, why):
     assert validate_create(job(), queue=queue, child_queues=children) == why
-
-
-@pytest.mark.parametrize(
-    ("policies", "why"),
-    [
-        ([{"event": "PodRunning", "action": "AbortJob"}], '"PodRunning": invalid policy event'),
-        ([{"event": "PodFailed", "action": "SyncJob"}], '"SyncJob": invalid policy action'),
-        ([{"action": "AbortJob"}], "either event and exitCode should be specified"),
-        ([{"exitCode": 0, "action": "AbortJob"}], "0 is not a valid error code"),
-        (
-            [{"event": "*", "action": "AbortJob"}, {"event": "PodFailed", "action": "AbortJob"}],
-            "if there's * here, no other policy should be here",
-        ),
-        (
-            [{"event": "PodFailed", "exitCode": 1, "action": "AbortJob"}],
-            "must not specify event and exitCode simultaneously",
-        ),
-    ],
-)
-def test_policies_are_checked_at_both_levels(policies, why):
-    assert why in validate_create(job(policies=policies), queue=OPEN)
-    assert why in validate_create(job(tasks=[task(policies=policies)]), queue=OPEN)
 
 
 IMMUTABLE = (

@@ -216,9 +216,6 @@ _WEBHOOKS = _with_name(_made("Webhooks", _count("webhooks"), "integer"), AGE_COL
 DEFAULT_COLUMNS = _with_name(AGE_COLUMN)
 
 BUILTIN_COLUMNS: dict[str, tuple[Column, ...]] = {
-    "apiservices": _with_name(
-        _made("Service", lambda _: "Local"), _made("Available", lambda _: "True"), AGE_COLUMN
-    ),
     "clusterroles": _CREATED,
     "configmaps": _with_name(
         _made("Data", lambda o: len(o.get("data") or ()) + len(o.get("binaryData") or ())),
@@ -226,22 +223,6 @@ BUILTIN_COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "clusterrolebindings": _BINDING,
     "customresourcedefinitions": _CREATED,
-    "cronjobs": _with_name(
-        _path("Schedule", "spec.schedule"),
-        _path("Timezone", "spec.timeZone", empty=_NONE),
-        _made("Suspend", lambda o: str(bool(_at(o, "spec.suspend")))),
-        _made("Active", _count("status.active"), "integer"),
-        AGE_COLUMN,
-    ),
-    "daemonsets": _with_name(
-        _path("Desired", "status.desiredNumberScheduled", "integer", empty=0),
-        _path("Current", "status.currentNumberScheduled", "integer", empty=0),
-        _path("Ready", "status.numberReady", "integer", empty=0),
-        _path("Up-to-date", "status.updatedNumberScheduled", "integer", empty=0),
-        _path("Available", "status.numberAvailable", "integer", empty=0),
-        _made("Node Selector", _selector("spec.template.spec.nodeSelector")),
-        AGE_COLUMN,
-    ),
     "deployments": _with_name(
         *_REPLICAS,
         AGE_COLUMN,
@@ -249,15 +230,7 @@ BUILTIN_COLUMNS: dict[str, tuple[Column, ...]] = {
         _made("Images", _rules("spec.template.spec.containers", "image"), wide=True),
         _made("Selector", _selector("spec.selector.matchLabels"), wide=True),
     ),
-    "endpoints": _with_name(_made("Endpoints", lambda _: _NONE), AGE_COLUMN),
     "events": _EVENT,
-    "ingresses": _with_name(
-        _path("Class", "spec.ingressClassName", empty=_NONE),
-        _made("Hosts", lambda o: ",".join(_hosts(o)) or "*"),
-        _made("Address", lambda _: ""),
-        _made("Ports", lambda o: "80, 443" if _at(o, "spec.tls") else "80"),
-        AGE_COLUMN,
-    ),
     "jobs": _with_name(
         _made("Status", _job_status),
         _made("Completions", _of("status.succeeded", "spec.completions")),
@@ -267,9 +240,6 @@ BUILTIN_COLUMNS: dict[str, tuple[Column, ...]] = {
     "leases": _with_name(_path("Holder", "spec.holderIdentity"), AGE_COLUMN),
     "mutatingwebhookconfigurations": _WEBHOOKS,
     "namespaces": _with_name(_path("Status", "status.phase"), AGE_COLUMN),
-    "networkpolicies": _with_name(
-        _made("Pod-Selector", _selector("spec.podSelector.matchLabels")), AGE_COLUMN
-    ),
     "nodes": _with_name(
         _made("Status", _node_status),
         _made("Roles", _node_roles),
@@ -283,12 +253,6 @@ BUILTIN_COLUMNS: dict[str, tuple[Column, ...]] = {
         _made("Access Modes", lambda o: ",".join(_at(o, "status.accessModes") or ())),
         _path("StorageClass", "spec.storageClassName"),
         _path("VolumeAttributesClass", "spec.volumeAttributesClassName", empty=_UNSET),
-        AGE_COLUMN,
-    ),
-    "poddisruptionbudgets": _with_name(
-        _made("Min Available", lambda o: str(_at(o, "spec.minAvailable") or "N/A")),
-        _made("Max Unavailable", lambda o: str(_at(o, "spec.maxUnavailable") or "N/A")),
-        _path("Allowed Disruptions", "status.disruptionsAllowed", "integer", empty=0),
         AGE_COLUMN,
     ),
     "pods": _with_name(
@@ -307,18 +271,11 @@ BUILTIN_COLUMNS: dict[str, tuple[Column, ...]] = {
         AGE_COLUMN,
         _path("PreemptionPolicy", "preemptionPolicy"),
     ),
-    "replicasets": _with_name(
-        _path("Desired", "spec.replicas", "integer", empty=0),
-        _path("Current", "status.replicas", "integer", empty=0),
-        _path("Ready", "status.readyReplicas", "integer", empty=0),
-        AGE_COLUMN,
-    ),
     "rolebindings": _BINDING,
     "roles": _CREATED,
     "secrets": _with_name(
         _path("Type", "type"), _made("Data", _count("data"), "string"), AGE_COLUMN
     ),
-    "serviceaccounts": _with_name(AGE_COLUMN),
     "services": _with_name(
         _path("Type", "spec.type"),
         _path("Cluster-IP", "spec.clusterIP", empty=_NONE),
@@ -327,7 +284,6 @@ BUILTIN_COLUMNS: dict[str, tuple[Column, ...]] = {
         AGE_COLUMN,
         _made("Selector", _selector("spec.selector"), wide=True),
     ),
-    "statefulsets": _with_name(_REPLICAS[0], AGE_COLUMN),
     "validatingwebhookconfigurations": _WEBHOOKS,
 }
 

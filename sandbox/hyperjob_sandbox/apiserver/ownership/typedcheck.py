@@ -5,7 +5,6 @@ Pure. Values are judged only as far as ownership needs it; the schema is checked
 
 from collections.abc import Iterator
 
-from hyperjob.api.field import go_quote
 from hyperjob_sandbox.apiserver.jsonvalue import Json, go_format, go_type
 from hyperjob_sandbox.apiserver.ownership.fields import (
     Element,
@@ -47,9 +46,7 @@ def _check(
         if "list" in shapes:
             yield from _check_items(value, kind, path)
             return
-    elif "scalar" in shapes:
-        if text := _scalar_problem(value, kind):
-            yield path, text
+    elif "scalar" in shapes and _fits(value, kind):
         return
     yield path, _mismatch(value, kind)
 
@@ -72,29 +69,28 @@ def _check_items(
         yield from _check(item, kind.item(), (*path, element))
 
 
-def _scalar_problem(value: Json, kind: TypeInfo) -> str:
+def _fits(value: Json, kind: TypeInfo) -> bool:
     match kind.scalar:
-        case "numeric" if isinstance(value, bool) or not isinstance(value, int | float):
-            return f"expected numeric (int or float), got {go_type(value)}"
-        case "string" if not isinstance(value, str):
-            return f"expected string, got &value.valueUnstructured{{Value:{go_format(value)}}}"
-        case "boolean" if not isinstance(value, bool):
-            return f"expected boolean, got &{{{go_format(value)}}}"
-    return ""
+        case "numeric":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+    return True
 
 
 def _mismatch(value: Json, kind: TypeInfo) -> str:
-    shown = go_quote(value) if isinstance(value, str) else go_format(value)
+    shown = go_format(value)
     if "map" in kind.shapes:
-        return f"expected map, got &{{{go_format(value)}}}"
+        return f"expected map, got &{{{shown}}}"
     if "list" in kind.shapes:
-        return f"expected list, got &{{{go_format(value)}}}"
+        return f"expected list, got &{{{shown}}}"
     match kind.scalar:
         case "numeric":
             return f"expected numeric (int or float), got {go_type(value)}"
         case "string":
             return f"expected string, got &value.valueUnstructured{{Value:{shown}}}"
         case "boolean":
-            return f"expected boolean, got &{{{go_format(value)}}}"
-        case _:
-            return f"expected any scalar, got &{{{go_format(value)}}}"
+            return f"expected boolean, got &{{{shown}}}"
+    return f"expected any scalar, got &{{{shown}}}"

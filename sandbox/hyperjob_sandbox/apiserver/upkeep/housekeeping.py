@@ -10,7 +10,7 @@ from collections import deque
 from datetime import UTC, datetime
 
 from hyperjob_sandbox.apiserver.core.core import Core
-from hyperjob_sandbox.apiserver.kinds import aggregation, definitions
+from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 from hyperjob_sandbox.apiserver.upkeep import cleanup
 from hyperjob_sandbox.apiserver.upkeep.garbage import Collector
@@ -59,13 +59,10 @@ class Housekeeper:
         work = self._queue.popleft()
         self._queued.discard(work)
         kind, name = work
-        match kind:
-            case "namespace":
-                cleanup.empty_namespace(self._core, name)
-            case "definition":
-                cleanup.empty_definition(self._core, name)
-            case _:
-                aggregation.synchronize(self._core)
+        if kind == "namespace":
+            cleanup.empty_namespace(self._core, name)
+        else:
+            cleanup.empty_definition(self._core, name)
 
     def _add(self, kind: str, name: str) -> None:
         if (kind, name) not in self._queued:
@@ -79,10 +76,8 @@ class Housekeeper:
         gone = change.type == "DELETED"
         if resource == NAMESPACES and deleting and not gone:
             self._add("namespace", now.key[1])
-        elif resource == definitions.DEFINITIONS:
-            self._add("api-services", "")
-            if deleting and not gone:
-                self._add("definition", now.key[1])
+        elif resource == definitions.DEFINITIONS and deleting and not gone:
+            self._add("definition", now.key[1])
         elif gone:
             self._after_deletion(resource, now.key[0])
         if self._queue or self._collector.due:
