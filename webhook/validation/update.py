@@ -1,4 +1,4 @@
-"""Judge a change of a HyperJob: what its sub-jobs cannot take is refused here, with the reason.
+"""Judge a change of a HyperJob: a change that its sub-jobs cannot follow is refused here.
 
 What was stored before is never held against a change, so that a stricter release blocks nobody;
 and an object that is being deleted may lose its finalizers whatever is wrong with it.
@@ -27,10 +27,10 @@ MAX_TOLD: Final = 20
 FINISHED = rule(
     "X15.finished",
     FORBIDDEN,
-    "the HyperJob is {phase}; only metadata, `suspend` and `ttlSecondsAfterFinished` can be"
-    " changed after the end",
+    "the HyperJob is {phase}; only metadata, `suspend` and `ttlSecondsAfterFinished` can change"
+    " after the end; delete the HyperJob and apply it again",
     "a HyperJob that has ended is changed; it would never run again",
-    "create a new HyperJob",
+    "delete the HyperJob and apply it again",
 )
 DELETED = rule(
     "X15.deleted",
@@ -42,45 +42,48 @@ DELETED = rule(
 IMMUTABLE = rule(
     "X15.immutable",
     FORBIDDEN,
-    "may not be changed: the sub-jobs made from it cannot take it; Volcano lets only"
-    " minAvailable, priorityClassName and the size of tasks be changed",
+    "cannot change while sub-jobs exist: suspend, change it, resume; only minAvailable,"
+    " priorityClassName and the replicas of tasks can change before",
     "a template is changed after sub-jobs were made from it",
-    "create a new HyperJob, or delete this one first",
+    "set suspend, change it in the phase Suspended, and resume",
 )
 FIXED = rule(
     "X15.fixed",
     FORBIDDEN,
-    "may not be changed once the HyperJob exists",
+    "cannot change while sub-jobs exist: suspend, change it, resume",
     "a field is changed that decides how the sub-jobs were made",
-    "create a new HyperJob",
+    "set suspend, change it in the phase Suspended, and resume",
 )
 PLACED = rule(
     "X15.placed",
     WARNING,
-    "moves no sub-job that stands: it counts for those that are made from now on",
+    "running sub-jobs stay where they are; the change counts for sub-jobs that are created later",
     "a field about clusters is changed after clusters were chosen",
     "nothing, or ask for a restart with the annotation training.volcano.sh/restart",
 )
 JOBS_CHANGED = rule(
     "X15.jobs-changed",
     FORBIDDEN,
-    "replicatedJobs may not be added, removed or renamed; set `replicas` to scale one",
+    "replicatedJobs cannot be added, removed or renamed while sub-jobs exist: suspend, change it,"
+    " resume; set `replicas` to scale one",
     "the list of replicatedJobs is changed",
-    "create another HyperJob for another replicatedJob",
+    "set suspend, change it in the phase Suspended, and resume",
 )
 TASKS_CHANGED = rule(
     "X15.tasks-changed",
     FORBIDDEN,
-    "tasks may not be added or removed; set `replicas` to scale one",
+    "tasks cannot be added or removed while sub-jobs exist: suspend, change it, resume; set"
+    " `replicas` to scale one",
     "the list of tasks of a template is changed, which Volcano refuses",
-    "create a new HyperJob",
+    "set suspend, change it in the phase Suspended, and resume",
 )
 SPLIT_SIZE = rule(
     "X15.split-size",
     FORBIDDEN,
-    "may not be changed: `splitPolicy` decided the number and size of the sub-jobs",
+    "cannot change while sub-jobs exist, since `splitPolicy` decided their number and size:"
+    " suspend, change it, resume",
     "the size of a split replicatedJob is changed",
-    "create a new HyperJob",
+    "set suspend, change it in the phase Suspended, and resume",
 )
 WORLD_FIXED = rule(
     "X15.world-fixed",
