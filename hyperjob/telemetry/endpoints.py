@@ -15,9 +15,15 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from hyperjob.serving.listener import Listener
+from hyperjob.serving.table import ConnectionTable
 from hyperjob.telemetry.health import Checks
 
 _STOP_SECONDS = 2.0
+_KEEPALIVE_SECONDS = 75.0
+_CONNECTIONS = 128
+_CONNECTIONS_PER_PEER = 64
+"""A kubelet and a Prometheus need one each; beyond it the oldest one is closed, whoever has it."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -138,15 +144,24 @@ async def _listen(app: web.Application, address: str, *, flag: str) -> AsyncIter
     if place is None:
         yield None
         return
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        shutdown_timeout=_STOP_SECONDS,
+        keepalive_timeout=_KEEPALIVE_SECONDS,
+    )
     await runner.setup()
+    server = runner.server
+    assert server is not None, "the runner is set up"
+    table = ConnectionTable(limit=_CONNECTIONS, per_peer=_CONNECTIONS_PER_PEER)
+    listener = Listener(lambda _connection: server(), table=table)
     try:
         try:
-            await web.TCPSite(runner, *place).start()
+            host, port = listener.open(place[0] or "", place[1])
         except OSError as error:
             raise ListenError(address, error, flag=flag) from None
-        host, port = runner.addresses[0][:2]
         yield f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     finally:
+        listener.close()
         async with asyncio.timeout(2 * _STOP_SECONDS):
             await runner.cleanup()

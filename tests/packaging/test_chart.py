@@ -1,6 +1,7 @@
 """The chart as Helm of both majors renders it: valid and restricted, whatever the values."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -441,3 +442,17 @@ def test_alerts_and_dashboard_arrive_as_their_files_say(helms: list[Path]) -> No
     assert one(objects, "PrometheusRule")["spec"] == alerts
     dashboard = one(objects, "ConfigMap", "-dashboard")["data"]["hyperjob.json"]
     assert json.loads(dashboard) == json.loads((CHART / "files/dashboard.json").read_text())
+
+
+def documented_values() -> list[Any]:
+    page = (Path(__file__).parents[2] / "docs/install.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    sections = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    found = [yaml.safe_load(block) for block in blocks]
+    return [each for each in found if set(each) <= set(sections)]
+
+
+@pytest.mark.parametrize("values", documented_values(), ids=lambda values: " ".join(values))
+def test_values_in_the_documentation_are_accepted(helms: list[Path], values: Object) -> None:
+    for helm in helms:
+        assert template(helm, values)

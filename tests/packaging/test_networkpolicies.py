@@ -102,6 +102,16 @@ def test_ports_that_are_not_served_are_shut(helm: Path) -> None:
         assert not admitted(policies, STRANGER, pods[name], WEBHOOK, "UDP")
 
 
+def test_only_ports_of_api_servers_and_of_dns_are_reached(helm: Path) -> None:
+    policies, pods = release(helm, {})
+    for pod in pods.values():
+        for port in (22, 80, 8080, 9443, 10250):
+            assert not admitted(policies, pod, HOST, port)
+    policies, pods = release(helm, {"networkPolicy": {"egressPorts": [32443]}})
+    assert admitted(policies, pods["controller"], HOST, 32443)
+    assert not admitted(policies, pods["controller"], HOST, 443)
+
+
 def test_narrow_policies_let_nobody_else_in_or_out(helm: Path) -> None:
     policies, pods = release(helm, NARROW)
     assert not admitted(policies, STRANGER, pods["webhook"], WEBHOOK)

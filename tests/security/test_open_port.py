@@ -103,6 +103,32 @@ async def test_1024_connections_without_a_handshake_shut_nobody_out(webhook):
         await hang_up(held)
 
 
+async def test_connections_to_the_probes_shut_the_kubelet_out_of_nothing(webhook):
+    """Held without a request, or with half of one: probes are answered, and few are kept open."""
+    host, _, port = webhook.side_door.removeprefix("http://").rpartition(":")
+    held = []
+    for n in range(CONNECTIONS):
+        local = (ATTACKERS[n % len(ATTACKERS)], 0)
+        reader, writer = await asyncio.open_connection(host, int(port), local_addr=local)
+        writer.write(b"GET /healthz HTTP/1.1\r\n"[: n % 20])
+        held.append((reader, writer))
+    try:
+        for path in ("/healthz", "/readyz", "/metrics"):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            async with asyncio.timeout(30):
+                assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+            writer.close()
+        closed = 0
+        for reader, _ in held[:-128]:
+            with contextlib.suppress(ConnectionError):
+                async with asyncio.timeout(30):
+                    closed += await reader.read() == b""
+        assert closed
+    finally:
+        await hang_up(held)
+
+
 async def test_one_address_displaces_only_its_own_connections(webhook):
     kept = await RawConnection.open(webhook.port, webhook.client_tls())
     waiting = await RawConnection.open(webhook.port, webhook.client_tls())
