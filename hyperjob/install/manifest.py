@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.install.definitions import definitions
+from hyperjob.install.guard import certs_guard
 from hyperjob.install.interpreters import interpreters
 from hyperjob.install.objects import Item, Part, labelled
 from hyperjob.install.policies import default_queue, queue_policy
-from hyperjob.install.rbac import rbac
+from hyperjob.install.rbac import CERTS, account_user, rbac
 from hyperjob.install.tenancy import tenancy
 from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from webhook.configuration import ServiceReference, configurations
@@ -50,6 +51,11 @@ def manifest(settings: Settings) -> list[Item]:
         webhook_user=settings.webhook_user,
         lease_namespace=settings.lease_namespace,
         service_accounts=settings.service_accounts,
+    )
+    items += certs_guard(
+        account_user(settings.lease_namespace, CERTS)
+        if settings.service_accounts
+        else settings.certs_user
     )
     items += tenancy(enabled=settings.tenancy)
     if Part.WEBHOOKS not in settings.skip:

@@ -40,7 +40,8 @@ class Item:
     """One object to have in the Karmada API server.
 
     `only_where_missing`: another's object of this name is left as it is. `absent`: the object is
-    to be gone, if it is ours.
+    to be gone, if it is ours. `only_where_served`: it is left out where the API server does not
+    serve its kind.
     """
 
     part: Part
@@ -48,6 +49,7 @@ class Item:
     object: Object
     only_where_missing: bool = False
     absent: bool = False
+    only_where_served: bool = False
 
     @property
     def name(self) -> str:

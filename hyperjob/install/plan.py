@@ -167,6 +167,8 @@ class _Planner:
 
     async def _create(self, item: Item, items: Sequence[Item]) -> Step | Problem:
         created = _step(item, Action.CREATED)
+        if item.only_where_served and not await self._is_served(item.resource):
+            return _step(item, Action.ABSENT)
         if await self._awaits_namespace(item, items) or await self._awaits_definition(item, items):
             return created  # a dry run would only say what is missing
 
@@ -196,6 +198,13 @@ class _Planner:
             force=self._force,
             dry_run=True,
         )
+
+    async def _is_served(self, resource: Resource) -> bool:
+        try:
+            await self._kube.list(resource)
+        except NotFound:
+            return False
+        return True
 
     async def _awaits_namespace(self, item: Item, items: Sequence[Item]) -> bool:
         """Tell whether an item's namespace is itself to be made."""
