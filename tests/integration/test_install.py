@@ -34,6 +34,7 @@ KINDS = (
     *("customresourcedefinitions", "clusterroles", "clusterrolebindings", "roles"),
     *("rolebindings", "resourceinterpretercustomizations", "clusterpropagationpolicies"),
     *("mutatingwebhookconfigurations", "validatingwebhookconfigurations", "namespaces"),
+    *("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
 )
 
 
@@ -130,12 +131,12 @@ def test_a_dry_run_tells_everything_and_writes_nothing(karmada: ControlPlane, ru
 
 def test_installing_twice_changes_nothing_the_second_time(karmada: ControlPlane, run: Run) -> None:
     first = run("install")
-    assert "20 created, 1 kept" in first.stdout
+    assert "22 created, 1 kept" in first.stdout
     assert "Next: hyperjob preflight" in first.stdout
     before = ours(karmada)
-    assert len(before) == 19
+    assert len(before) == 21
     second = run("install")
-    assert second.stdout.startswith("Nothing to change: 21 objects looked at")
+    assert second.stdout.startswith("Nothing to change: 23 objects looked at")
     assert ours(karmada) == before
     assert set(changes(run("install", "-o", "json")).values()) == {"unchanged", "kept"}
 
@@ -481,3 +482,17 @@ def test_preflight_says_when_nothing_answers(karmada: ControlPlane, tmp_path: Pa
     result = CliRunner().invoke(main, ["preflight", "--kubeconfig", str(tmp_path / "away")])
     assert result.exit_code == 2
     assert "cannot be asked" in result.stdout
+
+
+def test_tenancy_is_switched_on_and_off(karmada: ControlPlane, run: Run) -> None:
+    def policies() -> set[str]:
+        return {name for name in ours(karmada) if "hyperjob-tenancy" in name or "use-all" in name}
+
+    run("install")
+    assert not policies()
+    run("install", "--tenancy")
+    assert len(policies()) == 7
+    off = run("install")
+    assert "7 deleted" in off.stdout
+    assert not policies()
+    assert "deleted" not in run("install").stdout
