@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from controller.model.observed import QueueAdmission
+from hyperjob.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
 from hyperjob.api.names import binding_name
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import Forbidden
+from hyperjob.kube.client import PatchType
+from hyperjob.kube.errors import Forbidden, Invalid
 from hyperjob.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
@@ -111,18 +112,39 @@ def held(job: Object, placement: Object) -> Object:
     }
 
 
-async def test_a_hyperjob_that_is_deleted_and_grows_costs_the_controller_nothing(
-    people: People, controller: Path, namespace: str
+async def test_a_hyperjob_that_is_deleted_cannot_grow_beyond_what_the_schema_allows(
+    people: People, namespace: str
 ) -> None:
-    """With a finalizer it stays, nothing validates it any more, and each restart looks at it."""
+    """With a finalizer it stays, and the webhook validates it no more."""
     mallory = people.mallory
     raw = hyperjob(namespace, replicas=1)
     raw["metadata"]["finalizers"] = [FINALIZER]
     made = await mallory.create(HYPERJOBS, raw)
-    uid = made["metadata"]["uid"]
-    await mallory.delete(HYPERJOBS, "hj", namespace=namespace, uid=uid)
+    await mallory.delete(HYPERJOBS, "hj", namespace=namespace, uid=made["metadata"]["uid"])
     grown = [{"op": "replace", "path": "/spec/replicatedJobs/0/replicas", "value": 2**31 - 1}]
-    await grow(mallory, namespace, grown)
+    try:
+        with pytest.raises(Invalid):
+            await mallory.patch(HYPERJOBS, "hj", grown, kind=PatchType.JSON, namespace=namespace)
+    finally:
+        bare = {"metadata": {"finalizers": None}}
+        await mallory.patch(HYPERJOBS, "hj", bare, kind=PatchType.MERGE, namespace=namespace)
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+async def test_the_largest_hyperjob_of_the_schema_costs_the_controller_nothing(
+    people: People, controller: Path, namespace: str, deleted: bool
+) -> None:
+    """Stored while the webhook was away: 1,000 replicatedJobs of 5,000 sub-jobs each."""
+    mallory = people.mallory
+    raw = hyperjob(namespace, replicas=MAX_SUB_JOBS)
+    (group,) = raw["spec"]["replicatedJobs"]
+    raw["spec"]["replicatedJobs"] = [
+        {**group, "name": f"g{number}"} for number in range(MAX_REPLICATED_JOBS)
+    ]
+    raw["metadata"]["finalizers"] = [FINALIZER]
+    made = await mallory.create(HYPERJOBS, raw)
+    if deleted:
+        await mallory.delete(HYPERJOBS, "hj", namespace=namespace, uid=made["metadata"]["uid"])
     try:
         async with (
             clusters(people.root, one=8),
@@ -131,13 +153,13 @@ async def test_a_hyperjob_that_is_deleted_and_grows_costs_the_controller_nothing
             await mallory.create(HYPERJOBS, hyperjob(namespace, "next", replicas=1))
             await phase_is(people.root, namespace, "Starting", "next")
             await settled(manager, people.root, namespace)
+            if not deleted:
+                status = await phase_is(people.root, namespace, "Pending")
+                assert status["state"]["reason"] == "InvalidSpec"
+                assert "may have at most 5000" in status["state"]["message"]
     finally:
         bare = {"metadata": {"finalizers": None}}
         await mallory.patch(HYPERJOBS, "hj", bare, kind=PatchType.MERGE, namespace=namespace)
-
-
-async def grow(kube: Kube, namespace: str, change: list[Object]) -> None:
-    await kube.patch(HYPERJOBS, "hj", change, kind=PatchType.JSON, namespace=namespace)
 
 
 async def test_vcjobs_that_only_bear_our_labels_take_no_room_from_anybody(
