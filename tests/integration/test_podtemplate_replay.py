@@ -59,7 +59,7 @@ OLDER: Final = "an older version that members may have refuses it"
 GATE: Final = "the feature is off in this API server, which drops the field before it looks"
 TWICE: Final = "Kubernetes reports an empty field once more as malformed or unknown"
 ALSO: Final = "Kubernetes reports the same mistake in more words"
-OWN: Final = "our own bound; Kubernetes has none"
+OWN: Final = "our own rule; Kubernetes has none"
 NEWER: Final = "fields of newer versions have rules that older ones lack"
 DIFFERENCES: Final = {
     "pods near no place in particular": TWICE,
@@ -76,6 +76,7 @@ DIFFERENCES: Final = {
     "files of volumes whose modes, keys and paths are wrong": GATE,
     "a trust bundle without a name, and one with two": GATE,
     "a longer list than any pod needs": OWN,
+    "priority classes of Kubernetes itself": OWN,
     "probes of an ephemeral container do not matter": ALSO,
     "memory that is misspelt": ALSO,
     "a resource whose name is none": ALSO,
