@@ -12,6 +12,7 @@ import ssl
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Final
 
 from certs.source import FileSource
@@ -51,7 +52,25 @@ async def _run(options: Options) -> None:
     metrics = Metrics()
     async with AsyncExitStack() as stack:
         context = await _look_around(stack, options, metrics)
-        await _serve(options, metrics, context)
+        await _serve(options, metrics, _with_controllers(context, options))
+
+
+def _with_controllers(context: Callable[[], Context], options: Options) -> Callable[[], Context]:
+    """Add who may open gates to what is known."""
+    users = frozenset(filter(None, map(str.strip, options.controller_users.split(","))))
+    if not users:
+        return context
+    known, made = NOTHING_KNOWN, replace(NOTHING_KNOWN, controllers=users)
+
+    def with_users() -> Context:
+        nonlocal known, made
+        # What is known changes seldom, and each state of it is one object.
+        now = context()
+        if now is not known:
+            known, made = now, replace(now, controllers=users)
+        return made
+
+    return with_users
 
 
 async def _look_around(

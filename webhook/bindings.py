@@ -45,7 +45,7 @@ _DISPATCHING: Final = _Field("spec", "suspension", "dispatching", value=True)
 _SCHEDULING: Final = _Field("spec", "suspension", "scheduling", value=True)
 
 
-def stamp(binding: Object, *, operation: str) -> list[JsonPatchOp]:
+def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list[JsonPatchOp]:
     """Return the patch that a binding needs so that its gate holds; empty for all others.
 
     At CREATE the gate is closed: Volcano Global's webhook leaves `scheduling` alone when it is
@@ -53,9 +53,14 @@ def stamp(binding: Object, *, operation: str) -> list[JsonPatchOp]:
     calls here again. At UPDATE a held gate stays closed: Volcano Global's release and the
     detector's sync both wipe `dispatching`, while `scheduling` is theirs to change. Where our own
     queue admission has let a gang in, nobody is to release it, so `scheduling` is left alone.
+
+    `old` is the binding before an UPDATE by a user who may not open gates: where it was held, the
+    new one is, whatever became of its annotation and affinity name.
     """
     if _is_being_deleted(binding):
         return []
+    if operation == "UPDATE" and old is not None and _is_held(old) and _has_metadata(binding):
+        return _set(binding, (_LABEL, _GATE, _DISPATCHING))
     names = _affinity_names(binding)
     gated = AFFINITY_GATED in names
     if not gated and AFFINITY_HELD not in names:
@@ -79,6 +84,16 @@ def _affinity_names(binding: Object) -> list[object]:
     if resource.get("apiVersion") != VCJOB_API_VERSION:
         return []
     return [each.get("affinityName") for each in affinities if isinstance(each, dict)]
+
+
+def _is_held(binding: Object) -> bool:
+    names = _affinity_names(binding)
+    ours = AFFINITY_GATED in names or AFFINITY_HELD in names
+    return ours and _find(binding, ("metadata", "annotations", GATE)) == GATE_HELD
+
+
+def _has_metadata(binding: Object) -> bool:
+    return isinstance(binding.get("metadata"), dict) and isinstance(binding.get("spec"), dict)
 
 
 def _is_being_deleted(binding: Object) -> bool:

@@ -44,6 +44,8 @@ _IS_GATED: Final = " && ".join(
         f"object.spec.placement.clusterAffinities.exists(a, {_HAS_OUR_NAME})",
     )
 )
+# A gate that was held stays held for most users, even where they take our name from the binding.
+_WAS_GATED: Final = _IS_GATED.replace("object.", "oldObject.")
 _IS_NOT_BEING_DELETED: Final = (
     "!has(object.metadata.deletionTimestamp) || object.metadata.deletionTimestamp == null"
 )
@@ -123,7 +125,10 @@ def _rule(group: str, version: str, resource: str) -> Object:
 
 _HYPERJOBS: Final = _rule("training.volcano.sh", "v1alpha1", "hyperjobs")
 _RESOURCEBINDINGS: Final = _rule("work.karmada.io", "v1alpha2", "resourcebindings")
-_GATED: Final[Object] = {"name": "gated-by-hyperjob", "expression": _IS_GATED}
+_GATED: Final[Object] = {
+    "name": "gated-by-hyperjob",
+    "expression": f"({_IS_GATED}) || (oldObject != null && {_WAS_GATED})",
+}
 _NOT_DELETED: Final[Object] = {"name": "not-being-deleted", "expression": _IS_NOT_BEING_DELETED}
 _NOT_DELETED_OR_CHANGED: Final[Object] = {
     "name": "not-being-deleted-or-changed",

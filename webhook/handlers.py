@@ -60,9 +60,12 @@ def validate_hyperjob(request: Request, context: Context) -> Decision:
     return validate_update(raw, request.old_object, context=context, at_most=request.size)
 
 
-def stamp_binding(request: Request, _: Context) -> Decision:
+def stamp_binding(request: Request, context: Context) -> Decision:
     """Close the gate of a HyperJob's binding, or keep it closed."""
-    return Decision(patch=stamp(_required(request), operation=request.operation))
+    binding = _required(request)
+    may_open = not context.controllers or request.user in context.controllers
+    old = None if may_open else request.old_object
+    return Decision(patch=stamp(binding, operation=request.operation, old=old))
 
 
 ROUTES: Final[Mapping[str, Route]] = {

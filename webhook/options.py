@@ -26,6 +26,7 @@ class Options:
     tls_cert_file: Path
     tls_private_key_file: Path
     kubeconfig: str | None = None
+    controller_users: str = ""
     bind_address: str = "0.0.0.0"  # noqa: S104 - a pod's address is not known beforehand
     secure_port: int = 9443
     tls_min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
@@ -96,6 +97,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "kubeconfig of the Karmada API server, to warn of clusters and queues that are missing or"
         " not ready; without it nothing is said of them, and no connection is opened",
         metavar="FILE",
+    ),
+    "controller_users": Setting(
+        "users, separated by commas, who may open the gate of a ResourceBinding that waits for its"
+        " gang: the controller's user in the Karmada API server; empty lets everybody who may"
+        " update ResourceBindings",
+        metavar="NAMES",
     ),
     "bind_address": Setting("address to serve reviews on", metavar="HOST"),
     "secure_port": Setting("port to serve reviews on; 0 takes a free one", _whole, metavar="PORT"),

@@ -37,6 +37,8 @@ class Context:
     vcjobs: Mapping[str, str] | None = None
     """Existing vcjobs and propagation policies, with the name of the HyperJob that owns each."""
     batch_jobs: AbstractSet[str] | None = None
+    controllers: AbstractSet[str] = frozenset()
+    """Users who may open the gate of a binding; empty: everybody who may write bindings."""
 
 
 NOTHING_KNOWN: Final = Context()

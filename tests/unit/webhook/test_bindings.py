@@ -2,6 +2,7 @@
 
 import copy
 import json
+from base64 import b64decode, b64encode
 from pathlib import Path
 
 import jsonpatch
@@ -9,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.admission import admit
 from webhook.bindings import stamp
+from webhook.paths import MUTATE_RESOURCEBINDING
+from webhook.validation.context import Context
 
 RECORDED = [
     json.loads(line)
@@ -266,3 +270,50 @@ def test_stamping_takes_any_json(value, operation):
         {"spec": {"placement": {"clusterAffinities": [value, {"affinityName": value}]}}},
     ):
         assert stamp(obj, operation=operation) == []
+
+
+HELD = binding(gate="held", suspension={"dispatching": True}, labels={LABEL: "hyperjob"})
+OPENED = {
+    "the gate": binding(gate="open", suspension={"dispatching": True}),
+    "no gate and no label": binding(suspension={"dispatching": True}),
+    "dispatching": binding(gate="held", suspension={"dispatching": False}),
+    "no suspension": binding(gate="held"),
+    "another affinity name": binding(affinity="mine", gate="open"),
+    "the name of an ungated HyperJob": binding(affinity="hyperjob"),
+}
+
+
+@pytest.mark.parametrize("new", OPENED.values(), ids=OPENED.keys())
+@pytest.mark.parametrize("user", ["kdev", "hyperjob-controller"])
+def test_a_held_gate_is_opened_by_the_controller_alone(new, user):
+    context = Context(controllers=frozenset({"hyperjob-controller"}))
+    request = {
+        "uid": "u",
+        "kind": {"group": "work.karmada.io", "version": "v1alpha2", "kind": "ResourceBinding"},
+        "operation": "UPDATE",
+        "userInfo": {"username": user},
+        "object": new,
+        "oldObject": HELD,
+    }
+    head = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+    body = json.dumps({**head, "request": request}).encode()
+    response = json.loads(admit(MUTATE_RESOURCEBINDING, body, context).body)["response"]
+    patch = json.loads(b64decode(response.get("patch", b64encode(b"[]"))))
+    result = jsonpatch.apply_patch(new, patch)
+    if user == "kdev":
+        assert result["metadata"]["annotations"][GATE] == "held"
+        assert result["metadata"]["labels"][LABEL] == "hyperjob"
+        assert result["spec"]["suspension"]["dispatching"] is True
+    elif new["metadata"].get("annotations", {}).get(GATE) != "held":
+        assert result == new
+
+
+def test_a_gate_that_is_open_stays_open_for_everybody():
+    new = binding(gate="open", suspension={"dispatching": False})
+    assert stamp(new, operation="UPDATE", old=binding(gate="open")) == []
+
+
+def test_a_job_of_kubernetes_is_nobodys_gang():
+    obj = binding()
+    obj["spec"]["resource"]["apiVersion"] = "batch/v1"
+    assert stamp(obj, operation="CREATE") == []

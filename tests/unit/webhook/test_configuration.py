@@ -193,3 +193,10 @@ def test_match_conditions_are_named_once_per_webhook():
     for hook in webhooks().values():
         names = [condition["name"] for condition in hook["matchConditions"]]
         assert len(names) == len(set(names)) > 0
+
+
+@pytest.mark.parametrize("old", [None, placed(OTHER), placed(GATED)], ids=["none", "other", "ours"])
+def test_a_binding_that_was_ours_is_sent_whatever_it_is_now(old):
+    gated, _ = conditions("mresourcebinding.training.volcano.sh")
+    known = {"object": placed(OTHER), "oldObject": old}
+    assert cel.evaluate(gated, known) is (old == placed(GATED))
