@@ -15,9 +15,12 @@ from controller.caches.parsed import Parsed
 from controller.firstinline import FirstInLine
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
+from controller.model.planned import Plan
 from controller.options import Options
+from controller.reconciler import _sooner
+from controller.waiting import MESSAGE_SECONDS
 from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, VCJOBS
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, PROPAGATION_POLICIES, QUEUES, VCJOBS
 from hyperjob.telemetry.metrics import Metrics
 from tests.support.fakekube import FakeKube, refusal
 from tests.support.memory import differences, remembered
@@ -169,3 +172,87 @@ async def test_a_status_write_that_conflicts_is_made_again() -> None:
     assert refused
     assert kube.calls.count(("patch", "hyperjobs", "hj/status")) == 2
     assert kube.calls.count(("create", "jobs", "hj-trainer-0")) == 1
+
+
+async def test_a_refused_object_is_told_and_tried_again_when_the_spec_changes() -> None:
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 16))
+    kube.put(HYPERJOBS, named("hj", group(replicas=1, gpus=4)))
+    full = refusal(403, "Forbidden", "exceeded quota")
+    kube.fails = lambda verb, resource, _: full if (verb, resource) == ("create", VCJOBS) else None
+    async with running(kube) as manager:
+        await until(lambda: reason(kube) == "Refused")
+        assert "Forbidden: exceeded quota" in status(kube)["state"]["message"]
+        assert kube.calls.count(("create", "jobs", "hj-trainer-0")) == 1
+        due = manager.queue.due_in("default/hj")
+        assert due is not None
+        assert due <= 5, "it is tried again after a wait"
+        kube.fails = lambda *_: None
+        kube.put(HYPERJOBS, kube.objects[HYPERJOBS]["default/hj"] | named_spec(gpus=2))
+        await until(lambda: kube.objects.get(VCJOBS))
+        await until(lambda: reason(kube) != "Refused")
+
+
+def named_spec(gpus: int) -> Object:
+    return {"spec": named("hj", group(replicas=1, gpus=gpus))["spec"]}
+
+
+async def test_what_the_server_could_not_answer_is_tried_again_and_is_no_refusal() -> None:
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 16))
+    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+    left = [refusal(503, "ServiceUnavailable")] * 2
+
+    def busy(verb: str, resource: Any, _: str) -> Any:
+        return left.pop() if left and (verb, resource) == ("create", VCJOBS) else None
+
+    kube.fails = busy
+    async with running(kube):
+        await until(lambda: kube.objects.get(VCJOBS))
+        await until(lambda: reason(kube) == "Dispatching")
+    assert kube.calls.count(("create", "jobs", "hj-trainer-0")) == 3
+    assert kube.calls.count(("create", "propagationpolicies", "hj-trainer-0")) == 1
+
+
+async def test_words_alone_are_written_at_a_bounded_rate_and_the_last_are_written() -> None:
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 4))
+    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+    async with running(kube) as manager:
+        await until(lambda: reason(kube))
+        before = kube.calls.count(("patch", "hyperjobs", "hj/status"))
+        for free in (3, 2, 1):
+            kube.put(CLUSTERS, member("a", free))
+            manager.queue.add("default/hj")
+            await until(lambda: not len(manager.queue) and not manager.queue.unfinished_seconds())
+        assert kube.calls.count(("patch", "hyperjobs", "hj/status")) == before
+        due = manager.queue.due_in("default/hj")
+        assert due is not None
+        assert due <= MESSAGE_SECONDS
+
+
+async def test_a_hyperjob_of_the_same_name_begins_anew() -> None:
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 8))
+    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+    async with running(kube) as manager:
+        await until(lambda: reason(kube) == "Dispatching")
+        kube.remove(HYPERJOBS, "default/hj")
+        await until(lambda: manager.observer.observe("default/hj") is None)
+        for resource in (VCJOBS, PROPAGATION_POLICIES):
+            kube.remove(resource, "default/hj-trainer-0")
+        other = named("hj", group(replicas=1))
+        other["metadata"]["uid"] = "hj-other"
+        kube.put(HYPERJOBS, other)
+        await until(lambda: kube.objects.get(VCJOBS))
+        (made,) = kube.objects[VCJOBS].values()
+        assert made["metadata"]["ownerReferences"][0]["uid"] == "hj-other"
+
+
+@pytest.mark.parametrize(
+    ("planned", "wait", "expected"), [(None, 5, 5), (3, 5, 3), (7, 5, 5), (0, 5, 0)]
+)
+def test_of_two_waits_the_shorter_counts(planned: int | None, wait: int, expected: int) -> None:
+    after = None if planned is None else timedelta(seconds=planned)
+    found = _sooner(Plan(requeue_after=after), timedelta(seconds=wait))
+    assert found == timedelta(seconds=expected)

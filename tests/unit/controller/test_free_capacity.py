@@ -1,0 +1,82 @@
+"""What is free on the clusters as a pass and a round of the queues read it."""
+
+from datetime import timedelta
+from typing import Any
+
+from controller.memory.capacity import Capacity
+from controller.memory.reservations import Reservations
+from controller.placement.capacity import Candidacy
+from hyperjob.kube.client import EventType
+from tests.unit.controller.builders import GPU, NOW, Object, hyperjob, job, policy, request
+from tests.unit.controller.test_pass import member
+
+KEY = "default/hj-trainer-0"
+LAG = timedelta(seconds=30)
+
+
+class Clusters:
+    """An informer that a test drives."""
+
+    def add_handler(self, handler: Any) -> None:
+        self.tell = handler
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.jobs: dict[str, Object] = {}
+        self.reservations = Reservations(
+            hyperjob=lambda _: hyperjob(),
+            job=self.jobs.get,
+            policy=lambda _: policy(cluster="a"),
+            binding=lambda _: None,
+            lag=LAG,
+        )
+        self.clusters = Clusters()
+        self.capacity = Capacity(
+            self.clusters,  # type: ignore[arg-type]  # has what is used
+            self.reservations,
+            candidacy=Candidacy(),
+            now=lambda: NOW,
+        )
+
+    def free(self, **promised: int) -> dict[str, int]:
+        kept = {name: [request("other", gpus)] for name, gpus in promised.items()}
+        found = self.capacity.clusters(now=NOW, promised=kept)
+        return {each.name: each.free[GPU] // 10**9 for each in found}
+
+
+def test_what_is_reserved_and_what_is_promised_to_others_is_not_free() -> None:
+    rig = Rig()
+    for name in ("a", "b"):
+        rig.clusters.tell(EventType.ADDED, None, member(name, 16))
+    assert rig.free() == {"a": 16, "b": 16}
+    rig.jobs[KEY] = job(gpus=6)
+    rig.reservations.update(KEY, now=NOW)
+    assert rig.free() == {"a": 10, "b": 16}
+    assert rig.free(b=5) == {"a": 10, "b": 11}, "room that is promised to another HyperJob"
+    room = rig.capacity.room("a")
+    assert room is not None
+    assert room[GPU] == 10 * 10**9
+    found, shown = rig.capacity.capacity()
+    assert [each.free[GPU] for each in found] == [10 * 10**9, 16 * 10**9]
+    assert {name: free[GPU] for name, free in shown.items()} == {"a": 16 * 10**9, "b": 16 * 10**9}
+
+
+def test_a_cluster_that_goes_or_becomes_unusable_has_no_room() -> None:
+    rig = Rig()
+    there, down = member("a", 16), member("a", 16)
+    down["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    rig.clusters.tell(EventType.ADDED, None, there)
+    rig.clusters.tell(EventType.MODIFIED, there, down)
+    assert rig.capacity.room("a") is None
+    rig.clusters.tell(EventType.DELETED, down, None)
+    assert rig.free() == {}
+    assert rig.capacity.room("a") is None
+
+
+def test_more_than_a_cluster_has_is_never_reserved() -> None:
+    rig = Rig()
+    rig.clusters.tell(EventType.ADDED, None, member("a", 16))
+    rig.jobs[KEY] = job(gpus=10**6)
+    rig.reservations.update(KEY, now=NOW)
+    assert rig.free() == {"a": 0}
