@@ -87,7 +87,7 @@ async def pod_groups_of_all(
 
 
 def _place(pod: Object) -> tuple[str, int, str]:
-    """Order pods by task and index, so that worker-2 stands before worker-10."""
+    """Order pods by task and index, so that worker-2 comes before worker-10."""
     metadata = pod["metadata"]
     marks = {**(metadata.get("annotations") or {}), **(metadata.get("labels") or {})}
     index = str(marks.get("volcano.sh/task-index") or "")

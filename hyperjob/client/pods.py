@@ -17,7 +17,7 @@ def task_of(pod: Object) -> str:
 
 
 def pod_counts(job: SubJob, vcjob: Object | None) -> dict[str, int]:
-    """Count the pods of a sub-job by state; those that nobody tells of are pending."""
+    """Count the pods of a sub-job by state; pods without a reported state are pending."""
     status = mapping((vcjob or {}).get("status"))
     counts = {name: count(status.get(name)) for name in COUNTERS}
     for tasks in tasks_of(vcjob).values():

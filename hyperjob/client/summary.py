@@ -159,7 +159,7 @@ def read(hyperjob: Object) -> Summary:
 
 
 def _changed(metadata: Object) -> str:
-    """Say when the object was last written but for its status; empty where nobody recorded it."""
+    """Give when the object was last written, its status aside; empty where it is not recorded."""
     return max(
         (
             string(entry.get("time"))

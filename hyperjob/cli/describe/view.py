@@ -94,7 +94,7 @@ def _wishes(spec: Object) -> list[Text]:
 
 
 def _requests(summary: Summary) -> list[Text]:
-    """Show restarts and moves that somebody asked for, and whether they were taken."""
+    """Show requested restarts and moves, and whether the controller has taken them."""
     found = []
     for title, annotation, kind in (
         ("Restart asked for", RESTART_REQUEST, "restart"),

@@ -25,11 +25,11 @@ class Code(enum.IntEnum):
 
 
 MEANINGS = {
-    Code.OK: "done; what was asked for holds",
-    Code.FAILED: "the API server refused, could not be reached, or an object is not there",
+    Code.OK: "done",
+    Code.FAILED: "the API server refuses or does not answer, or an object does not exist",
     Code.USAGE: "the command line is wrong",
-    Code.NOT_YET: "not yet: time is up, or the HyperJob waits for what may come by itself",
-    Code.NEVER: "never by itself: the HyperJob has ended otherwise, or somebody must act",
+    Code.NOT_YET: "not yet: time is up, or the HyperJob waits for room or for its turn",
+    Code.NEVER: "never by itself: the HyperJob has ended in another phase, or a person must act",
     Code.INTERRUPTED: "Ctrl-C",
 }
 

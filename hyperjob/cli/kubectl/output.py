@@ -113,6 +113,6 @@ def objects(items: Sequence[Object], form: str, *, single: bool) -> None:
 
 
 def clean(obj: Object) -> Object:
-    """Drop managedFields, which nobody reads, as kubectl does."""
+    """Drop managedFields, as kubectl does."""
     metadata = {key: part for key, part in obj["metadata"].items() if key != "managedFields"}
     return {**obj, "metadata": metadata}

@@ -10,7 +10,7 @@ _GAP = 3
 
 
 class Layout:
-    """Columns that keep their widths, so that rows printed later stand under the same header."""
+    """Columns that keep their widths, so that later rows align with the same header."""
 
     def __init__(self, header: Sequence[str]) -> None:
         self._header = tuple(header)

@@ -13,7 +13,7 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 @contextmanager
 def written() -> Iterator[None]:
-    """Write the output of the block to its end; nobody reading ends the process by SIGPIPE."""
+    """Flush the output of the block; a closed pipe ends the process by SIGPIPE."""
     try:
         try:
             yield

@@ -1,7 +1,7 @@
-"""`hyperjob lint`: what admission would say of a file, without a cluster.
+"""`hyperjob lint`: check HyperJobs in files as admission does, without a cluster.
 
-The same defaults and rules as the webhook's, and the API server's check of the shape, which comes
-first in a cluster. Nothing is asked of a server, so it says nothing of what is there.
+It runs the webhook's defaults and rules, and before them the API server's check of the schema. It
+asks no server, and so knows no clusters and no queues.
 """
 
 import sys
@@ -64,7 +64,7 @@ def _check(name: str) -> Checked:
 
 
 def _fix(result: Checked) -> Checked:
-    """Write the defaults of a file back, and tell if that cannot be done."""
+    """Write the defaults of a file back, or report why that is impossible."""
     source = result.source
     if source is None:
         return result

@@ -1,7 +1,7 @@
-"""`hyperjob plan`: what would become of the HyperJobs of a file, and why not elsewhere.
+"""`hyperjob plan`: where the HyperJobs of a file would run now, and why not on other clusters.
 
-Admission's rules and the controller's own decision, over what a live control plane or a clusters
-file says. Nothing is written anywhere.
+It calls the rules of admission and the decision of the controller on the objects of a control plane
+or on a clusters file. It writes nothing.
 """
 
 import sys
@@ -55,8 +55,8 @@ _CODES = {
 @click.option(
     "--queue-admission",
     type=click.Choice([mode.value for mode in QueueAdmission]),
-    help="As the controller was told. Without it, volcano-global where Volcano Global is there, or"
-    " cannot be looked for, else builtin.",
+    help="The value of the controller. Without it, volcano-global where Volcano Global is there, or"
+    " where the command cannot find out, else builtin.",
 )
 @click.option(
     "--cluster-status-lag",
@@ -64,15 +64,15 @@ _CODES = {
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="As the controller was told.",
+    help="The value of the controller.",
 )
 @click.option(
-    "--require-vcjob-api/--no-require-vcjob-api", default=True, help="As the controller was told."
+    "--require-vcjob-api/--no-require-vcjob-api", default=True, help="The value of the controller."
 )
 @click.option(
     "--require-resource-summary/--no-require-resource-summary",
     default=True,
-    help="As the controller was told.",
+    help="The value of the controller.",
 )
 @access()
 @out.output(_TABLE, _TREE, out.JSON, out.YAML)
@@ -86,17 +86,17 @@ def plan(
     access: Access,
     form: str,
 ) -> None:
-    """Say what would become of HyperJobs, and for every cluster why they are not on it.
+    """Show where HyperJobs would run now, and for every other cluster why not there.
 
-    Each is checked as admission would, then split and placed as the controller would; those that
-    come later find what those before them leave. Queues in the files count as created. With
-    built-in queues each waits in line as it would there, behind those that wait already. Nothing
-    is written.
+    The command checks each HyperJob as admission does, then splits and places it as the controller
+    does; a later HyperJob of the files gets the room that earlier ones leave. Queues in the files
+    count as created. With built-in queues a HyperJob waits in the line of its queue, behind the
+    HyperJobs that wait already. The command writes nothing.
 
-    Exit code 0: all would be made at once; 1: the API server cannot be asked; 2: one would be
-    refused, or a file cannot be planned; 3: one would wait for what may come by itself; 4: one
-    cannot run as things are, since it is too large for empty clusters or for its queue, its queue
-    takes no jobs, or it has ended already.
+    Exit code 0: every HyperJob would start at once; 1: the API server does not answer; 2: admission
+    would refuse a HyperJob, or a file cannot be planned; 3: a HyperJob would wait for room or for
+    its turn; 4: a HyperJob cannot run, since it is too large for empty clusters or for its queue,
+    its queue takes no jobs, or it has ended already.
 
     Example: kubectl hyperjob plan -f job.yaml
     """

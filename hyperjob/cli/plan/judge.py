@@ -1,6 +1,6 @@
-"""What would become of a HyperJob: refused, made at once, waiting or never, and why not elsewhere.
+"""Judge a HyperJob: admission refuses it, it starts at once, it waits, or it can never run. Pure.
 
-The webhook's rules and the controller's plan, called and not copied. Pure.
+It calls the rules of the webhook and the plan of the controller.
 """
 
 import enum
@@ -53,7 +53,7 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One sub-job: where it would stand, and for every other cluster why not there."""
+    """One sub-job: its cluster, and for every other cluster the reason against it."""
 
     name: str
     group: str

@@ -29,7 +29,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How a HyperJob stands with its queues.
+    """The state of a HyperJob in its queues.
 
     `problems` say why a queue takes no jobs, empty when it does; `line` is where it would wait,
     `claim` what for.
@@ -42,7 +42,7 @@ class Standing:
 
 
 def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
-    """Return what the controller would see once its queues have judged, and how it stands then."""
+    """Return what the controller would see once its queues have judged, and its state in them."""
     book = Book(lag=timedelta(), counts=lambda key: key in world.taken)
     if world.queues is not None:
         book.set_queues(parse_queue(raw) for raw in world.queue_objects)

@@ -35,10 +35,10 @@ class _CannotLookError(click.ClickException):
 def preflight(
     kubeconfig: Path | None, context: str | None, lease_namespace: str, output: str
 ) -> None:
-    """Say what HyperJobs still need, one line each, with the command that mends it.
+    """Check what HyperJobs need, one line each, with the command that corrects it.
 
-    Exit code 0: they can run; 1: something is missing; 2: it could not be looked at. Changes
-    nothing.
+    The command changes nothing. Exit code 0: HyperJobs can run; 1: something is missing; 2: the API
+    server does not answer.
 
     Example: hyperjob preflight -o json
     """

@@ -98,7 +98,7 @@ class Trial:
         }
 
     async def _logs(self, name: str) -> list[str]:
-        """Read the log of every sub-job; an unreadable log is told and fails nothing."""
+        """Read the log of every sub-job; a log that cannot be read is no failure."""
         lines: list[str] = []
         summary = read(await self._kube.get(HYPERJOBS, name, namespace=self._namespace))
         try:

@@ -35,11 +35,11 @@ _CODES = {
 def why(name: str, access: Access, lease_namespace: str, form: str) -> None:
     """Say why a HyperJob is not running, and the command to type next.
 
-    Looks at its status, its bindings, queues, clusters, events, the controller's Lease and, where
-    pods do not start, the pods themselves. What one may not read is named and left out.
+    The command reads its status, its bindings, queues, clusters, events, the controller's Lease
+    and, where pods do not start, the pods. It names and leaves out what you may not read.
 
-    Exit code 0: it runs or has completed; 3: it waits for what may come by itself; 4: somebody
-    must act.
+    Exit code 0: the HyperJob runs or has completed; 3: it waits for room or for its turn; 4: a
+    person must act.
 
     Example: kubectl hyperjob why llm-training
     """

@@ -1,6 +1,6 @@
-"""Causes that Volcano Global's dispatcher keeps to itself: whom it passes over for ever. Pure.
+"""Causes for which Volcano Global's dispatcher never releases a binding. Pure.
 
-It says nowhere why it does not release a binding.
+The dispatcher writes no reason anywhere.
 """
 
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ from hyperjob.client.summary import SubJob, Summary
 from hyperjob.kube.errors import KubeError
 
 _PATIENCE: Final = timedelta(seconds=15)
-"""How long a change may go unseen before somebody is suspected not to look."""
+"""How long a change may be unobserved before the controller counts as missing."""
 
 
 class Outcome(enum.StrEnum):
@@ -86,7 +86,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The answer: a headline, causes with the first one deciding, and what nobody could see."""
+    """The answer: a headline, the causes with the deciding one first, and what was not readable."""
 
     summary: Summary
     outcome: Outcome

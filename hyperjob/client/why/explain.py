@@ -106,7 +106,7 @@ def _headline(evidence: Evidence, causes: Sequence[Cause]) -> str:
 
 
 def _unseen(evidence: Evidence) -> list[str]:
-    """Name what could not be read, so that nobody takes silence for health."""
+    """Name the resources that could not be read: their silence is no sign of health."""
     readings: dict[str, Reading] = {
         "vcjobs": evidence.vcjobs,
         "resourcebindings": evidence.bindings,

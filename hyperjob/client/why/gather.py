@@ -1,4 +1,4 @@
-"""Read the evidence, all of it at once; what one may not read becomes an error in its place."""
+"""Read the evidence, all of it at once; what the user may not read becomes an error."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -85,7 +85,7 @@ async def gather(kube: Kube, namespace: str, name: str, *, lease_namespace: str)
 
 
 def _telling(summary: Summary) -> list[SubJob]:
-    """Choose sub-jobs whose pods may tell something: on a cluster, those not all running first."""
+    """Choose sub-jobs whose pods to read: on a cluster, incomplete ones first."""
     started = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
     placed = [job for job in summary.jobs if job.cluster and job.phase in started]
     return sorted(placed, key=lambda job: job.running >= job.pods)[:_JOBS_LOOKED_INTO]

@@ -1,4 +1,4 @@
-"""Causes in the life of a HyperJob: deletion, nobody looking, suspension, its end. Pure."""
+"""Causes in the life of a HyperJob: deletion, no controller, suspension, its end. Pure."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -31,7 +31,7 @@ def deleted(evidence: Evidence) -> Iterator[Cause]:
     foreign = [name for name in summary.finalizers if name != _FOREGROUND]
     if late and foreign:
         command = f"kubectl get hj {summary.name} -n {summary.namespace} -o yaml"
-        told = "; whoever set it has to take it off"
+        told = "; the controller that set it has to remove it"
     elif late:
         command = f"kubectl hyperjob tree {summary.name} -n {summary.namespace}"
         told = ": its sub-jobs go first"
@@ -70,7 +70,7 @@ def unseen(evidence: Evidence) -> Iterator[Cause]:
 
 
 def suspended(evidence: Evidence) -> Iterator[Cause]:
-    """Say that somebody has taken it off the clusters."""
+    """Say that it is suspended."""
     summary = evidence.summary
     if summary.suspend and not summary.has_ended:
         yield Cause(
@@ -104,7 +104,7 @@ def failed(evidence: Evidence) -> Iterator[Cause]:
 
 
 def asked(evidence: Evidence) -> Iterator[Cause]:
-    """Say that a restart or a move was asked for and nobody has acted on it."""
+    """Say that the controller has not taken a requested restart or move."""
     summary = evidence.summary
     for annotation, kind in ((RESTART_REQUEST, "restart"), (MIGRATE_REQUEST, "migrate")):
         words = summary.annotations.get(annotation, "").split()
@@ -153,7 +153,7 @@ def _nobody(evidence: Evidence) -> Iterator[Cause]:
         last = age(spec.get("renewTime"), evidence.now)
         yield Cause(
             reason="NoController",
-            message=f"nobody renews Lease {where}; {holder or 'nobody'} did last, {last} ago:"
+            message=f"no controller renews Lease {where}; {holder or 'a controller'} did {last} ago:"
             f" {_LOOK_THERE}",
             next=f"kubectl get lease -n {where.replace('/', ' ')} -o yaml",
             needs_help=True,

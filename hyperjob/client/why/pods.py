@@ -17,7 +17,7 @@ _SHOWN: Final = 3
 _STARTED: Final = ("Running", "Failed")
 """Phases of a pod that had its containers; Running is also one whose container crashes for ever."""
 _STUCK: Final = ("Image", "CrashLoop", "Config")
-"""Words in a container's reason that no time mends: ImagePullBackOff, InvalidImageName, …"""
+"""Parts of reasons that stay without a change: ImagePullBackOff, InvalidImageName, …"""
 
 
 def troubled(evidence: Evidence) -> Iterator[Cause]:

@@ -162,7 +162,7 @@ def no_room(evidence: Evidence) -> Iterator[Cause]:
 
 
 def silent(evidence: Evidence) -> Iterator[Cause]:
-    """Say that a sub-job stands on a cluster that does not answer."""
+    """Say that a sub-job is on a cluster that does not answer."""
     used = {job.cluster for job in evidence.summary.jobs if job.cluster and not job.has_ended}
     yield from _lost_clusters(evidence, only=used)
 
@@ -258,7 +258,7 @@ def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Itera
             continue
         why = string(ready.get("message")) or string(ready.get("reason")) or "it reports no state"
         there = [job for job in evidence.summary.jobs if job.cluster == name and not job.has_ended]
-        stand = f"; {_names(there)} {'stands' if len(there) == 1 else 'stand'} there"
+        stand = f"; {_names(there)} {'is' if len(there) == 1 else 'are'} there"
         yield Cause(
             reason="ClusterNotReady",
             message=f"cluster {name} is not Ready: {why}{stand if there else ''}",
@@ -268,7 +268,7 @@ def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Itera
 
 
 def _queue_state(evidence: Evidence, queue: str) -> str | None:
-    """Give a queue's state; "" when there is none of the name, None when nobody has said.
+    """Give a queue's state; "" when there is none of the name, None when it is not known.
 
     A queue that has no state yet keeps nobody waiting: Volcano's webhook refuses its sub-jobs
     outright, and the built-in admission takes it as open.
@@ -303,7 +303,7 @@ def free_of(cluster: Object, resource: str) -> int:
 
 
 def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
-    """Say that it would not fit even on empty clusters; empty when it would, or nobody knows."""
+    """Say that it would not fit even on empty clusters; empty when it would, or is not known."""
     told = "; no cluster would hold it even empty, so it never runs as it is"
     if evidence.summary.reason == Reason.EXCEEDS_CLUSTERS:
         return told

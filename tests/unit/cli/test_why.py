@@ -155,7 +155,7 @@ CASES = {
         ),
         HELP,
         "BeingDeleted",
-        "since 10m, held by finalizer example.com/quota; whoever set it has to take it off",
+        "since 10m, held by finalizer example.com/quota; the controller that set it has to remove it",
         "kubectl get hj llm -n ml -o yaml",
         {"lease": []},
     ),
@@ -438,7 +438,7 @@ CASES = {
     ),
     "its cluster is lost while it runs": Case(
         hyperjob("Running", sub_job(phase="Running", cluster="east")), HELP, "ClusterNotReady",
-        "cluster east is not Ready: cluster is not reachable; llm-trainer-0 stands there",
+        "cluster east is not Ready: cluster is not reachable; llm-trainer-0 is there",
         "kubectl describe cluster east",
         {"clusters": [cluster("east", ready=False), cluster("west")]},
     ),
