@@ -153,8 +153,8 @@ def _nobody(evidence: Evidence) -> Iterator[Cause]:
         last = age(spec.get("renewTime"), evidence.now)
         yield Cause(
             reason="NoController",
-            message=f"no controller renews Lease {where}; {holder or 'a controller'} did {last} ago:"
-            f" {_LOOK_THERE}",
+            message=f"no controller renews Lease {where}; {holder or 'a controller'} did last,"
+            f" {last} ago: {_LOOK_THERE}",
             next=f"kubectl get lease -n {where.replace('/', ' ')} -o yaml",
             needs_help=True,
         )

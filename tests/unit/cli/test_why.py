@@ -155,7 +155,7 @@ CASES = {
         ),
         HELP,
         "BeingDeleted",
-        "since 10m, held by finalizer example.com/quota; the controller that set it has to remove it",
+        "since 10m, held by finalizer example.com/quota; the controller that set it has",
         "kubectl get hj llm -n ml -o yaml",
         {"lease": []},
     ),
