@@ -75,7 +75,6 @@ DIFFERENCES: Final = {
     "raw devices that are wrong all over": TWICE,
     "files of volumes whose modes, keys and paths are wrong": GATE,
     "a trust bundle without a name, and one with two": GATE,
-    "a longer list than any pod needs": OWN,
     "priority classes of Kubernetes itself": OWN,
     "probes of an ephemeral container do not matter": ALSO,
     "memory that is misspelt": ALSO,
