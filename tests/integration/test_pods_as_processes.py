@@ -16,7 +16,9 @@ from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS
 from hyperjob_sandbox.clusters import parse
+from hyperjob_sandbox.processes import hostclient
 from hyperjob_sandbox.topology import Topology
+from tests.support.stack import kubectl
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
 CONFIG = """
@@ -336,6 +338,109 @@ async def test_probes_decide_on_readiness_and_on_restarts(topology: Topology) ->
     assert phase("Running")(found)
 
 
+async def test_kubectl_describe_says_what_a_pod_waits_for_and_why_its_container_is_restarted(
+    topology: Topology,
+) -> None:
+    kube = topology.clusters["a"].kube
+    file = topology.clusters["a"].kubeconfig
+
+    async def until_described(name: str, *texts: str) -> None:
+        async with asyncio.timeout(60):
+            while True:
+                shown = await asyncio.to_thread(kubectl, file, "describe", "pod", name)
+                if all(text in shown.stdout for text in texts):
+                    return
+
+    waits = pod("true", name="waits", volumes=[{"name": "v", "configMap": {"name": "none"}}])
+    await kube.create(PODS, waits, namespace="default")
+    await until_described(
+        "waits", "FailedMount", 'MountVolume.SetUp failed for volume "v" : configmap "none"'
+    )
+    probe = {"exec": {"command": ["sh", "-c", "exit 3"]}, "periodSeconds": 1, "failureThreshold": 1}
+    sick = pod(
+        *("sleep", "1000"),
+        name="sick",
+        restartPolicy="Always",
+        terminationGracePeriodSeconds=1,
+        container={"livenessProbe": probe},
+    )
+    await kube.create(PODS, sick, namespace="default")
+    await until_described(
+        "sick",
+        "Started container main",
+        "Unhealthy",
+        "Liveness probe failed: command exited with 3",
+        "Container main failed liveness probe, will be restarted",
+    )
+    fails = pod("sh", "-c", "exit 4", name="fails", restartPolicy="Always")
+    await kube.create(PODS, fails, namespace="default")
+    await until_described(
+        "fails", "Back-off restarting failed container main in pod fails", "Exit Code:    4"
+    )
+
+
+async def test_a_log_is_bounded_on_disk_and_keeps_its_end(
+    topology: Topology, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hostclient, "LOG_LIMIT", 20_000)
+    kube = topology.clusters["a"].kube
+    text = "for n in range(20000): print('line', n)"
+    found = await ended(kube, pod(*python(text)))
+    lines = (await log(kube)).splitlines()
+    assert lines[-1] == "line 19999"
+    assert 100 < len(lines) < 20_000
+    folder = topology.directory / "pods/a/pods" / found["metadata"]["uid"] / "logs"
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= 40_000
+
+
+async def test_a_container_that_allocates_more_than_its_memory_limit_fails(
+    topology: Topology,
+) -> None:
+    kube = topology.clusters["a"].kube
+    text = "import sys; held = bytearray(int(sys.argv[1]) << 20); print(len(held) >> 20)"
+    limit = {"container": {"resources": {"limits": {"memory": "256Mi"}}}}
+    for name, mib, wanted in (("small", 64, "Succeeded"), ("large", 512, "Failed")):
+        await kube.create(PODS, pod(*python(text), str(mib), name=name, **limit))
+        await until(kube, phase(wanted), name=name)
+    assert await log(kube, name="small") == "64\n"
+    assert "MemoryError" in await log(kube, name="large")
+
+
+async def test_without_mount_namespaces_paths_and_names_are_replaced(
+    topology: Topology, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topology.machine.host, "permitted", False)
+    assert "are replaced by addresses and folders" in topology.machine.description
+    a, b = (topology.clusters[name].kube for name in "ab")
+    fields = {
+        "subdomain": "job",
+        "volumes": [{"name": "k", "emptyDir": {}}],
+    }
+    serve = (
+        "import os, socket; open(os.environ['FILE'], 'w').write('kept');"
+        "s = socket.create_server((os.environ['OWN'], 7002)); print('listens');"
+        "c, _ = s.accept(); c.sendall(open(os.environ['FILE']).read().encode())"
+    )
+    made = pod(
+        *python(serve),
+        **fields,
+        container={
+            "env": [{"name": "FILE", "value": "/keep/file"}, {"name": "OWN", "value": "p.job"}],
+            "volumeMounts": [{"name": "k", "mountPath": "/keep"}],
+        },
+    )
+    await a.create(PODS, made, namespace="default")
+    await until(a, phase("Running"))
+    async for line in a.lines(f"{PODS.path('default', 'p')}/log", params={"follow": "true"}):
+        assert line == b"listens"
+        break
+    call = "import sys, socket; print(socket.create_connection((sys.argv[1], 7002)).recv(99))"
+    there = "p.a.job.default.svc.clusterset.local"
+    await b.create(PODS, pod(*python(call), there, cluster_node="b-n-1"), namespace="default")
+    await until(b, lambda found: phase("Succeeded")(found) or phase("Failed")(found))
+    assert await log(b) == "b'kept'\n"
+
+
 async def test_a_container_waits_for_what_it_refers_to(topology: Topology) -> None:
     kube = topology.clusters["a"].kube
     env = [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "late", "key": "x"}}}]
@@ -413,7 +518,9 @@ import asyncio, sys
 from pathlib import Path
 from hyperjob.kube.resources import PODS
 from hyperjob_sandbox.clusters import parse
+from hyperjob_sandbox.processes import hostclient
 from hyperjob_sandbox.topology import Topology
+from tests.support.stack import kubectl
 
 async def main():
     config, folder, mark = Path(sys.argv[1]).read_text(), Path(sys.argv[2]), sys.argv[3]

@@ -126,9 +126,9 @@ class MemberCluster:
             jobs.commands,
             GangScheduler(caches).controller,
             QueueController(caches).controller,
-            self._kubelet.controller,
         )
         self._background.start(caches.run(), name=f"{self.name}/informers")
+        self._background.start(self._kubelet.run(), name=f"{self.name}/kubelet")
         for controller in controllers:
             self._background.start(controller.run(), name=f"{self.name}/{controller.name}")
 

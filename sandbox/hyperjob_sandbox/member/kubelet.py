@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
-from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.member.watching import MemberCaches
 
 
@@ -22,9 +21,8 @@ class Kubelet(Protocol):
     never touched.
     """
 
-    @property
-    def controller(self) -> Controller:
-        """Give the loop that does all this; the member cluster runs it."""
+    async def run(self) -> None:
+        """Do all this until cancelled; the member cluster runs it."""
 
     async def answer(self, call: Call) -> Reply | Stream:
         """Answer a subresource of a pod that only its kubelet can: log, exec, attach, portforward.

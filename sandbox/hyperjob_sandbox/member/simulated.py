@@ -50,6 +50,10 @@ class SimulatedKubelet:
         """Refuse: nothing runs that could answer. The API server makes logs of the pods' times."""
         raise errors.method_not_allowed(call.info.method)
 
+    async def run(self) -> None:
+        """Run the controller until cancelled."""
+        await self.controller.run()
+
     async def stop(self) -> None:
         """Forget what runs."""
         self._runs.clear()

@@ -109,6 +109,7 @@ class Container:
         process = self.process
         if process is None or process.exited.done():
             return
+        self.place.event("Normal", "Killing", f"Stopping container {self.name}")
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 hook = (self.spec.get("lifecycle") or {}).get("preStop")
@@ -140,6 +141,7 @@ class Container:
         try:
             process = await self._start()
         except RefusedError as error:
+            self.place.event("Warning", "Failed", f"Error: {error}")
             return self._ended(error.code, started_at, "StartError", str(error))
         started_at = wire_now()
         self.process, self.has_run, self._unhealthy = process, True, False
@@ -147,6 +149,7 @@ class Container:
         self.ready = self.started and "readinessProbe" not in self.spec
         self.state = {"running": {"startedAt": started_at}}
         self.changed()
+        self.place.event("Normal", "Started", f"Started container {self.name}")
         try:
             await self._post_start(process)
             self._start_probes()
@@ -175,6 +178,7 @@ class Container:
                 if state != self.state:
                     self.state = state
                     self.changed()
+                    self.place.event("Warning", "Failed", f"Error: {error}")
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             return await self.place.host.start(self._id, command)
@@ -231,34 +235,43 @@ class Container:
 
     async def _post_start(self, process: Process) -> None:
         hook = (self.spec.get("lifecycle") or {}).get("postStart")
-        if hook and not await probes.attempt(
+        failure = hook and await probes.attempt(
             hook, self.spec, address=self.place.address, run=self.exec, timeout=60
-        ):
+        )
+        if failure:
+            self.place.event("Warning", "FailedPostStartHook", f"PostStartHook failed: {failure}")
             process.signal(signal.SIGKILL)
 
     def _start_probes(self) -> None:
         startup = self.spec.get("startupProbe")
         if startup:
-            self._watch(startup, self._on_startup)
+            self._watch("Startup", startup, self._on_startup)
         else:
             self._start_later_probes()
 
     def _start_later_probes(self) -> None:
         if readiness := self.spec.get("readinessProbe"):
-            self._watch(readiness, self._on_readiness)
+            self._watch("Readiness", readiness, self._on_readiness)
         if liveness := self.spec.get("livenessProbe"):
-            self._watch(liveness, self._on_liveness)
+            self._watch("Liveness", liveness, self._on_liveness)
 
-    def _watch(self, spec: Object, told: Callable[[bool], None]) -> None:
+    def _watch(self, kind: str, spec: Object, told: Callable[[bool], None]) -> None:
         probe = probes.Probe.of(spec)
         watching = probes.watch(
-            probe, self.spec, address=self.place.address, run=self.exec, told=told
+            probe,
+            self.spec,
+            address=self.place.address,
+            run=self.exec,
+            told=told,
+            failed=lambda why: self.place.event(
+                "Warning", "Unhealthy", f"{kind} probe failed: {why}"
+            ),
         )
         self._probes.append(asyncio.create_task(watching, name=f"probe/{self._id}"))
 
     def _on_startup(self, passed: bool) -> None:
         if not passed:
-            self._kill("startup probe failed")
+            self._kill("startup")
             return
         self.started = True
         self.ready = "readinessProbe" not in self.spec
@@ -271,12 +284,16 @@ class Container:
 
     def _on_liveness(self, passed: bool) -> None:
         if not passed:
-            self._kill("liveness probe failed")
+            self._kill("liveness")
 
-    def _kill(self, why: str) -> None:
+    def _kill(self, probe: str) -> None:
         """End the present instance as unhealthy: its restart policy says what follows."""
         self._unhealthy = True
-        self.place.event("Warning", "Unhealthy", f"Container {self.name}: {why}")
+        self.place.event(
+            "Normal",
+            "Killing",
+            f"Container {self.name} failed {probe} probe, will be restarted",
+        )
         if self.process is not None:
             self.process.signal(signal.SIGTERM)
             process, grace = self.process, self.place.grace_seconds
@@ -320,6 +337,12 @@ class Container:
             message = f"back-off {seconds:.0f}s restarting failed container={self.name}"
             self.state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
             self.changed()
+            pod = self.place.pod["metadata"]["name"]
+            self.place.event(
+                "Warning",
+                "BackOff",
+                f"Back-off restarting failed container {self.name} in pod {pod}",
+            )
             await asyncio.sleep(seconds / self.place.speed)
         self.restarts += 1
 

@@ -214,9 +214,19 @@ class Log:
         now = time.time_ns()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 10**9)).encode()
         stamp += b".%09dZ stdout F " % (now % 10**9)
-        data = b"".join(stamp + line + b"\n" for line in lines)
-        if self.size + len(data) > self.limit:
-            self.rotate()
+        room = self.limit - self.size
+        data = bytearray()
+        for line in lines:
+            entry = stamp + line + b"\n"
+            if len(data) + len(entry) > room:
+                self.add(data)
+                self.rotate()
+                room, data = self.limit, bytearray()
+            data += entry
+        self.add(data)
+
+    def add(self, data: bytes | bytearray) -> None:
+        """Write what fits into the file."""
         self.file.write(data)
         self.size += len(data)
 

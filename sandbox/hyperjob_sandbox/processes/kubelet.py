@@ -3,12 +3,14 @@
 It must never run a pod that is not bound to a node, nor remove one of which a process still runs.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, PatchType
 from hyperjob.kube.errors import NotFound
+from hyperjob.kube.events import EventKind, EventRecorder
 from hyperjob.kube.resources import (
     CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -42,8 +44,15 @@ class ProcessKubelet:
         self._claims = caches[PERSISTENT_VOLUME_CLAIMS]
         self._running: dict[str, Pod] = {}
         self._slots = Slots()
-        self.controller = Controller(f"kubelet/{cluster}", self._sync, workers=16)
+        self._recorder = EventRecorder(self._kube, "kubelet")
+        self._controller = Controller(f"kubelet/{cluster}", self._sync, workers=16)
         self._pods.add_handler(self._on_pod)
+
+    async def run(self) -> None:
+        """Run the controller, and write Events, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._recorder.run())
+            group.create_task(self._controller.run())
 
     async def stop(self) -> None:
         """Kill what runs."""
@@ -99,7 +108,7 @@ class ProcessKubelet:
     def _on_pod(self, event: EventType, old: Object | None, new: Object | None) -> None:
         seen = new or old
         if seen is not None and (seen["spec"].get("nodeName") or new is None):
-            self.controller.add(key_of(seen))
+            self._controller.add(key_of(seen))
 
     async def _sync(self, key: str) -> None:
         found = self._pods.get(key)
@@ -132,7 +141,7 @@ class ProcessKubelet:
                 shared=self._machine.folder / "shared",
             ),
             sources=lambda: self._sources(meta["namespace"]),
-            event=lambda *_: None,
+            event=lambda kind, reason, note: self._record(found, kind, reason, note),
         )
         pod = Pod(
             place,
@@ -141,6 +150,10 @@ class ProcessKubelet:
         )
         pod.start()
         return pod
+
+    def _record(self, pod: Object, kind: EventKind, reason: str, note: str) -> None:
+        regarding = {"apiVersion": PODS.api_version, "kind": PODS.kind, **pod}
+        self._recorder.event(regarding, kind, reason, "Sync", note)
 
     def _sources(self, namespace: str) -> Sources:
         return Sources(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hyperjob.api.meta import Object
+from hyperjob.kube.events import EventKind
 from hyperjob_sandbox.processes.accelerators import Slots
 from hyperjob_sandbox.processes.environment import Sources
 from hyperjob_sandbox.processes.hostclient import ProcessHost
@@ -51,7 +52,8 @@ class PodPlace:
     slots: Slots
     folders: Folders
     sources: Callable[[], Sources]
-    event: Callable[[str, str, str], None]
+    event: Callable[[EventKind, str, str], None]
+    """Records an Event about the pod: type, reason, note."""
     volumes: Mapping[str, Path] = field(default_factory=dict)
     address: str = ""
 

@@ -155,7 +155,7 @@ class Pod:
             except (MissingSourceError, volumes.UnsupportedVolumeError) as error:
                 if str(error) != said:
                     said = str(error)
-                    place.event("Warning", "FailedMount", f"MountVolume.SetUp failed: {said}")
+                    place.event("Warning", "FailedMount", f"MountVolume.SetUp failed for {said}")
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return

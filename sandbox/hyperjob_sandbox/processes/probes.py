@@ -39,16 +39,28 @@ class Probe:
 
 
 async def watch(
-    probe: Probe, container: Object, *, address: str, run: Exec, told: Callable[[bool], None]
+    probe: Probe,
+    container: Object,
+    *,
+    address: str,
+    run: Exec,
+    told: Callable[[bool], None],
+    failed: Callable[[str], None],
 ) -> None:
-    """Probe until cancelled; `told` gets each change of the verdict, the first one included."""
+    """Probe until cancelled; `told` gets each change of the verdict, the first one included.
+
+    `failed` gets the reason of each probe that fails.
+    """
     await asyncio.sleep(probe.delay)
     verdict: bool | None = None
     row, last = 0, None
     while True:
-        passed = await attempt(
+        failure = await attempt(
             probe.handler, container, address=address, run=run, timeout=probe.timeout
         )
+        passed = not failure
+        if failure:
+            failed(failure)
         row = row + 1 if passed is last else 1
         last = passed
         if row >= (probe.successes if passed else probe.failures) and passed is not verdict:
@@ -59,19 +71,22 @@ async def watch(
 
 async def attempt(
     handler: Object, container: Object, *, address: str, run: Exec, timeout: float
-) -> bool:
-    """Run a handler once; an error or no answer in time is a failure."""
+) -> str:
+    """Run a handler once; return why it failed, "" for a success."""
     try:
         async with asyncio.timeout(timeout):
             return await _attempt(handler, container, address, run)
-    except (TimeoutError, OSError, aiohttp.ClientError):
-        return False
+    except TimeoutError:
+        return f"timed out after {timeout:g}s"
+    except (OSError, aiohttp.ClientError) as error:
+        return str(error)
 
 
-async def _attempt(handler: Object, container: Object, address: str, run: Exec) -> bool:
+async def _attempt(handler: Object, container: Object, address: str, run: Exec) -> str:
     match handler:
         case {"exec": {"command": command}}:
-            return await run(command) == 0
+            code = await run(command)
+            return f"command exited with {code}" if code else ""
         case {"httpGet": http}:
             port = _port(http["port"], container)
             scheme = str(http.get("scheme") or "HTTP").lower()
@@ -83,17 +98,17 @@ async def _attempt(handler: Object, container: Object, address: str, run: Exec) 
                 aiohttp.ClientSession() as session,
                 session.get(url, headers=headers, ssl=False, allow_redirects=False) as reply,
             ):
-                return 200 <= reply.status < 400
+                if 200 <= reply.status < 400:
+                    return ""
+                return f"HTTP probe failed with statuscode: {reply.status}"
         case {"tcpSocket": tcp}:
             _, writer = await asyncio.open_connection(
                 tcp.get("host") or address, _port(tcp["port"], container)
             )
             writer.close()
-            return True
         case {"sleep": {"seconds": seconds}}:
             await asyncio.sleep(float(seconds))
-            return True
-    return True
+    return ""
 
 
 def _port(port: int | str, container: Object) -> int:

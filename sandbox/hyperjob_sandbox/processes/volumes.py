@@ -54,10 +54,13 @@ def prepare(
     Raise MissingSourceError while something they refer to does not exist, and
     UnsupportedVolumeError for a type that is not supported.
     """
-    return {
-        volume["name"]: _folder(pod, volume, sources, claims, folders)
-        for volume in pod["spec"].get("volumes") or ()
-    }
+    found = {}
+    for volume in pod["spec"].get("volumes") or ():
+        try:
+            found[volume["name"]] = _folder(pod, volume, sources, claims, folders)
+        except MissingSourceError as error:
+            raise MissingSourceError(f'volume "{volume["name"]}" : {error}') from None
+    return found
 
 
 def mounts(
@@ -116,7 +119,7 @@ def _folder(
         case _:
             kinds = ", ".join(key for key in volume if key != "name") or "none"
             raise UnsupportedVolumeError(
-                f"volume {name!r}: type {kinds} is not available to a pod that is a process;"
+                f'volume "{name}" : type {kinds} is not available to a pod that is a process;'
                 " use emptyDir, hostPath, configMap, secret, projected or persistentVolumeClaim"
             )
     return own
