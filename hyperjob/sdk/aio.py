@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import yaml
 
@@ -30,6 +30,9 @@ from hyperjob.local.parts import StackError
 from hyperjob.local.plane import PlaneOptions, local_plane
 from hyperjob.sdk.errors import HyperJobError, SourceError, UnreachableError, translated
 from hyperjob.sdk.training import TrainerOptions, trainer
+
+if TYPE_CHECKING:
+    from hyperjob.client.plan.judge import Judgement
 
 _FIELD_MANAGER = "hyperjob-sdk"
 _MOST_LOGS = 200
@@ -149,6 +152,21 @@ class AsyncClient:
         with translated():
             made = await self.kube.create(HYPERJOBS, document, namespace=namespace)
         return AsyncJob(self, made)
+
+    async def plan(self, hyperjob: Object | HyperJob | str | Path) -> "Judgement":
+        """Say where a HyperJob would go now, or why it would wait or be refused; submit nothing.
+
+        It counts clusters, queues and what waits already. `hyperjob` is what `submit` takes, or
+        what `trainer` returns.
+        """
+        # The rules of admission and placement are a third of a second to import.
+        from hyperjob.client.plan.judge import judge
+        from hyperjob.client.plan.reading import read_world
+
+        document = _document(hyperjob)
+        with translated():
+            world = await read_world(self.kube, namespace=self.namespace, left_out=silent)
+        return judge(document, world)[0]
 
     async def get(self, name: str, *, namespace: str | None = None) -> "AsyncJob":
         """Return a HyperJob by name; raise NotFoundError."""

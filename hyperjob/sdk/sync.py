@@ -15,7 +15,7 @@ from collections.abc import (
 )
 from pathlib import Path
 from types import AsyncGeneratorType, TracebackType
-from typing import Any, Final, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from hyperjob.api.meta import Object
 from hyperjob.api.v1alpha1 import HyperJob
@@ -25,6 +25,9 @@ from hyperjob.client.why.evidence import Explanation
 from hyperjob.sdk import render
 from hyperjob.sdk.aio import AsyncClient, AsyncJob, LogLine
 from hyperjob.sdk.training import TrainerOptions, trainer
+
+if TYPE_CHECKING:
+    from hyperjob.client.plan.judge import Judgement
 
 _T = TypeVar("_T")
 _LOOK_SECONDS: Final = 0.01
@@ -187,6 +190,14 @@ class Client:
     def submit(self, hyperjob: Object | HyperJob | str | Path) -> "Job":
         """Create a HyperJob from a document, a model or the path of a YAML file."""
         return Job(self._loop, self._loop.run(self._client.submit(hyperjob)))
+
+    def plan(self, hyperjob: Object | HyperJob | str | Path) -> "Judgement":
+        """Say where a HyperJob would go now, or why it would wait or be refused; submit nothing.
+
+        It counts clusters, queues and what waits already. `hyperjob` is what `submit` takes, or
+        what `trainer` returns.
+        """
+        return self._loop.run(self._client.plan(hyperjob))
 
     def get(self, name: str, *, namespace: str | None = None) -> "Job":
         """Return a HyperJob by name; raise NotFoundError."""

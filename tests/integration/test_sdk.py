@@ -16,6 +16,7 @@ from hyperjob.sdk import (
     NotFoundError,
     NotReachedError,
     UnreachableError,
+    trainer,
 )
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
@@ -118,6 +119,21 @@ def test_a_file_is_submitted_as_kubectl_would(client: Client, example: str) -> N
     assert job.wait("Completed", timeout=60).phase == "Completed"
     assert any("found y = " in line for line in lines)
     ended(job)
+
+
+def test_a_plan_says_where_it_would_go_and_why_it_would_not(client: Client) -> None:
+    fits = client.plan(trainer(counts, args={"until": 1, "pause": 0}, clusters=2, replicas=4))
+    assert fits.verdict == "Fits"
+    assert {piece.cluster for piece in fits.pieces} == {"east", "west"}
+    large = client.plan(trainer(fails, gpus=1000))
+    assert large.verdict == "CannotRun"
+    assert "nvidia.com/gpu" in large.message
+    unknown = client.plan(trainer(fails, queue="none"))
+    assert "none" in unknown.message
+    wrong = trainer(fails)
+    wrong["spec"]["minAvailable"] = 5
+    assert any("minAvailable" in error for error in client.plan(wrong).errors)
+    assert client.list() == []
 
 
 def test_without_an_api_server_the_error_says_what_to_do(tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.lint.documents import Source, UnreadableError, read
 from hyperjob.cli.plan import view
-from hyperjob.cli.plan.judge import Judgement, Verdict, judge
+from hyperjob.cli.plan.judge import judge
 from hyperjob.cli.plan.sources import from_control_plane, from_file
-from hyperjob.cli.plan.world import World
+from hyperjob.client.plan.judge import Judgement, Verdict
+from hyperjob.client.plan.world import World
 from hyperjob.kube.resources import QUEUES
 
 _TABLE, _TREE = "table", "tree"

@@ -1,35 +1,17 @@
 """Where the world of a plan comes from: a live control plane, read only, or a clusters file."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
 from hyperjob.api.meta import Object
-from hyperjob.api.names import LABEL_HYPERJOB
-from hyperjob.api.volcano_global import queues_bindings
 from hyperjob.cli.kubectl.access import Access
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.output import remark
 from hyperjob.cli.plan.nodes import with_node_sizes
-from hyperjob.cli.plan.world import World, world_of
-from hyperjob.client.errors import words
-from hyperjob.client.reading import attempt, items
-from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import (
-    CLUSTERS,
-    HYPERJOBS,
-    MUTATING_WEBHOOKS,
-    PRIORITY_CLASSES,
-    PROPAGATION_POLICIES,
-    QUEUES,
-    RESOURCE_BINDINGS,
-    VCJOBS,
-    Resource,
-)
+from hyperjob.client.plan.reading import admitting, read_world
+from hyperjob.client.plan.world import World, world_of
 
 _BUILT_IN = ("default", "root")
 
@@ -46,7 +28,7 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | 
     except SandboxConfigError as error:
         raise FailureError(str(error), code=Code.USAGE) from None
     if admission is None:
-        admission = _found(volcano_global=config.volcano_global.enabled)
+        admission = admitting(volcano_global=config.volcano_global.enabled)
     specs: dict[str, Object] = {name: {} for name in _BUILT_IN}
     specs |= {queue.name: queue.model_dump(exclude_none=True) for queue in config.queues}
     queues: list[Object] = [
@@ -70,69 +52,13 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | 
 async def from_control_plane(
     access: Access, *, admission: QueueAdmission | None, lag: timedelta, candidacy: Candidacy
 ) -> World:
-    """Read what the controller reads; what one may not read is named and left out.
-
-    Without `admission`, whether Volcano Global is here says who admits. Raises KubeError when the
-    clusters cannot be read, and ConfigError.
-    """
+    """Read a live control plane; raises KubeError when the clusters cannot be read, ConfigError."""
     async with access.connect() as kube:
-        selected = {"label_selector": LABEL_HYPERJOB}
-        wanted = {**_OTHERS, **({MUTATING_WEBHOOKS: False} if admission is None else {})}
-        readings = dict(
-            zip(
-                wanted,
-                await asyncio.gather(
-                    *(
-                        attempt(_all(kube, resource, **(selected if labelled else {})))
-                        for resource, labelled in wanted.items()
-                    )
-                ),
-                strict=True,
-            )
+        return await read_world(
+            kube,
+            namespace=access.home(kube),
+            admission=admission,
+            lag=lag,
+            candidacy=candidacy,
+            left_out=remark,
         )
-        clusters = await kube.list(CLUSTERS)
-        home = access.home(kube)
-    for resource, reading in readings.items():
-        if isinstance(reading, KubeError):
-            remark(f"{resource.group_resource} left out: {words(reading)}")
-    queues = readings[QUEUES]
-    if admission is None:
-        mutating = readings[MUTATING_WEBHOOKS]
-        unknown = isinstance(mutating, KubeError)
-        admission = _found(volcano_global=unknown or queues_bindings(items(mutating)))
-    return world_of(
-        clusters=clusters.items,
-        queues=None if isinstance(queues, KubeError) else queues,
-        now=datetime.now(UTC),
-        admission=admission,
-        lag=lag,
-        candidacy=candidacy,
-        namespace=home,
-        hyperjobs=items(readings[HYPERJOBS]),
-        jobs=items(readings[VCJOBS]),
-        policies=items(readings[PROPAGATION_POLICIES]),
-        bindings=items(readings[RESOURCE_BINDINGS]),
-        priority_classes=items(readings[PRIORITY_CLASSES]),
-    )
-
-
-def _found(*, volcano_global: bool) -> QueueAdmission:
-    return QueueAdmission.VOLCANO_GLOBAL if volcano_global else QueueAdmission.BUILTIN
-
-
-_OTHERS = {
-    HYPERJOBS: False,
-    VCJOBS: True,
-    PROPAGATION_POLICIES: True,
-    RESOURCE_BINDINGS: False,
-    QUEUES: False,
-    PRIORITY_CLASSES: False,
-}
-"""What is read beside the clusters, and whether only what bears our label."""
-
-
-def _all(kube: Kube, resource: Resource, **choice: str) -> Callable[[], Awaitable[list[Object]]]:
-    async def ask() -> list[Object]:
-        return (await kube.list(resource, **choice)).items  # type: ignore[arg-type]  # names
-
-    return ask

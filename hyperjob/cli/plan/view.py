@@ -8,7 +8,7 @@ from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.lines import Node, draw
 from hyperjob.cli.kubectl.styles import dim
 from hyperjob.cli.kubectl.table import indented, table
-from hyperjob.cli.plan.judge import Judgement, Piece, Verdict
+from hyperjob.client.plan.judge import Judgement, Piece, Verdict
 
 _STYLES: Mapping[Verdict, str] = {
     Verdict.FITS: "bold green",

@@ -26,13 +26,11 @@ from controller.queueing.verdict import Share
 from controller.status.shortage import detail_text, hindrance_text
 from controller.steps.draft import Draft
 from hyperjob.api.meta import Object
-from hyperjob.cli.lint.check import check
-from hyperjob.cli.lint.documents import Document, Source
-from hyperjob.cli.plan.prospect import has_room, impossible, is_down, too_large
-from hyperjob.cli.plan.queueing import Line, Standing, ask
-from hyperjob.cli.plan.waiting import behind_others
-from hyperjob.cli.plan.world import World
 from hyperjob.client import summary
+from hyperjob.client.plan.prospect import has_room, impossible, is_down, too_large
+from hyperjob.client.plan.queueing import Line, Standing, ask
+from hyperjob.client.plan.waiting import behind_others
+from hyperjob.client.plan.world import World
 from webhook.defaulting import default
 from webhook.validation.context import Cluster as KnownCluster
 from webhook.validation.context import Context
@@ -99,20 +97,14 @@ _WAITS: Final = frozenset(
 )
 
 
-def judge(source: Source, world: World) -> tuple[list[Judgement], World]:
-    """Judge the HyperJobs of a file in their order; return the world that they leave."""
-    found = []
-    checked = {document.line: document for document in check(source).documents}
-    for document in source.documents:
-        if document.line in checked:
-            head = [item.text for item in checked[document.line].errors if item.rule == "T4"]
-            judgement, world = _judge(document, head, world)
-            found.append(judgement)
-    return found, world
+def judge(
+    hyperjob: Object, world: World, *, line: int = 1, errors: Sequence[str] = ()
+) -> tuple[Judgement, World]:
+    """Judge a HyperJob as it is written; return the world that it leaves.
 
-
-def _judge(document: Document, head: Sequence[str], world: World) -> tuple[Judgement, World]:
-    content = default(document.content)
+    `line` is where it begins in its file, and `errors` are those that were found in it before.
+    """
+    content = default(hyperjob)
     metadata = mapping(content.get("metadata"))
     namespace = string(metadata.get("namespace")) or world.namespace
     name = string(metadata.get("name"))
@@ -123,17 +115,17 @@ def _judge(document: Document, head: Sequence[str], world: World) -> tuple[Judge
         if old is None
         else inspect_update({**old, "spec": content.get("spec")}, old, context=context)
     )
-    errors = list(dict.fromkeys([*head, *(str(item.error) for item in report.refusals)]))
+    wrong = list(dict.fromkeys([*errors, *(str(item.error) for item in report.refusals)]))
     judgement = Judgement(
         namespace=namespace,
         name=name,
-        line=document.line,
+        line=line,
         verdict=Verdict.REFUSED,
-        errors=errors,
+        errors=wrong,
         warnings=list(dict.fromkeys(item.text for item in report.remarks)),
     )
-    if errors:
-        return replace(judgement, message=f"would be refused with {_count(errors)}"), world
+    if wrong:
+        return replace(judgement, message=f"would be refused with {_count(wrong)}"), world
     if old is not None and (before := summary.read(old)).has_ended:
         message = f"is {before.phase}: applying it runs nothing; delete it, then apply it again"
         return replace(judgement, verdict=Verdict.HAS_ENDED, message=message), world

@@ -15,7 +15,7 @@ from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
 from controller.queueing.verdict import Share, share_of, verdict_of
-from hyperjob.cli.plan.world import World
+from hyperjob.client.plan.world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

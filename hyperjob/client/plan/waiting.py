@@ -10,7 +10,7 @@ from controller.model.observed import Observed
 from controller.plan import plan
 from controller.queueing.units import OrderInQueue
 from controller.waiting import Waiting
-from hyperjob.cli.plan.world import World
+from hyperjob.client.plan.world import World
 
 
 def behind_others(observed: Observed, world: World) -> Observed:

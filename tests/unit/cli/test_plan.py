@@ -12,8 +12,9 @@ from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
 from hyperjob.cli.lint.documents import read
 from hyperjob.cli.plan import plan
-from hyperjob.cli.plan.judge import Verdict, judge
-from hyperjob.cli.plan.world import world_of
+from hyperjob.cli.plan.judge import judge
+from hyperjob.client.plan.judge import Verdict
+from hyperjob.client.plan.world import world_of
 
 ROOT = Path(__file__).parents[3]
 CLUSTERS = ROOT / "examples/clusters.yaml"

@@ -13,8 +13,9 @@ from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
 from hyperjob.cli.lint.documents import read
 from hyperjob.cli.plan import plan
-from hyperjob.cli.plan.judge import Judgement, Verdict, judge
-from hyperjob.cli.plan.world import World, world_of
+from hyperjob.cli.plan.judge import judge
+from hyperjob.client.plan.judge import Judgement, Verdict
+from hyperjob.client.plan.world import World, world_of
 from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan import job, judged
 

@@ -1,0 +1,19 @@
+"""Judge the HyperJobs of a file in their order. Pure."""
+
+from hyperjob.cli.lint.check import check
+from hyperjob.cli.lint.documents import Source
+from hyperjob.client.plan.judge import Judgement
+from hyperjob.client.plan.judge import judge as judge_one
+from hyperjob.client.plan.world import World
+
+
+def judge(source: Source, world: World) -> tuple[list[Judgement], World]:
+    """Judge the HyperJobs of a file in their order; return the world that they leave."""
+    found = []
+    checked = {document.line: document for document in check(source).documents}
+    for document in source.documents:
+        if document.line in checked:
+            errors = [item.text for item in checked[document.line].errors if item.rule == "T4"]
+            judgement, world = judge_one(document.content, world, line=document.line, errors=errors)
+            found.append(judgement)
+    return found, world

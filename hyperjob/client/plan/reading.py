@@ -1,0 +1,104 @@
+"""The world of a plan from a live control plane, read only."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+from controller.model.observed import QueueAdmission
+from controller.placement.capacity import Candidacy
+from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.api.volcano_global import queues_bindings
+from hyperjob.client.errors import words
+from hyperjob.client.plan.world import World, world_of
+from hyperjob.client.reading import attempt, items
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    MUTATING_WEBHOOKS,
+    PRIORITY_CLASSES,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+)
+
+
+async def read_world(
+    kube: Kube,
+    *,
+    namespace: str,
+    admission: QueueAdmission | None = None,
+    lag: timedelta = timedelta(seconds=30),
+    candidacy: Candidacy | None = None,
+    left_out: Callable[[str], None],
+) -> World:
+    """Read what the controller reads; `left_out` gets a line about what one may not read.
+
+    `lag` is for how long a cluster's status may not show what was placed there. Without
+    `admission`, whether Volcano Global is here says who admits. Raises KubeError when the clusters
+    cannot be read.
+    """
+    selected = {"label_selector": LABEL_HYPERJOB}
+    wanted = {**_OTHERS, **({MUTATING_WEBHOOKS: False} if admission is None else {})}
+    readings = dict(
+        zip(
+            wanted,
+            await asyncio.gather(
+                *(
+                    attempt(_all(kube, resource, **(selected if labelled else {})))
+                    for resource, labelled in wanted.items()
+                )
+            ),
+            strict=True,
+        )
+    )
+    clusters = await kube.list(CLUSTERS)
+    for resource, reading in readings.items():
+        if isinstance(reading, KubeError):
+            left_out(f"{resource.group_resource} left out: {words(reading)}")
+    queues = readings[QUEUES]
+    if admission is None:
+        mutating = readings[MUTATING_WEBHOOKS]
+        unknown = isinstance(mutating, KubeError)
+        admission = admitting(volcano_global=unknown or queues_bindings(items(mutating)))
+    return world_of(
+        clusters=clusters.items,
+        queues=None if isinstance(queues, KubeError) else queues,
+        now=datetime.now(UTC),
+        admission=admission,
+        lag=lag,
+        candidacy=candidacy or Candidacy(),
+        namespace=namespace,
+        hyperjobs=items(readings[HYPERJOBS]),
+        jobs=items(readings[VCJOBS]),
+        policies=items(readings[PROPAGATION_POLICIES]),
+        bindings=items(readings[RESOURCE_BINDINGS]),
+        priority_classes=items(readings[PRIORITY_CLASSES]),
+    )
+
+
+def admitting(*, volcano_global: bool) -> QueueAdmission:
+    """Return who admits to queues."""
+    return QueueAdmission.VOLCANO_GLOBAL if volcano_global else QueueAdmission.BUILTIN
+
+
+_OTHERS = {
+    HYPERJOBS: False,
+    VCJOBS: True,
+    PROPAGATION_POLICIES: True,
+    RESOURCE_BINDINGS: False,
+    QUEUES: False,
+    PRIORITY_CLASSES: False,
+}
+"""What is read beside the clusters, and whether only what bears our label."""
+
+
+def _all(kube: Kube, resource: Resource, **choice: str) -> Callable[[], Awaitable[list[Object]]]:
+    async def ask() -> list[Object]:
+        return (await kube.list(resource, **choice)).items  # type: ignore[arg-type]  # names
+
+    return ask
