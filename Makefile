@@ -9,7 +9,7 @@ WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch e2e lint bench fuzz mutants docs crds lock picture wheel sbom image clean
+.PHONY: help demo demo-torch test test-torch e2e lint bench fuzz mutants docs crds lock picture wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -40,7 +40,10 @@ $(TORCH_VENV)/.torch: requirements/torch.txt requirements/dev.txt requirements/d
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable sandbox
 	@touch $@
 
-test-torch: $(TORCH_VENV)/.torch ## run torchrun over two sub-jobs, in an environment of its own with torch in it
+demo-torch: $(TORCH_VENV)/.torch ## watch torchrun train a small network for real over two clusters, as processes of this machine
+	@trap : INT; $(TORCH_VENV)/bin/hyperjob demo --pods processes -f examples/torch-training.yaml $(ARGS) || { code=$$?; [ $$code = 130 ] || exit $$code; }
+
+test-torch: $(TORCH_VENV)/.torch ## run torchrun over two clusters, in an environment of its own with torch in it
 	$(TORCH_VENV)/bin/python -m pytest tests/torch $(ARGS)
 
 e2e: $(VENV)/.dev ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names

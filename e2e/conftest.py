@@ -1,17 +1,12 @@
 """One world for all scenarios, and a namespace for each."""
 
-import contextlib
 from collections.abc import AsyncIterator, Iterator
-from uuid import uuid4
 
 import pytest
 
-from e2e.support.scenario import Scenario
+from e2e.support.scenario import Scenario, open_scenario
 from e2e.support.settings import from_environment
 from e2e.support.world import World, open_world
-from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import HYPERJOBS
-from tests.support.stack import kubectl
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -36,18 +31,5 @@ def world(shared_world: World) -> World:
 @pytest.fixture
 async def scenario(world: World) -> AsyncIterator[Scenario]:
     """Give a namespace of its own; at the end nothing of it is left in any member."""
-    namespace = f"e2e-{uuid4().hex[:8]}"
-    async with contextlib.AsyncExitStack() as stack:
-        kube = await stack.enter_async_context(Kube.connect(kubeconfig=world.kubeconfig))
-        members = {
-            name: await stack.enter_async_context(Kube.connect(kubeconfig=path))
-            for name, path in world.members.items()
-        }
-        made = Scenario(world, namespace, kube, members)
-        kubectl(world.kubeconfig, "create", "namespace", namespace)
-        try:
-            yield made
-        finally:
-            await made.kubectl("delete", HYPERJOBS.group_resource, "--all", "--timeout=60s")
-            kubectl(world.kubeconfig, "delete", "namespace", namespace, "--wait=false")
-            await made.until_members_have(0)
+    async with open_scenario(world) as made:
+        yield made

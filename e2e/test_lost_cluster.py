@@ -1,51 +1,13 @@
 """A member is lost in the middle: Karmada looks for it where nobody answers, and finds it again."""
 
-import contextlib
 import time
 
-import pytest
-
 from e2e.support.manifests import group, hyperjob
-from e2e.support.scenario import Scenario
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.resources import CLUSTERS, VCJOBS
+from e2e.support.unreachable import unreachable, until_ready
+from hyperjob.kube.resources import VCJOBS
 
-NOWHERE = "https://127.0.0.1:9"
 SPARE = 20.0  # real kubelets on a busy machine took 6 s; by default a cluster is lost after 300
 JOB = "survivor-trainer-0"
-
-
-@contextlib.asynccontextmanager
-async def unreachable(scenario: Scenario, member: str):
-    """Have Karmada look for a member elsewhere; at the end it is found again and Ready."""
-    found = await scenario.kube.get(CLUSTERS, member)
-    if found["spec"].get("syncMode") == "Pull":
-        pytest.skip(f"{member} is not called by Karmada, it calls")
-
-    async def point_to(endpoint: str) -> None:
-        body = {"spec": {"apiEndpoint": endpoint}}
-        await scenario.kube.patch(CLUSTERS, member, body, kind=PatchType.MERGE)
-
-    try:
-        await point_to(NOWHERE)
-        yield
-    finally:
-        await point_to(found["spec"]["apiEndpoint"])
-        await until_ready(scenario, member, ready=True)
-
-
-async def until_ready(scenario: Scenario, member: str, *, ready: bool) -> None:
-    """Wait until a cluster is Ready, or is not."""
-    await scenario.until(
-        CLUSTERS, member, lambda found: is_ready(found) == ready, what=f"Ready: {ready}"
-    )
-
-
-def is_ready(cluster: Object | None) -> bool:
-    """Tell whether a cluster is Ready."""
-    conditions = ((cluster or {}).get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 async def test_what_a_lost_cluster_had_runs_elsewhere_in_time_and_once_only(scenario):

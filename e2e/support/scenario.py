@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from uuid import uuid4
 
 import yaml
 
@@ -259,6 +260,26 @@ class Scenario:
             f"\n-- {service.name}:\n" + "\n".join(service.text().splitlines()[-lines:])
             for service in services
         )
+
+
+@contextlib.asynccontextmanager
+async def open_scenario(world: World) -> AsyncIterator[Scenario]:
+    """Give a namespace of its own; at the end nothing of it is left in any member."""
+    namespace = f"e2e-{uuid4().hex[:8]}"
+    async with contextlib.AsyncExitStack() as stack:
+        kube = await stack.enter_async_context(Kube.connect(kubeconfig=world.kubeconfig))
+        members = {
+            name: await stack.enter_async_context(Kube.connect(kubeconfig=path))
+            for name, path in world.members.items()
+        }
+        made = Scenario(world, namespace, kube, members)
+        kubectl(world.kubeconfig, "create", "namespace", namespace)
+        try:
+            yield made
+        finally:
+            await made.kubectl("delete", HYPERJOBS.group_resource, "--all", "--timeout=60s")
+            kubectl(world.kubeconfig, "delete", "namespace", namespace, "--wait=false")
+            await made.until_members_have(0)
 
 
 async def _states(

@@ -188,6 +188,9 @@ def _items(kubeconfig: Path, kind: str) -> list[Object]:
 
 def document(name: str) -> Object:
     """Read the HyperJob of one of the examples."""
-    documents = yaml.safe_load_all((ROOT / f"examples/{name}.yaml").read_text())
-    found: Object = next(each for each in documents if each["kind"] == "HyperJob")
-    return found
+    return next(each for each in documents(name) if each["kind"] == "HyperJob")
+
+
+def documents(name: str) -> list[Object]:
+    """Read all that one of the examples holds."""
+    return list(yaml.safe_load_all((ROOT / f"examples/{name}.yaml").read_text()))

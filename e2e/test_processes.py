@@ -1,0 +1,50 @@
+"""Trainings in plain Python whose pods are processes of this machine, over several clusters."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.support import training
+from e2e.support.settings import from_environment
+from e2e.support.world import ROOT, World, documents
+from hyperjob.api.meta import Object
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Give clusters whose pods are processes."""
+    settings = from_environment()
+    if not settings.embedded:
+        pytest.skip("the program is not in the images of a Karmada at hand")
+    with training.open_process_world(settings, tmp_path_factory.mktemp("processes")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def plain() -> list[Object]:
+    """Give the example for torchrun with a program that needs nothing but Python."""
+    config_map, claim, hyperjob = documents("torch-training")
+    config_map["data"] = {"train.py": (ROOT / "e2e/programs/train.py").read_text()}
+    hyperjob["spec"]["plugins"] = {"env": [], "jax": []}
+    address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    for container in training.containers_of(hyperjob):
+        container["command"] = ["sh", "-c", 'exec python "$PROGRAM"']
+        container["env"].append(address)
+    return training.training([config_map, claim, hyperjob], STEPS="60", PAUSE="0.01")
+
+
+async def test_it_learns_over_two_clusters(scenario, plain):
+    lines = await training.learns(scenario, plain)
+    assert sum("of 4 in east" in line for line in lines) == 2
+
+
+async def test_a_killed_process_brings_all_back_from_the_checkpoint(scenario, plain):
+    await training.goes_on_after_a_kill(scenario, plain)
+
+
+async def test_a_suspended_training_leaves_no_process_and_goes_on_when_resumed(scenario, plain):
+    await training.goes_on_after_a_suspension(scenario, plain)
+
+
+async def test_a_training_leaves_a_lost_cluster_and_goes_on_from_the_checkpoint(scenario, plain):
+    await training.moves_from_a_lost_cluster(scenario, plain)
