@@ -128,3 +128,5 @@ async def test_a_status_that_somebody_writes_is_told_right_again_in_one_write(
         assert status["jobs"] == right["jobs"]
         await settled(manager, kube, namespace)
         assert ours(control_plane.writes() - before) == {"PATCH hyperjobs status": 2}
+        due = manager.queue.due_in(f"{namespace}/hj")
+        assert due is None, "all of the status is stored, so it is not written again"
