@@ -22,7 +22,7 @@ async def running_controller(
     kubeconfig: Path,
     namespace: str,
     *,
-    admission: QueueAdmission = QueueAdmission.NONE,
+    admission: QueueAdmission | None = QueueAdmission.NONE,
     **options: Any,
 ) -> AsyncIterator[Manager]:
     """Run a controller for one namespace with a client of its own; it works when this enters."""
