@@ -15,6 +15,7 @@ from controller.model.request import Request
 from controller.model.resources import Resources, total
 from controller.queueing.account import Account
 from controller.queueing.admit import Block, Kind
+from controller.queueing.confirm import Confirmer, OurQueues
 from controller.queueing.lines import Lines
 from controller.queueing.occupancy import Occupancy
 from controller.queueing.queues import Queue, Tree
@@ -73,9 +74,16 @@ class Entry:
 class Book:
     """All HyperJobs in all queues."""
 
-    def __init__(self, *, lag: timedelta, counts: Callable[[str], bool] = lambda _: False) -> None:
+    def __init__(
+        self,
+        *,
+        lag: timedelta,
+        counts: Callable[[str], bool] = lambda _: False,
+        confirmer: Confirmer | None = None,
+    ) -> None:
         """`lag` is the longest time until a cluster's status shows that pods are gone.
 
+        `confirmer` says which queues there are; without it those that `set_queues` gets.
         `counts` tells of a vcjob's key whether it is taken off what is free already: it is so from
         the moment it is being made, which is before its HyperJob is looked at again.
         """
@@ -95,25 +103,35 @@ class Book:
         self.could: WeakKeyDictionary[Site, bool] = WeakKeyDictionary()
         self.wants: WeakKeyDictionary[Site, Mapping[str, Resources]] = WeakKeyDictionary()
         self._shapes = Shapes()
+        self._confirmer = confirmer or OurQueues()
         self._queues: tuple[Queue, ...] = ()
+        self._rules: tuple[Queue, ...] = ()
+        self._others: Mapping[str, Resources] = {}
         self._resting: dict[str, None] = {}
         self._occupancy = Occupancy(lag=lag)
         self._total: Resources = {}
         self._eventual: Mapping[str, Resources] = {}
 
-    def fresh(self) -> "Book":
+    def fresh(self, confirmer: Confirmer | None = None) -> "Book":
         """Return an empty book for the same clusters."""
-        return Book(lag=self._lag, counts=self._counts)
+        return Book(lag=self._lag, counts=self._counts, confirmer=confirmer)
+
+    @property
+    def needs_queues(self) -> bool:
+        """Tell whether Queue objects have to be known before anything is admitted."""
+        return self._confirmer.needs_queues
 
     def set_queues(self, queues: Iterable[Queue]) -> None:
         """Learn all queues anew; before the first time nobody is admitted."""
         self._queues = tuple(queues)
+        self._rules = tuple(self._confirmer.queues(self._queues, ()))
         self.known = True
         self._open_account()
 
     def put(self, key: str, unit: Unit | None, *, now: datetime) -> bool:
         """Learn what a HyperJob says now; None: it has ended. Return whether that matters."""
         entry = self.entries.get(key)
+        unit = None if unit is None else self._confirmer.unit(unit)
         if unit is None:
             if entry is None:
                 return False
@@ -200,9 +218,15 @@ class Book:
                 self._change(key, entry, entry.unit, now)
         usable = [cluster for cluster in clusters if cluster.usable]
         capacity = total(cluster.allocatable for cluster in usable)
-        if capacity != self._total:
-            self._total = capacity
+        rules = tuple(self._confirmer.queues(self._queues, clusters))
+        others = self._confirmer.others()
+        if capacity != self._total or rules != self._rules:
+            self._total, self._rules, self._others = capacity, rules, others
             self._open_account()
+        elif others != self._others:
+            self._count_others(-1)
+            self._others = others
+            self._count_others(1)
         eventual = self._occupancy.eventual(usable, shown or {}, now=now)
         if eventual != self._eventual:
             self._eventual = eventual
@@ -346,7 +370,7 @@ class Book:
             entry.rests_until = None
         else:
             needed = max(0, unit.minimum - len(entry.holding) - len(unit.ended))
-            shape = self._shapes.of(unit, parts, needed=needed)
+            shape = self._shapes.of(unit, parts, needed=needed, promised=entry.spots)
             entry.waiting = Waiting(parts, shape, parts[0].queue, unit.order)
             resting = entry.rests_until is not None
             self.lines.join(parts[0].queue, shape, unit.order, resting=resting)
@@ -357,11 +381,17 @@ class Book:
 
     def _open_account(self) -> None:
         """Count anew: queues or the total have changed."""
-        self.account = Account(Tree(self._queues, self._total))
+        self.account = Account(Tree(self._rules, self._total))
+        self._count_others(1)
         for entry in self.entries.values():
             for part, _ in entry.holding.values():
                 self.account.add(part.queue, part.request.demand)
         self.lines.changed.update(self.lines.queues())
+
+    def _count_others(self, sign: int) -> None:
+        for queue, used in self._others.items():
+            self.account.add(queue, used, sign)
+        self.lines.changed.update(queue for queue in self._others if self.lines.line(queue))
 
     def _promises(self, entry: Entry) -> list[Part]:
         """Return the sub-jobs that hold a share and take nothing that is counted yet."""

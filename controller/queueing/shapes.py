@@ -4,7 +4,7 @@ Shapes are compared by identity, for thousands are looked up in every round; a r
 ones the same object, and forgets those that nobody has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
@@ -41,14 +41,25 @@ class Shapes:
         self._sites: WeakValueDictionary[tuple[object, ...], Site] = WeakValueDictionary()
         self._shapes: WeakValueDictionary[tuple[object, ...], Shape] = WeakValueDictionary()
 
-    def of(self, unit: Unit, waiting: Sequence[Part], *, needed: int) -> Shape:
-        """Return the shape of a unit of which some parts wait."""
+    def of(
+        self,
+        unit: Unit,
+        waiting: Sequence[Part],
+        *,
+        needed: int,
+        promised: Mapping[str, str] | None = None,
+    ) -> Shape:
+        """Return the shape of a unit of which some parts wait.
+
+        `promised` are the clusters of sub-jobs that are granted and not made.
+        """
+        clusters = {**(promised or {}), **unit.clusters}
         names = {part.name for part in waiting}
         standing = tuple(
             sorted(
-                (part.request.group, unit.clusters[part.name])
+                (part.request.group, clusters[part.name])
                 for part in unit.parts
-                if part.name not in names and unit.clusters.get(part.name)
+                if part.name not in names and clusters.get(part.name)
             )
         )
         kinds = tuple(part.request.kind for part in waiting)

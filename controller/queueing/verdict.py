@@ -15,6 +15,7 @@ from controller.placement.place import place
 from controller.queueing.account import Limit
 from controller.queueing.admit import Block, Kind, gang_of
 from controller.queueing.book import Book, Entry, Waiting, roughly
+from controller.queueing.confirm import IMPLICIT
 from controller.queueing.room import Space
 from controller.status.phase import NEVER
 from controller.status.shortage import detail_text
@@ -87,6 +88,8 @@ def _place(book: Book, waiting: Waiting, number: int) -> str:
     queue, length = waiting.queue, len(book.lines.line(waiting.queue))
     rough = roughly(number)
     where = "first" if number == 1 else f"number {rough}" if rough == number else f"about {rough}"
+    if queue == IMPLICIT:
+        return f"{where} of {length} that wait for room"
     return f"{where} of {length} in queue {queue}{_share(book, waiting)}"
 
 
@@ -208,7 +211,10 @@ def _split_shortage(book: Book, waiting: Waiting) -> str:
 
 
 def _heads(others: dict[str, str]) -> str:
-    texts = [f"{key}, first in queue {queue}" for queue, key in sorted(others.items())]
+    texts = [
+        f"{key}, first in queue {queue}" if queue != IMPLICIT else f"{key}, which is first in line"
+        for queue, key in sorted(others.items())
+    ]
     hidden = len(texts) - _NAMES_SHOWN
     return "; ".join(texts[:_NAMES_SHOWN]) + (f" and {hidden} more" if hidden > 0 else "")
 

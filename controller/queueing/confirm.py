@@ -1,0 +1,97 @@
+"""Who has to confirm that a gang may start, and by which queues and limits it is admitted before.
+
+The engine is the same in every mode: order, room, gang and reservation. A confirmer only says which
+queues there are and what of them others use.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
+
+from controller.model.observed import Cluster
+from controller.model.resources import PODS, Resources, total
+from controller.queueing.queues import Queue
+from controller.queueing.units import Unit
+
+IMPLICIT: Final = ""
+"""The one queue, without limits, of the mode in which nobody confirms."""
+
+
+class Confirmer(Protocol):
+    """What differs between the modes."""
+
+    needs_queues: bool
+    """Whether Queue objects have to be known before anything is admitted."""
+
+    def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
+        """Return the queues by which HyperJobs are admitted."""
+        ...
+
+    def unit(self, unit: Unit) -> Unit:
+        """Return a HyperJob with the queues that it waits in."""
+        ...
+
+    def others(self) -> Mapping[str, Resources]:
+        """Return what is used of each queue beside the shares of the HyperJobs in the book."""
+        ...
+
+
+class Nobody:
+    """Nobody confirms: all HyperJobs are in one line for the clusters' room."""
+
+    needs_queues = False
+
+    def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
+        """Return the implicit queue."""
+        return (Queue(name=IMPLICIT),)
+
+    def unit(self, unit: Unit) -> Unit:
+        """Move every sub-job to the implicit queue."""
+        return replace(unit, parts=tuple(replace(part, queue=IMPLICIT) for part in unit.parts))
+
+    def others(self) -> Mapping[str, Resources]:
+        """Return nothing: the clusters' status shows what others use."""
+        return {}
+
+
+class OurQueues:
+    """Volcano's Queues, by our own account; `others` is what vcjobs without a HyperJob use."""
+
+    needs_queues = True
+
+    def __init__(self, others: Callable[[], Mapping[str, Resources]] = dict) -> None:
+        self._others = others
+
+    def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
+        """Return the queues as they are."""
+        return found
+
+    def unit(self, unit: Unit) -> Unit:
+        """Return the HyperJob as it is."""
+        return unit
+
+    def others(self) -> Mapping[str, Resources]:
+        """Return what vcjobs use that no HyperJob in the book accounts for."""
+        return self._others()
+
+
+class VolcanoGlobal(OurQueues):
+    """Volcano Global confirms each binding by its own arithmetic.
+
+    A queue may use min(capability, all that the Ready clusters have) of each resource; `others`
+    sums up the bindings that are not suspended and whose sub-jobs hold no share in the book.
+    """
+
+    def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
+        """Return the queues with the capabilities that Volcano Global gives them."""
+        ready = [cluster for cluster in clusters if cluster.not_ready_since is None]
+        everything = total(cluster.allocatable for cluster in ready)
+        return [bounded(queue, everything) for queue in found]
+
+
+def bounded(queue: Queue, everything: Resources) -> Queue:
+    """Bound a queue's capability by all that there is; pods are not counted there."""
+    most = {name: amount for name, amount in everything.items() if name != PODS}
+    own = {name: amount for name, amount in queue.capability.items() if name != PODS}
+    limits = {name: min(amount, own.get(name, amount)) for name, amount in most.items()}
+    return replace(queue, capability={**own, **limits})
