@@ -257,8 +257,8 @@ async def test_definitions_and_hyperjobs_outlive_a_release_unless_told_otherwise
         server: {key[1:] for key in now - before[server]} for server, now in here.contents().items()
     }
     assert left["host"] == set()
-    assert {key[0] for key in left["karmada"]} == {"customresourcedefinitions"}
-    assert len(left["karmada"]) == 4
+    assert {key[0] for key in left["karmada"]} == {"customresourcedefinitions", "queues"}
+    assert len(left["karmada"]) == 5, "the queue default stays for jobs of others"
 
 
 @newest
