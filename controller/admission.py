@@ -1,4 +1,4 @@
-"""Our own queue admission at work: listens, plays a round when something changed, wakes passes.
+"""The queue engine at work: listens, plays a round when something changed, wakes passes.
 
 Decides nothing itself, and writes nothing: whoever is admitted is made, and recorded, by its pass.
 """
@@ -7,15 +7,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from controller.caches.informers import Caches
-from controller.model.observed import Cluster, Observed, Verdict
+from controller.memory.releases import Releases
+from controller.model.observed import Cluster, Observed, QueueAdmission, Verdict
 from controller.model.request import Request
 from controller.model.resources import Resources
 from controller.model.wire import at
 from controller.queueing.book import Book
+from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
@@ -40,6 +42,10 @@ class Capacity(Protocol):
         """Give the clusters with what is free after reservations, and what their status shows."""
         ...
 
+    def changes_in(self, *, now: datetime) -> timedelta | None:
+        """Tell when any of it changes next by time alone."""
+        ...
+
 
 class Admission:
     """Keeps the book; its rounds run only while `run` does, which is while this process leads."""
@@ -51,12 +57,12 @@ class Admission:
         book: Book,
         capacity: Capacity,
         *,
+        mode: Callable[[], QueueAdmission],
         now: Callable[[], datetime],
-        at_work: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`at_work` tells whether our queues admit now; else nothing is judged."""
+        """`mode` says who confirms; `reset` begins anew with the present one."""
         self._capacity = capacity
-        self._at_work = at_work
+        self._mode = mode
         self._caches = caches
         self._queue = queue
         self._book = book
@@ -66,18 +72,31 @@ class Admission:
         self._next_told = 0.0
         self._telling: set[str] = set()
         self._alone = True
+        self._releases = Releases(caches, changed=self.wake)
         caches.queues.add_handler(self._queue_changed)
-
-    @property
-    def at_work(self) -> bool:
-        """Tell whether our queues admit now."""
-        return self._at_work()
+        self.reset()
 
     def reset(self) -> None:
         """Forget everything: what objects say is learned again by `run`."""
-        self._book = self._book.fresh()
+        mode = self._mode()
+        self._releases.switch(on=mode is QueueAdmission.VOLCANO_GLOBAL)
+        self._book = self._book.fresh(self._confirmer(mode))
         self._telling.clear()
         self._alone = True
+
+    def _confirmer(self, mode: QueueAdmission) -> Confirmer:
+        match mode:
+            case QueueAdmission.NONE:
+                return Nobody()
+            case QueueAdmission.BUILTIN:
+                return OurQueues()
+            case QueueAdmission.VOLCANO_GLOBAL:
+                return VolcanoGlobal(self._releases.others)
+
+    @property
+    def known(self) -> bool:
+        """Tell whether the queues are known, without which nothing is admitted."""
+        return self._book.known
 
     def learn(self, observed: Observed) -> None:
         """Learn what a HyperJob says now."""
@@ -102,6 +121,20 @@ class Admission:
         self._telling.discard(key)
         if self._book.put(key, None, now=self._now()):
             self.wake()
+
+    def passed_over(self, observed: Observed) -> frozenset[str]:
+        """Name the sub-jobs that Volcano Global has had no quota for, for some seconds."""
+        return self._named(observed, self._releases.passed_over)
+
+    def unanswered(self, observed: Observed) -> frozenset[str]:
+        """Name the sub-jobs that Volcano Global should have released for long."""
+        return self._named(observed, self._releases.unanswered)
+
+    def _named(self, observed: Observed, tells: Callable[..., bool]) -> frozenset[str]:
+        namespace = observed.hyperjob.namespace
+        return frozenset(
+            name for name in observed.jobs if tells(f"{namespace}/{name}", now=observed.now)
+        )
 
     def is_contended(self, key: str) -> bool:
         """Tell whether another one waits that may use what this one holds."""
@@ -139,6 +172,10 @@ class Admission:
     async def _when_known(self) -> None:
         """Play a round once queues are known, even if there are none; say if that takes long."""
         synced = self._caches.queues.synced
+        if not self._book.needs_queues:
+            self._learn_queues()
+            self.wake()
+            return
         try:
             async with asyncio.timeout(_PATIENCE):
                 await synced.wait()
@@ -152,13 +189,20 @@ class Admission:
 
     async def _rounds(self) -> None:
         while True:
-            wait = self._book.next_change(now=self._now())
+            wait = self._next_change(now=self._now())
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if wait is None else wait.total_seconds()):
                     await self._changed.wait()
             await asyncio.sleep(SETTLE_SECONDS)
             self._changed.clear()
             self._round()
+
+    def _next_change(self, *, now: datetime) -> timedelta | None:
+        """Tell when time alone may admit a HyperJob, or make something overdue."""
+        waits = [self._book.next_change(now=now), self._releases.next_change(now=now)]
+        if self._book.lines:
+            waits.append(self._capacity.changes_in(now=now))
+        return min((wait for wait in waits if wait is not None), default=None)
 
     async def _learn(self, learn: Callable[[str], object]) -> None:
         """Fill the book before the first round: whoever holds a share must be counted."""
@@ -171,10 +215,14 @@ class Admission:
         book, now = self._book, self._now()
         if not book.known and self._caches.queues.synced.is_set():
             self._learn_queues()
-        if not book.lines and not book.missing:
+        follows = self._mode() is QueueAdmission.VOLCANO_GLOBAL
+        if not book.lines and not book.missing and not follows:
             return
         clusters, shown = self._capacity.capacity()
         book.begin(clusters, shown=shown, now=now)
+        if follows:
+            for key in self._releases.look(book.rules, now=now):
+                self._queue.add(key)
         for key in play(book, now=now):
             self._queue.add(key)
         self._tell()
@@ -209,7 +257,8 @@ class Admission:
     def _look_for_others(self, observed: Observed) -> None:
         """Say once that somebody else queues bindings too; our gate holds all the same."""
         for binding in observed.bindings.values():
-            if self._alone and binding.scheduling_suspended:
+            ours = self._mode() is QueueAdmission.BUILTIN
+            if ours and self._alone and binding.scheduling_suspended:
                 self._alone = False
                 log.error(
                     "Volcano Global, or another queue admission, suspends bindings too: remove it,"

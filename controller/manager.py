@@ -40,6 +40,7 @@ from hyperjob.api.names import CONTROLLER_VERSION, QUEUE_ADMISSION
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.events import EventRecorder
+from hyperjob.kube.informer import Informer
 from hyperjob.kube.leaderelection import LeaderElector
 from hyperjob.kube.ratelimit import DefaultLimiter
 from hyperjob.kube.resources import LEASES, NAMESPACES, key_of
@@ -131,8 +132,8 @@ class Manager:
             self.queue,
             Book(lag=options.lag, counts=reservations.counts),
             capacity,
+            mode=lambda: self.mode.current,
             now=now,
-            at_work=self._is_builtin,
         )
         line = Line(capacity, self._own, add_after=self.queue.add_after)
         tombstones = Tombstones(self.caches.jobs, now=now)
@@ -227,14 +228,13 @@ class Manager:
             self.working.clear()
 
     async def _admit(self) -> None:
-        """Play the rounds of our own queues while they admit; begin anew after each change."""
+        """Play the rounds of the queue engine; begin anew after each change of the mode."""
         log.info(
             "Queue admission", extra={"mode": str(self.mode.current), "because": self.mode.why}
         )
         while True:
             self._changed.clear()
-            rounds = self._own.run(self.learner.learn) if self._is_builtin() else asyncio.sleep(0)
-            task = asyncio.ensure_future(rounds)
+            task = asyncio.ensure_future(self._rounds())
             changed = asyncio.ensure_future(self._changed.wait())
             try:
                 await asyncio.wait({task, changed}, return_when=asyncio.FIRST_EXCEPTION)
@@ -249,8 +249,14 @@ class Manager:
             for obj in self.caches.hyperjobs.items():
                 self.queue.add(key_of(obj))
 
-    def _is_builtin(self) -> bool:
-        return self.mode.current is QueueAdmission.BUILTIN
+    async def _rounds(self) -> None:
+        others: tuple[Informer, ...] = ()
+        if self.mode.current is QueueAdmission.VOLCANO_GLOBAL:
+            others = self.caches.beside_volcano_global
+        async with asyncio.TaskGroup() as group:
+            for informer in others:
+                group.create_task(informer.run())
+            await self._own.run(self.learner.learn)
 
     def _mode_changed(self) -> None:
         """Begin anew, and tell people: nothing that runs is touched by a change."""

@@ -127,8 +127,9 @@ class Observer:
             clusters=self._capacity.clusters(now=seen.now, promised=turn.promised),
             verdict=turn.verdict,
             contended=turn.contended,
-            kept=turn.kept,
             capacity_changes_in=turn.changes_in,
+            passed_over=turn.passed_over,
+            unanswered=turn.unanswered,
         )
 
     def forget(self, key: str) -> None:

@@ -29,7 +29,7 @@ from controller.steps.again import look_again_after
 from controller.steps.draft import Draft
 from controller.steps.release import give_back, let_through, plug_in
 from controller.steps.scale import scale
-from controller.steps.settle import claim, look_again, needs, place_missing
+from controller.steps.settle import look_again, needs, place_missing
 from controller.steps.sort import sort
 from controller.steps.target import no_target
 
@@ -157,7 +157,6 @@ def _restart(draft: Draft, decided: Restart) -> Plan:
         events=restart_events(decided, decision.events),
         requeue_after=AT_ONCE,
         waits_for_capacity=False,
-        claim=None,
     )
 
 
@@ -182,6 +181,5 @@ def _tell(draft: Draft) -> Plan:
         requeue_after=look_again_after(draft),
         waits_for_capacity=draft.is_short,
         needs=needs(draft),
-        claim=claim(draft),
         questions=draft.split.questions,
     )

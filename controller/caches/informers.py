@@ -23,6 +23,7 @@ from hyperjob.kube.informer import Handler, Informer, strip_managed_fields
 from hyperjob.kube.instruments import SILENT, InformerMetrics
 from hyperjob.kube.resources import (
     CLUSTERS,
+    DEPLOYMENTS,
     HYPERJOBS,
     MUTATING_WEBHOOKS,
     PRIORITY_CLASSES,
@@ -64,18 +65,45 @@ def job_key_of_binding(binding: Object) -> str | None:
     return f"{string(at(resource, 'namespace'))}/{string(at(resource, 'name'))}"
 
 
+def workload_of_binding(binding: Object) -> tuple[str, str]:
+    """Give kind and key of the template where Volcano Global counts it, else empty texts."""
+    resource = at(binding, "spec", "resource")
+    version, kind = string(at(resource, "apiVersion")), string(at(resource, "kind"))
+    if (version, kind) not in _WORKLOADS:
+        return "", ""
+    return kind, f"{string(at(resource, 'namespace'))}/{string(at(resource, 'name'))}"
+
+
+_WORKLOADS: Final = ((VCJOB_API_VERSION, VCJOB_KIND), (DEPLOYMENTS.api_version, DEPLOYMENTS.kind))
+
+
 def slim_binding(obj: Object) -> Object:
-    """Keep of a binding that is not a vcjob's only whose it is: there may be many."""
+    """Keep of a binding that is not a vcjob's only whose it is and what it asks for."""
     strip_managed_fields(obj)
     if job_key_of_binding(obj) is None:
         metadata = obj["metadata"]
         kept = {key: metadata[key] for key in _IDENTITY if key in metadata}
         slim = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind"), "metadata": kept}
-        return {**slim, "spec": {"resource": at(obj, "spec", "resource")}}
+        spec = mapping(obj.get("spec"))
+        return {**slim, "spec": {part: spec[part] for part in _ASKED if part in spec}}
     return obj
 
 
-_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
+def slim_job(obj: Object) -> Object:
+    """Keep of a vcjob that is no sub-job only its queue."""
+    kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
+    return {"metadata": kept, "spec": {"queue": at(obj, "spec", "queue")}}
+
+
+def slim_deployment(obj: Object) -> Object:
+    """Keep of a Deployment only what its pod template's metadata says."""
+    kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
+    template = {"metadata": at(obj, "spec", "template", "metadata")}
+    return {"metadata": kept, "spec": {"template": template}}
+
+
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
+_ASKED: Final = ("resource", "replicas", "replicaRequirements", "suspension")
 
 
 class Caches:
@@ -106,6 +134,8 @@ class Caches:
         self.queues = informer(QUEUES)
         self.priority_classes = informer(PRIORITY_CLASSES)
         self.mutating_webhooks = informer(MUTATING_WEBHOOKS)
+        self.other_jobs = informer(VCJOBS, label_selector=f"!{LABEL_HYPERJOB}", transform=slim_job)
+        self.deployments = informer(DEPLOYMENTS, transform=slim_deployment)
         self._needs_webhooks = webhooks
         self._expected: dict[str, Object] = {}
         self._written = {
@@ -130,6 +160,11 @@ class Caches:
         """Give every informer; HyperJobs can tell what is wrong without the optional ones."""
         webhooks = () if self._needs_webhooks else (self.mutating_webhooks,)
         return *self.required, *webhooks, self.queues, self.priority_classes
+
+    @property
+    def beside_volcano_global(self) -> tuple[Informer, ...]:
+        """Give the informers of other workloads, which only Volcano Global's account needs."""
+        return self.other_jobs, self.deployments
 
     def add_handler(self, resource: Resource, handler: Handler) -> None:
         """Have it told whenever what is read here of a resource may have changed, but by us."""

@@ -20,7 +20,6 @@ from controller.model.request import Request
 from controller.model.shortage import Detail, SplitOverflow
 from controller.model.subjobs import Group, SubJob
 from controller.placement.assign import Room
-from controller.placement.claim import beside
 from controller.placement.search import assign
 from controller.placement.share import Share, Wish, share
 from controller.placement.shortfall import explain_overflow_of, explain_shortfall
@@ -82,8 +81,6 @@ def resolve(observed: Observed) -> Split:
         elif child.name not in later and sub_job.group.name not in open_groups:
             missing.append(sub_job.request())
     dependent = {sub_job.group.name for sub_job, child in members if child.name in later}
-    if not standing:  # of what nothing stands, somebody may be first in line
-        observed = replace(observed, clusters=beside(observed.clusters, observed.kept), kept=None)
     room = Room.of(observed.clusters, standing)
     ready = [part for part in parts if part.group.name not in dependent]
     return _decide(observed, parts, ready, _rooms(room, missing, hyperjob.max_domains))

@@ -68,6 +68,9 @@ def go_on(observed: Observed, children: Sequence[Child], *, opening: Collection[
     if not parts:
         return Judgement(record=GangRecord(attempts=record.attempts) if record.attempts else None)
     theirs = observed.admission is QueueAdmission.VOLCANO_GLOBAL
+    waits = any(child.name in observed.passed_over for child in parts)
+    if theirs and waits and not any(is_through(child) for child in children):
+        return _give_back(observed, record, window=_SHORTEST)
     released = sum(is_released(child) for child in parts) if theirs else 0
     return _gathering(observed, record, released=released)
 
@@ -77,9 +80,8 @@ def describe_wait(observed: Observed) -> str:
     record = observed.hyperjob.gang
     if record is None or record.retry_time is None:
         return ""
-    limit = int(observed.gang_timeout.total_seconds())
     return (
-        f"the gang stayed incomplete for {limit} s, so what it held was given back"
+        "the gang stayed incomplete, so what it held was given back"
         f" (time {record.attempts}); asks again at {record.retry_time:%H:%M:%S}Z"
     )
 
@@ -90,9 +92,7 @@ def _gathering(observed: Observed, record: GangRecord, *, released: int) -> Judg
         since = observed.now.replace(microsecond=0)
     wait = since + observed.gang_timeout - observed.now
     if wait <= timedelta() and (released or observed.contended):
-        attempts = record.attempts + 1
-        retry = _retry_time(observed, attempts)
-        return Judgement(record=GangRecord(attempts=attempts, retry_time=retry), wait=SOON)
+        return _give_back(observed, record, window=observed.gang_timeout * _FIRST)
     return Judgement(
         record=GangRecord(
             incomplete_since=since,
@@ -103,10 +103,16 @@ def _gathering(observed: Observed, record: GangRecord, *, released: int) -> Judg
     )
 
 
-def _retry_time(observed: Observed, attempts: int) -> datetime:
+def _give_back(observed: Observed, record: GangRecord, *, window: timedelta) -> Judgement:
+    attempts = record.attempts + 1
+    retry = _retry_time(observed, attempts, window)
+    return Judgement(record=GangRecord(attempts=attempts, retry_time=retry), wait=SOON)
+
+
+def _retry_time(observed: Observed, attempts: int, first: timedelta) -> datetime:
     """Return when to come again: later each time, and at another time than every other HyperJob."""
-    factor = min(_LONGEST, _FIRST * 2.0 ** min(attempts - 1, 16))
-    window = max(_SHORTEST, observed.gang_timeout * factor)
+    longest = max(_SHORTEST, observed.gang_timeout * _LONGEST)
+    window = min(longest, max(_SHORTEST, first * 2.0 ** min(attempts - 1, 16)))
     seed = f"{observed.hyperjob.uid}/{attempts}".encode()
     share = int.from_bytes(hashlib.sha256(seed).digest()[:4], "big") / 2**32
     moment = observed.now + window + window * share

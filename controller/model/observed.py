@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from controller.model.nodes import Nodes, PodGroup
 from controller.model.resources import Resources
-from controller.model.shortage import Trouble
+from controller.model.shortage import Detail, Trouble
 from controller.model.wire import objects
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
@@ -314,16 +314,6 @@ class Cluster:
     not_ready_since: datetime | None = None
     nodes: Nodes | None = None  # None: nothing is known of them
     reserved_pods: tuple[PodGroup, ...] = ()  # that `nodes` may not count yet
-    unkept: Resources | None = None  # what was free before room was kept for `kept_for`
-    kept_for: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """Room that nobody behind `owner` may use, by cluster: it waits longest, or is most urgent."""
-
-    owner: str
-    room: Mapping[str, Resources]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +327,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What our own queue admission says of a HyperJob: who may be made, and why the others wait.
+    """What the queue engine says of a HyperJob: who may be made, and why the others wait.
 
     `undecided`: it has nothing yet and nobody has looked at it; that takes a moment.
     `reclaimed_for`: the HyperJob for which it must give back what was lent to it. `gist` is equal
@@ -345,6 +335,8 @@ class Verdict:
     """
 
     undecided: bool = False
+    unplaced: Mapping[str, Detail] = field(default_factory=dict)
+    """Why each sub-job has no place, where no queue is told of."""
     admitted: frozenset[str] = frozenset()
     reason: str = ""
     message: str = ""
@@ -387,6 +379,7 @@ class Observed:
     silence_timeout: timedelta = timedelta(seconds=30)
     contended: bool = False  # another HyperJob waits for capacity or a share
     priority: int = 0
-    kept: Kept | None = None  # for somebody who is before this one in line
+    passed_over: frozenset[str] = frozenset()  # sub-jobs that Volcano Global has no quota for
+    unanswered: frozenset[str] = frozenset()  # sub-jobs that it should have released for long
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked
     followers: Collection[str] = ()  # vcjobs made soon after one of the same name had gone

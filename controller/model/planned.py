@@ -10,7 +10,6 @@ from typing import Literal, TypeAlias
 from controller.model.nodes import PodGroup
 from controller.model.resources import Resources
 from controller.model.shortage import Overflow, SplitOverflow
-from controller.placement.claim import Claim
 from hyperjob.api.meta import Object
 
 
@@ -168,7 +167,7 @@ class Plan:
     """The whole decision; `status` None means leave the status alone.
 
     `needs` are the sizes of what could not be placed; of a HyperJob that waits for capacity without
-    any, nothing is known of what would help it. `claim` is what a gang of it could use.
+    any, nothing is known of what would help it.
     """
 
     actions: tuple[Action, ...] = ()
@@ -177,5 +176,4 @@ class Plan:
     requeue_after: timedelta | None = None
     waits_for_capacity: bool = False
     needs: tuple[Resources, ...] = ()
-    claim: Claim | None = None
     questions: tuple[Question, ...] = ()

@@ -24,6 +24,7 @@ class Reason(enum.StrEnum):
     QUEUE_NOT_OPEN = "QueueNotOpen"
     QUEUE_LIMIT_REACHED = "QueueLimitReached"
     EXCEEDS_QUEUE = "ExceedsQueue"
+    DISPATCHER_SILENT = "DispatcherSilent"
     WAITING_FOR_GANG = "WaitingForGang"
     SUSPENDED_BY_POLICY = "DispatchingSuspended"
     DISPATCHING = "Dispatching"

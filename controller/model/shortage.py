@@ -38,7 +38,6 @@ class Obstacle(enum.StrEnum):
     EXCLUDED = "Excluded"
     NOT_ALLOWED = "NotInClusterNames"
     LACKS = "Lacks"
-    RESERVED = "Reserved"
     NODES = "NoNode"
     MAX_DOMAINS = "MaxDomains"
     # it has room for the sub-job
@@ -65,7 +64,6 @@ class Obstacle(enum.StrEnum):
 
 _WITH_ROOM = frozenset(
     {
-        Obstacle.RESERVED,
         Obstacle.MAX_DOMAINS,
         Obstacle.OTHERS,
         Obstacle.STAYS,

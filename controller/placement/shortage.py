@@ -8,7 +8,7 @@ from typing import Final
 
 from controller.model.observed import Cluster
 from controller.model.request import Request
-from controller.model.resources import Resources, fits, lacking, order_of, subtract, total
+from controller.model.resources import Resources, fits, lacking, order_of
 from controller.model.shortage import (
     Hindrance,
     Lack,
@@ -85,8 +85,6 @@ def obstacle(
         return Hindrance(cluster=name, code=Obstacle.NOT_ALLOWED)
     available = room.free.get(name, cluster.free)
     if not fits(request.demand, available):
-        if cluster.unkept is not None and _fits_unkept(request.demand, available, cluster):
-            return Hindrance(cluster=name, code=Obstacle.RESERVED, other=cluster.kept_for)
         lacks = _lacks(request.demand, available, cluster)
         return Hindrance(cluster=name, code=Obstacle.LACKS, lacks=lacks)
     crowding = room.slots.crowding(name, request.pods)
@@ -96,11 +94,6 @@ def obstacle(
     if max_domains is not None and len(used) >= max_domains and name not in used:
         return Hindrance(cluster=name, code=Obstacle.MAX_DOMAINS, limit=max_domains)
     return None
-
-
-def _fits_unkept(demand: Resources, available: Resources, cluster: Cluster) -> bool:
-    kept = subtract(cluster.unkept or {}, cluster.free)
-    return fits(demand, total((available, kept)))
 
 
 def _lacks(demand: Resources, free: Resources, cluster: Cluster) -> tuple[Lack, ...]:

@@ -107,6 +107,7 @@ class Book:
         self._queues: tuple[Queue, ...] = ()
         self._rules: tuple[Queue, ...] = ()
         self._others: Mapping[str, Resources] = {}
+        self._holders: set[str] = set()
         self._resting: dict[str, None] = {}
         self._occupancy = Occupancy(lag=lag)
         self._total: Resources = {}
@@ -115,6 +116,15 @@ class Book:
     def fresh(self, confirmer: Confirmer | None = None) -> "Book":
         """Return an empty book for the same clusters."""
         return Book(lag=self._lag, counts=self._counts, confirmer=confirmer)
+
+    @property
+    def rules(self) -> Sequence[Queue]:
+        """Return the queues as the last round had them."""
+        return self._rules
+
+    def holds(self, job: str) -> bool:
+        """Tell whether a sub-job, `namespace/name`, holds a share."""
+        return job in self._holders
 
     @property
     def needs_queues(self) -> bool:
@@ -219,7 +229,7 @@ class Book:
         usable = [cluster for cluster in clusters if cluster.usable]
         capacity = total(cluster.allocatable for cluster in usable)
         rules = tuple(self._confirmer.queues(self._queues, clusters))
-        others = self._confirmer.others()
+        others = self._confirmer.others(self.holds)
         if capacity != self._total or rules != self._rules:
             self._total, self._rules, self._others = capacity, rules, others
             self._open_account()
@@ -332,7 +342,7 @@ class Book:
             if part.name in holds
         }
         if entry.holding != before:
-            self._rebook(before, entry.holding, now)
+            self._rebook(key.partition("/")[0], before, entry.holding, now)
         if any(name not in unit.made for name in entry.holding):
             self.missing[key] = None
         else:
@@ -343,10 +353,13 @@ class Book:
 
     def _rebook(
         self,
+        namespace: str,
         before: Mapping[str, tuple[Part, str]],
         after: Mapping[str, tuple[Part, str]],
         now: datetime,
     ) -> None:
+        self._holders -= {f"{namespace}/{name}" for name in before}
+        self._holders |= {f"{namespace}/{name}" for name in after}
         for name, (part, cluster) in before.items():
             self.account.add(part.queue, part.request.demand, -1)
             self._occupancy.drop(cluster, part.request.demand)

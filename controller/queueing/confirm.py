@@ -6,7 +6,7 @@ queues there are and what of them others use.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from controller.model.observed import Cluster
 from controller.model.resources import PODS, Resources, total
@@ -15,6 +15,16 @@ from controller.queueing.units import Unit
 
 IMPLICIT: Final = ""
 """The one queue, without limits, of the mode in which nobody confirms."""
+
+
+Holds: TypeAlias = Callable[[str], bool]
+"""Tells whether a sub-job, `namespace/name`, holds a share in the book."""
+
+Others: TypeAlias = Callable[[Holds], Mapping[str, Resources]]
+
+
+def _none(_holds: Holds) -> Mapping[str, Resources]:
+    return {}
 
 
 class Confirmer(Protocol):
@@ -31,8 +41,8 @@ class Confirmer(Protocol):
         """Return a HyperJob with the queues that it waits in."""
         ...
 
-    def others(self) -> Mapping[str, Resources]:
-        """Return what is used of each queue beside the shares of the HyperJobs in the book."""
+    def others(self, holds: Holds) -> Mapping[str, Resources]:
+        """Return what is used of each queue beside the sub-jobs that hold a share in the book."""
         ...
 
 
@@ -49,7 +59,7 @@ class Nobody:
         """Move every sub-job to the implicit queue."""
         return replace(unit, parts=tuple(replace(part, queue=IMPLICIT) for part in unit.parts))
 
-    def others(self) -> Mapping[str, Resources]:
+    def others(self, holds: Holds) -> Mapping[str, Resources]:
         """Return nothing: the clusters' status shows what others use."""
         return {}
 
@@ -59,7 +69,7 @@ class OurQueues:
 
     needs_queues = True
 
-    def __init__(self, others: Callable[[], Mapping[str, Resources]] = dict) -> None:
+    def __init__(self, others: Others = _none) -> None:
         self._others = others
 
     def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
@@ -70,9 +80,9 @@ class OurQueues:
         """Return the HyperJob as it is."""
         return unit
 
-    def others(self) -> Mapping[str, Resources]:
-        """Return what vcjobs use that no HyperJob in the book accounts for."""
-        return self._others()
+    def others(self, holds: Holds) -> Mapping[str, Resources]:
+        """Return what is used that no HyperJob in the book accounts for."""
+        return self._others(holds)
 
 
 class VolcanoGlobal(OurQueues):

@@ -10,10 +10,10 @@ from hyperjob.api.meta import Object
 def priority_of(hyperjob: HyperJob, classes: Mapping[str, Object]) -> int:
     """Return the highest priority of a HyperJob's templates."""
     names = {string(group.template.get("priorityClassName")) for group in hyperjob.replicated_jobs}
-    return max((_value(name, classes) for name in names), default=0)
+    return max((value_of(name, classes) for name in names), default=0)
 
 
-def _value(name: str, classes: Mapping[str, Object]) -> int:
+def value_of(name: str, classes: Mapping[str, Object]) -> int:
     """Return the value of a PriorityClass; of none, that of the default class, or 0."""
     if not name:
         defaults = (each for each in classes.values() if each.get("globalDefault") is True)

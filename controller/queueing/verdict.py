@@ -3,15 +3,16 @@
 Words only; the round has decided.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.model.observed import Cluster, Verdict
 from controller.model.reasons import Reason
 from controller.model.resources import Resources, accelerator_of, amount_text, is_extended, total
-from controller.model.shortage import ShortageCode
+from controller.model.shortage import Detail, ShortageCode
 from controller.model.wire import rfc3339
-from controller.placement.place import place
+from controller.placement.place import Placement, place
 from controller.queueing.account import Limit
 from controller.queueing.admit import Block, Kind, gang_of
 from controller.queueing.book import Book, Entry, Waiting, roughly
@@ -81,7 +82,16 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
         message=text,
         reclaimed_for=reclaimed_for,
         gist=gist,
+        unplaced=_unplaced(book, waiting) if waiting.queue == IMPLICIT else {},
     )
+
+
+def _unplaced(book: Book, waiting: Waiting) -> Mapping[str, Detail]:
+    """Say of each sub-job why it has no place."""
+    told = _kept(book, waiting)
+    if told or all(part.piece for part in waiting.parts):
+        return {part.name: told or _split_shortage(book, waiting) for part in waiting.parts}
+    return _placement(book, waiting).unplaced
 
 
 def _place(book: Book, waiting: Waiting, number: int) -> str:
@@ -157,22 +167,11 @@ def _limit(limit: Limit | None, *, never: bool) -> str:
 
 def _shortage(book: Book, waiting: Waiting) -> tuple[str, bool]:
     """Say what is missing where, and whether even empty clusters would not hold it."""
-    site = waiting.shape.site
-    needed = max(1, site.needed)
-    requests = [part.request for part in waiting.parts]
-    others = {queue: key for queue, key in book.heads.items() if key != waiting.order[2]}
-    if others and len(book.open.assign(requests, site.standing, site.max_domains)) >= needed:
-        return f"there is room, but it is kept for {_heads(others)}", False
+    if told := _kept(book, waiting):
+        return told, False
     if all(part.piece for part in waiting.parts):
         return _split_shortage(book, waiting), False
-    clusters = [_with_free(book.open, each.name, each) for each in book.open.clusters]
-    found = place(
-        requests,
-        clusters,
-        standing=site.standing,
-        max_domains=site.max_domains,
-        minimum=needed,
-    )
+    found, needed = _placement(book, waiting), max(1, waiting.shape.site.needed)
     short = {
         name: shortage
         for name, shortage in found.unplaced.items()
@@ -187,6 +186,30 @@ def _shortage(book: Book, waiting: Waiting) -> tuple[str, bool]:
         text = f"{needed} sub-jobs must start together, there is room for {room}: {told}"
         return text, found.never
     return told, False
+
+
+def _kept(book: Book, waiting: Waiting) -> str:
+    """Say for whom the room is kept that a HyperJob could use; empty where there is none."""
+    site = waiting.shape.site
+    requests = [part.request for part in waiting.parts]
+    others = {queue: key for queue, key in book.heads.items() if key != waiting.order[2]}
+    if not others:
+        return ""
+    found = book.open.assign(requests, site.standing, site.max_domains)
+    if len(found) < max(1, site.needed):
+        return ""
+    return f"there is room, but it is kept for {_heads(others)}"
+
+
+def _placement(book: Book, waiting: Waiting) -> Placement:
+    site = waiting.shape.site
+    return place(
+        [part.request for part in waiting.parts],
+        [_with_free(book.open, each.name, each) for each in book.open.clusters],
+        standing=site.standing,
+        max_domains=site.max_domains,
+        minimum=max(1, site.needed),
+    )
 
 
 def _split_shortage(book: Book, waiting: Waiting) -> str:

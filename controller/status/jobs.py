@@ -198,6 +198,14 @@ def _trouble(outlook: Outlook) -> Reason:
     return Reason.CLUSTER_LOST if outlook.lost else Reason.CLUSTER_NOT_READY
 
 
+def _unanswered(queue: str) -> str:
+    return (
+        f"queue {queue} has the quota for it, and Volcano Global has not released it for 30 s: see"
+        " whether its dispatcher runs and what it logs (kubectl get pods -n volcano-global, in the"
+        " host cluster)"
+    )
+
+
 def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     child, binding = outlook.child, outlook.child.binding
     queue = queue_of(outlook.sub_job.size.template)
@@ -205,6 +213,8 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         return QUEUED, Reason.WAITING_FOR_QUEUE, f"waits for Karmada and queue {queue}"
     if binding is None:
         return PLACED, Reason.DISPATCHING, "waits for Karmada"
+    if binding.scheduling_suspended and child.name in observed.unanswered:
+        return QUEUED, Reason.DISPATCHER_SILENT, _unanswered(queue)
     if binding.scheduling_suspended:
         return QUEUED, Reason.WAITING_FOR_QUEUE, _queued(observed, queue)
     if binding.apply_error:

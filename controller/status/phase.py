@@ -54,6 +54,9 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
         verdict = outlooks.verdict
         if verdict is not None and verdict.message:
             return _state(Phase.QUEUED, verdict.reason, verdict.message)
+        silent = [job for job in queued if job.reason == Reason.DISPATCHER_SILENT]
+        if silent:
+            return _state(Phase.QUEUED, Reason.DISPATCHER_SILENT, _each(silent))
         queues = listed(sorted({job.queue for job in queued}))
         homeless = [job for job in queued if job.reason == Reason.INSUFFICIENT_CAPACITY]
         if homeless:
@@ -106,6 +109,9 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
     blocked = [job for job in unplaced if job.reason not in room]
     if blocked:
         return _state(Phase.PENDING, blocked[0].reason, _each(blocked))
+    verdict = outlooks.verdict
+    if verdict is not None and verdict.message:
+        return _state(Phase.PENDING, verdict.reason, verdict.message)
     short = [job for job in unplaced if job.reason != Reason.WAITING_FOR_GANG] or unplaced
     text = _each(short)
     if outlooks.needed > 1:

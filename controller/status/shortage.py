@@ -90,8 +90,6 @@ def hindrance_text(hindrance: Hindrance) -> str:
             return trouble_text(hindrance.trouble)
         case Obstacle.LACKS:
             return f"lacks {' and '.join(_lack(lack) for lack in hindrance.lacks)}"
-        case Obstacle.RESERVED:
-            return f"has room, but it is kept for {other}, which is first in line for it"
         case Obstacle.NODES:
             return _crowded(crowding) if crowding is not None else "has no node left"
         case Obstacle.MAX_DOMAINS:

@@ -65,11 +65,6 @@ class Draft:
         return max(1, min(total if wanted is None else wanted, able))
 
     @property
-    def has_begun(self) -> bool:
-        """Whether some of the gang stand and the rest does not: it goes before all others."""
-        return 0 < self.secured < self.minimum
-
-    @property
     def staying(self) -> list[Child]:
         """The sub-jobs that are not on their way out."""
         return [child for _, child in self.children if not child.is_leaving]

@@ -6,7 +6,6 @@ A gang is placed whole or not at all. What a member has seen never moves here.
 from controller.expansion.objects import placement as placement_object
 from controller.expansion.objects import policy as policy_object
 from controller.expansion.objects import vcjob
-from controller.expansion.parts import part_of, pieces
 from controller.gang.gate import is_held
 from controller.gang.giveback import backs_off
 from controller.gang.places import domains
@@ -15,11 +14,9 @@ from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed, Policy, QueueAdmission
 from controller.model.planned import CreateChild, DeleteChild, Repin
-from controller.model.reasons import Reason
 from controller.model.resources import Resources
 from controller.model.shortage import Overflow, SplitOverflow
 from controller.model.subjobs import SubJob
-from controller.placement.claim import Claim, beside
 from controller.placement.place import place
 from controller.steps.draft import Draft
 from hyperjob.api.meta import Object
@@ -33,7 +30,7 @@ def place_missing(draft: Draft) -> None:
     draft.sought = [sub_job.request(draft.excluded(child)) for sub_job, child in homeless.values()]
     draft.placement = place(
         [draft.split.pinned(request) for request in draft.sought],
-        observed.clusters if draft.has_begun else beside(observed.clusters, observed.kept),
+        observed.clusters,
         standing=_stays(draft),
         max_domains=observed.hyperjob.max_domains,
         minimum=draft.needed,
@@ -73,29 +70,6 @@ def needs(draft: Draft) -> tuple[Resources, ...]:
     homeless = {*draft.placement.unplaced, *draft.review.short}
     sizes = [sub_job.size.demand for sub_job, _ in draft.children if sub_job.name in homeless]
     return tuple({id(demand): demand for demand in sizes}.values())
-
-
-def claim(draft: Draft) -> Claim | None:
-    """Return what the HyperJob could use, if it is short of room for sub-jobs that go together."""
-    observed, hyperjob = draft.observed, draft.observed.hyperjob
-    sought, needed = list(draft.sought), draft.needed
-    taken = {child.name for _, child in draft.children if child.exists or child.is_terminal}
-    taken |= {request.name for request in sought}
-    for group in hyperjob.replicated_jobs:
-        reason, _ = draft.split.waiting.get(group.name, (None, ""))
-        wish = part_of(observed, group).wish if reason == Reason.INSUFFICIENT_CAPACITY else None
-        if wish is not None:
-            sought += pieces(hyperjob.name, wish, taken)
-            needed = len(sought)
-    if not needed or not draft.is_short:
-        return None
-    return Claim(
-        requests=tuple(sought),
-        needed=needed,
-        standing=_stays(draft),
-        max_domains=hyperjob.max_domains,
-        begun=draft.has_begun,
-    )
 
 
 def _stays(draft: Draft) -> tuple[tuple[str, str], ...]:

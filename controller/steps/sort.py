@@ -14,6 +14,7 @@ from controller.gang.rejections import learn
 from controller.lifecycle.delete import deletion
 from controller.lifecycle.silence import Step, listen
 from controller.model.child import Child
+from controller.model.observed import QueueAdmission
 from controller.model.planned import AskAgain, Look
 from controller.model.reasons import Reason
 from controller.model.shortage import Delayed, Detail
@@ -105,6 +106,16 @@ def _sort_standing(draft: Draft, sub_job: SubJob, child: Child) -> None:
         draft.standing.append((sub_job.group.name, child.cluster))
 
 
+def _waits(draft: Draft, sub_job: SubJob) -> tuple[Reason, Detail]:
+    """Say what a sub-job that is not admitted waits for: a place, or its queue."""
+    observed, verdict = draft.observed, draft.observed.verdict
+    if observed.admission is not QueueAdmission.NONE or verdict is None:
+        return Reason.WAITING_FOR_QUEUE, f"waits for queue {queue_of(sub_job.size.template)}"
+    told = verdict.unplaced.get(sub_job.name) or verdict.message
+    split = draft.split.waiting.get(sub_job.group.name)
+    return split or (Reason.INSUFFICIENT_CAPACITY, told)
+
+
 def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool) -> None:
     """Note a sub-job that is to be made, or why it must wait."""
     observed, name = draft.observed, child.name
@@ -130,7 +141,6 @@ def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool)
     elif observed.verdict is not None and not is_admitted(
         observed.hyperjob.name, sub_job, observed.verdict
     ):
-        queue = queue_of(sub_job.size.template)
-        draft.blocked[name] = Reason.WAITING_FOR_QUEUE, f"waits for queue {queue}"
+        draft.blocked[name] = _waits(draft, sub_job)
     else:
         draft.missing[name] = sub_job, child

@@ -65,6 +65,6 @@ def child_name(hyperjob: str, replicated_job: str, index: int) -> str:
     return f"{hyperjob}-{replicated_job}-{index}"
 
 
-def binding_name(vcjob: str) -> str:
-    """Return the name that Karmada gives the ResourceBinding of a vcjob."""
-    return f"{vcjob}-{VCJOB_KIND}".lower().replace(":", ".")
+def binding_name(template: str, *, kind: str = VCJOB_KIND) -> str:
+    """Return the name that Karmada gives the ResourceBinding of a vcjob or another template."""
+    return f"{template}-{kind}".lower().replace(":", ".")

@@ -11,6 +11,7 @@ from hyperjob.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CLUSTERS,
+    DEPLOYMENTS,
     EVENTS,
     HYPERJOBS,
     LEASES,
@@ -110,6 +111,7 @@ def controller_rules() -> list[Object]:
         _rule(QUEUES, "list", "watch"),
         _rule(PRIORITY_CLASSES, "list", "watch"),
         _rule(MUTATING_WEBHOOKS, "list", "watch"),
+        _rule(DEPLOYMENTS, "list", "watch"),
         _rule(EVENTS, "create", "patch"),
     ]
 

@@ -116,6 +116,7 @@ CRDS = Resource(
     "CustomResourceDefinition",
     namespaced=False,
 )
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 MUTATING_WEBHOOKS = Resource(
     "admissionregistration.k8s.io",
     "v1",

@@ -28,8 +28,7 @@ from controller.steps.draft import Draft
 from hyperjob.api.meta import Object
 from hyperjob.client import summary
 from hyperjob.client.plan.prospect import has_room, impossible, is_down, too_large
-from hyperjob.client.plan.queueing import Line, Standing, ask
-from hyperjob.client.plan.waiting import behind_others
+from hyperjob.client.plan.queueing import Line, ask
 from hyperjob.client.plan.world import World
 from webhook.defaulting import default
 from webhook.validation.context import Cluster as KnownCluster
@@ -86,7 +85,6 @@ class Judgement:
 
 
 _TOO_LARGE: Final = "no usable cluster would hold it even empty"
-_NOT_YET_OPEN: Final = "is not Open yet"
 _WAITS: Final = frozenset(
     {
         Reason.WAITING_FOR_QUEUE,
@@ -133,12 +131,8 @@ def judge(
 
 
 def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement, World]:
-    observed, standing = world.observe(raw), Standing()
-    builtin = observed.admission is QueueAdmission.BUILTIN
-    if builtin:
-        observed, standing = ask(observed, world)
-    else:
-        observed = behind_others(observed, world)
+    observed, standing = ask(world.observe(raw), world)
+    queued = observed.admission is not QueueAdmission.NONE
     decision = decide(observed)
     decided, draft = decision.plan, decision.draft
     if draft is None:
@@ -147,20 +141,15 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
     wanted = [sub_job for sub_job, _ in draft.children]
     created = {item.name: item for item in decided.actions if isinstance(item, CreateChild)}
     queues = {
-        queue: standing.problems.get(queue, "") if builtin else _queue_text(queue, world.queues)
+        queue: standing.problems.get(queue, "")
         for queue in dict.fromkeys(queue_of(item.size.template) for item in wanted)
-        if observed.admission is not QueueAdmission.NONE  # then a member's own queue decides there
+        if queued  # else a member's own queue decides there
     }
-    held_back = builtin and state.get("phase") == "Queued"
+    held_back = standing.line is not None and state.get("phase") == "Queued"
     waits = state.get("phase") == "Pending" or held_back or any(queues.values())
-    blocked = (
-        ""
-        if builtin
-        else "; ".join(f"queue {queue} {text}" for queue, text in queues.items() if text)
-    )
-    claim = standing.claim if builtin else decided.claim
-    large = claim is not None and too_large(claim, observed.clusters)
-    free = not large and (claim is None or has_room(claim, observed.clusters))
+    gang = standing.gang
+    large = gang is not None and too_large(gang, observed.clusters)
+    free = not large and (gang is None or has_room(gang, observed.clusters))
     pieces = _pieces(draft, decided, wanted, created, has_room=free)
     verdict, message = Verdict.FITS, _stands(pieces)
     if waits and (why := impossible(wanted, observed.clusters)):
@@ -170,8 +159,8 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
     elif waits:
         stuck = large or _needs_help(queues, string(state.get("reason")))
         verdict = Verdict.CANNOT_RUN if stuck else Verdict.WAITS
-        message = blocked or string(state.get("message"))
-        if large and not blocked and state.get("reason") != Reason.EXCEEDS_CLUSTERS:
+        message = string(state.get("message"))
+        if large and state.get("reason") != Reason.EXCEEDS_CLUSTERS:
             message = f"{_TOO_LARGE}: {message}"
     taken = [
         (item.name, created[item.name].cluster, item.size.demand, item.size.pod_groups)
@@ -307,19 +296,7 @@ def _context(world: World) -> Context:
 
 def _needs_help(queues: Mapping[str, str], reason: str) -> bool:
     """Tell whether only a person can end the wait."""
-    return reason == Reason.EXCEEDS_QUEUE or any(
-        text and text != _NOT_YET_OPEN for text in queues.values()
-    )
-
-
-def _queue_text(queue: str, states: Mapping[str, str] | None) -> str:
-    """Say why a queue takes no job; empty when it does, or is not known."""
-    if states is None:
-        return ""
-    state = states.get(queue)
-    if state is None:
-        return "does not exist"
-    return "" if state == "Open" else f"is {state}" if state else _NOT_YET_OPEN
+    return reason == Reason.EXCEEDS_QUEUE or any(text for text in queues.values())
 
 
 def _stands(pieces: Sequence[Piece]) -> str:

@@ -1,32 +1,44 @@
 """Whether a HyperJob that would wait has room now, and whether it can ever have room. Pure."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from controller.model.observed import Cluster
+from controller.model.request import Request
 from controller.model.resources import amount_text, is_extended
 from controller.model.shortage import ClusterTrouble
 from controller.model.subjobs import SubJob
 from controller.placement.assign import Room
-from controller.placement.claim import Claim
 from controller.placement.place import could_hold
 from controller.placement.search import assign
 from hyperjob.client.devices import no_device
 
 
-def has_room(claim: Claim, clusters: Iterable[Cluster]) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """Sub-jobs without a place, of which `needed` must be placed together.
+
+    `standing` are (group, cluster) of those that have one.
+    """
+
+    requests: tuple[Request, ...]
+    needed: int
+    standing: tuple[tuple[str, str], ...] = ()
+    max_domains: int | None = None
+
+
+def has_room(gang: Gang, clusters: Iterable[Cluster]) -> bool:
     """Tell whether what must go together has room as it is."""
-    room = Room.of(clusters, claim.standing)
-    return len(assign(claim.requests, room, max_domains=claim.max_domains).assigned) >= claim.needed
+    room = Room.of(clusters, gang.standing)
+    return len(assign(gang.requests, room, max_domains=gang.max_domains).assigned) >= gang.needed
 
 
-def too_large(claim: Claim, clusters: Iterable[Cluster]) -> bool:
+def too_large(gang: Gang, clusters: Iterable[Cluster]) -> bool:
     """Tell whether not even empty clusters would hold it; one that is not Ready may come back."""
     known = tuple(clusters)
     if any(is_down(cluster) for cluster in known):
         return False
-    return not could_hold(
-        claim.requests, known, minimum=claim.needed, max_domains=claim.max_domains
-    )
+    return not could_hold(gang.requests, known, minimum=gang.needed, max_domains=gang.max_domains)
 
 
 def is_down(cluster: Cluster) -> bool:

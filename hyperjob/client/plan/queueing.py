@@ -1,4 +1,4 @@
-"""What our own queue admission would say of a HyperJob: the controller's book, over a plan's world.
+"""What the queue engine would say of a HyperJob: the controller's book, over a plan's world.
 
 Plays the rounds that the controller would; the HyperJobs that wait already come in their turn.
 """
@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from controller.model.observed import Observed
+from controller.model.observed import Observed, QueueAdmission
 from controller.placement.capacity import less
-from controller.placement.claim import Claim
 from controller.queueing.book import Book
+from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
 from controller.queueing.queues import parse_queue
+from controller.queueing.quota import Charges
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
 from controller.queueing.verdict import Share, share_of, verdict_of
+from hyperjob.client.plan.prospect import Gang
 from hyperjob.client.plan.world import World
 
 
@@ -32,19 +34,19 @@ class Standing:
     """The state of a HyperJob in its queues.
 
     `problems` say why a queue takes no jobs, empty when it does; `line` is where it would wait,
-    `claim` what for.
+    `gang` what for.
     """
 
     problems: Mapping[str, str] = field(default_factory=dict)
     shares: Mapping[str, Share] = field(default_factory=dict)
     line: Line | None = None
-    claim: Claim | None = None
+    gang: Gang | None = None
 
 
 def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
     """Return what the controller would see once its queues have judged, and its state in them."""
-    book = Book(lag=timedelta(), counts=lambda key: key in world.taken)
-    if world.queues is not None:
+    book = Book(lag=timedelta(), counts=lambda key: key in world.taken, confirmer=_confirmer(world))
+    if world.queues is not None or not book.needs_queues:
         book.set_queues(parse_queue(raw) for raw in world.queue_objects)
     mine = f"{observed.hyperjob.namespace}/{observed.hyperjob.name}"
     for key, raw in {**world.hyperjobs, **world.earlier}.items():
@@ -55,6 +57,19 @@ def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
     while play(book, now=world.now):
         book.begin(world.clusters, shown=world.shown, now=world.now)
     return _judged(observed, book, mine), _standing(book, mine)
+
+
+def _confirmer(world: World) -> Confirmer:
+    match world.admission:
+        case QueueAdmission.NONE:
+            return Nobody()
+        case QueueAdmission.BUILTIN:
+            return OurQueues()
+        case QueueAdmission.VOLCANO_GLOBAL:
+            charges = Charges()
+            for key, charge in world.charges():
+                charges.put(key, charge)
+            return VolcanoGlobal(charges.beside)
 
 
 def _put(book: Book, key: str, observed: Observed, world: World) -> None:
@@ -75,7 +90,7 @@ def _standing(book: Book, mine: str) -> Standing:
     if entry is None or not book.known:
         return Standing()
     problems, shares = {}, {}
-    for part in entry.unit.parts:
+    for part in entry.unit.parts if book.needs_queues else ():
         if part.queue in problems:
             continue
         problem = book.account.tree.problem(part.queue)
@@ -89,18 +104,19 @@ def _standing(book: Book, mine: str) -> Standing:
         if share is not None:
             shares[part.queue] = share
     waiting = entry.waiting
-    line = claim = None
+    line = gang = None
     if waiting is not None:
         site = waiting.shape.site
-        claim = Claim(
+        gang = Gang(
             requests=tuple(part.request for part in waiting.parts),
             needed=site.needed,
             standing=tuple(site.standing),
             max_domains=site.max_domains,
         )
-        line = Line(
-            queue=waiting.queue,
-            place=book.lines.place(waiting.queue, waiting.order),
-            length=len(book.lines.line(waiting.queue)),
-        )
-    return Standing(problems=problems, shares=shares, line=line, claim=claim)
+        if book.needs_queues:
+            line = Line(
+                queue=waiting.queue,
+                place=book.lines.place(waiting.queue, waiting.order),
+                length=len(book.lines.line(waiting.queue)),
+            )
+    return Standing(problems=problems, shares=shares, line=line, gang=gang)

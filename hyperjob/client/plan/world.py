@@ -3,7 +3,7 @@
 Made from plain objects by the controller's own reading of them; asks nobody.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -17,6 +17,7 @@ from controller.model.resources import Resources, subtract
 from controller.model.wire import at, string
 from controller.placement.capacity import Candidacy, candidates, summarise
 from controller.queueing.priority import priority_of
+from controller.queueing.quota import Charge, charge_of
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
 from hyperjob.kube.resources import key_of
@@ -30,7 +31,7 @@ class World:
     """Everything there is, by `namespace/name`; children by that of their HyperJob.
 
     `queues` are their states by name or unknown. `shown` is what the clusters' status alone says is
-    free, `eventual` what will be once all HyperJobs have ended; `earlier` are HyperJobs planned
+    free; `earlier` are HyperJobs planned
     before, and `taken` the keys of their children.
     """
 
@@ -48,7 +49,16 @@ class World:
     shown: Mapping[str, Resources] = field(default_factory=dict)
     earlier: Mapping[str, Object] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
-    eventual: Mapping[str, Resources] = field(default_factory=dict)
+
+    def charges(self) -> Iterator[tuple[str, Charge]]:
+        """Give what Volcano Global counts of the HyperJobs' bindings."""
+        for item in (each for owned in self.jobs.values() for each in owned):
+            key = key_of(item)
+            namespace, _, name = key.partition("/")
+            binding = self.bindings.get(f"{namespace}/{binding_name(name)}")
+            if binding is not None:
+                queue = string(at(item, "spec", "queue")) or "default"
+                yield key, charge_of(binding, queue=queue, sub_job=key)
 
     def observe(self, raw: Object) -> Observed:
         """Look at one HyperJob as the controller would."""
@@ -166,7 +176,6 @@ def world_of(
         queue_objects=queues or (),
         priority_classes={string(at(item, "metadata", "name")): item for item in priority_classes},
         shown={item.name: item.free for item in summaries},
-        eventual=reservations.eventual((each for each in found if each.usable), now=now),
     )
 
 

@@ -76,7 +76,16 @@ def test_what_fits_is_told_with_every_cluster(tmp_path: Path):
     (item,) = judged(result)
     assert (item["verdict"], item["message"]) == ("Fits", "2 sub-jobs on gpu-east, gpu-west")
     assert placed(item) == {"llm-trainer-0": ("gpu-east", 128), "llm-trainer-1": ("gpu-west", 128)}
-    assert item["queues"] == [{"name": "default", "open": True, "message": ""}]
+    assert item["queues"] == [
+        {
+            "name": "default",
+            "open": True,
+            "message": "",
+            "resource": GPU,
+            "used": "256",
+            "share": "272",
+        }
+    ]
     assert item["jobs"][0]["notOn"] == {
         "cluster-ascend-910b-1": f"lacks 128 {GPU} (has none)",
         "cluster-ascend-910b-2": f"lacks 128 {GPU} (has none)",
@@ -145,14 +154,16 @@ def planned(tmp_path: Path, *jobs: Object, admission: QueueAdmission) -> dict[st
 
 
 @pytest.mark.parametrize("admission", [QueueAdmission.NONE, QueueAdmission.VOLCANO_GLOBAL])
-def test_without_our_queues_room_is_kept_for_the_first_that_waits(
+def test_beside_others_room_is_kept_for_the_first_that_waits(
     tmp_path: Path, admission: QueueAdmission
 ):
     jobs = [job("one", gpus=128), job("big", split={"accelerators": 272}), job("small", gpus=8)]
     found = planned(tmp_path, *jobs, admission=admission)
     assert [found[name]["verdict"] for name in found] == ["Fits", "Waits", "Waits"]
-    text = "gpu-west has room, but it is kept for ml/big, which is first in line for it"
-    assert text in found["small"]["message"]
+    where = ", first in queue default"
+    if admission is QueueAdmission.NONE:
+        where = ", which is first in line"
+    assert f"there is room, but it is kept for ml/big{where}" in found["small"]["message"]
     jobs[1] = job("never", split={"accelerators": 280})
     found = planned(tmp_path, *jobs, admission=admission)
     assert [found[name]["verdict"] for name in found] == ["Fits", "CannotRun", "Fits"]
@@ -188,20 +199,23 @@ def test_without_queue_admission_no_queue_of_the_control_plane_is_asked(tmp_path
     assert result.exit_code == 0
 
 
+MISSING = "does not exist; create it or name another in templateSpec.queue"
+
+
 def test_in_a_queue_that_does_not_exist_it_cannot_run(tmp_path: Path):
     result = run(tmp_path, job(queue="research"))
     assert result.exit_code == 4
     (item,) = judged(result)
     assert item["verdict"] == "CannotRun"
-    assert item["message"] == "queue research does not exist"
-    assert item["queues"] == [{"name": "research", "open": False, "message": "does not exist"}]
+    assert "queue research does not exist; create it" in item["message"]
+    assert item["queues"] == [{"name": "research", "open": False, "message": MISSING}]
 
 
 def test_a_table_names_each_cluster_that_was_passed_over(tmp_path: Path):
     result = run(tmp_path, job(), form="table")
     assert result.output.splitlines()[:5] == [
         "ml/llm  Fits  1 sub-job on gpu-east",
-        "  queue default is Open",
+        f"  queue default is Open, then uses 64 of its share of 272 {GPU}",
         "  SUB-JOB         CLUSTER    ACCELERATORS        PODS   MESSAGE",
         "  llm-trainer-0   gpu-east   64 nvidia.com/gpu   8",
         "  NOT ON                  SUB-JOBS        WHY",

@@ -161,12 +161,14 @@ def test_a_file_without_volcano_global_is_planned_with_built_in_queues(tmp_path:
     assert two["position"] == {"queue": "default", "place": 1, "of": 1}
 
 
-def test_volcano_globals_verdict_is_not_foretold(tmp_path: Path) -> None:
+def test_beside_volcano_global_a_gang_is_presented_when_its_queue_has_the_quota(
+    tmp_path: Path,
+) -> None:
     result = from_file(tmp_path, job(gpus=16), job("next", gpus=8), **LIMITED)
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.output)["items"][1]["queues"] == [
-        {"name": "default", "open": True, "message": ""}
-    ]
+    assert result.exit_code == 3, result.output
+    first, second = json.loads(result.output)["items"]
+    assert (first["verdict"], second["verdict"]) == ("Fits", "Waits")
+    assert f"queue default uses 16 of its capability of 16 {GPU}" in second["message"]
 
 
 @pytest.mark.parametrize("form", ["table", "tree"])

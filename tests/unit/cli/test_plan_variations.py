@@ -57,12 +57,12 @@ CASES: dict[str, tuple[list[Object], Object, str]] = {
     "one more than all have": (
         [group("t", task(1, gpu=1), splitPolicy=split("auto", 65))],
         {},
-        "64 fit on 2 clusters: a has room for 32; b has room for 32; cpu lacks 1",
+        "its automatic split needs 65 nvidia.com/gpu, there is room for 64: 32 on a, 32 on b",
     ),
     "three shares of 64 on two clusters of 32": (
         [group("t", task(2, gpu=8), replicas=3, splitPolicy=split("static", 64))],
         {},
-        "3 sub-jobs must be placed together, there is room for 2 and too little even on empty",
+        "3 sub-jobs must start together, there is room for 2 and too little even on empty",
     ),
     "each kind where it is": (
         [group("g", task(8, gpu=2)), group("n", task(16, npu=1)), group("c", task(4, cpu=8))],

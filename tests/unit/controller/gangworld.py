@@ -13,14 +13,21 @@ from datetime import datetime, timedelta
 import jsonpatch
 
 from controller.expansion.expand import demand_of
-from controller.firstinline import FirstInLine
 from controller.gang.gate import is_through
 from controller.model.child import child_of
-from controller.model.observed import Cluster, Observed, QueueAdmission
+from controller.model.observed import Observed, QueueAdmission, Verdict
 from controller.model.parse import parse_binding, parse_hyperjob
 from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
-from controller.model.resources import Resources
+from controller.model.resources import Resources, subtract
+from controller.placement.capacity import less
 from controller.plan import plan
+from controller.queueing.book import Book
+from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
+from controller.queueing.queues import parse_queue
+from controller.queueing.quota import Charge, Charges, Forecast, foretell
+from controller.queueing.read import unit_of
+from controller.queueing.round import play
+from controller.queueing.verdict import verdict_of
 from controller.waiting import SETTLE_SECONDS, Waiting
 from hyperjob.api.names import GATE, GATE_OPEN, binding_name
 from hyperjob.api.quantity import NANO
@@ -29,6 +36,7 @@ from tests.unit.controller.world import World
 from webhook.bindings import stamp
 
 LIMIT = timedelta(minutes=5)
+LAG = timedelta(seconds=30)
 RUNS = timedelta(minutes=2)
 ENDED = ("Completed", "Failed")
 
@@ -45,7 +53,10 @@ class GangWorld(World):
     due: dict[str, None] = field(default_factory=dict)
     timers: dict[str, datetime] = field(default_factory=dict)
     waiting: Waiting = field(init=False)
-    line: FirstInLine = field(init=False)
+    book: Book = field(init=False)
+    verdict: Verdict = field(default_factory=Verdict)
+    woken: bool = True
+    urgency: Counter[str] = field(default_factory=Counter)  # priorities of HyperJobs
     ends: dict[str, datetime] = field(default_factory=dict)
     order: dict[str, int] = field(default_factory=dict)
     given_back: Counter[str] = field(default_factory=Counter)
@@ -70,22 +81,27 @@ class GangWorld(World):
 
     def __post_init__(self) -> None:
         """Begin with nobody who waits."""
-        self._nobody_waits()
+        self._forget()
 
     # what the controller sees and does
 
     def observe(self, name: str) -> Observed:
         """Look with the controller's eyes."""
-        self.line.settle()
-        found = super().observe(name)
+        found, key = super().observe(name), f"default/{name}"
         bindings = [parse_binding(self.seen[key]) for key in self._keys(name) if key in self.seen]
-        return replace(
+        promised, forecast = self.book.promised(but=key), self._forecast()
+        found = replace(
             found,
             bindings={item.name: item for item in bindings},
             gang_timeout=LIMIT,
-            contended=self.line.is_contended(name),
-            kept=self.line.kept_from((0, found.hyperjob.created, name)),
+            priority=self.urgency[name],
+            contended=self.book.is_contended(key),
+            clusters=tuple(less(each, promised.get(each.name, ())) for each in found.clusters),
+            passed_over=frozenset(each.partition("/")[2] for each in forecast.passed_over),
         )
+        self.woken |= self.book.put(key, unit_of(found), now=self.now)
+        self.verdict = verdict_of(self.book, key)
+        return replace(found, verdict=self.verdict)
 
     def submit(self, raw: Object) -> None:
         """Create a HyperJob."""
@@ -117,21 +133,58 @@ class GangWorld(World):
         self.timers.pop(name, None)
         if decided.requeue_after is not None:
             self.timers[name] = self.now + max(decided.requeue_after, timedelta(milliseconds=1))
-        order = 0, observed.hyperjob.created, name
         if decided.waits_for_capacity:
-            self.waiting.put(order, needs=decided.needs, claim=decided.claim)
+            self.waiting.put(name, needs=decided.needs)
         else:
             self.waiting.drop(name)
-        self.line.look_again()
         self._wake(before)
+        self._passed(name)
         return decided
+
+    def _passed(self, name: str) -> None:
+        """Take back what was granted before a pass and was not made by it."""
+        key, verdict = f"default/{name}", self.verdict
+        entry = self.book.entries.get(key)
+        if entry is None or not entry.granted & verdict.admitted:
+            return
+        self.observe(name)
+        rest = self.book.returned(key, verdict.admitted, now=self.now)
+        if rest is not None:
+            self.woken = True
+            self.timers[name] = min(self.timers.get(name, self.now + rest), self.now + rest)
+
+    def round(self) -> list[str]:
+        """Play a round of the queue engine, if anything woke it; return who was granted."""
+        wait = self.book.next_change(now=self.now)
+        if not self.woken and wait != timedelta():
+            return []
+        self.woken = False
+        room = self.free()
+        clusters = [replace(each, free=room[each.name]) for each in self.clusters.values()]
+        self.book.begin(clusters, shown=self._shown(), now=self.now)
+        granted = play(self.book, now=self.now)
+        for key in [*granted, *self.book.untold()]:
+            self.due[key.partition("/")[2]] = None
+        for key in self._forecast().passed_over:
+            self.due[key.partition("/")[2].rsplit("-", 2)[0]] = None
+        return granted
 
     def restart(self) -> None:
         """Start the controller anew: it remembers nothing and looks at all."""
         self.timers.clear()
-        self._nobody_waits()
+        self._forget()
         for name in self.hyperjobs:
             self.due[name] = None
+            self.observe(name)
+
+    def queues_arrive(self) -> None:
+        """Let the controller see the queues as they are now."""
+        spec = {name: {"capability": {GPU: str(most)}} for name, most in self.quotas.items()}
+        self.book.set_queues(
+            parse_queue({"metadata": {"name": name}, "spec": each, "status": {"state": "Open"}})
+            for name, each in spec.items()
+        )
+        self.woken = True
 
     def deliver(self, name: str) -> None:
         """Let the controller see how the bindings of a HyperJob are now."""
@@ -176,7 +229,10 @@ class GangWorld(World):
             del self.bindings[key]
 
     def release(self, *, at_most: int = 99, in_turn: bool = False) -> None:
-        """Let Volcano Global release by age and quota; in turn it halves what competes."""
+        """Let the engine grant, and Volcano Global release by age and quota, or in turn."""
+        self.round()
+        if self.admission is not QueueAdmission.VOLCANO_GLOBAL:
+            return
         used: Counter[str] = Counter()
         suspended = []
         for key in sorted(self.bindings, key=lambda key: self._turn(key, in_turn=in_turn)):
@@ -194,6 +250,7 @@ class GangWorld(World):
                 at_most -= 1
                 self.bindings[key]["spec"]["suspension"] = {"scheduling": False}
                 self._admit(key, self.bindings[key], "UPDATE")
+                self.woken = True
 
     def release_again(self, key: str) -> None:
         """Let a release that was sent before arrive a second time."""
@@ -256,7 +313,7 @@ class GangWorld(World):
                 name, size - self.foreign[name], total=size, unusable=reason
             )
         self._wake(before, back=lost - self.lost)
-        self.line.look_again()
+        self.woken = True
 
     def heal(self) -> None:
         """Bring all clusters back, empty but for ours."""
@@ -266,7 +323,10 @@ class GangWorld(World):
 
     def next_moments(self) -> list[datetime]:
         """List the times at which something happens by itself."""
-        return [*self.timers.values(), *(at for at in self.ends.values() if at > self.now)]
+        wait = self.book.next_change(now=self.now)
+        looks = [self.now + wait] if wait is not None else []
+        ends = (at for at in self.ends.values() if at > self.now)
+        return [*self.timers.values(), *ends, *looks]
 
     def delete_ended(self) -> None:
         """Let users take away what has ended."""
@@ -278,7 +338,8 @@ class GangWorld(World):
             self.due.pop(name, None)
             self.timers.pop(name, None)
             self.waiting.drop(name)
-        self.line.look_again()
+            self.book.put(f"default/{name}", None, now=self.now)
+            self.woken = True
 
     # looking
 
@@ -310,21 +371,56 @@ class GangWorld(World):
         now = self.free()
         for name, free in before.items():
             if self.clusters[name].usable and (name in back or now[name][GPU] > free[GPU]):
-                self.line.changed()
-                self.line.wake(name, now[name])
+                self.waiting.wake(now[name])
+                self.woken = True
 
-    def _nobody_waits(self) -> None:
+    def _forget(self) -> None:
         self.waiting = Waiting(self._wakes)
-        self.line = FirstInLine(self.waiting)
-        if self.admission is not QueueAdmission.BUILTIN:
-            self.line.connect(self._look)
+        confirmers: dict[QueueAdmission, Confirmer] = {
+            QueueAdmission.NONE: Nobody(),
+            QueueAdmission.BUILTIN: OurQueues(),
+            QueueAdmission.VOLCANO_GLOBAL: VolcanoGlobal(
+                lambda holds: self._charges().beside(holds)
+            ),
+        }
+        self.book = Book(lag=LAG, counts=self._counts, confirmer=confirmers[self.admission])
+        self.queues_arrive()
 
-    def _look(self) -> tuple[list[Cluster], dict[str, Resources]]:
-        """Give what the controller knows of clusters, now and once all HyperJobs have ended."""
-        free = self.free()
-        found = [replace(each, free=free[each.name]) for each in self.clusters.values()]
-        usable = [each for each in found if each.usable]
-        return found, {each.name: self.clusters[each.name].free for each in usable}
+    def _charges(self) -> Charges:
+        """Give Volcano Global's account; what has ended asks for nothing."""
+        charges = Charges()
+        for key, known in self.bindings.items():
+            job = self.jobs.get(key.removesuffix("-job"))
+            if job is None:
+                continue
+            demand = {} if phase_of(job) in ENDED else demand_of(job["spec"])
+            waits = bool(known["spec"].get("suspension", {}).get("scheduling"))
+            charge = Charge(
+                queue=job["spec"].get("queue", "default"),
+                request={name: amount for name, amount in demand.items() if name == GPU},
+                waits=waits,
+                sub_job=f"default/{job['metadata']['name']}",
+                created=f"{self.order[key]:04}",
+            )
+            charges.put(key, charge)
+        return charges
+
+    def _forecast(self) -> Forecast:
+        if self.admission is not QueueAdmission.VOLCANO_GLOBAL:
+            return Forecast()
+        return foretell(self._charges(), self.book.rules, lambda _key: 0)
+
+    def _counts(self, key: str) -> bool:
+        return key.partition("/")[2] in self.jobs
+
+    def _shown(self) -> dict[str, Resources]:
+        """Give what the clusters' status says is free: all but what others take and what runs."""
+        shown = {name: item.free for name, item in self.clusters.items()}
+        for name, raw in self.jobs.items():
+            where = self._cluster_of(name)
+            if phase_of(raw) == "Running" and where in shown:
+                shown[where] = subtract(shown[where], demand_of(raw["spec"]))
+        return shown
 
     def _wakes(self, key: str, delay: float) -> None:
         if delay <= SETTLE_SECONDS:  # what comes later would only tell other words
@@ -414,7 +510,8 @@ def feasible(raw: Object, sizes: list[int], quotas: list[int]) -> bool:
     """Tell whether a HyperJob would run if it were alone."""
     world = GangWorld.of(sizes, quotas)
     world.submit(copy.deepcopy(raw))
-    made = plan(world.observe(raw["metadata"]["name"])).actions
+    seen = world.observe(raw["metadata"]["name"])
+    made = plan(replace(seen, verdict=None)).actions
     wanted = sum(group["replicas"] for group in raw["spec"]["replicatedJobs"])
     if len(made) != wanted:
         return False

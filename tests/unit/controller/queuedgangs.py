@@ -5,28 +5,19 @@ here anew, from objects, records and its word, never from its book.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import jsonpatch
 
 from controller.expansion.expand import demand_of
-from controller.model.observed import Observed, QueueAdmission, Verdict
+from controller.model.observed import QueueAdmission
 from controller.model.parse import parse_hyperjob
 from controller.model.planned import Plan
-from controller.model.resources import Resources, subtract
-from controller.placement.capacity import less
-from controller.queueing.book import Book
 from controller.queueing.queues import parse_queue
-from controller.queueing.read import unit_of
-from controller.queueing.round import play
-from controller.queueing.verdict import verdict_of
 from tests.unit.controller.builders import GPU, Object
 from tests.unit.controller.gangworld import ENDED, GangWorld, gpus_of, phase_of
 from webhook.bindings import stamp
-
-LAG = timedelta(seconds=30)
 
 
 @dataclass
@@ -36,15 +27,11 @@ class QueuedGangs(GangWorld):
     closed: set[str] = field(default_factory=set)
     lending: set[str] = field(default_factory=set)
     specs: dict[str, Object] = field(default_factory=dict)  # what else Queues say: order, parent
-    urgency: Counter[str] = field(default_factory=Counter)  # priorities of HyperJobs
     heard: dict[str, Object] = field(default_factory=dict)
-    book: Book = field(default_factory=lambda: Book(lag=LAG))
     allowed: Counter[str] = field(default_factory=Counter)
     refused: set[str] = field(default_factory=set)  # clusters that Karmada schedules nothing on
     unschedulable: set[str] = field(default_factory=set)  # HyperJobs that it schedules nowhere
     granted_first: dict[str, int] = field(default_factory=dict)
-    verdict: Verdict = field(default_factory=Verdict)
-    woken: bool = True
     heals: bool = True
 
     @classmethod
@@ -69,44 +56,11 @@ class QueuedGangs(GangWorld):
 
     # what the controller sees and does
 
-    def observe(self, name: str) -> Observed:
-        """Look with the controller's eyes, which tells the book."""
-        found, key = super().observe(name), f"default/{name}"
-        promised = self.book.promised(but=key)
-        found = replace(
-            found,
-            priority=self.urgency[name],
-            contended=found.contended or self.book.is_contended(key),
-            clusters=tuple(less(each, promised.get(each.name, ())) for each in found.clusters),
-        )
-        self.woken |= self.book.put(key, unit_of(found), now=self.now)
-        self.verdict = verdict_of(self.book, key)
-        entry = self.book.entries.get(key)
-        if entry is not None and entry.waiting is not None:
-            entry.told = self.verdict.gist
-        return replace(found, verdict=self.verdict)
-
     def work(self, name: str, *, dies_after: int | None = None) -> Plan:
-        """Make a pass; what was granted before it and not made by it is taken back."""
+        """Make a pass, and see that no queue holds too much after it."""
         decided = super().work(name, dies_after=dies_after)
-        key, verdict = f"default/{name}", self.verdict
-        entry = self.book.entries.get(key)
-        if dies_after is None and entry is not None and entry.granted & verdict.admitted:
-            self.observe(name)
-            rest = self.book.returned(key, verdict.admitted, now=self.now)
-            if rest is not None:
-                self.woken = True
-                self.timers[name] = min(self.timers.get(name, self.now + rest), self.now + rest)
         self.check_limits()
         return decided
-
-    def restart(self) -> None:
-        """Start the controller anew: its book is filled from what objects and records say."""
-        super().restart()
-        self.book = Book(lag=LAG, counts=self._counts)
-        self.queues_arrive()
-        for name in self.hyperjobs:
-            self.observe(name)
 
     def queues_arrive(self) -> None:
         """Let the controller see the queues as they are now."""
@@ -129,28 +83,13 @@ class QueuedGangs(GangWorld):
     # what others do
 
     def release(self, *, at_most: int = 99, in_turn: bool = False) -> None:
-        """Play a round of our own queue admission, if anything woke it; nobody else releases."""
-        wait = self.book.next_change(now=self.now)
-        if not self.woken and wait != timedelta():
-            return
-        self.woken = False
-        room = self.free()
-        clusters = [replace(each, free=room[each.name]) for each in self.clusters.values()]
-        self.book.begin(clusters, shown=self._shown(), now=self.now)
+        """Play a round; nobody else releases."""
         before = {key: self.book.admitted(key) for key in self.book.entries}
-        granted = play(self.book, now=self.now)
-        for key in granted:
+        for key in self.round():
             for part in self.book.entries[key].unit.parts:
                 if part.name in self.book.admitted(key) - before[key]:
                     assert not self.closed_by(part.queue, self.heard), "started by a closed queue"
-        for key in [*granted, *self.book.untold()]:
-            self.due[key.partition("/")[2]] = None
         self.check_limits()
-
-    def clusters_change(self) -> None:
-        """Make the clusters what sizes, loss and foreign use say; a round looks at them."""
-        super().clusters_change()
-        self.woken = True
 
     def heal(self) -> None:
         """Bring all clusters back, and queues too unless they are to stay as they are."""
@@ -173,13 +112,6 @@ class QueuedGangs(GangWorld):
                 known["spec"].pop("clusters", None)
                 condition = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit"}
                 known.setdefault("status", {})["conditions"] = [condition]
-
-    def delete_ended(self) -> None:
-        """Let users take away what has ended; the book hears of it."""
-        gone = [name for name in self.hyperjobs if self.phase(name) in ENDED]
-        super().delete_ended()
-        for name in gone:
-            self.book.put(f"default/{name}", None, now=self.now)
 
     # looking
 
@@ -215,11 +147,6 @@ class QueuedGangs(GangWorld):
             assert held[name] <= most, f"queue {name} holds {held[name]}, may hold {most}"
             self.allowed[name] = held[name]
 
-    def next_moments(self) -> list[datetime]:
-        """List the times at which something happens by itself."""
-        wait = self.book.next_change(now=self.now)
-        return [*super().next_moments(), *([self.now + wait] if wait is not None else [])]
-
     def waits_in_vain(self, name: str) -> bool:
         """Tell whether open queues and their capabilities would let a HyperJob go, were it alone.
 
@@ -254,23 +181,6 @@ class QueuedGangs(GangWorld):
     def closed_by(queue: str, queues: Mapping[str, Object]) -> bool:
         """Tell whether a queue, or one above it, is closed."""
         return any(queues[each]["status"]["state"] == "Closed" for each in path_of(queue, queues))
-
-    def _counts(self, key: str) -> bool:
-        return key.partition("/")[2] in self.jobs
-
-    def _shown(self) -> dict[str, Resources]:
-        """Give what the clusters' status says is free: all but what others take and what runs."""
-        shown = {name: item.free for name, item in self.clusters.items()}
-        for name, raw in self.jobs.items():
-            where = self._cluster_of(name)
-            if phase_of(raw) == "Running" and where in shown:
-                shown[where] = subtract(shown[where], demand_of(raw["spec"]))
-        return shown
-
-    def _wake(self, before: dict[str, Resources], *, back: Collection[str] = ()) -> None:
-        super()._wake(before, back=back)
-        now = self.free()
-        self.woken |= any(now[name][GPU] > free[GPU] for name, free in before.items())
 
     def _admit(self, key: str, obj: Object, operation: str) -> None:
         self.bindings[key] = jsonpatch.apply_patch(obj, list(stamp(obj, operation=operation)))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from controller.admission import Admission
 from controller.caches.informers import Caches
@@ -19,17 +19,22 @@ class Nothing:
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
         return (), {}
 
+    def changes_in(self, *, now: datetime) -> timedelta | None:
+        return None
+
 
 async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played() -> None:
     """Queues that are listed are known with the first round only, which waits for more changes."""
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
     book = Book(lag=timedelta(seconds=30))
-    admission = Admission(caches, WorkQueue(), book, Nothing(), now=lambda: NOW)
+    admission = Admission(
+        caches, WorkQueue(), book, Nothing(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
+    )
     seen = observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),))
     running = asyncio.create_task(admission.run(lambda _: None))
     try:
         caches.queues.synced.set()
-        while not book.known:
+        while not admission.known:
             admission.learn(seen)
             assert admission.verdict(seen.hyperjob.key).undecided
             await asyncio.sleep(0)

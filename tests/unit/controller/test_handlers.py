@@ -19,7 +19,16 @@ from hyperjob.kube.resources import (
     VCJOBS,
     Resource,
 )
-from tests.unit.controller.builders import GPU, NOW, Object, binding, hyperjob, job, policy
+from tests.unit.controller.builders import (
+    GPU,
+    NOW,
+    Object,
+    binding,
+    hyperjob,
+    job,
+    observed,
+    policy,
+)
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 
@@ -41,10 +50,8 @@ class Feed:
             handler(kind, old, new)
 
 
-class Queues:
-    """Our own queues, which keep the order: the line only wakes."""
-
-    at_work = True
+class Engine:
+    """The queue engine, which is woken and does nothing."""
 
     def wake(self) -> None:
         pass
@@ -58,9 +65,6 @@ class Room:
 
     def room(self, cluster: str) -> Resources:
         return self.rig.room
-
-    def eventual(self) -> Any:
-        raise AssertionError("our own queues keep the order")
 
 
 class Rig:
@@ -83,7 +87,7 @@ class Rig:
         )
         self.policy: Object | None = None
         self.settle: dict[str, float] = {}
-        self.line = Line(Room(self), Queues(), add_after=self.add_after)  # type: ignore[arg-type]
+        self.line = Line(Room(self), Engine(), add_after=self.add_after)  # type: ignore[arg-type]
         self.handlers = Handlers(
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
@@ -93,8 +97,11 @@ class Rig:
             now=lambda: NOW,
         )
 
-    def waits(self, order: tuple[int, str, str], plan: Plan) -> None:
-        self.line._waits(order, plan)
+    def waits(self, key: str, plan: Plan) -> None:
+        namespace, _, name = key.partition("/")
+        raw = hyperjob(name=name)
+        raw["metadata"]["namespace"] = namespace
+        self.line.decided(observed(raw), plan)
 
     def add_handler(self, resource: Resource, handler: Any) -> None:
         feeds = {
@@ -222,17 +229,16 @@ def free(gpus: int, *, version: str = "v1") -> Object:
     return {"metadata": {"name": "m"}, "status": status}
 
 
-def waiting(rig: Rig, key: str, second: int, *gpus: int) -> None:
-    created = f"2026-01-02T03:00:{second:02}Z"
+def waiting(rig: Rig, key: str, *gpus: int) -> None:
     needs = tuple(parse_resources({GPU: str(each)}) for each in gpus)
-    rig.waits((0, created, key), Plan(waits_for_capacity=True, needs=needs))
+    rig.waits(key, Plan(waits_for_capacity=True, needs=needs))
 
 
-def test_new_capacity_wakes_those_that_wait_for_it_the_oldest_first(rig: Rig) -> None:
-    waiting(rig, "ns/b", 1, 8)
-    waiting(rig, "ns/c", 0, 4)
-    waiting(rig, "ns/a", 2, 8)
-    rig.waits((0, "", "ns/c"), Plan())
+def test_new_capacity_wakes_those_that_wait_for_it(rig: Rig) -> None:
+    waiting(rig, "ns/b", 8)
+    waiting(rig, "ns/c", 4)
+    waiting(rig, "ns/a", 8)
+    rig.waits("ns/c", Plan())
     rig.queued.clear()
     rig.clusters.tell(MODIFIED, free(8), free(8, version="v2"))
     assert (rig.queued, rig.later) == ([], [])
@@ -240,25 +246,17 @@ def test_new_capacity_wakes_those_that_wait_for_it_the_oldest_first(rig: Rig) ->
     assert (rig.queued, rig.later) == (["ns/b", "ns/a"], [])
 
 
-def test_after_a_restart_the_oldest_still_comes_first(rig: Rig) -> None:
-    """The order is that of creation, not that in which passes were made."""
-    for second in (3, 1, 2):
-        waiting(rig, f"ns/{second}", second, 1)
-    rig.line.freed(["m"])
-    assert rig.queued == ["ns/1", "ns/2", "ns/3"]
-
-
 def test_room_wakes_only_those_of_which_something_fits(rig: Rig) -> None:
-    waiting(rig, "ns/big", 0, 9)
-    waiting(rig, "ns/mixed", 1, 9, 8)
-    waiting(rig, "ns/unknown", 2)
+    waiting(rig, "ns/big", 9)
+    waiting(rig, "ns/mixed", 9, 8)
+    waiting(rig, "ns/unknown")
     rig.line.freed(["m"])
     assert rig.queued == ["ns/mixed", "ns/unknown"]
     assert rig.later == ["ns/big"], "its message may have changed"
 
 
 def test_less_room_only_changes_what_is_said(rig: Rig) -> None:
-    waiting(rig, "ns/a", 0, 8)
+    waiting(rig, "ns/a", 8)
     rig.clusters.tell(MODIFIED, free(8), free(7))
     rig.clusters.tell(DELETED, free(7), None)
     assert (rig.queued, rig.later) == ([], ["ns/a", "ns/a"])
@@ -266,36 +264,23 @@ def test_less_room_only_changes_what_is_said(rig: Rig) -> None:
 
 @pytest.mark.parametrize("path", [("spec", "taints"), ("status", "conditions")])
 def test_a_cluster_that_becomes_a_candidate_wakes(rig: Rig, path: tuple[str, ...]) -> None:
-    waiting(rig, "ns/a", 0, 8)
+    waiting(rig, "ns/a", 8)
     rig.clusters.tell(MODIFIED, free(8), changed(free(8), *path, value=[{}]))
     assert rig.queued == ["ns/a"]
-
-
-def test_one_of_those_that_wait_keeps_the_time_for_all(rig: Rig) -> None:
-    found = rig.line._waiting
-    assert found.keeps_time("ns/new")
-    waiting(rig, "ns/a", 0, 8)
-    waiting(rig, "ns/b", 1, 8)
-    assert [found.keeps_time(key) for key in ("ns/a", "ns/b", "ns/new")] == [True, False, False]
-    assert [found.is_contended(key) for key in ("ns/a", "ns/new")] == [True, True]
-    rig.waits((0, "", "ns/a"), Plan())
-    assert rig.queued == ["ns/b"], "it looks now, and keeps the time from now on"
-    assert found.keeps_time("ns/b")
-    assert not found.is_contended("ns/b")
 
 
 def test_the_more_wait_the_less_often_each_says_something_new() -> None:
     found = Waiting(lambda _key, _delay: None)
     for number in range(5000):
-        found.put((0, f"{number:05}", f"ns/{number}"), needs=())
+        found.put(f"ns/{number}", needs=())
         if number == 9:
             assert found.message_seconds == 5
     assert 5000 / found.message_seconds == 20
-    assert len(found) == len(found.keys()) == 5000
+    assert len(found) == 5000
 
 
 def test_a_child_that_ends_wakes_those_that_wait(rig: Rig) -> None:
-    waiting(rig, "ns/waiting", 0)
+    waiting(rig, "ns/waiting")
     rig.known["default/hj"] = hyperjob()
     rig.policy = policy()
     rig.known["default/hj-trainer-0"] = job()
@@ -320,12 +305,13 @@ def test_a_binding_that_goes_after_its_job_wakes_who_may_wait_for_it(rig: Rig) -
     assert rig.queued == ["default/hj"]
 
 
-def test_of_a_foreign_binding_only_the_identity_is_kept() -> None:
-    foreign = binding()
+def test_of_a_foreign_binding_only_what_volcano_global_sums_up_is_kept() -> None:
+    foreign = binding(requests={GPU: "1"}, suspension={"scheduling": True})
     foreign["spec"]["resource"]["apiVersion"] = "apps/v1"
+    foreign["spec"] |= {"replicas": 2, "placement": {"clusterAffinity": {}}}
     foreign["metadata"]["managedFields"] = [{}]
     slim = slim_binding(copy.deepcopy(foreign))
-    assert slim["spec"] == {"resource": foreign["spec"]["resource"]}
+    kept = ("resource", "replicas", "replicaRequirements", "suspension")
+    assert slim["spec"] == {name: foreign["spec"][name] for name in kept}
     assert set(slim["metadata"]) == {"name", "namespace", "uid"}
     assert job_key_of_binding(slim) is None
-    assert slim_binding(copy.deepcopy(binding())) == binding()

@@ -12,7 +12,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from controller.caches.parsed import Parsed
-from controller.firstinline import FirstInLine
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.model.planned import Plan
@@ -28,7 +27,7 @@ from tests.unit.controller.builders import GPU, group, hyperjob
 
 Object = dict[str, Any]
 # What is no memory of decisions: copies of the API server, what was worked out once, counters.
-OTHERS = (Informer, FakeKube, Metrics, Parsed, FirstInLine)
+OTHERS = (Informer, FakeKube, Metrics, Parsed)
 
 
 def member(name: str, gpus: int) -> Object:

@@ -1,21 +1,22 @@
 """One line for the clusters' room, where nobody confirms, against a slow implementation."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.firstinline import FirstInLine
 from controller.model.observed import Cluster
-from controller.model.resources import Resources, subtract
-from controller.placement.claim import Claim, beside
-from controller.placement.place import place
+from controller.model.request import Request
+from controller.model.resources import Resources, fits, subtract, total
+from controller.placement.assign import Room
+from controller.placement.search import assign
 from controller.queueing.book import Book
 from controller.queueing.confirm import IMPLICIT, Nobody
 from controller.queueing.round import play
 from controller.queueing.units import Unit
-from controller.waiting import Waiting
-from tests.unit.controller.builders import GPU, NOW, cluster
+from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.queueworld import unit
 
 LAG = timedelta(seconds=30)
@@ -48,40 +49,67 @@ def lines(draw: st.DrawFn) -> tuple[list[Cluster], list[Unit]]:
 def one_after_the_other(
     clusters: list[Cluster], units: list[Unit]
 ) -> tuple[set[str], str | None, dict[str, Resources]]:
-    """Return what starts, who is first of the rest, and the room that is kept for it."""
-    shown = {each.name: each.free for each in clusters}
-    free, eventual, started = list(clusters), dict(shown), set[str]()
-    waiting = Waiting(lambda _key, _delay: None)
-    line = FirstInLine(waiting)
-    line.connect(lambda: (free, eventual))
+    """Return what starts, who is first of the rest, and the room that is kept for it.
+
+    Each in order takes what is free. The first that finds no room, and would have some on clusters
+    that were empty of HyperJobs, keeps all that it could use from those behind it.
+    """
+    most = {each.name: each.free for each in clusters}
+    free, kept = dict(most), dict[str, Resources]()
+    started, first = set[str](), None
     for each in sorted(units, key=lambda unit: unit.order):
         requests = [part.request for part in each.parts]
-        line.look_again()
-        room = beside(free, line.kept_from(each.order))
-        found = place(requests, room, max_domains=each.max_domains, minimum=each.minimum)
-        for name, where in found.assigned.items():
-            demand = next(request.demand for request in requests if request.name == name)
-            free = [
-                cluster_with(item, subtract(item.free, demand)) if item.name == where else item
-                for item in free
-            ]
-        if found.assigned:
+        left = {name: without(room, kept.get(name, {})) for name, room in free.items()}
+        found = fill(clusters, left, requests, each.max_domains)
+        if len(found) >= each.minimum:
             started.add(each.key)
-        else:
-            waiting.put(
-                each.order,
-                needs=(),
-                claim=Claim(
-                    requests=tuple(requests), needed=each.minimum, max_domains=each.max_domains
-                ),
-            )
-    line.look_again()
-    kept = line.kept_from((10**6, "~", "~"))
-    return started, kept.owner if kept else None, dict(kept.room) if kept else {}
+            for request in requests:
+                if request.name in found:
+                    where = found[request.name]
+                    free[where] = subtract(free[where], request.demand)
+            continue
+        if first is None and len(fill(clusters, most, requests, each.max_domains)) >= each.minimum:
+            first, kept = each.key, could_use(most, each)
+    return started, first, kept
 
 
-def cluster_with(item: Cluster, free: Resources) -> Cluster:
-    return cluster(item.name, free[GPU] // 10**9, total=24)
+def fill(
+    clusters: list[Cluster],
+    free: Mapping[str, Resources],
+    requests: Sequence[Request],
+    max_domains: int | None,
+) -> Mapping[str, str]:
+    room = Room.of(clusters, ())
+    room.free = dict(free)
+    return assign(requests, room, max_domains=max_domains).assigned
+
+
+def without(free: Resources, wanted: Resources) -> Resources:
+    return {name: amount - min(amount, wanted.get(name, 0)) for name, amount in free.items()}
+
+
+def could_use(most: Mapping[str, Resources], each: Unit) -> dict[str, Resources]:
+    """Return per cluster as many sub-jobs of each size as it would hold, as often as needed."""
+    found: dict[str, Resources] = {}
+    sizes = Counter(part.request.kind for part in each.parts)
+    kinds = {part.request.kind: part.request for part in each.parts}
+    for name, room in most.items():
+        used: Counter[str] = Counter()
+        number = 0
+        for kind, request in kinds.items():
+            holds = min(room.get(r, 0) // amount for r, amount in request.demand.items())
+            fitting = min(sizes[kind], each.minimum, holds) if request.allows(name) else 0
+            number += fitting
+            for resource, amount in request.demand.items():
+                used[resource] += fitting * amount
+        if each.max_domains == 1:
+            everything = total(part.request.demand for part in each.parts)
+            whole = each.minimum >= len(each.parts)
+            if not (fits(everything, room) if whole else number >= each.minimum):
+                continue
+        if any(used.values()):
+            found[name] = dict(used)
+    return found
 
 
 @settings(deadline=None, max_examples=300)

@@ -165,7 +165,10 @@ def test_the_controller_may_watch_what_it_caches_and_nothing_else() -> None:
         if {"list", "watch"} <= set(rule["verbs"])
     }
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
-    assert may == {(each.resource.group, each.resource.plural) for each in caches.all}
+    assert may == {
+        (each.resource.group, each.resource.plural)
+        for each in (*caches.all, *caches.beside_volcano_global)
+    }
 
 
 def test_the_lease_is_the_controllers_own() -> None:

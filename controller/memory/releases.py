@@ -1,0 +1,142 @@
+"""Volcano Global's account of ResourceBindings, followed while it confirms gangs.
+
+A memory of what the API server says: with another mode it is dropped, and filled again later.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from controller.caches.informers import Caches, hyperjob_keys, workload_of_binding
+from controller.model.resources import Resources
+from controller.model.wire import at, string, string_map
+from controller.queueing.priority import value_of
+from controller.queueing.queues import Queue
+from controller.queueing.quota import Charge, Charges, charge_of, foretell
+from hyperjob.api.meta import Object
+from hyperjob.api.names import VCJOB_KIND, binding_name
+from hyperjob.kube.client import EventType
+from hyperjob.kube.resources import key_of
+
+SILENT_AFTER: Final = timedelta(seconds=30)
+GIVES_BACK_AFTER: Final = timedelta(seconds=5)
+_DEFAULT_QUEUE: Final = "default"
+_QUEUE_NAMES: Final = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
+
+
+class Releases:
+    """Follows bindings and their templates; `changed` is called when the account is another."""
+
+    def __init__(self, caches: Caches, *, changed: Callable[[], None]) -> None:
+        self._caches = caches
+        self._changed = changed
+        self._charges = Charges()
+        self._on = False
+        self._since: dict[str, tuple[bool, datetime]] = {}
+        caches.bindings.add_handler(self._binding)
+        caches.jobs.add_handler(self._template(VCJOB_KIND))
+        caches.other_jobs.add_handler(self._template(VCJOB_KIND))
+        caches.deployments.add_handler(self._template("Deployment"))
+
+    def switch(self, *, on: bool) -> None:
+        """Begin to follow, or forget everything."""
+        self._on, self._charges = on, Charges()
+        self._since.clear()
+        for obj in self._caches.bindings.items() if on else ():
+            self._charges.put(key_of(obj), self._charge(obj))
+
+    def others(self, holds: Callable[[str], bool]) -> Mapping[str, Resources]:
+        """Return what is allocated of each queue, without vcjobs that hold a share with us."""
+        return self._charges.beside(holds)
+
+    def look(self, queues: Sequence[Queue], *, now: datetime) -> set[str]:
+        """Work out the next dispatch; return the HyperJobs for which something is overdue now."""
+        classes = {each["metadata"]["name"]: each for each in self._caches.priority_classes.items()}
+        found = foretell(self._charges, queues, partial(self._priority, classes))
+        states = dict.fromkeys(found.released, True) | dict.fromkeys(found.passed_over, False)
+        before, self._since = self._since, {}
+        overdue = set()
+        for key, state in states.items():
+            was = before.get(key)
+            since = was[1] if was is not None and was[0] is state else now
+            self._since[key] = state, since
+            if now >= since + _limit(state):
+                overdue.add(key)
+        return {
+            owner
+            for key in overdue
+            if (job := self._caches.job(key)) is not None
+            for owner in hyperjob_keys(job)
+        }
+
+    def next_change(self, *, now: datetime) -> timedelta | None:
+        """Tell when something becomes overdue by time alone."""
+        due = [since + _limit(state) for state, since in self._since.values()]
+        return min((each - now for each in due if each > now), default=None)
+
+    def passed_over(self, key: str, *, now: datetime) -> bool:
+        """Tell whether Volcano Global has had no quota for a vcjob for some seconds."""
+        return self._is(key, False, now)
+
+    def unanswered(self, key: str, *, now: datetime) -> bool:
+        """Tell whether Volcano Global has had the quota for a vcjob for long, and not released."""
+        return self._is(key, True, now)
+
+    def _is(self, key: str, state: bool, now: datetime) -> bool:
+        known = self._since.get(key)
+        return known is not None and known[0] is state and now >= known[1] + _limit(state)
+
+    def _binding(self, _kind: EventType, old: Object | None, new: Object | None) -> None:
+        obj = new or old
+        if not self._on or obj is None:
+            return
+        if self._charges.put(key_of(obj), None if new is None else self._charge(new)):
+            self._changed()
+
+    def _template(self, kind: str) -> Callable[[EventType, Object | None, Object | None], None]:
+        def changed(_kind: EventType, old: Object | None, new: Object | None) -> None:
+            obj = new or old
+            if not self._on or obj is None:
+                return
+            namespace, _, name = key_of(obj).partition("/")
+            binding = self._caches.bindings.get(f"{namespace}/{binding_name(name, kind=kind)}")
+            if binding is not None:
+                self._binding(EventType.MODIFIED, None, binding)
+
+        return changed
+
+    def _charge(self, binding: Object) -> Charge | None:
+        """Read a binding; None of what Volcano Global does not count."""
+        if at(binding, "metadata", "deletionTimestamp") is not None:
+            return None
+        kind, key = workload_of_binding(binding)
+        if kind == "Deployment":
+            found = self._caches.deployments.get(key)
+            return None if found is None else charge_of(binding, queue=_queue(found), sub_job="")
+        own = self._caches.job(key) if kind == VCJOB_KIND else None
+        job = own or (self._caches.other_jobs.get(key) if kind == VCJOB_KIND else None)
+        if job is None:
+            return None
+        queue = string(at(job, "spec", "queue")) or _DEFAULT_QUEUE
+        return charge_of(binding, queue=queue, sub_job=key if own is not None else "")
+
+    def _priority(self, classes: Mapping[str, Object], key: str) -> int | None:
+        """Return the priority of a vcjob; None where its PriorityClass does not exist."""
+        name = string(at(self._caches.job(key), "spec", "priorityClassName"))
+        return None if name and name not in classes else value_of(name, classes)
+
+
+def _limit(released: bool) -> timedelta:
+    return SILENT_AFTER if released else GIVES_BACK_AFTER
+
+
+def _queue(deployment: Object) -> str:
+    """Return the queue of a Deployment: its pod template names it."""
+    metadata = at(deployment, "spec", "template", "metadata")
+    labels, annotations = (
+        string_map(at(metadata, "labels")),
+        string_map(at(metadata, "annotations")),
+    )
+    named = labels.get(_QUEUE_NAMES[0]) or annotations.get(_QUEUE_NAMES[0])
+    return named or annotations.get(_QUEUE_NAMES[1]) or _DEFAULT_QUEUE
