@@ -116,6 +116,7 @@ class Observer:
                 if job.uid in refused or self._tombstones.is_follower(job.uid)
             },
             priority=self._priorities.of(hyperjob),
+            preempts=self._priorities.preempts(hyperjob),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
         )
 

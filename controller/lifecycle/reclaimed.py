@@ -1,4 +1,4 @@
-"""What becomes of a HyperJob whose queue must give back what was lent to it.
+"""What becomes of a HyperJob that must make way for another: of a lender, or more urgent.
 
 It costs none of its restarts: nothing of it has failed.
 """
@@ -15,6 +15,8 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
     if verdict is None or not verdict.reclaimed_for:
         return None
     why = f"gives back what its queue was lent, for {verdict.reclaimed_for}"
+    if verdict.preempted:
+        why = f"is preempted by {verdict.reclaimed_for}, which is more urgent"
     again = tuple(
         Again(name=child.name, why=why)
         for _, child in members

@@ -2,7 +2,7 @@
 
 from controller.model.observed import HyperJob
 from controller.model.wire import at, string
-from controller.queueing.priority import priority_of
+from controller.queueing.priority import preempts, priority_of
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from hyperjob.kube.informer import Informer
@@ -18,6 +18,10 @@ class Priorities:
     def of(self, hyperjob: HyperJob) -> int:
         """Return the priority of a HyperJob now."""
         return priority_of(hyperjob, self._classes)
+
+    def preempts(self, hyperjob: HyperJob) -> bool:
+        """Tell whether a HyperJob's PriorityClasses let it stop others of lower priority."""
+        return preempts(hyperjob, self._classes)
 
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         if new is None:

@@ -249,6 +249,7 @@ class Job:
     queue: str
     report: Report | None
     world: str = ""
+    spec: Object = field(default_factory=dict, compare=False, repr=False)  # shared, never changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,6 +342,8 @@ class Verdict:
     reason: str = ""
     message: str = ""
     reclaimed_for: str = ""
+    preempted: bool = False
+    """It makes way for a more urgent HyperJob of its own queue, and was lent nothing."""
     gist: object = None
 
 
@@ -379,6 +382,7 @@ class Observed:
     silence_timeout: timedelta = timedelta(seconds=30)
     contended: bool = False  # another HyperJob waits for capacity or a share
     priority: int = 0
+    preempts: bool = True  # its PriorityClass lets it stop HyperJobs of lower priority
     passed_over: frozenset[str] = frozenset()  # sub-jobs that Volcano Global has no quota for
     unanswered: frozenset[str] = frozenset()  # sub-jobs that it should have released for long
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked

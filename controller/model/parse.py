@@ -128,6 +128,7 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
         queue=string(spec.get("queue")),
         report=parse_report(raw.get("status")),
         world=string_map(metadata.get("annotations")).get(WORLD, ""),
+        spec=spec,
     )
 
 

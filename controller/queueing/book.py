@@ -108,6 +108,7 @@ class Book:
         self._rules: tuple[Queue, ...] = ()
         self._others: Mapping[str, Resources] = {}
         self._holders: set[str] = set()
+        self.holders: dict[str, None] = {}
         self._resting: dict[str, None] = {}
         self._occupancy = Occupancy(lag=lag)
         self._total: Resources = {}
@@ -190,6 +191,13 @@ class Book:
         """Name the HyperJob for which another one is to give back what it holds; empty for none."""
         known = self.reclaiming()
         return known.head if known is not None and key in known.borrowers else ""
+
+    def is_preempted(self, key: str) -> bool:
+        """Tell whether a HyperJob makes way for a more urgent one of its own queue."""
+        known = self.reclaiming()
+        if known is None or key not in known.borrowers:
+            return False
+        return may_preempt(self.entries[known.head], self.entries[key], self.account.tree)
 
     def reclaiming(self) -> Reclaim | None:
         """Return who gives back for whom, as long as that one waits."""
@@ -298,7 +306,8 @@ class Book:
 
         A controller that has just begun cannot know yet what its predecessor took back.
         """
-        if not self.account.tree.lends or self._began is None:
+        tree = self.account.tree
+        if not (tree.lends or tree.preempts) or self._began is None:
             return None
         known = self.reclaiming()
         if known is None:
@@ -341,6 +350,10 @@ class Book:
             for part in unit.parts
             if part.name in holds
         }
+        if entry.holding:
+            self.holders[key] = None
+        else:
+            self.holders.pop(key, None)
         if entry.holding != before:
             self._rebook(key.partition("/")[0], before, entry.holding, now)
         if any(name not in unit.made for name in entry.holding):
@@ -382,7 +395,8 @@ class Book:
         if not parts:
             entry.rests_until = None
         else:
-            needed = max(0, unit.minimum - len(entry.holding) - len(unit.ended))
+            standing = sum(not part.grows for part, _ in entry.holding.values())
+            needed = max(0, unit.minimum - standing - len(unit.ended))
             shape = self._shapes.of(unit, parts, needed=needed, promised=entry.spots)
             entry.waiting = Waiting(parts, shape, parts[0].queue, unit.order)
             resting = entry.rests_until is not None
@@ -438,6 +452,16 @@ class Book:
             if left:
                 most, limit = len(left), unit.max_domains
                 self.space.keep(self.space.wants(left, most=most, max_domains=limit))
+
+
+def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
+    """Tell whether a HyperJob that waits may stop one that holds a share of the same queue."""
+    waiting = head.waiting
+    if waiting is None or not head.unit.preempts or other.unit.priority >= head.unit.priority:
+        return False
+    queues = {part.queue for part, _ in other.holding.values()}
+    known = tree.queues.get(waiting.queue)
+    return queues == {waiting.queue} and known is not None and known.preemption
 
 
 def _may_use(block: Block | None) -> bool:

@@ -13,6 +13,15 @@ def priority_of(hyperjob: HyperJob, classes: Mapping[str, Object]) -> int:
     return max((value_of(name, classes) for name in names), default=0)
 
 
+def preempts(hyperjob: HyperJob, classes: Mapping[str, Object]) -> bool:
+    """Tell whether every PriorityClass of a HyperJob has preemptionPolicy PreemptLowerPriority.
+
+    That is the API's default, for a class and for pods without one.
+    """
+    names = {string(group.template.get("priorityClassName")) for group in hyperjob.replicated_jobs}
+    return all(at(classes.get(name), "preemptionPolicy") != "Never" for name in names)
+
+
 def value_of(name: str, classes: Mapping[str, Object]) -> int:
     """Return the value of a PriorityClass; of none, that of the default class, or 0."""
     if not name:

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controller.model.resources import Resources, parse_resources
-from controller.model.wire import at, count, string
+from controller.model.wire import at, count, string, string_map
 from hyperjob.api.meta import Object
 from hyperjob.text import listed
 
 ROOT: Final = "root"
+PREEMPTION: Final = "training.volcano.sh/preemption"
+"""Annotation of a Queue: `disabled` keeps its HyperJobs from stopping each other."""
+
+DISABLED: Final = "disabled"
 _OPEN: Final = frozenset({"", "Open"})  # nobody has closed a queue without a state
 
 
@@ -26,6 +30,7 @@ class Queue:
     priority: int = 0
     fifo: bool = False
     reclaimable: bool = False
+    preemption: bool = True
     state: str = ""
     capability: Resources = field(default_factory=dict)
     guarantee: Resources = field(default_factory=dict)
@@ -42,6 +47,7 @@ def parse_queue(raw: Object) -> Queue:
         priority=count(at(raw, "spec", "priority")),
         fifo=at(raw, "spec", "dequeueStrategy") == "fifo",
         reclaimable=at(raw, "spec", "reclaimable") is True,
+        preemption=string_map(at(raw, "metadata", "annotations")).get(PREEMPTION) != DISABLED,
         state=string(at(raw, "status", "state")),
         capability=parse_resources(at(raw, "spec", "capability")),
         guarantee=parse_resources(at(raw, "spec", "guarantee", "resource")),
@@ -66,6 +72,7 @@ class Tree:
                 self.children[path[-2]].append(name)
         self.guaranteed = any(queue.guarantee for queue in self.queues.values())
         self.lends = any(queue.reclaimable for queue in self.queues.values())
+        self.preempts = any(queue.preemption for queue in self.queues.values())
         self.entitled: dict[str, dict[str, int]] = {ROOT: dict(total)}
         self._share_out(ROOT)
 

@@ -4,8 +4,11 @@ Whoever holds a share is told by objects and records alone, so a restarted contr
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
-from controller.expansion.expand import SpecError, expand, sub_jobs
+from controller.expansion.expand import SpecError, demand_of, expand, sub_jobs
+from controller.expansion.growth import growth
 from controller.expansion.members import members_of
 from controller.expansion.parts import is_auto, part_of, pieces
 from controller.gang.giveback import backs_off
@@ -14,8 +17,12 @@ from controller.model.child import Child, child_of
 from controller.model.observed import HyperJob, Observed, Ownership
 from controller.model.request import Request
 from controller.model.subjobs import Group, SubJob, queue_of
+from controller.model.wire import rfc3339
 from controller.placement.share import Wish
 from controller.queueing.units import Part, Unit
+from hyperjob.api.phases import JobPhase
+
+_DEFAULT_QUEUE: Final = "default"
 
 
 def unit_of(observed: Observed) -> Unit | None:
@@ -26,7 +33,7 @@ def unit_of(observed: Observed) -> Unit | None:
     """
     hyperjob = observed.hyperjob
     if hyperjob.deleting or hyperjob.suspend or hyperjob.is_finished:
-        return None
+        return _living(observed)
     try:
         wishes, shares = _automatic(observed)
         groups = expand(hyperjob, shares)
@@ -44,6 +51,11 @@ def unit_of(observed: Observed) -> Unit | None:
     ]
     if not parts and backs_off(observed):
         return None
+    growing = [
+        Part(queue=queue_of(sub_job.size.template), request=more, grows=True)
+        for sub_job, child in members
+        if child.name not in later and (more := growth(sub_job, child)) is not None
+    ]
     kept: set[str] = set()
     for group, wish in wishes.items():
         taken = {child.name for sub_job, child in members if sub_job.group.name == group}
@@ -70,12 +82,62 @@ def unit_of(observed: Observed) -> Unit | None:
         priority=observed.priority,
         minimum=len(parts) if wanted is None or wishes else max(1, min(wanted, len(parts))),
         max_domains=hyperjob.max_domains,
-        parts=tuple(parts),
+        parts=(*parts, *growing),
         held=frozenset(recorded | made.keys() | kept | leaving),
         made=frozenset(made),
         ended=frozenset(child.name for child in children if child.is_terminal),
         clusters={child.name: child.cluster for child in children if child.cluster},
+        preempts=observed.preempts,
+        since=max((_started(child) for child in children), default=""),
     )
+
+
+def _started(child: Child) -> str:
+    """Return when a sub-job began to run, empty where it does not."""
+    report = child.report
+    if report is None or report.phase is not JobPhase.RUNNING or report.since is None:
+        return ""
+    return rfc3339(report.since)
+
+
+def _living(observed: Observed) -> Unit | None:
+    """Return what a HyperJob that is deleted, suspended or ended still holds: its vcjobs that live.
+
+    A vcjob that no member has holds nothing, and nothing new is admitted.
+    """
+    children = [child_of(observed, name) for name in sorted(observed.jobs)]
+    parts = [
+        Part(
+            queue=child.job.queue or _DEFAULT_QUEUE,
+            request=Request(name=child.name, group="", demand=demand_of(child.job.spec)),
+        )
+        for child in children
+        if child.job is not None and _lives(child)
+    ]
+    if not parts:
+        return None
+    names = frozenset(part.name for part in parts)
+    return Unit(
+        key=observed.hyperjob.key,
+        created=observed.hyperjob.created,
+        priority=observed.priority,
+        minimum=0,
+        parts=tuple(parts),
+        held=names,
+        made=names,
+        clusters={child.name: child.cluster for child in children if child.name in names},
+    )
+
+
+def _lives(child: Child) -> bool:
+    """Tell whether a member has a vcjob of ours that has not ended."""
+    job, binding = child.job, child.binding
+    if job is None or job.ownership is not Ownership.OURS:
+        return False
+    report = (binding.report if binding is not None else None) or job.report
+    if report is not None:
+        return not report.phase.is_terminal
+    return binding is not None and binding.applied
 
 
 def _is_still_there(child: Child) -> bool:
@@ -124,4 +186,7 @@ def _holds_all(hyperjob: HyperJob, group: str) -> bool:
 
 def _request(sub_job: SubJob, child: Child) -> Request:
     record = child.record
-    return sub_job.request(frozenset(record.excluded_clusters if record is not None else ()))
+    request = sub_job.request(frozenset(record.excluded_clusters if record is not None else ()))
+    if child.job is None or growth(sub_job, child) is None:
+        return request
+    return replace(request, demand=demand_of(child.job.spec))  # what it has until it grows

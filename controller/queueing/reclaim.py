@@ -1,7 +1,8 @@
-"""Who gives back what was lent, for the first of a line that is within its queue's share.
+"""Who makes way for the first of a line: borrowers of other queues, and the less urgent of its own.
 
-Only HyperJobs of queues with `reclaimable: true` give back, each whole, and none for a queue of
-lower priority. Tries things out on copies.
+HyperJobs of queues with `reclaimable: true` give back what was lent to them, to a queue within its
+share. Within a queue one whose PriorityClass preempts stops those of lower priority. Each goes
+whole, and only if the first then starts. Tries things out on copies.
 """
 
 from collections.abc import Sequence
@@ -10,16 +11,17 @@ from typing import Final
 from controller.model.resources import Resources, total
 from controller.queueing.account import Account
 from controller.queueing.admit import Grant, gang_of, try_to_admit
-from controller.queueing.book import Book, Entry, Waiting
+from controller.queueing.book import Book, Entry, Waiting, may_preempt
 from controller.queueing.room import Space
 
 _MOST: Final = 64  # more HyperJobs than this never give back for one
 
 
 def borrowers_for(book: Book, waiting: Waiting) -> Sequence[str] | None:
-    """Return the fewest that must give back for a HyperJob to start, the least urgent of them.
+    """Return the fewest that must make way for a HyperJob to start, the least urgent of them.
 
-    None: that cannot help it. Nobody: what has ended leaves enough, and only has to be seen.
+    Of equally urgent ones those that started last, which lose least. None: that cannot help it.
+    Empty: what has ended leaves enough, and only has to be seen.
     """
     gang = gang_of(waiting.parts, waiting.shape.site, book.account)
     queues = {part.queue for part in gang}
@@ -27,14 +29,24 @@ def borrowers_for(book: Book, waiting: Waiting) -> Sequence[str] | None:
         return None
     queue, demand = queues.pop(), total(part.request.demand for part in gang)
     trial = _Trial(waiting, book.account.copy(), book.coming())
-    holders = [(entry.unit.order, key) for key, entry in book.entries.items() if entry.holding]
+    head, tree = book.entries[waiting.order[2]], book.account.tree
+    if not tree.lends and not any(
+        may_preempt(head, book.entries[key], tree) for key in book.holders
+    ):
+        return None if not trial.is_enough() else ()
+    known = (book.entries[key] for key in book.holders)
+    # What was granted a moment ago is not made yet: it is not given and taken in one round.
+    holders = [entry for entry in known if entry is not head and not entry.granted]
+    holders.sort(key=lambda entry: (_since(entry), entry.unit.key), reverse=True)
+    holders.sort(key=lambda entry: entry.unit.priority)
     taken: list[Entry] = []
-    for _, key in sorted(holders, reverse=True):
+    for entry in holders:
         if len(taken) == _MOST or trial.is_enough():
             break
-        entry = book.entries[key]
         borrowers = {part.queue for part, _ in entry.holding.values()}
-        if all(trial.account.owes(each, queue, demand) for each in borrowers):
+        if may_preempt(head, entry, tree) or all(
+            trial.account.owes(each, queue, demand) for each in borrowers
+        ):
             trial.take_from(entry)
             taken.append(entry)
     if not trial.is_enough():
@@ -46,6 +58,10 @@ def borrowers_for(book: Book, waiting: Waiting) -> Sequence[str] | None:
             trial.take_from(entry)
             needed.append(entry.unit.key)
     return needed
+
+
+def _since(entry: Entry) -> str:
+    return entry.unit.since or entry.unit.created
 
 
 class _Trial:

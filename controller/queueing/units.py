@@ -19,6 +19,7 @@ class Part:
     queue: str
     request: Request
     piece: bool = False  # of an automatic split, whose sub-jobs are sized when it is admitted
+    grows: bool = False  # what a sub-job that runs is to have more of
 
     @property
     def name(self) -> str:
@@ -30,7 +31,8 @@ class Part:
 class Unit:
     """One HyperJob that has not ended; `made` are sub-jobs that exist, `clusters` where they are.
 
-    `held` are those that hold a share of their queue, made or about to be made again.
+    `held` are those that hold a share of their queue, made or about to be made again. `preempts`:
+    it may stop HyperJobs of lower priority; `since` is when it started last, RFC 3339.
     """
 
     key: str
@@ -43,6 +45,8 @@ class Unit:
     made: frozenset[str] = frozenset()
     ended: frozenset[str] = frozenset()
     clusters: Mapping[str, str] = field(default_factory=dict)
+    preempts: bool = True
+    since: str = ""
 
     @property
     def order(self) -> OrderInQueue:

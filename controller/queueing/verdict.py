@@ -57,8 +57,11 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     """
     entry = book.entries.get(key)
     reclaimed_for = book.gives_back_for(key)
+    preempted = book.is_preempted(key)
     if entry is None or entry.waiting is None:
-        return Verdict(admitted=book.admitted(key), reclaimed_for=reclaimed_for)
+        return Verdict(
+            admitted=book.admitted(key), reclaimed_for=reclaimed_for, preempted=preempted
+        )
     waiting = entry.waiting
     place_ = book.lines.place(waiting.queue, waiting.order)
     gist = book.gist(entry, place_)
@@ -75,15 +78,25 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     text = f"{_place(book, waiting, place_)}: {why}"
     known = book.reclaiming()
     if known is not None and known.head == key and known.borrowers:
-        text = f"{text}; takes back what its queue lent to {listed(sorted(known.borrowers))}"
+        text = f"{text}; {_makes_way(book, sorted(known.borrowers))}"
     return Verdict(
         admitted=book.admitted(key),
         reason=reason,
         message=text,
         reclaimed_for=reclaimed_for,
+        preempted=preempted,
         gist=gist,
         unplaced=_unplaced(book, waiting) if waiting.queue == IMPLICIT else {},
     )
+
+
+def _makes_way(book: Book, others: list[str]) -> str:
+    """Say who makes way for the head of a line."""
+    preempted = [key for key in others if book.is_preempted(key)]
+    lent = [key for key in others if key not in preempted]
+    texts = [f"preempts {listed(preempted)}"] if preempted else []
+    texts += [f"takes back what its queue lent to {listed(lent)}"] if lent else []
+    return " and ".join(texts)
 
 
 def _unplaced(book: Book, waiting: Waiting) -> Mapping[str, Detail]:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from controller.expansion.adopt import adoptions, conflict, predecessor
 from controller.expansion.auto import is_admitted
+from controller.expansion.growth import grown_name, growth
 from controller.expansion.resize import resize
 from controller.gang.giveback import backs_off, describe_wait
 from controller.gang.places import seat_of
@@ -67,12 +68,24 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
         if refused:
             return
         change = resize(child.job, sub_job.size.template)
-        if change is not None:
+        if change is not None and not _waits_to_grow(draft, sub_job, child):
             draft.actions.append(change)
         if child.policy is None and not backs_off(draft.observed):
             draft.missing[name] = sub_job, child
     else:
         _sort_missing(draft, sub_job, child, refused=refused)
+
+
+def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
+    """Tell whether a sub-job that runs is to be larger than its queue admits now."""
+    verdict = draft.observed.verdict
+    if verdict is None or growth(sub_job, child) is None:
+        return False
+    if grown_name(child.name) in verdict.admitted:
+        return False
+    text = f"runs, and waits to grow to {sub_job.size.pods} pods: {verdict.message}"
+    draft.blocked[child.name] = Reason.WAITING_FOR_QUEUE, text
+    return True
 
 
 def _held_back(draft: Draft, child: Child) -> tuple[Reason, Detail] | None:

@@ -17,6 +17,7 @@ from tests.unit.controller.builders import (
     hyperjob,
     job,
     observed,
+    owner,
     policy,
     task,
     template,
@@ -74,8 +75,28 @@ def test_who_is_made_or_recorded_holds_a_share_until_it_ends() -> None:
     ],
     ids=["suspended", "deleted", "ended"],
 )
-def test_who_needs_nothing_is_no_unit(raw: Object) -> None:
-    assert read(raw, job(phase="Running"), policy()) is None
+def test_what_lives_of_it_is_charged_until_it_is_gone_and_nothing_else(raw: Object) -> None:
+    """A finalizer, or a policy that protects from deletion, gives no share away."""
+    found = unit(raw, job(phase="Running", gpus=30), policy())
+    assert gpus(found) == {"hj-trainer-0": 30}, "as it is, not as its template says"
+    assert found.held == found.made == {"hj-trainer-0"}
+    assert found.minimum == 0, "nothing of it waits"
+    assert read(raw) is None
+    assert read(raw, job(phase="Completed"), policy()) is None
+    assert read(raw, job(), policy()) is None, "no member has it"
+    assert read(raw, job(phase="Running", owners=owner("uid-other", "other"))) is None
+
+
+def test_what_a_sub_job_is_to_have_more_of_waits_by_itself() -> None:
+    larger = hyperjob(group(gpus=12), minAvailable=1)
+    found = unit(larger, job(phase="Running", gpus=8), policy())
+    assert gpus(found) == {"hj-trainer-0": 8, "hj-trainer-1": 12, "hj-trainer-0+": 4}
+    assert found.minimum == 1
+    more = next(part for part in found.parts if part.grows)
+    assert more.request.preferred == ("a",)
+    assert more.request.required, "a vcjob grows where it is"
+    smaller = unit(hyperjob(group(gpus=4)), job(phase="Running", gpus=8), policy())
+    assert gpus(smaller) == {"hj-trainer-0": 4, "hj-trainer-1": 4}
 
 
 def test_minavailable_bounds_the_gang() -> None:

@@ -61,9 +61,9 @@ KEEPS: dict[str, tuple[list[Unit], list[Unit], list[Queue]]] = {
         [unit("owner", 24, queue="y")],
         [LENDS, OWNER],
     ),
-    "nobody is stopped for another one of the same queue": (
+    "nobody is stopped for an equally urgent one of the same queue": (
         BORROWED,
-        [unit("urgent", 16, queue="x", priority=1000)],
+        [unit("same", 16, queue="x")],
         [LENDS, OWNER],
     ),
     "a queue within its share gives nothing back": (

@@ -1,0 +1,36 @@
+"""Growth of a sub-job that runs: what its template asks for and its vcjob does not have yet.
+
+Its queue admits it like another sub-job, on the cluster where the vcjob runs.
+"""
+
+from controller.expansion.expand import demand_of
+from controller.model.child import Child
+from controller.model.request import Request
+from controller.model.subjobs import SubJob
+from controller.model.wire import count, objects
+
+
+def grown_name(name: str) -> str:
+    """Name what a sub-job is to have more of; no sub-job has such a name."""
+    return f"{name}+"
+
+
+def growth(sub_job: SubJob, child: Child) -> Request | None:
+    """Return what a sub-job is to have more of; None where no task of it grows."""
+    job = child.job
+    if job is None or not child.exists or child.is_terminal:
+        return None
+    tasks = objects(sub_job.size.template.get("tasks"))
+    pairs = zip(tasks, job.tasks, strict=False)
+    if all(count(task.get("replicas")) <= live.replicas for task, live in pairs):
+        return None
+    live, wanted = demand_of(job.spec), sub_job.size.demand
+    more = {name: wanted[name] - live.get(name, 0) for name in wanted}
+    cluster = (child.cluster,) if child.cluster else ()
+    return Request(
+        name=grown_name(sub_job.name),
+        group=sub_job.group.name,
+        demand={name: amount for name, amount in more.items() if amount > 0},
+        preferred=cluster,
+        required=bool(cluster),
+    )
