@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from controller.model.observed import QueueAdmission, Verdict
-from controller.model.planned import CreateChild, OpenGate, Plan
+from controller.model.planned import CreateChild, OpenGate, Plan, Resize
 from controller.plan import plan
 from tests.unit.controller.builders import (
     Object,
@@ -150,3 +150,57 @@ def test_the_gate_opens_when_karmada_has_placed_the_gang() -> None:
     )
     assert [type(action) for action in both.actions] == [OpenGate, OpenGate]
     assert not any(a.release_scheduling for a in both.actions if isinstance(a, OpenGate))
+
+
+def runs(name: str, gpus: int = 8) -> list[Object]:
+    bound = binding(name, cluster="a", gate="open", status=vcjob_status("Running"))
+    return [job(name, phase="Running", gpus=gpus), policy(name), bound]
+
+
+def test_growth_of_what_runs_waits_for_its_queue_and_says_so() -> None:
+    both = [*runs("hj-trainer-0"), *runs("hj-trainer-1")]
+    larger = hyperjob(group(gpus=12))
+    made = decided(replace(WAITS, admitted=BOTH), *both, raw=larger)
+    assert made.actions == ()
+    told = status(made)
+    assert told["state"]["phase"] == "Running", "what runs is untouched"
+    text = "runs, and waits to grow to 12 pods: first of 3 in queue research"
+    assert [each["message"] for each in told["jobs"]] == [text, text]
+
+
+def test_growth_that_its_queue_admits_is_made_one_sub_job_after_the_other() -> None:
+    both = [*runs("hj-trainer-0"), *runs("hj-trainer-1")]
+    larger = hyperjob(group(gpus=12))
+    admitted = BOTH | {"hj-trainer-1+"}
+    made = decided(replace(WAITS, admitted=admitted), *both, raw=larger)
+    assert [(type(each), each.name) for each in made.actions] == [(Resize, "hj-trainer-1")]
+    smaller = decided(Verdict(admitted=BOTH), *both, raw=hyperjob(group(gpus=4)))
+    assert {each.name for each in smaller.actions} == BOTH, "to have less needs no admission"
+
+
+def test_a_hyperjob_that_is_preempted_says_by_which_and_spends_no_restart() -> None:
+    both = [*runs("hj-trainer-0"), *runs("hj-trainer-1")]
+    verdict = Verdict(admitted=BOTH, reclaimed_for="ns/urgent", preempted=True)
+    made = decided(verdict, *both)
+    told = status(made)
+    assert told["state"]["phase"] == "Restarting"
+    assert "is preempted by ns/urgent, which is more urgent" in told["state"]["message"]
+    assert told["restarts"] == 0
+    assert any("is preempted by ns/urgent" in event.note for event in made.events)
+
+
+def test_a_binding_that_volcano_global_should_have_released_says_where_to_look() -> None:
+    held = binding(gate="held", suspension={"scheduling": True, "dispatching": True})
+    seen = observed(
+        hyperjob(group(replicas=1)),
+        *(job(), policy(suspended=True), held),
+        clusters=(cluster("a"),),
+        admission=QueueAdmission.VOLCANO_GLOBAL,
+    )
+    verdict = Verdict(admitted=frozenset({"hj-trainer-0"}))
+    waits = status(plan(replace(seen, verdict=verdict)))
+    assert waits["state"]["reason"] == "WaitingForQueue"
+    silent = replace(seen, verdict=verdict, unanswered=frozenset({"hj-trainer-0"}))
+    told = status(plan(silent))["state"]
+    assert (told["phase"], told["reason"]) == ("Queued", "DispatcherSilent")
+    assert "see whether its dispatcher runs" in told["message"]
