@@ -42,28 +42,38 @@ async def test_the_page_about_queues_is_true(
         async with (
             clusters(kube, east=16, west=16),
             running_controller(
-                control_plane.kubeconfig, namespace, admission=QueueAdmission.BUILTIN
+                control_plane.kubeconfig,
+                namespace,
+                admission=QueueAdmission.BUILTIN,
+                cluster_status_lag=0.5,
             ),
         ):
             for each in made:
                 if each in shared:
                     continue
                 each["metadata"]["namespace"] = namespace
+                if each["metadata"]["name"] == "urgent-model":
+                    await eventually(lambda: said(kube, namespace), what="a message")
+                    assert await said(kube, namespace) == shown[1]
+                    assert await stands(kube, namespace, "base-model")
                 await kube.create(HYPERJOBS, each)
-                await eventually(lambda: stands(kube, namespace), what="the first one's children")
-            await eventually(lambda: said(kube, namespace), what="a message")
-            assert await said(kube, namespace) == shown[1]
-            assert await stands(kube, namespace)
+                if each["metadata"]["name"] == "base-model":
+                    await eventually(
+                        lambda: stands(kube, namespace, "base-model"), what="its sub-jobs"
+                    )
+            await eventually(
+                lambda: stands(kube, namespace, "urgent-model"), what="the urgent one instead"
+            )
     finally:
         for each in shared:
             await kube.delete(RESOURCES[each["kind"]], each["metadata"]["name"])
 
 
-async def stands(kube: Kube, namespace: str) -> bool:
+async def stands(kube: Kube, namespace: str, name: str) -> bool:
     names = {
         each["metadata"]["name"] for each in (await kube.list(VCJOBS, namespace=namespace)).items
     }
-    return names == {"base-model-trainer-0", "base-model-trainer-1"}
+    return names == {f"{name}-trainer-0", f"{name}-trainer-1"}
 
 
 async def said(kube: Kube, namespace: str) -> str:
