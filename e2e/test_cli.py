@@ -73,7 +73,7 @@ async def test_what_fits_nowhere_is_explained_with_the_next_command(scenario):
     await scenario.apply(
         hyperjob("huge", group(world, "one", pods=too_many, accelerators=world.per_pod))
     )
-    await scenario.until_phase("huge", "Pending")
+    await scenario.until_phase("huge", "Pending", "Queued")
     answer = json.loads(await plugin(scenario, "why", "huge", "-o", "json", code=4))
     assert answer["causes"][0]["reason"] == "InsufficientCapacity"
     assert answer["causes"][0]["next"]

@@ -106,7 +106,7 @@ async def test_nothing_is_written_while_nothing_happens(scenario):
     )
     await scenario.until_phase("runs", "Running")
     await scenario.until_phase("ended", "Completed")
-    await scenario.until_phase("waits", "Pending")
+    await scenario.until_phase("waits", "Pending", "Queued")
     still = await scenario.settled()
     await asyncio.sleep(6)  # an absence can only be waited for
     assert await scenario.versions() == still

@@ -134,7 +134,7 @@ async def test_one_domain_waits_although_two_clusters_could_hold_the_split(scena
     await scenario.until_free()
     pods = world.sizes[world.largest] + 1
     await scenario.apply(hyperjob("narrow", auto(world, "part", pods), maxDomains=1))
-    waiting = await scenario.until_phase("narrow", "Pending")
+    waiting = await scenario.until_phase("narrow", "Pending", "Queued")
     state = waiting["status"]["state"]
     assert state["reason"] == "InsufficientCapacity"
     assert "maxDomains 1 is used up" in state["message"]
@@ -195,7 +195,7 @@ async def test_a_job_that_fits_nowhere_waits_and_says_what_is_missing(scenario):
     await scenario.apply(
         hyperjob("huge", group(world, "all", pods=pods, accelerators=world.per_pod))
     )
-    waiting = await scenario.until_phase("huge", "Pending")
+    waiting = await scenario.until_phase("huge", "Pending", "Queued")
     assert waiting["status"]["state"]["reason"] == "InsufficientCapacity"
     assert world.accelerator in waiting["status"]["state"]["message"]
     assert await scenario.children("huge") == {}
@@ -204,7 +204,7 @@ async def test_a_job_that_fits_nowhere_waits_and_says_what_is_missing(scenario):
 async def test_a_cluster_that_does_not_exist_is_named_in_the_reason(scenario):
     only = group(scenario.world, "one", only_on=["no-such-cluster"])
     await scenario.apply(hyperjob("lost", only))
-    waiting = await scenario.until_phase("lost", "Pending")
+    waiting = await scenario.until_phase("lost", "Pending", "Queued")
     assert "no-such-cluster" in waiting["status"]["state"]["message"]
     assert await scenario.children("lost") == {}
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from controller.model.observed import HyperJob
 from controller.model.planned import Action, CreateChild, OpenGate, Plan
+from controller.model.reasons import Reason
 from controller.model.wire import at, count, objects, string, timestamp
 from controller.status.jobs import PLACED
 from hyperjob.api.meta import Object
@@ -19,6 +20,8 @@ from hyperjob.kube.client import EventType
 from hyperjob.telemetry.training import TrainingMetrics
 
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
+
+_NO_ROOM: Final = (Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +65,7 @@ def opened_after(hyperjob: HyperJob, done: Iterable[Action], *, now: datetime) -
 
 def placed(decided: Plan) -> bool | None:
     """Tell whether a pass found places for what it had to place; None if that was nothing."""
-    if decided.waits_for_capacity:
+    if decided.waits_for_capacity or at(decided.status, "state", "reason") in _NO_ROOM:
         return False
     made = (action for action in decided.actions if isinstance(action, CreateChild))
     return True if any(action.job is not None for action in made) else None

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from controller.model.observed import Cluster
 from controller.model.request import Request
-from controller.model.resources import Resources, total
+from controller.model.resources import Resources, accelerator_of, total
 from controller.queueing.account import Account
 from controller.queueing.admit import Block, Kind
 from controller.queueing.confirm import Confirmer, OurQueues
@@ -25,6 +25,7 @@ from controller.queueing.units import OrderInQueue, Part, Unit
 
 _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)
+_FOLLOWED: Final = 10  # in each line: what is free is written anew for these
 _RESTING: Final = Block(kind=Kind.RESTING)
 
 
@@ -108,6 +109,7 @@ class Book:
         self._rules: tuple[Queue, ...] = ()
         self._others: Mapping[str, Resources] = {}
         self._holders: set[str] = set()
+        self._room_changed = False
         self.holders: dict[str, None] = {}
         self._resting: dict[str, None] = {}
         self._occupancy = Occupancy(lag=lag)
@@ -254,6 +256,7 @@ class Book:
         self.heads.clear()
         self.space = Space(clusters, eventual)
         self._keep_promises()
+        self._room_changed |= self.open.sum != self.space.sum
         self.open = self.space.copy()
 
     def admitted(self, key: str) -> frozenset[str]:
@@ -316,22 +319,28 @@ class Book:
 
     def untold(self) -> Iterator[str]:
         """Name those whose message says something else than when it was told last."""
-        changed = sorted(self.lines.changed)
+        changed = self.lines.changed.copy()
         self.lines.changed.clear()
-        for queue in changed:
-            for place, order in enumerate(self.lines.line(queue), start=1):
+        followed = self.lines.queues() if self._room_changed else ()
+        self._room_changed = False
+        for queue in sorted({*changed, *followed}):
+            line = self.lines.line(queue)
+            for place, order in enumerate(line if queue in changed else line[:_FOLLOWED], start=1):
                 entry = self.entries[order[2]]
                 if entry.told != self.gist(entry, place):
                     yield order[2]
 
-    def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int]:
-        """Return what of a message must not go stale: the kind of block and the rough place.
+    def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int, int]:
+        """Return what of a message must not go stale: kind of block, rough place, what is free.
 
-        Far from the head of a line a place is told roughly, so that one step forward of a line of
-        thousands changes few messages.
+        Far from the head of a line a place is told roughly, and what is free is of the time when
+        the message was written, so that one step of a line of thousands changes few messages.
         """
-        block = self.block_of(entry)
-        return block.kind if block is not None else None, roughly(place)
+        block, free = self.block_of(entry), 0
+        if entry.waiting is not None and place <= _FOLLOWED:
+            demand = entry.waiting.parts[0].request.demand
+            free = self.open.sum.get(accelerator_of(demand) or "cpu", 0)
+        return block.kind if block is not None else None, roughly(place), free
 
     def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:
         """Bring holdings, occupancy and line up to date with a unit and the grants."""

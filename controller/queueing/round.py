@@ -114,9 +114,13 @@ class _Round:
         if shape.queues not in self._closed:
             self._closed[shape.queues] = closed(shape.queues, self._book.account)
         block = self._closed[shape.queues]
-        if block is not None:
-            return block
         account = self._book.account
+        if block is not None:
+            able = [part for part in waiting.parts if not account.tree.problem(part.queue)]
+            if len(able) < max(1, shape.site.needed):
+                return block
+            found = try_to_admit(able, shape.site, account, space)
+            return found if isinstance(found, Grant) else block
         if account.tree.guaranteed and is_guaranteed(waiting.parts, account):
             # Not even a head of another queue keeps it from what it is guaranteed.
             return try_to_admit(waiting.parts, shape.site, self._book.account, self._book.open)

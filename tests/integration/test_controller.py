@@ -21,6 +21,7 @@ from hyperjob.kube.resources import (
 from tests.support.controller import (
     clusters,
     eventually,
+    queue,
     running_controller,
     set_cluster,
     settled,
@@ -147,7 +148,7 @@ async def test_new_capacity_starts_what_waits(
 async def test_those_that_wait_are_not_written_at_every_heartbeat_but_say_what_is_true(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
-    waiting, beats = 20, 12
+    waiting, beats = 10, 12
 
     async def all_say(text: str) -> bool:
         found = (await kube.list(HYPERJOBS, namespace=namespace)).items
@@ -354,6 +355,7 @@ async def test_the_gate_opens_when_all_of_the_gang_is_admitted(
 ) -> None:
     async with (
         clusters(kube, one=100),
+        queue(kube, "default"),
         running_controller(
             control_plane.kubeconfig, namespace, admission=QueueAdmission.VOLCANO_GLOBAL
         ) as manager,

@@ -16,8 +16,8 @@ from hyperjob.kube.resources import (
     PROPAGATION_POLICIES,
     VCJOBS,
 )
-from tests.integration.test_controller_queues import hyperjob, queue, until_jobs
-from tests.support.controller import clusters, eventually, running_controller
+from tests.integration.test_controller_queues import hyperjob, until_jobs
+from tests.support.controller import clusters, eventually, queue, running_controller
 from tests.support.controlplane import ControlPlane
 
 Object = dict[str, Any]

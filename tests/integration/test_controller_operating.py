@@ -84,7 +84,7 @@ async def test_metrics_and_the_debug_page_follow_a_hyperjob_that_waits_and_start
         async with session.get(f"/debug/hyperjobs/{namespace}/hj") as response:
             told = await response.json()
         assert told["hyperjob"]["state"]["reason"] == "ExceedsClusters"
-        assert told["plan"]["waitsForCapacity"] is True
+        assert told["verdict"]["reason"] == "ExceedsClusters"
         assert (told["clusters"][0]["name"], told["clusters"][0]["usable"]) == ("small", True)
         async with session.get(f"/debug/hyperjobs/{namespace}/other") as response:
             assert response.status == 404

@@ -11,7 +11,7 @@ from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
 
 Object = dict[str, Any]
 TIME_LIMIT = 30.0
@@ -43,6 +43,22 @@ async def running_controller(
             for pending in (working, task):
                 pending.cancel()
             await asyncio.gather(working, task, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def queue(kube: Kube, name: str, **spec: Any) -> AsyncIterator[None]:
+    """Have a Queue, and take it away at the end."""
+    document = {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    await kube.create(QUEUES, document)
+    try:
+        yield
+    finally:
+        await kube.delete(QUEUES, name)
 
 
 async def eventually(look: Callable[[], Awaitable[Any]], *, what: str) -> Any:

@@ -444,3 +444,14 @@ def test_what_is_counted_as_taken_is_not_kept_a_second_time() -> None:
     assert made.book.promised(but="")["a"]
     taken.add("ns/one-0")
     assert not made.book.promised(but="")
+
+
+def test_a_closed_queue_keeps_only_its_own_sub_jobs_where_the_others_are_enough() -> None:
+    queues = queue("default"), queue("shut", state="Closed")
+    elastic = unit("j", 4, 4, 4, queues=("default", "default", "shut"), minimum=2)
+    made = world([elastic, unit("gang", 4, 4, queues=("default", "shut"))], *queues, a=32)
+    made.decide()
+    made.decide()
+    assert made.book.admitted("ns/j") == {"j-0", "j-1"}
+    assert "queue shut is Closed" in made.message("j")
+    assert not made.book.admitted("ns/gang")
