@@ -3,10 +3,14 @@
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from hyperjob.sdk import (
     Client,
@@ -18,6 +22,7 @@ from hyperjob.sdk import (
     UnreachableError,
     trainer,
 )
+from tests.support.proxy import Relay
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
 
@@ -34,6 +39,15 @@ def counts(until: int, pause: float) -> None:
 
     for number in range(until):
         print(os.environ["HYPERJOB_CLUSTER"], number, flush=True)
+        time.sleep(pause)
+
+
+def pairs(until: int, pause: float) -> None:
+    import os
+    import time
+
+    for number in range(0, until, 2):
+        os.write(1, f"{number}\n{number + 1}\n".encode())  # both lines have one time
         time.sleep(pause)
 
 
@@ -139,6 +153,31 @@ def test_a_plan_says_where_it_would_go_and_why_it_would_not(client: Client) -> N
 def test_without_an_api_server_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(UnreachableError, match="no-such-file"):
         Client(kubeconfig=tmp_path / "no-such-file")
+
+
+def test_waiting_and_following_survive_a_broken_connection(client: Client, tmp_path: Path) -> None:
+    config = yaml.safe_load(Path(str(client.kubeconfig)).read_text())
+    cluster = config["clusters"][0]["cluster"]
+    with Relay(urlsplit(cluster["server"]).port) as relay:
+        cluster["server"] = f"https://127.0.0.1:{relay.port}"
+        (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+        with Client(kubeconfig=tmp_path / "kubeconfig") as remote:
+            job = remote.train(pairs, args={"until": 60, "pause": 0.05})
+            numbers: list[int] = []
+            for line in job.logs(follow=True):
+                numbers.append(int(line.text))
+                if numbers[-1] in (10, 31):
+                    relay.cut()
+                    relay.mend()
+            assert numbers == list(range(60))
+            with ThreadPoolExecutor(1) as pool:
+                seen = threading.Event()
+                waiting = pool.submit(job.wait, "delete", timeout=60, progress=lambda _: seen.set())
+                assert seen.wait(30)
+                relay.cut()
+                relay.mend()
+                client.get(job.name).delete(timeout=60)
+                waiting.result()
 
 
 def test_ctrl_c_leaves_the_training_running_and_says_how_to_stop_it(client: Client) -> None:

@@ -1,6 +1,7 @@
 """Read logs through the cluster proxy, each queue of lines bounded."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -9,11 +10,14 @@ from hyperjob.client.errors import words
 from hyperjob.client.logs.choosing import Source
 from hyperjob.client.members import log_path
 from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
+from hyperjob.kube.errors import KubeError, Unavailable
 
 _TAIL = 10
 _AHEAD = 8
 _LINES_HELD = 500
+_TRIES = 5
+_PAUSE_SECONDS = 0.5
+_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?= )")
 
 Line = tuple[Source, bytes]
 Say = Callable[[str], None]
@@ -59,15 +63,59 @@ class Reader:
 
     async def read(self, source: Source, params: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
         """Give the lines of one log to its end."""
-        path = log_path(source.cluster, self._namespace, source.pod)
         chosen = {**params, "container": source.container}
         try:
-            async with aclosing(self._kube.lines(path, params=chosen)) as lines:
+            if chosen.get("follow") == "true":
+                lines = self._followed(source, chosen)
+            else:
+                lines = self._kube.lines(self._path(source), params=chosen)
+            async with aclosing(lines):
                 async for line in lines:
                     yield line
         except KubeError as error:
             self.failed += 1
             self._say(f"{source.label}: {words(error)}")
+
+    async def _followed(
+        self, source: Source, params: Mapping[str, str]
+    ) -> AsyncGenerator[bytes, None]:
+        """Give the lines of a log as they come; after a broken connection those that follow.
+
+        The times of lines say where to go on: a request for what is since then brings lines of
+        the same second again.
+        """
+        last, same = b"", 0
+        failures = 0
+        chosen = {**params, "timestamps": "true"}
+        while True:
+            boundary, read = last, same
+            try:
+                stream = self._kube.lines(self._path(source), params=chosen)
+                async with aclosing(stream) as lines:
+                    async for line in lines:
+                        failures = 0
+                        time = _time_of(line)
+                        if boundary and time and (time < boundary or (time == boundary and read)):
+                            read -= time == boundary
+                            continue
+                        if time:
+                            same = same + 1 if time == last else 1
+                            last = time
+                        yield line if "timestamps" in params or not time else line[len(time) + 1 :]
+            except Unavailable as error:
+                failures += 1
+                if failures >= _TRIES or not (last or error.answered):
+                    raise
+            else:
+                return
+            await asyncio.sleep(_PAUSE_SECONDS * failures)
+            if last:
+                chosen = {**chosen, "sinceTime": last.decode()}
+                chosen.pop("tailLines", None)
+                chosen.pop("sinceSeconds", None)
+
+    def _path(self, source: Source) -> str:
+        return log_path(source.cluster, self._namespace, source.pod)
 
     async def _fill(
         self, source: Source, params: Mapping[str, str], queue: "asyncio.Queue[bytes | None]"
@@ -76,6 +124,12 @@ class Reader:
             async for line in lines:
                 await queue.put(line)
         await queue.put(None)
+
+
+def _time_of(line: bytes) -> bytes:
+    """Return the time at the start of a line, empty where there is none."""
+    found = _TIME.match(line)
+    return found[0] if found else b""
 
 
 async def end(tasks: Sequence["asyncio.Task[Any]"]) -> None:
