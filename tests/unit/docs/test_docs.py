@@ -1,5 +1,6 @@
 """The documentation is true: links lead somewhere, YAML is accepted, pages are current."""
 
+import doctest
 import re
 import runpy
 from pathlib import Path
@@ -15,6 +16,8 @@ from webhook.validation import validate_create
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("e2e/*.md")])
 _LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
+_PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_SESSION = re.compile(r"^```pycon\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -49,6 +52,22 @@ def test_hyperjobs_on_a_page_are_accepted_as_they_are(page: Path):
             name = document["metadata"]["name"]
             errors = validate_create(default(document)).errors
             assert not errors, f"{_title(page)}: {name}: {errors}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_title)
+def test_python_on_a_page_compiles_and_its_sessions_show_what_they_print(page: Path, capsys):
+    text = page.read_text(encoding="utf-8")
+    for block in _PYTHON.findall(text):
+        compile(block, _title(page), "exec")
+    sessions = "\n".join(_SESSION.findall(text))
+    examples = doctest.DocTestParser().get_examples(sessions)
+    if not examples:
+        return
+    name = _title(page).replace("/", ".")
+    found = doctest.DocTestRunner().run(
+        doctest.DocTest(examples, {"__name__": "page"}, name, str(page), 0, sessions)
+    )
+    assert not found.failed, capsys.readouterr().out
 
 
 def test_every_page_can_be_reached_from_the_contents():
