@@ -43,6 +43,8 @@ _TOLD: Final[Mapping[str, tuple[str, bool]]] = {
     Reason.QUEUE_NOT_OPEN: ("kubectl get queues.scheduling.volcano.sh", True),
     Reason.QUEUE_LIMIT_REACHED: ("kubectl hyperjob top --by queue", False),
     Reason.EXCEEDS_QUEUE: ("kubectl get queues.scheduling.volcano.sh -o yaml", True),
+    # The dispatcher is a process in the host cluster, out of reach of this kubeconfig.
+    Reason.DISPATCHER_SILENT: ("kubectl describe resourcebindings -n {namespace}", True),
     Reason.WAITING_FOR_SPLITTER: (_SEE, False),
     Reason.GANG_BACK_OFF: ("kubectl hyperjob top", False),
     Reason.RESTARTING: (_SEE, False),
