@@ -49,6 +49,20 @@ def test_every_example_completes_and_use_case_one_stands_on_two_clusters(tmp_pat
 
 
 @pytest.mark.timeout(240)
+def test_a_training_runs_for_real_and_its_logs_are_shown(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*HYPERJOB, "demo", "--pods", "processes", "--no-keep", "--directory", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=230,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.findall(r"\[(.+)/training-trainer-.*\] rank (\d) found y = 3\.0", done.stdout)
+    assert sorted(rank for _, rank in found) == ["0", "1", "2", "3"]
+    assert len({cluster for cluster, _ in found}) == 2
+
+
+@pytest.mark.timeout(240)
 def test_preflight_is_content_with_it_and_sigterm_ends_every_part(tmp_path: Path) -> None:
     log = tmp_path / "demo.log"
     command = [*HYPERJOB, "demo", "--keep", "--speed", "4", "--directory", tmp_path]

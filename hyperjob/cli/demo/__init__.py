@@ -102,7 +102,8 @@ def demo(
     if volcano_global is None:
         volcano_global = config.volcano_global.enabled
     # What the other examples run is in their images, and a process has none.
-    examples = TRAINING if (pods or config.pods) == "processes" else EXAMPLES
+    processes = (pods or config.pods) == "processes"
+    examples = TRAINING if processes else EXAMPLES
     where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-demo-"))
     where.mkdir(parents=True, exist_ok=True)
     options = Options(
@@ -116,6 +117,7 @@ def demo(
         ),
         manifests=manifests or tuple(data_file(f"examples/{name}") for name in examples),
         keep=sys.stdout.isatty() if keep is None else keep,
+        logs=processes,
         seconds=timeout,
         output=output,
     )

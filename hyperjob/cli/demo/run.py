@@ -23,7 +23,7 @@ from hyperjob.client.summary import Summary
 from hyperjob.client.why.explain import explain
 from hyperjob.client.why.gather import gather
 from hyperjob.kube.client import Kube
-from hyperjob.local.parts import kubectl
+from hyperjob.local.parts import StackError, kubectl, run_once
 from hyperjob.local.plane import Plane, PlaneOptions, local_plane
 
 
@@ -34,6 +34,8 @@ class Options:
     plane: PlaneOptions
     manifests: tuple[Path, ...]
     keep: bool
+    logs: bool
+    """Whether containers really run, and say something."""
     seconds: float
     output: str
 
@@ -195,6 +197,8 @@ class Demo:
         for each in result.hyperjobs:
             for line in tree.lines(each, {}, {}):
                 self._console.print(line, soft_wrap=True)
+            if self._options.logs:
+                await self._logs(each)
         self._say("\n$ kubectl get hyperjobs -A -o wide")
         self._say(
             (await kubectl(self._kubeconfig, "get", "hyperjobs", "-A", "-o", "wide")).rstrip()
@@ -219,6 +223,18 @@ class Demo:
             )
         else:
             self._say("Go on with its kubeconfig afterwards: hyperjob demo --keep")
+
+    async def _logs(self, summary: Summary) -> None:
+        """Print the end of what each container of a HyperJob has said."""
+        words = ("logs", summary.name, "-n", summary.namespace, "--tail", "4")
+        self._say(f"\n$ kubectl hyperjob {' '.join(words)}")
+        command = (sys.executable, "-m", "hyperjob", *words, "--kubeconfig", str(self._kubeconfig))
+        try:
+            text = await run_once("kubectl hyperjob logs", *command)
+        except StackError as error:
+            text = str(error)
+        for line in text.splitlines():
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     async def _hold(self) -> None:
         assert self._plane is not None, "the plane is not started"
