@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from controller.caches.informers import Caches
+from controller.caches.informers import Caches, hyperjob_keys
 from controller.memory.releases import Releases
-from controller.model.observed import Cluster, Observed, QueueAdmission, Verdict
+from controller.model.observed import Binding, Cluster, Observed, QueueAdmission, Verdict
 from controller.model.request import Request
 from controller.model.resources import Resources
 from controller.model.wire import at
 from controller.queueing.book import Book
 from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
 from controller.queueing.queues import parse_queue
-from controller.queueing.read import unit_of
+from controller.queueing.read import unit_of, unit_of_remains
 from controller.queueing.round import play
 from controller.queueing.verdict import verdict_of
 from hyperjob.api.meta import Object
@@ -116,10 +116,10 @@ class Admission:
         if entry is not None and entry.waiting is not None:
             entry.told = verdict.gist
 
-    def forget(self, key: str) -> None:
-        """Learn that a HyperJob is gone."""
+    def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
+        """Learn that a HyperJob is gone; vcjobs of it that a member still has are charged."""
         self._telling.discard(key)
-        if self._book.put(key, None, now=self._now()):
+        if self._book.put(key, unit_of_remains(key, remains), now=self._now()):
             self.wake()
 
     def passed_over(self, observed: Observed) -> frozenset[str]:
@@ -206,8 +206,11 @@ class Admission:
 
     async def _learn(self, learn: Callable[[str], object]) -> None:
         """Fill the book before the first round: whoever holds a share must be counted."""
-        for number, obj in enumerate(self._caches.hyperjobs.items()):
-            learn(key_of(obj))
+        keys = dict.fromkeys(key_of(obj) for obj in self._caches.hyperjobs.items())
+        for job in self._caches.jobs.items():
+            keys |= dict.fromkeys(hyperjob_keys(job))
+        for number, key in enumerate(keys):
+            learn(key)
             if number % _SWEEP == _SWEEP - 1:
                 await asyncio.sleep(0)
 

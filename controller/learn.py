@@ -25,6 +25,7 @@ class Learner:
         """Learn of a HyperJob, then observe it; None when there is none."""
         seen = self._observer.see(key)
         if seen is None:
+            self._line.forget(key, self._observer.remains(key))
             return None
         self._reservations.expire(now=seen.now)
         self._line.freed(self._reservations.take_freed())
@@ -34,6 +35,6 @@ class Learner:
         return self._observer.judge(seen)
 
     def forget(self, key: str) -> None:
-        """Learn that a HyperJob is gone."""
+        """Learn that a HyperJob is gone, and forget what was parsed of it."""
         self._observer.forget(key)
-        self._line.forget(key)
+        self._line.forget(key, self._observer.remains(key))

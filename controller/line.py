@@ -11,10 +11,11 @@ from typing import Final
 
 from controller.admission import Admission
 from controller.memory.capacity import Capacity
-from controller.model.observed import Observed, Verdict
+from controller.model.observed import Binding, Observed, Verdict
 from controller.model.planned import Plan
 from controller.model.request import Request
 from controller.waiting import Waiting
+from hyperjob.api.meta import Object
 
 _SOON: Final = timedelta(seconds=1)
 
@@ -54,10 +55,10 @@ class Line:
         """Learn what a HyperJob says now; the order of all may be another then."""
         self._admission.learn(seen)
 
-    def forget(self, key: str) -> None:
-        """Learn that a HyperJob is gone."""
+    def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
+        """Learn that a HyperJob is gone, and which of its vcjobs are not."""
         self._waiting.drop(key)
-        self._admission.forget(key)
+        self._admission.forget(key, remains)
 
     def turn(self, observed: Observed) -> Turn:
         """Say what a HyperJob may have now, as far as it has been learnt."""

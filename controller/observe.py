@@ -29,7 +29,9 @@ from controller.model.parse import parse_binding, parse_hyperjob, parse_job, par
 from controller.model.wire import at, string
 from controller.splitting.client import Splitter
 from hyperjob.api.limits import MAX_SUB_JOBS
+from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
+from hyperjob.kube.resources import key_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +134,15 @@ class Observer:
             passed_over=turn.passed_over,
             unanswered=turn.unanswered,
         )
+
+    def remains(self, key: str) -> list[tuple[Object, Binding]]:
+        """Give the vcjobs that bear the name of a HyperJob that is gone, with their bindings."""
+        found = []
+        for job in self._caches.jobs_of(key):
+            binding = self._caches.binding_of(key_of(job))
+            if binding is not None:
+                found.append((job, parse_binding(binding)))
+        return found
 
     def forget(self, key: str) -> None:
         """Forget what was parsed of a HyperJob that is gone."""

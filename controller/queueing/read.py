@@ -3,7 +3,7 @@
 Whoever holds a share is told by objects and records alone, so a restarted controller knows it too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,12 +14,13 @@ from controller.expansion.parts import is_auto, part_of, pieces
 from controller.gang.giveback import backs_off
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import Child, child_of
-from controller.model.observed import HyperJob, Observed, Ownership
+from controller.model.observed import Binding, HyperJob, Observed, Ownership
 from controller.model.request import Request
 from controller.model.subjobs import Group, SubJob, queue_of
-from controller.model.wire import rfc3339
+from controller.model.wire import mapping, rfc3339, string
 from controller.placement.share import Wish
 from controller.queueing.units import Part, Unit
+from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase
 
 _DEFAULT_QUEUE: Final = "default"
@@ -127,6 +128,33 @@ def _living(observed: Observed) -> Unit | None:
         made=names,
         clusters={child.name: child.cluster for child in children if child.name in names},
     )
+
+
+def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Unit | None:
+    """Return what the vcjobs of a HyperJob that does not exist any more hold of their queues.
+
+    `remains` are vcjobs, orphaned or not yet collected, with their bindings. A vcjob that no member
+    has holds nothing: its labels alone could be anybody's.
+    """
+    parts = []
+    for job, binding in remains:
+        metadata, spec = mapping(job.get("metadata")), mapping(job.get("spec"))
+        if binding.job_uid != metadata.get("uid") or not _is_in_member(binding):
+            continue
+        request = Request(name=string(metadata.get("name")), group="", demand=demand_of(spec))
+        parts.append(Part(queue=string(spec.get("queue")) or _DEFAULT_QUEUE, request=request))
+    if not parts:
+        return None
+    names = frozenset(part.name for part in parts)
+    return Unit(
+        key=key, created="", priority=0, minimum=0, parts=tuple(parts), held=names, made=names
+    )
+
+
+def _is_in_member(binding: Binding) -> bool:
+    if binding.report is not None:
+        return not binding.report.phase.is_terminal
+    return binding.applied
 
 
 def _lives(child: Child) -> bool:

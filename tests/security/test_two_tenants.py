@@ -1,0 +1,330 @@
+"""Two hostile tenants and an honest one on one control plane: nobody gets what is another's.
+
+HYPERJOB_TENANT_SECONDS is how long they go on (20 s by default).
+"""
+
+import asyncio
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperjob.api.quantity import NANO, Quantity
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import KubeError, NotFound
+from hyperjob.kube.resources import HYPERJOBS, QUEUES, VCJOBS
+from tests.support.controlplane import ControlPlane
+from tests.support.controlplane import control_plane as start_control_plane
+from tests.support.roles import install_rights, person
+from tests.support.stack import our_stack, sandbox
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1200)]
+SECONDS = float(os.environ.get("HYPERJOB_TENANT_SECONDS", "20"))
+GPU = "nvidia.com/gpu"
+SHARES = {"mallory": 8, "bob": 8, "carol": 4}
+CLUSTERS = """
+speed: 20
+volcanoGlobal: {enabled: false}
+clusters:
+- name: east
+  nodes: [{count: 2, allocatable: {cpu: "64", memory: 256Gi, nvidia.com/gpu: 8}}]
+- name: west
+  nodes: [{count: 2, allocatable: {cpu: "64", memory: 256Gi, nvidia.com/gpu: 8}}]
+"""
+Object = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was done and answered."""
+
+    deeds: Counter[str] = field(default_factory=Counter)
+    refused: Counter[int] = field(default_factory=Counter)
+    started: list[float] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Run an API server on which Roles decide, with members, webhook and controller."""
+    directory = tmp_path_factory.mktemp("tenants")
+    (directory / "roles").mkdir()
+    with start_control_plane(directory / "roles", rbac=True) as plane:
+        (directory / "clusters.yaml").write_text(CLUSTERS)
+        with (
+            sandbox(directory, directory / "clusters.yaml", kubeconfig=plane.kubeconfig),
+            our_stack(directory / "ours", plane.kubeconfig, queue_admission="builtin"),
+        ):
+            install_rights(plane, "default")
+            for name, share in SHARES.items():
+                queue = {
+                    "apiVersion": QUEUES.api_version,
+                    "kind": QUEUES.kind,
+                    "metadata": {"name": name},
+                    "spec": {"weight": 1, "capability": {GPU: share}},
+                }
+                plane.kubectl("create", "-f", "-", stdin=yaml.safe_dump(queue))
+                plane.kubectl("create", "namespace", name)
+            yield plane
+
+
+@pytest.fixture
+async def kubes(control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[dict[str, Kube]]:
+    async with AsyncExitStack() as stack:
+        found = {}
+        for name in SHARES:
+            path = person(control_plane, name, name, tmp_path, role="hyperjob-edit")
+            found[name] = await stack.enter_async_context(
+                Kube.connect(kubeconfig=path, user_agent=name)
+            )
+        found["root"] = await stack.enter_async_context(
+            Kube.connect(kubeconfig=control_plane.kubeconfig, user_agent="root")
+        )
+        yield found
+
+
+def hyperjob(
+    tenant: str, name: str, *, pods: int, replicas: int = 1, seconds: float = 20
+) -> Object:
+    limits = {"limits": {GPU: 1}}
+    template = {
+        "metadata": {"annotations": {"sandbox.hyperjob.volcano.sh/seconds": str(seconds)}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "i", "resources": limits}],
+        },
+    }
+    tasks = [{"name": "w", "replicas": pods, "template": template}]
+    group = {
+        "name": "r",
+        "replicas": replicas,
+        "templateSpec": {"queue": tenant, "tasks": tasks},
+    }
+    return {
+        "apiVersion": HYPERJOBS.api_version,
+        "kind": HYPERJOBS.kind,
+        "metadata": {"name": name, "namespace": tenant},
+        "spec": {"replicatedJobs": [group]},
+    }
+
+
+class Hostile:
+    """A tenant who tries to get more than a share, or to stop others, with the rights of a role."""
+
+    def __init__(self, kube: Kube, name: str, seed: int, seen: Seen) -> None:
+        self.kube, self.name, self.seen = kube, name, seen
+        self.rng = random.Random(seed)
+        self.mine: list[str] = []
+        self.number = 0
+
+    async def run(self, until: float) -> None:
+        deeds = [
+            self.create, self.create, self.create_with_finalizer, self.delete, self.orphan,
+            self.grow, self.more, self.suspend, self.resume, self.protect, self.overwrite, self.ask,
+            self.huge_quantity, self.huge_list, self.huge_replicas,
+        ]  # fmt: skip
+        while time.monotonic() < until:
+            deed = self.rng.choice(deeds)
+            self.seen.deeds[deed.__name__] += 1
+            try:
+                await deed()
+            except KubeError as error:
+                self.seen.refused[error.http_code] += 1
+            await asyncio.sleep(0.02)
+
+    def _new(self) -> Object:
+        self.number += 1
+        name = f"{self.name}-{self.number}"
+        self.mine.append(name)
+        return hyperjob(
+            self.name,
+            name,
+            pods=self.rng.choice((1, 2, 4, 8, 16)),
+            replicas=self.rng.choice((1, 1, 2)),
+            seconds=self.rng.choice((1, 20, 600)),
+        )
+
+    def _any(self) -> str:
+        return self.rng.choice(self.mine) if self.mine else "none"
+
+    async def _create(self, made: Object) -> None:
+        await self.kube.create(HYPERJOBS, made, namespace=self.name)
+
+    async def _patch(self, body: Object) -> None:
+        await self.kube.patch(
+            HYPERJOBS, self._any(), body, kind=PatchType.MERGE, namespace=self.name
+        )
+
+    async def create(self) -> None:
+        await self._create(self._new())
+
+    async def create_with_finalizer(self) -> None:
+        made = self._new()
+        made["metadata"]["finalizers"] = ["example.com/stays"]
+        await self._create(made)
+
+    async def delete(self) -> None:
+        await self.kube.delete(HYPERJOBS, self._any(), namespace=self.name)
+
+    async def orphan(self) -> None:
+        path = HYPERJOBS.path(self.name, self._any())
+        await self.kube.raw("DELETE", path, params={"propagationPolicy": "Orphan"})
+
+    async def _sized(self, *, pods: int | None = None, replicas: int | None = None) -> None:
+        found = await self.kube.get(HYPERJOBS, self._any(), namespace=self.name)
+        groups = found["spec"]["replicatedJobs"]
+        if pods is not None:
+            groups[0]["templateSpec"]["tasks"][0]["replicas"] = pods
+        if replicas is not None:
+            groups[0]["replicas"] = replicas
+        await self.kube.patch(
+            HYPERJOBS,
+            found["metadata"]["name"],
+            {"spec": {"replicatedJobs": groups}},
+            kind=PatchType.MERGE,
+            namespace=self.name,
+        )
+
+    async def grow(self) -> None:
+        await self._sized(pods=self.rng.choice((1, 8, 30)))
+
+    async def more(self) -> None:
+        await self._sized(replicas=self.rng.choice((1, 3, 10)))
+
+    async def huge_replicas(self) -> None:
+        await self._sized(replicas=20_000_000)
+
+    async def suspend(self) -> None:
+        await self._patch({"spec": {"suspend": True}})
+
+    async def resume(self) -> None:
+        await self._patch({"spec": {"suspend": False}})
+
+    async def protect(self) -> None:
+        await self._metadata({"resourcetemplate.karmada.io/deletion-protected": "Always"})
+
+    async def overwrite(self) -> None:
+        await self._metadata({"work.karmada.io/conflict-resolution": "overwrite"})
+
+    async def _metadata(self, both: Object) -> None:
+        made = self._new()
+        made["spec"]["replicatedJobs"][0]["templateMetadata"] = {
+            "labels": both,
+            "annotations": both,
+        }
+        await self._create(made)
+
+    async def ask(self) -> None:
+        kind = self.rng.choice(("restart", "migrate"))
+        token = self.rng.choice(("x", "a" * 5000, "\u0000", "t r-0 r-1", "💥"))
+        key = f"training.volcano.sh/{kind}"
+        await self._patch({"metadata": {"annotations": {key: token}}})
+
+    async def huge_quantity(self) -> None:
+        made = self._new()
+        container = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"][
+            "spec"
+        ]["containers"][0]
+        container["resources"] = {"limits": {GPU: "0" * 4000 + "e1.5"}}
+        await self._create(made)
+
+    async def huge_list(self) -> None:
+        made = self._new()
+        template = made["spec"]["replicatedJobs"][0]["templateSpec"]
+        template["tasks"][0]["dependsOn"] = {"name": [f"unknown-{n}" for n in range(3000)]}
+        await self._create(made)
+
+
+async def honest(kube: Kube, seen: Seen, until: float) -> None:
+    """Run one small HyperJob after the other, as if nobody else were there."""
+    number = 0
+    while time.monotonic() < until:
+        number += 1
+        name = f"carol-{number}"
+        began = time.monotonic()
+        made = hyperjob("carol", name, pods=2, replicas=2, seconds=1)
+        await kube.create(HYPERJOBS, made, namespace="carol")
+        while True:
+            found = await kube.get(HYPERJOBS, name, namespace="carol")
+            state = (found.get("status") or {}).get("state") or {}
+            if state.get("phase") == "Completed":
+                break
+            assert state.get("phase") != "Failed", state
+            assert time.monotonic() - began < 60, f"{name}: {state}"
+            await asyncio.sleep(0.1)
+        seen.started.append(time.monotonic() - began)
+        await kube.delete(HYPERJOBS, name, namespace="carol")
+
+
+async def watch_shares(root: Kube, until: float) -> dict[str, int]:
+    """Return the most accelerators that live vcjobs of each tenant ever asked for together."""
+    most = dict.fromkeys(SHARES, 0)
+    while time.monotonic() < until:
+        used = Counter[str]()
+        for job in (await root.list(VCJOBS)).items:
+            phase = ((job.get("status") or {}).get("state") or {}).get("phase")
+            if phase not in ("Completed", "Failed", "Terminated", "Aborted"):
+                used[job["metadata"]["namespace"]] += _gpus(job)
+        most = {name: max(number, used[name]) for name, number in most.items()}
+        await asyncio.sleep(0.1)
+    return most
+
+
+def _gpus(job: Object) -> int:
+    total = 0
+    for task in job["spec"]["tasks"]:
+        for container in task["template"]["spec"]["containers"]:
+            limit = Quantity.parse(container["resources"]["limits"].get(GPU, 0))
+            total += int(task["replicas"]) * limit.nano // NANO
+    return total
+
+
+async def test_nobody_gets_a_gpu_or_a_second_of_outage_from_another(
+    kubes: dict[str, Kube], capsys: pytest.CaptureFixture[str]
+) -> None:
+    until = time.monotonic() + SECONDS
+    seen = Seen()
+    try:
+        async with asyncio.TaskGroup() as group:
+            shares = group.create_task(watch_shares(kubes["root"], until))
+            for seed, name in enumerate(("mallory", "bob")):
+                group.create_task(Hostile(kubes[name], name, seed, seen).run(until))
+            group.create_task(honest(kubes["carol"], seen, until))
+    finally:
+        await forget(kubes["root"])
+    slowest = max(seen.started, default=0)
+    capsys.readouterr()
+    with capsys.disabled():
+        report = f"{seen.deeds.total()} deeds, refused {dict(seen.refused)}; {len(seen.started)}"
+        report += f" honest HyperJobs, slowest {slowest:.1f} s; most GPUs {shares.result()}"
+        sys.stderr.write(f"\n{report}\n")
+    assert all(number <= SHARES[name] for name, number in shares.result().items()), shares.result()
+    assert seen.started, "the honest tenant ran nothing"
+    assert not {code for code in seen.refused if code >= 500}, seen.refused
+
+
+async def forget(root: Kube) -> None:
+    """Remove what the tenants have left, finalizers included."""
+    for found in (await root.list(HYPERJOBS)).items:
+        meta = found["metadata"]
+        body: Object = {"metadata": {"finalizers": None}}
+        for _ in range(2):
+            try:
+                await root.patch(
+                    HYPERJOBS,
+                    meta["name"],
+                    body,
+                    kind=PatchType.MERGE,
+                    namespace=meta["namespace"],
+                )
+                await root.delete(HYPERJOBS, meta["name"], namespace=meta["namespace"])
+            except NotFound:
+                break

@@ -1,0 +1,53 @@
+"""A queue is charged for vcjobs that live though their HyperJob does not exist any more."""
+
+import pytest
+
+from controller.model.parse import parse_binding
+from controller.queueing.read import unit_of_remains
+from tests.unit.controller.builders import Object, binding, job, task, template, vcjob_status
+
+NAME = "hj-trainer-0"
+
+
+def applied(**fields: object) -> Object:
+    made = binding(NAME, cluster="a", status={}, **fields)  # type: ignore[arg-type]
+    made["status"]["conditions"] = [{"type": "FullyApplied", "status": "True"}]
+    return made
+
+
+def orphan(queue: str = "team") -> Object:
+    return job(NAME, owners=[], spec=template(task(replicas=4, gpus=2), queue=queue))
+
+
+@pytest.mark.parametrize(
+    ("bound", "charged"),
+    [
+        pytest.param(applied(), True, id="applied in a member"),
+        pytest.param(
+            binding(NAME, cluster="a", status=vcjob_status("Running")), True, id="runs there"
+        ),
+        pytest.param(
+            binding(NAME, cluster="a", status=vcjob_status("Completed")), False, id="has ended"
+        ),
+        pytest.param(binding(NAME, cluster="a"), False, id="in no member: labels are anybody's"),
+        pytest.param(binding("other"), False, id="the binding of another vcjob"),
+    ],
+)
+def test_an_orphan_is_charged_while_a_member_has_it(bound: Object, charged: bool) -> None:
+    unit = unit_of_remains("default/hj", [(orphan(), parse_binding(bound))])
+    assert (unit is not None) is charged
+    if unit is not None:
+        (part,) = unit.parts
+        assert part.queue == "team"
+        assert part.request.demand["nvidia.com/gpu"] == 8 * 10**9
+        assert unit.held == unit.made == {NAME}
+
+
+def test_without_vcjobs_nothing_is_charged() -> None:
+    assert unit_of_remains("default/hj", []) is None
+
+
+def test_a_vcjob_without_a_queue_is_charged_to_the_queue_default() -> None:
+    unit = unit_of_remains("default/hj", [(orphan(queue=""), parse_binding(applied()))])
+    assert unit is not None
+    assert unit.parts[0].queue == "default"
