@@ -254,6 +254,8 @@ async def test_a_container_that_fails_is_started_again_and_keeps_its_last_log(
     assert container(found)["lastState"]["terminated"]["exitCode"] == 1
     assert await log(kube) == "try 2\n"
     assert await log(kube, previous="true") == "try 1\n"
+    logs = topology.directory / "pods/a/pods" / found["metadata"]["uid"] / "logs"
+    assert {path.name for path in logs.iterdir()} == {"main-1.log", "main-2.log"}
 
 
 async def test_deletion_gives_the_grace_period_and_then_kills(topology: Topology) -> None:

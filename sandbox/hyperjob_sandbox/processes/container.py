@@ -345,6 +345,10 @@ class Container:
             )
             await asyncio.sleep(seconds / self.place.speed)
         self.restarts += 1
+        if self.restarts > 1:  # a kubelet keeps the log of the instance before, and no older one
+            oldest = self._log(self.restarts - 2)
+            for path in (oldest, oldest.with_name(f"{oldest.name}.1")):
+                path.unlink(missing_ok=True)
 
     @property
     def _id(self) -> str:
