@@ -146,23 +146,23 @@ class Host:
         with suppress(BlockingIOError):
             while os.read(pipe, _CHUNK):
                 pass
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if not pid:
-                return
-            if pid in self.containers:
-                self.exited(pid, os.waitstatus_to_exitcode(status))
+        ended = {}
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                if found[0] in self.containers:
+                    ended[found[0]] = os.waitstatus_to_exitcode(found[1])
+        for pid in ended:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        # The process table is long: it is read once for all that have ended.
+        kill_marked({self.containers[pid][0] for pid in ended})
+        for pid, code in ended.items():
+            self.exited(pid, code)
 
     def exited(self, pid: int, code: int) -> None:
-        """Report the end of a container, once nothing of it runs any more."""
+        """Report the end of a container of which nothing runs any more."""
         name, pipe, log = self.containers.pop(pid)
         self.leaders.pop(name, None)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        kill_marked(name)
         while pipe in self.selector.get_map():  # what it had written before it ended
             before = log.written
             self.output(pipe, log)
@@ -401,13 +401,13 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-def kill_marked(name: str) -> None:
-    """Kill the processes of a container that have left its process group."""
-    mark = f"{MARK}={name}".encode()
-    for pid in pids():
+def kill_marked(names: set[str]) -> None:
+    """Kill the processes of containers that have left their process groups."""
+    marks = {f"{MARK}={name}".encode() for name in names}
+    for pid in pids() if marks else ():
         with suppress(OSError):
             with open(f"/proc/{pid}/environ", "rb") as file:
-                belongs = mark in file.read().split(b"\0")
+                belongs = not marks.isdisjoint(file.read().split(b"\0"))
             if belongs:
                 os.kill(pid, signal.SIGKILL)
 
