@@ -137,7 +137,7 @@ async def test_one_domain_waits_although_two_clusters_could_hold_the_split(scena
     waiting = await scenario.until_phase("narrow", "Pending", "Queued")
     state = waiting["status"]["state"]
     assert state["reason"] == "InsufficientCapacity"
-    assert "maxDomains 1 is used up" in state["message"]
+    assert "with maxDomains 1" in state["message"]
     assert f"needs {pods * world.per_pod} {world.accelerator}" in state["message"]
     assert await scenario.children("narrow") == {}
 

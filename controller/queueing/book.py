@@ -330,17 +330,19 @@ class Book:
                 if entry.told != self.gist(entry, place):
                     yield order[2]
 
-    def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int, int]:
-        """Return what of a message must not go stale: kind of block, rough place, what is free.
+    def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int, int, int]:
+        """Return what of a message must not go stale: block, rough place, what is free and used.
 
         Far from the head of a line a place is told roughly, and what is free is of the time when
         the message was written, so that one step of a line of thousands changes few messages.
         """
-        block, free = self.block_of(entry), 0
+        block, free, used = self.block_of(entry), 0, 0
         if entry.waiting is not None and place <= _FOLLOWED:
             demand = entry.waiting.parts[0].request.demand
-            free = self.open.sum.get(accelerator_of(demand) or "cpu", 0)
-        return block.kind if block is not None else None, roughly(place), free
+            measure = accelerator_of(demand) or "cpu"
+            free = self.open.sum.get(measure, 0)
+            used = self.account.used(entry.waiting.queue).get(measure, 0)
+        return block.kind if block is not None else None, roughly(place), free, used
 
     def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:
         """Bring holdings, occupancy and line up to date with a unit and the grants."""
@@ -380,6 +382,7 @@ class Book:
         after: Mapping[str, tuple[Part, str]],
         now: datetime,
     ) -> None:
+        self._room_changed = True
         self._holders -= {f"{namespace}/{name}" for name in before}
         self._holders |= {f"{namespace}/{name}" for name in after}
         for name, (part, cluster) in before.items():

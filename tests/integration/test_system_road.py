@@ -116,7 +116,12 @@ def test_at_rest_and_after_a_restart_nothing_is_written(system, project):
     )
     system.until_phase(project, "runs", "Running")
     system.until_phase(project, "ended", "Completed")
-    system.until_phase(project, "waits", "Pending", "Queued")
+    system.until(
+        project,
+        "waits",
+        lambda found: "uses 4 of its share" in found["status"]["state"]["message"],
+        what="a message of what is used now, which is written at a bounded rate",
+    )
     still = system.until_quiet()
     time.sleep(2)  # an absence can only be waited for
     assert system.writes() == still
