@@ -29,13 +29,13 @@ class Pod:
         return int(self.env["HYPERJOB_RANK_OFFSET"]) + int(self.env["HYPERJOB_TASK_INDEX"])
 
 
-def pods_of(job: Object, *, address: str = "10.0.0.{}") -> list[Pod]:
-    """Build all pods of a vcjob, each with an address of its own or the one given."""
+def pods_of(job: Object) -> list[Pod]:
+    """Build all pods of a vcjob, each with an address of its own."""
     pods = []
     for task in job["spec"]["tasks"]:
         for index in range(task["replicas"]):
             pod = build_pod(job, task, index)
-            where = address.format(len(pods) + 1)
+            where = f"10.0.0.{len(pods) + 1}"
             container = pod["spec"]["containers"][0]
             env = environment(container.get("env") or [], pod, where)
             pods.append(Pod(name=pod["metadata"]["name"], address=where, env=env))
