@@ -130,7 +130,11 @@ class Manager:
         self._own = Admission(
             self.caches,
             self.queue,
-            Book(lag=options.lag, counts=reservations.counts),
+            Book(
+                lag=options.lag,
+                counts=reservations.counts,
+                names_others=options.tenant_messages == "names",
+            ),
             capacity,
             mode=lambda: self.mode.current,
             now=now,

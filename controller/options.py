@@ -46,6 +46,7 @@ class Options:
     metrics_bind_address: str = ":8080"
     health_probe_bind_address: str = ":8081"
     debug_bind_address: str = "0"
+    tenant_messages: Literal["names", "counts"] = "names"
     log_format: Literal["text", "json"] = "json"
     log_level: str = "info"
 
@@ -147,6 +148,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "splitter_ca_file": Setting(
         "certificate authorities of the splitter; without it the system's", metavar="FILE"
+    ),
+    "tenant_messages": Setting(
+        "whether messages of one namespace name HyperJobs of other namespaces (names) or only say"
+        " that there are some (counts)",
+        choices=("names", "counts"),
     ),
     "require_vcjob_api": Setting("place only on clusters whose apiEnablements list vcjobs"),
     "require_resource_summary": Setting("place only on clusters that report a resourceSummary"),

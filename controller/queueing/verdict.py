@@ -56,7 +56,7 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     `patient`: that queues are not known yet is not worth telling.
     """
     entry = book.entries.get(key)
-    reclaimed_for = book.gives_back_for(key)
+    reclaimed_for = book.name_for(key, book.gives_back_for(key))
     preempted = book.is_preempted(key)
     if entry is None or entry.waiting is None:
         return Verdict(
@@ -78,7 +78,7 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     text = f"{_place(book, waiting, place_)}: {why}"
     known = book.reclaiming()
     if known is not None and known.head == key and known.borrowers:
-        text = f"{text}; {_makes_way(book, sorted(known.borrowers))}"
+        text = f"{text}; {_makes_way(book, key, sorted(known.borrowers))}"
     return Verdict(
         admitted=book.admitted(key),
         reason=reason,
@@ -90,10 +90,11 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     )
 
 
-def _makes_way(book: Book, others: list[str]) -> str:
-    """Say who makes way for the head of a line."""
-    preempted = [key for key in others if book.is_preempted(key)]
-    lent = [key for key in others if key not in preempted]
+def _makes_way(book: Book, key: str, others: list[str]) -> str:
+    """Say which HyperJobs make way for the HyperJob at the head of a line."""
+    stopped = [other for other in others if book.is_preempted(other)]
+    preempted = [book.name_for(key, other) for other in stopped]
+    lent = [book.name_for(key, other) for other in others if other not in stopped]
     texts = [f"preempts {listed(preempted)}"] if preempted else []
     texts += [f"takes back what its queue lent to {listed(lent)}"] if lent else []
     return " and ".join(texts)
@@ -205,7 +206,9 @@ def _kept(book: Book, waiting: Waiting) -> str:
     """Say for whom the room is kept that a HyperJob could use; empty where there is none."""
     site = waiting.shape.site
     requests = [part.request for part in waiting.parts]
-    others = {queue: key for queue, key in book.heads.items() if key != waiting.order[2]}
+    own = waiting.order[2]
+    heads = {queue: key for queue, key in book.heads.items() if key != own}
+    others = {queue: book.name_for(own, key) for queue, key in heads.items()}
     if not others:
         return ""
     found = book.open.assign(requests, site.standing, site.max_domains)

@@ -47,6 +47,34 @@ def test_both_sides_say_so() -> None:
     assert made.message("urgent").endswith("; preempts ns/low")
 
 
+@pytest.mark.parametrize(
+    ("names_others", "reader", "name", "shown"),
+    [
+        (True, "a/one", "b/two", "b/two"),
+        (False, "a/one", "a/two", "a/two"),
+        (False, "a/one", "b/two", "a HyperJob of another namespace"),
+        (False, "a/one", "", ""),
+    ],
+)
+def test_messages_name_hyperjobs_of_other_namespaces_unless_told_not_to(
+    names_others: bool, reader: str, name: str, shown: str
+) -> None:
+    assert Book(lag=LAG, names_others=names_others).name_for(reader, name) == shown
+
+
+def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it() -> None:
+    book = Book(lag=LAG, confirmer=Nobody(), names_others=False)
+    made = QueueWorld({"a": 32}, book=book.fresh(Nobody()))
+    made.set_queues()
+    made.submit(unit("low", 32))
+    made.decide()
+    made.now += 2 * LAG
+    made.submit(replace(unit("urgent", 16, priority=URGENT, age=5), key="other/urgent"))
+    made.book.begin(made.clusters(), now=made.now)
+    play(made.book, now=made.now)
+    assert made.verdict("low").reclaimed_for == "a HyperJob of another namespace"
+
+
 NEVER: dict[str, tuple[list[Unit], list[Unit], list[Queue]]] = {
     "an equally urgent one stops nobody": (
         [unit("low", 32, priority=URGENT)],
