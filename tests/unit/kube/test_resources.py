@@ -30,6 +30,11 @@ PATHS = {
     "SERVICE_ACCOUNTS": "/api/v1/namespaces/n/serviceaccounts/x",
     "LEASES": "/apis/coordination.k8s.io/v1/namespaces/n/leases/x",
     "EVENTS": "/apis/events.k8s.io/v1/namespaces/n/events/x",
+    "DEPLOYMENTS": "/apis/apps/v1/namespaces/n/deployments/x",
+    "ADMISSION_POLICIES": ("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/x"),
+    "ADMISSION_POLICY_BINDINGS": (
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/x"
+    ),
     "PRIORITY_CLASSES": "/apis/scheduling.k8s.io/v1/priorityclasses/x",
     "CRDS": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x",
     "MUTATING_WEBHOOKS": ("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/x"),
