@@ -235,7 +235,7 @@ async def test_a_plan_tells_place_and_share_of_a_built_in_queue(
     told = await world.run(
         "plan", "-f", str(path), "-o", "json", "--queue-admission=volcano-global"
     )
-    assert "position" not in json.loads(told.stdout)["items"][0]
+    assert json.loads(told.stdout)["items"][0]["position"]["queue"] == queue["name"]
 
 
 async def test_without_optional_rights_commands_say_what_they_do_not_see(world: CliWorld) -> None:

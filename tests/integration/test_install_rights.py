@@ -27,7 +27,7 @@ from hyperjob.kube.resources import (
     VCJOBS,
 )
 from hyperjob.kube.transport import Params, Response
-from tests.support.controller import TIME_LIMIT, clusters, eventually, settled
+from tests.support.controller import TIME_LIMIT, clusters, eventually, queue, settled
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
 
@@ -314,6 +314,7 @@ async def test_the_controller_uses_its_rights_and_no_other(
     calls = Calls()
     async with (
         clusters(kube, one=100),
+        queue(kube, "default"),
         recorded_controller(account, namespace, calls) as manager,
     ):
         await live(kube, namespace, manager)

@@ -105,7 +105,7 @@ def test_a_log_is_followed_from_before_its_pod_starts_to_its_end(
 
 def test_what_has_no_room_is_told_with_the_next_command(system: System, project: str) -> None:
     system.apply(project, hyperjob("big", pods=40))
-    plugin(system, project, "wait", "big", "--for=phase=Pending", "--timeout=60s")
+    plugin(system, project, "wait", "big", "--for=phase=Queued", "--timeout=60s")
     answer = json.loads(plugin(system, project, "why", "big", "-o", "json", code=4).stdout)
     assert answer["causes"][0]["reason"] == "InsufficientCapacity"
     assert answer["causes"][0]["next"] == "kubectl hyperjob top"

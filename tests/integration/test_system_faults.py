@@ -84,9 +84,10 @@ def test_an_unknown_cluster_is_named_while_the_hyperjob_waits(system, project):
     )
     text = manifest("lost", change=("replicas: 2\n    templateSpec", names))
     system.apply(project, yaml.safe_load(text))
-    waiting = system.until_phase(project, "lost", "Pending")
+    waiting = system.until_phase(project, "lost", "Queued")
     assert "nowhere" in waiting["status"]["state"]["message"]
-    assert all("nowhere" in job["message"] for job in waiting["status"]["jobs"])
+    assert waiting["status"]["state"]["reason"] == "ExceedsClusters"
+    assert {job["reason"] for job in waiting["status"]["jobs"]} == {"WaitingForQueue"}
 
 
 def test_an_api_server_that_goes_away_and_comes_back_loses_nothing(system, project):

@@ -18,7 +18,7 @@ from hyperjob.kube.resources import (
 )
 from tests.integration.test_controller import hyperjob, phase_is
 from tests.security.conftest import People
-from tests.support.controller import clusters, eventually, running_controller, settled
+from tests.support.controller import clusters, eventually, queue, running_controller, settled
 
 Object = dict[str, Any]
 NAME = "hj-trainer-0"
@@ -46,6 +46,7 @@ async def test_a_hyperjob_takes_no_vcjob_of_another_owner_to_a_cluster(
     made: list[Object] = []
     async with (
         clusters(people.root, one=8),
+        queue(people.root, "default"),
         running_controller(controller, namespace, admission=admission) as manager,
     ):
         manager.caches.policies.add_handler(lambda _kind, _old, new: made.append(new or {}))
@@ -61,7 +62,7 @@ async def test_the_gate_of_another_owners_vcjob_stays_shut(
 ) -> None:
     """kdev's vcjob came to bear mallory's policy, for instance while the controller was away."""
     root = people.root
-    async with clusters(root, one=8):
+    async with clusters(root, one=8), queue(root, "default"):
         admission = QueueAdmission.VOLCANO_GLOBAL
         async with running_controller(controller, namespace, admission=admission):
             await people.mallory.create(HYPERJOBS, hyperjob(namespace, replicas=1))

@@ -50,6 +50,8 @@ def _uses() -> Iterator[Use]:
             name = call.func.attr
             known = dict(vars(module))
             pattern = eval(ast.unparse(call.args[0]), known)
+            if isinstance(pattern, bytes):
+                pattern = pattern.decode("latin-1")  # each byte is a character there
             flags = sum(eval(ast.unparse(each), known) for each in _flags(call))
             method = _method_of(tree, call) if name == "compile" else name
             yield Use(f"{path.relative_to(ROOT)}:{call.lineno}", pattern, int(flags), method)
