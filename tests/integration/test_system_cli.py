@@ -107,7 +107,7 @@ def test_what_has_no_room_is_told_with_the_next_command(system: System, project:
     system.apply(project, hyperjob("big", pods=40))
     plugin(system, project, "wait", "big", "--for=phase=Queued", "--timeout=60s")
     answer = json.loads(plugin(system, project, "why", "big", "-o", "json", code=4).stdout)
-    assert answer["causes"][0]["reason"] == "InsufficientCapacity"
+    assert answer["causes"][0]["reason"] == "ExceedsClusters"
     assert answer["causes"][0]["next"] == "kubectl hyperjob top"
     late = plugin(system, project, "wait", "big", "--for=phase=Running", "--timeout=1s", code=3)
     assert "timed out" in late.stderr
