@@ -112,7 +112,7 @@ async def test_a_webhook_that_is_away_delays_a_gang_and_lets_none_of_it_through(
     late = group(world, "late", accelerators=1, queue=scenario.namespace)
     async with scenario.sightings() as sightings:
         await scenario.apply(hyperjob("gang", ready, late))
-        await scenario.until_released("gang-ready-0")
+        await scenario.until_phase("gang", "Queued")
         stack.webhook.kill()
         async with scenario.queue():
             await scenario.until(

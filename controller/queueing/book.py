@@ -85,15 +85,12 @@ class Book:
     ) -> None:
         """`lag` is the longest time until a cluster's status shows that pods are gone.
 
-        `names_others`: messages name HyperJobs of other namespaces.
-
-        `confirmer` says which queues there are; without it those that `set_queues` gets.
-        `counts` tells of a vcjob's key whether it is taken off what is free already: it is so from
+        `confirmer` says which queues there are, else those that `set_queues` gets. `counts` tells of a vcjob's key whether it is taken off what is free already: it is so from
         the moment it is being made, which is before its HyperJob is looked at again.
         """
         self._counts = counts
         self._lag = lag
-        self._names_others = names_others
+        self.names_others = names_others
         self._began: datetime | None = None
         self.known = False
         self.entries: dict[str, Entry] = {}
@@ -123,17 +120,8 @@ class Book:
     def fresh(self, confirmer: Confirmer | None = None) -> "Book":
         """Return an empty book for the same clusters."""
         return Book(
-            lag=self._lag,
-            counts=self._counts,
-            confirmer=confirmer,
-            names_others=self._names_others,
+            lag=self._lag, counts=self._counts, confirmer=confirmer, names_others=self.names_others
         )
-
-    def name_for(self, reader: str, key: str) -> str:
-        """Return what a message of the HyperJob `reader` calls another HyperJob."""
-        if self._names_others or not key or reader.partition("/")[0] == key.partition("/")[0]:
-            return key
-        return "a HyperJob of another namespace"
 
     @property
     def rules(self) -> Sequence[Queue]:

@@ -56,7 +56,7 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     `patient`: that queues are not known yet is not worth telling.
     """
     entry = book.entries.get(key)
-    reclaimed_for = book.name_for(key, book.gives_back_for(key))
+    reclaimed_for = name_for(book, key, book.gives_back_for(key))
     preempted = book.is_preempted(key)
     if entry is None or entry.waiting is None:
         return Verdict(
@@ -90,11 +90,18 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     )
 
 
+def name_for(book: Book, reader: str, key: str) -> str:
+    """Return what a message of the HyperJob `reader` calls another HyperJob."""
+    if book.names_others or not key or reader.partition("/")[0] == key.partition("/")[0]:
+        return key
+    return "a HyperJob of another namespace"
+
+
 def _makes_way(book: Book, key: str, others: list[str]) -> str:
     """Say which HyperJobs make way for the HyperJob at the head of a line."""
     stopped = [other for other in others if book.is_preempted(other)]
-    preempted = [book.name_for(key, other) for other in stopped]
-    lent = [book.name_for(key, other) for other in others if other not in stopped]
+    preempted = [name_for(book, key, other) for other in stopped]
+    lent = [name_for(book, key, other) for other in others if other not in stopped]
     texts = [f"preempts {listed(preempted)}"] if preempted else []
     texts += [f"takes back what its queue lent to {listed(lent)}"] if lent else []
     return " and ".join(texts)
@@ -208,7 +215,7 @@ def _kept(book: Book, waiting: Waiting) -> str:
     requests = [part.request for part in waiting.parts]
     own = waiting.order[2]
     heads = {queue: key for queue, key in book.heads.items() if key != own}
-    others = {queue: book.name_for(own, key) for queue, key in heads.items()}
+    others = {queue: name_for(book, own, key) for queue, key in heads.items()}
     if not others:
         return ""
     found = book.open.assign(requests, site.standing, site.max_domains)

@@ -12,6 +12,7 @@ from controller.queueing.confirm import Nobody
 from controller.queueing.queues import PREEMPTION, Queue, parse_queue
 from controller.queueing.round import play
 from controller.queueing.units import Unit
+from controller.queueing.verdict import name_for
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 URGENT = 1000
@@ -59,7 +60,7 @@ def test_both_sides_say_so() -> None:
 def test_messages_name_hyperjobs_of_other_namespaces_unless_told_not_to(
     names_others: bool, reader: str, name: str, shown: str
 ) -> None:
-    assert Book(lag=LAG, names_others=names_others).name_for(reader, name) == shown
+    assert name_for(Book(lag=LAG, names_others=names_others), reader, name) == shown
 
 
 def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it() -> None:
