@@ -85,8 +85,9 @@ class Book:
     ) -> None:
         """`lag` is the longest time until a cluster's status shows that pods are gone.
 
-        `confirmer` says which queues there are, else those that `set_queues` gets. `counts` tells of a vcjob's key whether it is taken off what is free already: it is so from
-        the moment it is being made, which is before its HyperJob is looked at again.
+        `confirmer` says which queues there are, else those that `set_queues` gets. `counts` tells
+        whether the vcjob of a key is taken off what is free already: it is from the moment it is
+        created, which is before its HyperJob is looked at again.
         """
         self._counts = counts
         self._lag = lag
