@@ -13,12 +13,14 @@ import asyncio
 import logging
 import os
 import random
+import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
+from weakref import WeakSet
 
 import aiohttp
 from yarl import URL
@@ -37,6 +39,7 @@ _LONGEST_LINE = 32 * 1024 * 1024
 _RECONNECT_WAIT = 0.1
 _WARNINGS = 256
 _CREDENTIALS_SECONDS = 30.0
+_TURNS_TO_CLOSE = 100
 
 
 def why_not_trusted(error: ssl.SSLCertVerificationError, host: str, authorities: str) -> str:
@@ -81,8 +84,11 @@ class HttpTransport:
         self._metrics = metrics
         self._base = connection.server
         self._warned: set[str] = set()
+        self._sockets: WeakSet[socket.socket] = WeakSet()
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=connection.tls or True),
+            connector=aiohttp.TCPConnector(
+                limit=_CONNECTIONS, ssl=connection.tls or True, socket_factory=self._socket
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": user_agent},
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
@@ -111,8 +117,28 @@ class HttpTransport:
         return self._connection.host
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, those of cancelled calls too; returns when none is open.
+
+        A call that is cancelled during its TLS handshake or while it waits leaves a connection
+        that asyncio closes in its own time, which the end of the event loop would cut short.
+        """
         await self._session.close()
+        for one in self._open():
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for _ in range(_TURNS_TO_CLOSE):
+            if not self._open():
+                return
+            await asyncio.sleep(0)
+
+    def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, _ = address
+        made = socket.socket(family, kind, protocol)
+        self._sockets.add(made)
+        return made
+
+    def _open(self) -> list[socket.socket]:
+        return [one for one in self._sockets if one.fileno() != -1]
 
     async def request(
         self,

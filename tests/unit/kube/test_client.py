@@ -1,8 +1,10 @@
 """What each verb sends, what it makes of the answer, and when it tries again."""
 
 import asyncio
+import gc
+import warnings
 from collections import Counter
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import pytest
 
@@ -323,6 +325,27 @@ async def test_a_cancelled_call_ends_and_leaves_the_client_usable(server, kube):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await kube.get(HYPERJOBS, "llm", namespace="default") == LLM
+
+
+async def test_a_closed_client_leaves_no_connection_at_whatever_moment_a_call_was_cancelled(server):
+    server.on(JOB, server.stream(then="hang"))
+
+    async def cancelled_after(turns: int) -> None:
+        async with Kube.connect(kubeconfig=server.kubeconfig) as hurried:
+            task = asyncio.create_task(hurried.get(HYPERJOBS, "llm", namespace="default"))
+            for _ in range(turns):
+                await asyncio.sleep(0.0002)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    gc.collect()
+    with warnings.catch_warnings(record=True) as left:
+        warnings.simplefilter("always")
+        for turns in range(60):
+            await asyncio.to_thread(asyncio.run, cancelled_after(turns))
+        gc.collect()
+    assert [str(warning.message) for warning in left] == []
 
 
 async def test_calls_share_a_connection(server, kube):
