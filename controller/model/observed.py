@@ -337,7 +337,7 @@ class Verdict:
 
     undecided: bool = False
     unplaced: Mapping[str, Detail] = field(default_factory=dict)
-    """Why each sub-job has no place, where no queue is told of."""
+    """Why each sub-job that waits for room has no place: what which cluster lacks."""
     admitted: frozenset[str] = frozenset()
     reason: str = ""
     message: str = ""

@@ -72,9 +72,12 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     if block is not None and _never(book, waiting, block):
         reason = Reason.EXCEEDS_QUEUE
     why = _why(book, entry, waiting, block)
+    unplaced: Mapping[str, Detail] = {}
     if block is not None and block.kind is Kind.CAPACITY and book.known:
-        why, never = _shortage(book, waiting)
+        why, never, unplaced = _shortage(book, waiting)
         reason = Reason.EXCEEDS_CLUSTERS if never else reason
+    elif waiting.queue == IMPLICIT:
+        unplaced = _shortage(book, waiting)[2]
     text = f"{_place(book, waiting, place_)}: {why}"
     known = book.reclaiming()
     if known is not None and known.head == key and known.borrowers:
@@ -86,7 +89,7 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
         reclaimed_for=reclaimed_for,
         preempted=preempted,
         gist=gist,
-        unplaced=_unplaced(book, waiting) if waiting.queue == IMPLICIT else {},
+        unplaced=unplaced,
     )
 
 
@@ -105,14 +108,6 @@ def _makes_way(book: Book, key: str, others: list[str]) -> str:
     texts = [f"preempts {listed(preempted)}"] if preempted else []
     texts += [f"takes back what its queue lent to {listed(lent)}"] if lent else []
     return " and ".join(texts)
-
-
-def _unplaced(book: Book, waiting: Waiting) -> Mapping[str, Detail]:
-    """Say of each sub-job why it has no place."""
-    told = _kept(book, waiting)
-    if told or all(part.piece for part in waiting.parts):
-        return {part.name: told or _split_shortage(book, waiting) for part in waiting.parts}
-    return _placement(book, waiting).unplaced
 
 
 def _place(book: Book, waiting: Waiting, number: int) -> str:
@@ -186,12 +181,13 @@ def _limit(limit: Limit | None, *, never: bool) -> str:
     return f"queue {limit.queue} uses {used} of its capability of {most}, {missing} are missing"
 
 
-def _shortage(book: Book, waiting: Waiting) -> tuple[str, bool]:
-    """Say what is missing where, and whether even empty clusters would not hold it."""
-    if told := _kept(book, waiting):
-        return told, False
-    if all(part.piece for part in waiting.parts):
-        return _split_shortage(book, waiting), False
+def _shortage(book: Book, waiting: Waiting) -> tuple[str, bool, Mapping[str, Detail]]:
+    """Say what is missing where, whether empty clusters lack it too, and what each sub-job lacks."""
+    told = _kept(book, waiting)
+    if not told and all(part.piece for part in waiting.parts):
+        told = _split_shortage(book, waiting)
+    if told:
+        return told, False, {part.name: told for part in waiting.parts}
     found, needed = _placement(book, waiting), max(1, waiting.shape.site.needed)
     short = {
         name: shortage
@@ -205,8 +201,8 @@ def _shortage(book: Book, waiting: Waiting) -> tuple[str, bool]:
     if needed > 1 and texts:
         room = f"{found.room_for}{NEVER if found.never else ''}"
         text = f"{needed} sub-jobs must start together, there is room for {room}: {told}"
-        return text, found.never
-    return told, False
+        return text, found.never, found.unplaced
+    return told, False, found.unplaced
 
 
 def _kept(book: Book, waiting: Waiting) -> str:

@@ -20,6 +20,7 @@ from controller.model.planned import AskAgain, Look
 from controller.model.reasons import Reason
 from controller.model.shortage import Delayed, Detail
 from controller.model.subjobs import SubJob, queue_of
+from controller.status.shortage import detail_text
 from controller.steps.again import until_look
 from controller.steps.draft import Draft
 
@@ -122,9 +123,11 @@ def _sort_standing(draft: Draft, sub_job: SubJob, child: Child) -> None:
 def _waits(draft: Draft, sub_job: SubJob) -> tuple[Reason, Detail]:
     """Say what a sub-job that is not admitted waits for: a place, or its queue."""
     observed, verdict = draft.observed, draft.observed.verdict
+    lacks = verdict.unplaced.get(sub_job.name) if verdict is not None else None
     if observed.admission is not QueueAdmission.NONE or verdict is None:
-        return Reason.WAITING_FOR_QUEUE, f"waits for queue {queue_of(sub_job.size.template)}"
-    told = verdict.unplaced.get(sub_job.name) or verdict.message
+        text = f"waits for queue {queue_of(sub_job.size.template)}"
+        return Reason.WAITING_FOR_QUEUE, f"{text}: {detail_text(lacks)}" if lacks else text
+    told = lacks or verdict.message
     split = draft.split.waiting.get(sub_job.group.name)
     return split or (Reason.INSUFFICIENT_CAPACITY, told)
 

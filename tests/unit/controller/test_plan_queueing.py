@@ -5,6 +5,7 @@ from typing import Any
 
 from controller.model.observed import QueueAdmission, Verdict
 from controller.model.planned import CreateChild, OpenGate, Plan, Resize
+from controller.placement.place import place
 from controller.plan import plan
 from tests.unit.controller.builders import (
     Object,
@@ -15,6 +16,7 @@ from tests.unit.controller.builders import (
     job,
     observed,
     policy,
+    request,
     vcjob_status,
 )
 
@@ -47,6 +49,19 @@ def test_nothing_is_made_of_a_hyperjob_that_waits() -> None:
     assert all("admitted" not in job for job in status(made)["jobs"])
     assert "clusters" not in status(made)
     assert not made.waits_for_capacity
+
+
+def test_a_sub_job_that_waits_for_room_names_the_clusters_behind_its_queue() -> None:
+    placed = place([request("hj-trainer-0", 8), request("hj-trainer-1", 8)], [cluster("a", 8)])
+    told = status(decided(replace(WAITS, unplaced=placed.unplaced)))
+    assert [(job["phase"], job["reason"], job["message"]) for job in told["jobs"]] == [
+        ("Queued", "WaitingForQueue", "waits for queue default"),
+        (
+            "Queued",
+            "WaitingForQueue",
+            "waits for queue default: needs 8 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (0 free)",
+        ),
+    ]
 
 
 def test_what_is_admitted_is_made_held_and_recorded() -> None:

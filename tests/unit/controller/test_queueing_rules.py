@@ -8,6 +8,7 @@ from controller.queueing.book import Book
 from controller.queueing.queues import Queue
 from controller.queueing.round import play
 from controller.queueing.units import Unit
+from controller.status.shortage import detail_text
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
@@ -455,3 +456,16 @@ def test_a_closed_queue_keeps_only_its_own_sub_jobs_where_the_others_are_enough(
     assert made.book.admitted("ns/j") == {"j-0", "j-1"}
     assert "queue shut is Closed" in made.message("j")
     assert not made.book.admitted("ns/gang")
+
+
+def test_each_sub_job_that_waits_for_room_is_told_what_the_clusters_lack() -> None:
+    small = world([unit("gang", 24, 24)], a=32, b=8)
+    small.decide()
+    told = {name: detail_text(each) for name, each in small.verdict("gang").unplaced.items()}
+    assert told == {
+        "gang-0": "has room on a, waits until 2 sub-jobs can be placed together",
+        "gang-1": (
+            "needs 24 nvidia.com/gpu: a lacks 16 nvidia.com/gpu (8 free);"
+            " b lacks 16 nvidia.com/gpu (has 8)"
+        ),
+    }
