@@ -182,7 +182,7 @@ def _limit(limit: Limit | None, *, never: bool) -> str:
 
 
 def _shortage(book: Book, waiting: Waiting) -> tuple[str, bool, Mapping[str, Detail]]:
-    """Say what is missing where, whether empty clusters lack it too, and what each sub-job lacks."""
+    """Say what is missing where, whether empty clusters lack it too, and what each job lacks."""
     told = _kept(book, waiting)
     if not told and all(part.piece for part in waiting.parts):
         told = _split_shortage(book, waiting)
