@@ -37,6 +37,7 @@ def hyperjob_crd() -> Object:
             _column("Status", ".status.state.phase", "Where the HyperJob is in its life."),
             _column("Jobs", ".status.jobsReady", "Sub-jobs that run or completed, of all."),
             _column("Running", ".status.runningPods", "Pods running.", kind="integer"),
+            _column("Progress", ".status.training.progress", "Steps made, in percent of all."),
             _column("Clusters", ".status.clusterNames", "Clusters in use."),
             _column("Restarts", ".status.restarts", "Restarts and moves.", kind="integer"),
             _column("Reason", ".status.state.reason", "Reason of the status, one word."),

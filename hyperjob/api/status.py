@@ -11,6 +11,7 @@ from hyperjob.api.batch import JobState
 from hyperjob.api.markers import atomic_list, list_map
 from hyperjob.api.model import Condition, Count, Int64, Model, Time
 from hyperjob.api.phases import Phase
+from hyperjob.api.training import GoodputStatus, SubJobTraining, TrainingStatus
 
 
 class ReplicatedJobStatus(Model):
@@ -118,6 +119,9 @@ class JobStatus(Model):
     silence: Silence | None = Field(
         default=None, description="What was done because nothing is reported of it."
     )
+    training: SubJobTraining | None = Field(
+        default=None, description="What its program last said of its progress."
+    )
     last_transition_time: Time | None = Field(
         default=None, description="When the phase last changed."
     )
@@ -183,3 +187,9 @@ class HyperJobStatus(Model):
         default="", description="Names of the clusters in use, joined by commas."
     )
     queue: str = Field(default="", description="Queues that it waits or ran in, joined by commas.")
+    training: TrainingStatus | None = Field(
+        default=None, description="How far the training is, by the lines that its program prints."
+    )
+    goodput: GoodputStatus | None = Field(
+        default=None, description="What the time since its creation went to."
+    )
