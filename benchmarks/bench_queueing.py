@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import Resources, fits, parse_resources, subtract, total
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.queueing.queues import parse_queue
 from controller.queueing.round import play
 from controller.queueing.units import Part, Unit
@@ -34,8 +34,8 @@ class Scene:
         self.chance = random.Random(3)
         self.sizes = [8 * (1 + number) for number in range(sizes)]
         self.names = [f"queue-{number:02}" for number in range(queues)]
-        self.book = Book(lag=timedelta(seconds=30))
-        self.book.set_queues(
+        self.cache = QueueCache(lag=timedelta(seconds=30))
+        self.cache.set_queues(
             parse_queue({"metadata": {"name": name}, "spec": {"weight": 1 + number % 5}})
             for number, name in enumerate(self.names)
         )
@@ -67,7 +67,7 @@ class Scene:
             parts=parts,
         )
         self.units[unit.key] = unit
-        self.book.put(unit.key, unit, now=self.now)
+        self.cache.put(unit.key, unit, now=self.now)
         return unit
 
     def clusters(self) -> list[Cluster]:
@@ -79,18 +79,18 @@ class Scene:
 
     def round(self) -> int:
         """Play a round, and make what it granted."""
-        self.book.begin(self.clusters(), now=self.now)
-        granted = play(self.book, now=self.now)
+        self.cache.begin(self.clusters(), now=self.now)
+        granted = play(self.cache, now=self.now)
         for key in granted:
-            entry = self.book.entries[key]
-            spots, names = dict(entry.spots), self.book.admitted(key)
+            entry = self.cache.entries[key]
+            spots, names = dict(entry.spots), self.cache.admitted(key)
             unit = self.units[key]
             for part in unit.parts:
                 if part.name in spots:
                     cluster = spots[part.name]
                     self.free[cluster] = subtract(self.free[cluster], part.request.demand)
             self.units[key] = replace(unit, held=names, made=names, clusters=spots)
-            self.book.put(key, self.units[key], now=self.now)
+            self.cache.put(key, self.units[key], now=self.now)
         return len(granted)
 
     def end_one(self) -> None:
@@ -102,7 +102,7 @@ class Scene:
             self.free[cluster] = total((self.free[cluster], part.request.demand))
         del self.units[unit.key]
         self.now += timedelta(seconds=31)
-        self.book.put(unit.key, None, now=self.now)
+        self.cache.put(unit.key, None, now=self.now)
 
     def plain(self) -> int:
         """Sort everybody and try each in turn, as a plain scheduler does at each change."""
@@ -151,7 +151,7 @@ def main() -> None:
         )
         gc.collect()
         gc.freeze()
-        lines = sum(len(scene.book.lines.line(name)) for name in scene.names)
+        lines = sum(len(scene.cache.lines.line(name)) for name in scene.names)
         plain = measured(3, lambda: None, scene.plain)[0]
         print(
             f"{lines} wait in {options.queues} queues, {sizes} sizes; plain: {plain * 1000:.1f} ms"
@@ -159,7 +159,7 @@ def main() -> None:
         for name, prepare in (("one ends", scene.end_one), ("one comes", scene.submit)):
             times = measured(options.changes, prepare, scene.round)
             median, worst = times[len(times) // 2], times[-1]
-            told = measured(1, lambda: None, lambda: list(scene.book.untold()))[0]  # noqa: B023
+            told = measured(1, lambda: None, lambda: list(scene.cache.untold()))[0]  # noqa: B023
             print(
                 f"  {name}: median {median * 1000:5.1f} ms, worst {worst * 1000:5.1f} ms,"
                 f" {plain / median:4.1f} times as fast as plain; who is to be told"

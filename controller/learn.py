@@ -3,7 +3,7 @@
 All that a pass changes in memory before it decides is changed here, so observing changes nothing.
 """
 
-from controller.line import Line
+from controller.admission.line import Line
 from controller.memory.reservations import Reservations
 from controller.memory.tombstones import Tombstones
 from controller.model.observed import Observed
@@ -22,9 +22,10 @@ class Learner:
         self._tombstones = tombstones
 
     def learn(self, key: str) -> Observed | None:
-        """Learn of a HyperJob, then observe it; None when there is none."""
+        """Learn of a HyperJob, then observe it; None where it is gone, and then forget it."""
         seen = self._observer.see(key)
         if seen is None:
+            self._observer.forget(key)
             self._line.forget(key, self._observer.remains(key))
             return None
         self._reservations.expire(now=seen.now)
@@ -33,8 +34,3 @@ class Learner:
             self._tombstones.not_applied(uid)
         self._line.learn(seen)
         return self._observer.judge(seen)
-
-    def forget(self, key: str) -> None:
-        """Learn that a HyperJob is gone, and forget what was parsed of it."""
-        self._observer.forget(key)
-        self._line.forget(key, self._observer.remains(key))

@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import Final
 
 import hyperjob
-from controller.admission import Admission
+from controller.admission.engine import Admission
+from controller.admission.line import Line
+from controller.admission.mode import Mode
 from controller.apply.applier import Applier
 from controller.caches.informers import Caches
 from controller.insight.accelerators import accelerator_samples
 from controller.insight.debug import debug_routes
 from controller.insight.measures import Meter
 from controller.learn import Learner
-from controller.line import Line
 from controller.memory.capacity import Capacity
 from controller.memory.priorities import Priorities
 from controller.memory.refusals import Refusals
 from controller.memory.reservations import Reservations
 from controller.memory.tombstones import Tombstones
-from controller.mode import Mode
 from controller.model.observed import QueueAdmission
 from controller.observe import Limits, Observer
 from controller.options import AUTO, Options
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.reconciler import Reconciler
 from controller.splitting.client import Splitter
 from controller.wake.handlers import Handlers
@@ -130,7 +130,7 @@ class Manager:
         self._own = Admission(
             self.caches,
             self.queue,
-            Book(
+            QueueCache(
                 lag=options.lag,
                 counts=reservations.counts,
                 names_others=options.tenant_messages == "names",

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from controller.admission.line import Line
 from controller.caches.informers import Caches
 from controller.caches.parsed import Parsed
 from controller.expansion.expand import SpecError, check_size, sub_job_count
-from controller.line import Line
 from controller.memory.capacity import Capacity
 from controller.memory.priorities import Priorities
 from controller.memory.refusals import Refusals

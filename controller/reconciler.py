@@ -10,11 +10,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
+from controller.admission.line import Line
 from controller.apply.applier import Applier, Failure, Result
 from controller.caches.informers import Caches
 from controller.insight.measures import Meter
 from controller.learn import Learner
-from controller.line import Line
 from controller.memory.refusals import Refusals
 from controller.memory.reservations import Reservations
 from controller.model.observed import Observed
@@ -212,7 +212,6 @@ class Reconciler:
     def _forget(self, key: str) -> None:
         self._refusals.forget(key)
         self._caches.forget_status(key)
-        self._learner.forget(key)
         self._worded.pop(key, None)
         if self._splitter is not None:
             self._splitter.forget(key)

@@ -18,7 +18,7 @@ IMPLICIT: Final = ""
 
 
 Holds: TypeAlias = Callable[[str], bool]
-"""Tells whether a sub-job, `namespace/name`, holds a share in the book."""
+"""Tells whether a sub-job, `namespace/name`, holds a share in the queue cache."""
 
 Others: TypeAlias = Callable[[Holds], Mapping[str, Resources]]
 
@@ -42,7 +42,7 @@ class Confirmer(Protocol):
         ...
 
     def others(self, holds: Holds) -> Mapping[str, Resources]:
-        """Return what is used of each queue beside the sub-jobs that hold a share in the book."""
+        """Return what is used of each queue beside the HyperJobs in the queue cache."""
         ...
 
 
@@ -81,7 +81,7 @@ class OurQueues:
         return unit
 
     def others(self, holds: Holds) -> Mapping[str, Resources]:
-        """Return what is used that no HyperJob in the book accounts for."""
+        """Return what is used that no HyperJob in the queue cache accounts for."""
         return self._others(holds)
 
 
@@ -89,7 +89,7 @@ class VolcanoGlobal(OurQueues):
     """Volcano Global confirms each binding by its own arithmetic.
 
     A queue may use min(capability, all that the Ready clusters have) of each resource; `others`
-    sums up the bindings that are not suspended and whose sub-jobs hold no share in the book.
+    sums up the bindings that are not suspended and whose sub-jobs hold no share in the queue cache.
     """
 
     def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:

@@ -11,30 +11,32 @@ from typing import Final
 from controller.model.resources import Resources, total
 from controller.queueing.account import Account
 from controller.queueing.admit import Grant, gang_of, try_to_admit
-from controller.queueing.book import Book, Entry, Waiting, may_preempt
+from controller.queueing.cache import QueueCache
+from controller.queueing.entries import Entry, Pending
+from controller.queueing.reclaims import may_preempt
 from controller.queueing.room import Space
 
 _MOST: Final = 64  # more HyperJobs than this never give back for one
 
 
-def borrowers_for(book: Book, waiting: Waiting) -> Sequence[str] | None:
+def borrowers_for(cache: QueueCache, waiting: Pending) -> Sequence[str] | None:
     """Return the fewest that must make way for a HyperJob to start, the least urgent of them.
 
     Of equally urgent ones those that started last, which lose least. None: that cannot help it.
     Empty: what has ended leaves enough, and only has to be seen.
     """
-    gang = gang_of(waiting.parts, waiting.shape.site, book.account)
+    gang = gang_of(waiting.parts, waiting.shape.site, cache.account)
     queues = {part.queue for part in gang}
     if len(queues) != 1:
         return None
     queue, demand = queues.pop(), total(part.request.demand for part in gang)
-    trial = _Trial(waiting, book.account.copy(), book.coming())
-    head, tree = book.entries[waiting.order[2]], book.account.tree
+    trial = _Trial(waiting, cache.account.copy(), cache.coming())
+    head, tree = cache.entries[waiting.order[2]], cache.account.tree
     if not tree.lends and not any(
-        may_preempt(head, book.entries[key], tree) for key in book.holders
+        may_preempt(head, cache.entries[key], tree) for key in cache.holders
     ):
         return None if not trial.is_enough() else ()
-    known = (book.entries[key] for key in book.holders)
+    known = (cache.entries[key] for key in cache.holders)
     # What was granted a moment ago is not made yet: it is not given and taken in one round.
     holders = [entry for entry in known if entry is not head and not entry.granted]
     holders.sort(key=lambda entry: (_since(entry), entry.unit.key), reverse=True)
@@ -67,7 +69,7 @@ def _since(entry: Entry) -> str:
 class _Trial:
     """Queues and clusters as they would be if some gave back what they hold."""
 
-    def __init__(self, waiting: Waiting, account: Account, space: Space) -> None:
+    def __init__(self, waiting: Pending, account: Account, space: Space) -> None:
         self._waiting = waiting
         self.account = account
         self._space = space

@@ -22,7 +22,8 @@ from controller.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from controller.queueing.book import Book, Waiting
+from controller.queueing.cache import QueueCache
+from controller.queueing.entries import Pending
 from controller.queueing.reclaim import borrowers_for
 from controller.queueing.shapes import Shape, Site
 from controller.queueing.units import OrderInQueue, Part
@@ -30,16 +31,16 @@ from controller.queueing.units import OrderInQueue, Part
 _BEHIND: Final = Block(kind=Kind.BEHIND)
 
 
-def play(book: Book, *, now: datetime) -> list[str]:
+def play(cache: QueueCache, *, now: datetime) -> list[str]:
     """Play a round that has begun; return whoever was granted something or is to give back."""
-    return _Round(book, now).play() if book.known else []
+    return _Round(cache, now).play() if cache.known else []
 
 
 class _Round:
     """What one round remembers: what fails once fails to its end, for room only shrinks."""
 
-    def __init__(self, book: Book, now: datetime) -> None:
-        self._book = book
+    def __init__(self, cache: QueueCache, now: datetime) -> None:
+        self._cache = cache
         self._now = now
         self._blocks: dict[tuple[str, Shape], Block] = {}
         self._closed: dict[tuple[str, ...], Block | None] = {}
@@ -49,26 +50,26 @@ class _Round:
         self._asked: dict[str, None] = {}
 
     def play(self) -> list[str]:
-        book = self._book
+        cache = self._cache
         self._resume()
-        ahead = {queue: book.lines.firsts(queue) for queue in book.lines.queues()}
+        ahead = {queue: cache.lines.firsts(queue) for queue in cache.lines.queues()}
         while ahead:
-            queue = book.account.whose_turn(
+            queue = cache.account.whose_turn(
                 {each: self._next(firsts) for each, firsts in ahead.items()}
             )
             if not self._advance(queue, ahead[queue]):
                 del ahead[queue]
         for (queue, shape), block in self._blocks.items():
-            before = book.blocks.get((queue, shape))
+            before = cache.blocks.get((queue, shape))
             if before is None or before.kind is not block.kind:
-                book.lines.changed.add(queue)
-        book.blocks = self._blocks
+                cache.lines.changed.add(queue)
+        cache.blocks = self._blocks
         return [*self._granted, *self._asked]
 
     def _resume(self) -> None:
         """Begin with the one that others give back for: nobody else gets what becomes free."""
-        known = self._book.reclaiming()
-        entry = self._book.entries[known.head] if known is not None else None
+        known = self._cache.reclaiming()
+        entry = self._cache.entries[known.head] if known is not None else None
         if known is None or entry is None or entry.waiting is None or entry.rests_until:
             return
         waiting = entry.waiting
@@ -78,11 +79,11 @@ class _Round:
         else:
             self._blocks[waiting.queue, waiting.shape] = verdict
             if not self._lead(waiting.queue, known.head, waiting, verdict):
-                self._book.reclaim = None  # its queue was closed, or its room is lost
+                self._cache.stop_reclaim()  # its queue was closed, or its room is lost
 
     def _next(self, firsts: list[OrderInQueue]) -> Resources:
         """Return what the first of a line asks for."""
-        waiting = self._book.entries[firsts[0][2]].waiting if firsts else None
+        waiting = self._cache.entries[firsts[0][2]].waiting if firsts else None
         return waiting.shape.site.floor if waiting is not None else {}
 
     def _advance(self, queue: str, firsts: list[OrderInQueue]) -> bool:
@@ -91,7 +92,7 @@ class _Round:
         while firsts:
             order = heapq.heappop(firsts)
             key = order[2]
-            waiting = self._book.entries[key].waiting
+            waiting = self._cache.entries[key].waiting
             if waiting is None or waiting.order != order or (queue, waiting.shape) in self._blocks:
                 continue
             verdict = self._judge(waiting)
@@ -103,18 +104,18 @@ class _Round:
                 self._lead(queue, key, waiting, verdict)
             if fifo and (queue in self._led or not waiting.shape.site.needed):
                 for behind in firsts:
-                    later = self._book.entries[behind[2]].waiting
+                    later = self._cache.entries[behind[2]].waiting
                     if later is not None:
                         self._blocks.setdefault((queue, later.shape), _BEHIND)
                 return False
         return False
 
-    def _judge(self, waiting: Waiting) -> Grant | Block:
-        shape, space = waiting.shape, self._book.space
+    def _judge(self, waiting: Pending) -> Grant | Block:
+        shape, space = waiting.shape, self._cache.space
         if shape.queues not in self._closed:
-            self._closed[shape.queues] = closed(shape.queues, self._book.account)
+            self._closed[shape.queues] = closed(shape.queues, self._cache.account)
         block = self._closed[shape.queues]
-        account = self._book.account
+        account = self._cache.account
         if block is not None:
             able = [part for part in waiting.parts if not account.tree.problem(part.queue)]
             if len(able) < max(1, shape.site.needed):
@@ -123,10 +124,10 @@ class _Round:
             return found if isinstance(found, Grant) else block
         if account.tree.guaranteed and is_guaranteed(waiting.parts, account):
             # Not even a head of another queue keeps it from what it is guaranteed.
-            return try_to_admit(waiting.parts, shape.site, self._book.account, self._book.open)
+            return try_to_admit(waiting.parts, shape.site, self._cache.account, self._cache.open)
         if shape.site in self._failed or not space.allows(shape.site.floor):
             return CAPACITY
-        verdict = try_to_admit(waiting.parts, shape.site, self._book.account, space)
+        verdict = try_to_admit(waiting.parts, shape.site, self._cache.account, space)
         if verdict is CAPACITY:
             self._failed.add(shape.site)
         return verdict
@@ -134,34 +135,34 @@ class _Round:
     def _grant(
         self, queue: str, key: str, shape: Shape, grant: Grant, firsts: list[OrderInQueue]
     ) -> None:
-        waiting = self._book.entries[key].waiting
+        waiting = self._cache.entries[key].waiting
         for part in waiting.parts if waiting is not None else ():
             if cluster := grant.clusters.get(part.name):
-                self._book.space.put(part.request, cluster)
-                self._book.open.put(part.request, cluster)
-        self._book.grant(key, grant.clusters, now=self._now)
+                self._cache.space.put(part.request, cluster)
+                self._cache.open.put(part.request, cluster)
+        self._cache.grant(key, grant.clusters, now=self._now)
         self._granted[key] = None
-        rest = self._book.entries[key].waiting
+        rest = self._cache.entries[key].waiting
         for each in (shape, rest.shape if rest is not None and rest.queue == queue else None):
-            order = self._book.lines.first(queue, each) if each is not None else None
+            order = self._cache.lines.first(queue, each) if each is not None else None
             if order is not None:
                 heapq.heappush(firsts, order)
 
-    def _will_go(self, gang: Sequence[Part], waiting: Waiting) -> bool:
+    def _will_go(self, gang: Sequence[Part], waiting: Pending) -> bool:
         """Tell whether a gang will have room, or a share, when all HyperJobs have ended."""
-        site, account, space = waiting.shape.site, self._book.account, self._book.space
+        site, account, space = waiting.shape.site, self._cache.account, self._cache.space
         if len(gang) < site.needed:
             return False
-        could = self._book.could.get(site)
+        could = self._cache.could.get(site)
         if could is None:
             requests = [part.request for part in waiting.parts]
             found = space.could(requests, site.standing, site.max_domains)
-            could = self._book.could[site] = found >= site.needed
+            could = self._cache.could[site] = found >= site.needed
         return could and leaves_guarantees(gang, account, space.most)
 
-    def _lead(self, queue: str, key: str, waiting: Waiting, block: Block) -> bool:
+    def _lead(self, queue: str, key: str, waiting: Pending, block: Block) -> bool:
         """Let the first of a line keep its place if it will go some day; tell whether it does."""
-        site, account, space = waiting.shape.site, self._book.account, self._book.space
+        site, account, space = waiting.shape.site, self._cache.account, self._cache.space
         if not site.needed or block.kind is Kind.NOT_OPEN:
             return False
         gang = gang_of(waiting.parts, site, account)
@@ -170,33 +171,33 @@ class _Round:
         if block.kind is Kind.GUARANTEE:
             account.speak_for(total(part.request.demand for part in gang), space.sum)
         elif block.kind is not Kind.LIMIT:
-            wants = self._book.wants.get(site)
+            wants = self._cache.wants.get(site)
             if wants is None:
                 requests = [part.request for part in waiting.parts]
                 most, limit = site.needed, site.max_domains
                 wants = space.wants(requests, most=most, max_domains=limit)
-                self._book.wants[site] = wants
+                self._cache.wants[site] = wants
             space.keep(wants)
-            self._book.heads[queue] = key
+            self._cache.heads[queue] = key
         self._led.add(queue)
         self._take_back(key, waiting)
         for part in gang:
             account.claim(part.queue, part.request.demand)
         return True
 
-    def _take_back(self, key: str, waiting: Waiting) -> None:
+    def _take_back(self, key: str, waiting: Pending) -> None:
         """Have others give back what was lent to them, for one that nobody is ahead of."""
-        book = self._book
-        ahead = [head for head in book.heads.values() if head != key]
-        if ahead or not book.may_take_back(now=self._now):
+        cache = self._cache
+        ahead = [head for head in cache.heads.values() if head != key]
+        if ahead or not cache.may_reclaim(now=self._now):
             return
-        borrowers, known = borrowers_for(book, waiting), book.reclaim
+        borrowers, known = borrowers_for(cache, waiting), cache.reclaiming()
         if borrowers:
-            book.take_back(key, borrowers, now=self._now)
+            cache.reclaim(key, borrowers, now=self._now)
             self._asked |= dict.fromkeys(borrowers)
         elif borrowers is None and known is not None and known.head == key:
-            book.reclaim = None  # all was in vain: it is not first any more
+            cache.stop_reclaim()  # all was in vain: it is not first any more
 
     def _is_fifo(self, queue: str) -> bool:
-        known = self._book.account.tree.queues.get(queue)
+        known = self._cache.account.tree.queues.get(queue)
         return known is not None and known.fifo

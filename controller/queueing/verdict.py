@@ -15,8 +15,9 @@ from controller.model.wire import rfc3339
 from controller.placement.place import Placement, place
 from controller.queueing.account import Limit
 from controller.queueing.admit import Block, Kind, gang_of
-from controller.queueing.book import Book, Entry, Waiting, roughly
+from controller.queueing.cache import QueueCache, roughly
 from controller.queueing.confirm import IMPLICIT
+from controller.queueing.entries import Entry, Pending
 from controller.queueing.room import Space
 from controller.status.phase import NEVER
 from controller.status.shortage import detail_text
@@ -50,40 +51,40 @@ class Share:
         return f"{self.used} of its share of {self.entitled} {self.resource}"
 
 
-def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
+def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> Verdict:
     """Say who of a HyperJob may be made and why the others wait.
 
     `patient`: that queues are not known yet is not worth telling.
     """
-    entry = book.entries.get(key)
-    reclaimed_for = name_for(book, key, book.gives_back_for(key))
-    preempted = book.is_preempted(key)
+    entry = cache.entries.get(key)
+    reclaimed_for = name_for(cache, key, cache.gives_back_for(key))
+    preempted = cache.is_preempted(key)
     if entry is None or entry.waiting is None:
         return Verdict(
-            admitted=book.admitted(key), reclaimed_for=reclaimed_for, preempted=preempted
+            admitted=cache.admitted(key), reclaimed_for=reclaimed_for, preempted=preempted
         )
     waiting = entry.waiting
-    place_ = book.lines.place(waiting.queue, waiting.order)
-    gist = book.gist(entry, place_)
-    block = book.block_of(entry)
-    if block is None and (book.known or patient) and not entry.holding:
+    place_ = cache.lines.place(waiting.queue, waiting.order)
+    gist = cache.gist(entry, place_)
+    block = cache.block_of(entry)
+    if block is None and (cache.known or patient) and not entry.holding:
         return Verdict(undecided=True)
     reason = _REASONS[block.kind] if block is not None else Reason.WAITING_FOR_QUEUE
-    if block is not None and _never(book, waiting, block):
+    if block is not None and _never(cache, waiting, block):
         reason = Reason.EXCEEDS_QUEUE
-    why = _why(book, entry, waiting, block)
+    why = _why(cache, entry, waiting, block)
     unplaced: Mapping[str, Detail] = {}
-    if block is not None and block.kind is Kind.CAPACITY and book.known:
-        why, never, unplaced = _shortage(book, waiting)
+    if block is not None and block.kind is Kind.CAPACITY and cache.known:
+        why, never, unplaced = _shortage(cache, waiting)
         reason = Reason.EXCEEDS_CLUSTERS if never else reason
     elif waiting.queue == IMPLICIT:
-        unplaced = _shortage(book, waiting)[2]
-    text = f"{_place(book, waiting, place_)}: {why}"
-    known = book.reclaiming()
+        unplaced = _shortage(cache, waiting)[2]
+    text = f"{_place(cache, waiting, place_)}: {why}"
+    known = cache.reclaiming()
     if known is not None and known.head == key and known.borrowers:
-        text = f"{text}; {_makes_way(book, key, sorted(known.borrowers))}"
+        text = f"{text}; {_makes_way(cache, key, sorted(known.borrowers))}"
     return Verdict(
-        admitted=book.admitted(key),
+        admitted=cache.admitted(key),
         reason=reason,
         message=text,
         reclaimed_for=reclaimed_for,
@@ -93,52 +94,52 @@ def verdict_of(book: Book, key: str, *, patient: bool = False) -> Verdict:
     )
 
 
-def name_for(book: Book, reader: str, key: str) -> str:
+def name_for(cache: QueueCache, reader: str, key: str) -> str:
     """Return what a message of the HyperJob `reader` calls another HyperJob."""
-    if book.names_others or not key or reader.partition("/")[0] == key.partition("/")[0]:
+    if cache.names_others or not key or reader.partition("/")[0] == key.partition("/")[0]:
         return key
     return "a HyperJob of another namespace"
 
 
-def _makes_way(book: Book, key: str, others: list[str]) -> str:
+def _makes_way(cache: QueueCache, key: str, others: list[str]) -> str:
     """Say which HyperJobs make way for the HyperJob at the head of a line."""
-    stopped = [other for other in others if book.is_preempted(other)]
-    preempted = [name_for(book, key, other) for other in stopped]
-    lent = [name_for(book, key, other) for other in others if other not in stopped]
+    stopped = [other for other in others if cache.is_preempted(other)]
+    preempted = [name_for(cache, key, other) for other in stopped]
+    lent = [name_for(cache, key, other) for other in others if other not in stopped]
     texts = [f"preempts {listed(preempted)}"] if preempted else []
     texts += [f"takes back what its queue lent to {listed(lent)}"] if lent else []
     return " and ".join(texts)
 
 
-def _place(book: Book, waiting: Waiting, number: int) -> str:
-    queue, length = waiting.queue, len(book.lines.line(waiting.queue))
+def _place(cache: QueueCache, waiting: Pending, number: int) -> str:
+    queue, length = waiting.queue, len(cache.lines.line(waiting.queue))
     rough = roughly(number)
     where = "first" if number == 1 else f"number {rough}" if rough == number else f"about {rough}"
     if queue == IMPLICIT:
         return f"{where} of {length} that wait for room"
-    return f"{where} of {length} in queue {queue}{_share(book, waiting)}"
+    return f"{where} of {length} in queue {queue}{_share(cache, waiting)}"
 
 
-def share_of(book: Book, queue: str, demand: Resources) -> Share | None:
+def share_of(cache: QueueCache, queue: str, demand: Resources) -> Share | None:
     """Return a queue's share of the resource that a demand is measured by; None: no such queue."""
     measure = accelerator_of(demand) or "cpu"
-    entitled = book.account.tree.entitled.get(queue)
+    entitled = cache.account.tree.entitled.get(queue)
     if entitled is None:
         return None
     share = entitled.get(measure, 0)
     if is_extended(measure):
         share -= share % NANO  # nobody has a part of a device
-    used = book.account.used(queue).get(measure, 0)
+    used = cache.account.used(queue).get(measure, 0)
     return Share(resource=measure, used=_amount(measure, used), entitled=_amount(measure, share))
 
 
-def _share(book: Book, waiting: Waiting) -> str:
-    share = share_of(book, waiting.queue, waiting.parts[0].request.demand)
+def _share(cache: QueueCache, waiting: Pending) -> str:
+    share = share_of(cache, waiting.queue, waiting.parts[0].request.demand)
     return f" (uses {share})" if share is not None else ""
 
 
-def _why(book: Book, entry: Entry, waiting: Waiting, block: Block | None) -> str:
-    if not book.known:
+def _why(cache: QueueCache, entry: Entry, waiting: Pending, block: Block | None) -> str:
+    if not cache.known:
         return _UNKNOWN
     if block is None:
         return "is about to be looked at"
@@ -146,25 +147,25 @@ def _why(book: Book, entry: Entry, waiting: Waiting, block: Block | None) -> str
         case Kind.NOT_OPEN:
             return block.text
         case Kind.LIMIT:
-            return _limit(block.limit, never=_never(book, waiting, block))
+            return _limit(block.limit, never=_never(cache, waiting, block))
         case Kind.GUARANTEE:
             return f"the {block.text} that is free is guaranteed to other queues"
         case Kind.CAPACITY:
             return ""
         case Kind.BEHIND:
-            first = book.lines.line(waiting.queue)[0][2]
+            first = cache.lines.line(waiting.queue)[0][2]
             return f"waits behind {first}, for the queue's dequeueStrategy is fifo"
         case Kind.RESTING:
             until = rfc3339(entry.rests_until) if entry.rests_until is not None else "once"
             return f"was admitted and could not be made; it is its turn again from {until}"
 
 
-def _never(book: Book, waiting: Waiting, block: Block) -> bool:
+def _never(cache: QueueCache, waiting: Pending, block: Block) -> bool:
     """Tell whether a queue's capability forbids it for ever."""
     site = waiting.shape.site
     if block.kind is not Kind.LIMIT:
         return False
-    return len(gang_of(waiting.parts, site, book.account)) < site.needed
+    return len(gang_of(waiting.parts, site, cache.account)) < site.needed
 
 
 def _limit(limit: Limit | None, *, never: bool) -> str:
@@ -181,14 +182,14 @@ def _limit(limit: Limit | None, *, never: bool) -> str:
     return f"queue {limit.queue} uses {used} of its capability of {most}, {missing} are missing"
 
 
-def _shortage(book: Book, waiting: Waiting) -> tuple[str, bool, Mapping[str, Detail]]:
+def _shortage(cache: QueueCache, waiting: Pending) -> tuple[str, bool, Mapping[str, Detail]]:
     """Say what is missing where, whether empty clusters lack it too, and what each job lacks."""
-    told = _kept(book, waiting)
+    told = _kept(cache, waiting)
     if not told and all(part.piece for part in waiting.parts):
-        told = _split_shortage(book, waiting)
+        told = _split_shortage(cache, waiting)
     if told:
         return told, False, {part.name: told for part in waiting.parts}
-    found, needed = _placement(book, waiting), max(1, waiting.shape.site.needed)
+    found, needed = _placement(cache, waiting), max(1, waiting.shape.site.needed)
     short = {
         name: shortage
         for name, shortage in found.unplaced.items()
@@ -205,37 +206,37 @@ def _shortage(book: Book, waiting: Waiting) -> tuple[str, bool, Mapping[str, Det
     return told, False, found.unplaced
 
 
-def _kept(book: Book, waiting: Waiting) -> str:
+def _kept(cache: QueueCache, waiting: Pending) -> str:
     """Say for whom the room is kept that a HyperJob could use; empty where there is none."""
     site = waiting.shape.site
     requests = [part.request for part in waiting.parts]
     own = waiting.order[2]
-    heads = {queue: key for queue, key in book.heads.items() if key != own}
-    others = {queue: name_for(book, own, key) for queue, key in heads.items()}
+    heads = {queue: key for queue, key in cache.heads.items() if key != own}
+    others = {queue: name_for(cache, own, key) for queue, key in heads.items()}
     if not others:
         return ""
-    found = book.open.assign(requests, site.standing, site.max_domains)
+    found = cache.open.assign(requests, site.standing, site.max_domains)
     if len(found) < max(1, site.needed):
         return ""
     return f"there is room, but it is kept for {_heads(others)}"
 
 
-def _placement(book: Book, waiting: Waiting) -> Placement:
+def _placement(cache: QueueCache, waiting: Pending) -> Placement:
     site = waiting.shape.site
     return place(
         [part.request for part in waiting.parts],
-        [_with_free(book.open, each.name, each) for each in book.open.clusters],
+        [_with_free(cache.open, each.name, each) for each in cache.open.clusters],
         standing=site.standing,
         max_domains=site.max_domains,
         minimum=max(1, site.needed),
     )
 
 
-def _split_shortage(book: Book, waiting: Waiting) -> str:
+def _split_shortage(cache: QueueCache, waiting: Pending) -> str:
     """Tell of an automatic split, which is judged in pieces that nobody has asked for."""
     site, demands = waiting.shape.site, {part.name: part.request.demand for part in waiting.parts}
     requests = [part.request for part in waiting.parts]
-    found = book.open.assign(requests, site.standing, site.max_domains)
+    found = cache.open.assign(requests, site.standing, site.max_domains)
     if len(found) == len(demands):
         return "there is room, and it is its turn next"
     wanted = total(demands.values())

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
+from controller.admission.line import Line
 from controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
-from controller.line import Line
 from controller.memory.reservations import Reservations
 from controller.model.parse import condition
 from controller.model.resources import parse_resources, subtract, total

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
-from controller.waiting import SETTLE_SECONDS
+from controller.admission.unplaced import SETTLE_SECONDS
 
 REST: Final = 3.0
 """How many times as long as its last pass a HyperJob rests."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from controller.admission.unplaced import MESSAGE_SECONDS
 from controller.model.observed import QueueAdmission
-from controller.waiting import MESSAGE_SECONDS
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.resources import (
     EVENTS,

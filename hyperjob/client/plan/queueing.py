@@ -1,4 +1,4 @@
-"""What the queue engine would say of a HyperJob: the controller's book, over a plan's world.
+"""What the queue engine would say of a HyperJob: the controller's queue cache, over a plan's world.
 
 Plays the rounds that the controller would; the HyperJobs that wait already come in their turn.
 """
@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from controller.model.observed import Observed, QueueAdmission
 from controller.placement.capacity import less
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
 from controller.queueing.queues import parse_queue
 from controller.queueing.quota import Charges
@@ -45,18 +45,20 @@ class Standing:
 
 def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
     """Return what the controller would see once its queues have judged, and its state in them."""
-    book = Book(lag=timedelta(), counts=lambda key: key in world.taken, confirmer=_confirmer(world))
-    if world.queues is not None or not book.needs_queues:
-        book.set_queues(parse_queue(raw) for raw in world.queue_objects)
+    cache = QueueCache(
+        lag=timedelta(), counts=lambda key: key in world.taken, confirmer=_confirmer(world)
+    )
+    if world.queues is not None or not cache.needs_queues:
+        cache.set_queues(parse_queue(raw) for raw in world.queue_objects)
     mine = f"{observed.hyperjob.namespace}/{observed.hyperjob.name}"
     for key, raw in {**world.hyperjobs, **world.earlier}.items():
         if key != mine:
-            _put(book, key, world.observe(raw), world)
-    _put(book, mine, observed, world)
-    book.begin(world.clusters, shown=world.shown, now=world.now)
-    while play(book, now=world.now):
-        book.begin(world.clusters, shown=world.shown, now=world.now)
-    return _judged(observed, book, mine), _standing(book, mine)
+            _put(cache, key, world.observe(raw), world)
+    _put(cache, mine, observed, world)
+    cache.begin(world.clusters, shown=world.shown, now=world.now)
+    while play(cache, now=world.now):
+        cache.begin(world.clusters, shown=world.shown, now=world.now)
+    return _judged(observed, cache, mine), _standing(cache, mine)
 
 
 def _confirmer(world: World) -> Confirmer:
@@ -72,35 +74,35 @@ def _confirmer(world: World) -> Confirmer:
             return VolcanoGlobal(charges.beside)
 
 
-def _put(book: Book, key: str, observed: Observed, world: World) -> None:
-    book.put(key, unit_of(observed), now=world.now)
+def _put(cache: QueueCache, key: str, observed: Observed, world: World) -> None:
+    cache.put(key, unit_of(observed), now=world.now)
 
 
-def _judged(observed: Observed, book: Book, mine: str) -> Observed:
-    promised = book.promised(but=mine)
+def _judged(observed: Observed, cache: QueueCache, mine: str) -> Observed:
+    promised = cache.reserved(but=mine)
     clusters = tuple(
         less(each, promised[each.name]) if each.name in promised else each
         for each in observed.clusters
     )
-    return replace(observed, clusters=clusters, verdict=verdict_of(book, mine))
+    return replace(observed, clusters=clusters, verdict=verdict_of(cache, mine))
 
 
-def _standing(book: Book, mine: str) -> Standing:
-    entry = book.entries.get(mine)
-    if entry is None or not book.known:
+def _standing(cache: QueueCache, mine: str) -> Standing:
+    entry = cache.entries.get(mine)
+    if entry is None or not cache.known:
         return Standing()
     problems, shares = {}, {}
-    for part in entry.unit.parts if book.needs_queues else ():
+    for part in entry.unit.parts if cache.needs_queues else ():
         if part.queue in problems:
             continue
-        problem = book.account.tree.problem(part.queue)
+        problem = cache.account.tree.problem(part.queue)
         about = f"queue {part.queue} "
         if problem.startswith(about):
             problem = problem.removeprefix(about)
         elif problem:
             problem = f"takes no jobs: {problem}"
         problems[part.queue] = problem
-        share = share_of(book, part.queue, part.request.demand)
+        share = share_of(cache, part.queue, part.request.demand)
         if share is not None:
             shares[part.queue] = share
     waiting = entry.waiting
@@ -113,10 +115,10 @@ def _standing(book: Book, mine: str) -> Standing:
             standing=tuple(site.standing),
             max_domains=site.max_domains,
         )
-        if book.needs_queues:
+        if cache.needs_queues:
             line = Line(
                 queue=waiting.queue,
-                place=book.lines.place(waiting.queue, waiting.order),
-                length=len(book.lines.line(waiting.queue)),
+                place=cache.lines.place(waiting.queue, waiting.order),
+                length=len(cache.lines.line(waiting.queue)),
             )
     return Standing(problems=problems, shares=shares, line=line, gang=gang)

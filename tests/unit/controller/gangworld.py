@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 import jsonpatch
 
+from controller.admission.unplaced import SETTLE_SECONDS, Unplaced
 from controller.expansion.expand import demand_of
 from controller.gang.gate import is_through
 from controller.model.child import child_of
@@ -21,14 +22,13 @@ from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate,
 from controller.model.resources import Resources, subtract
 from controller.placement.capacity import less
 from controller.plan import plan
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
 from controller.queueing.queues import parse_queue
 from controller.queueing.quota import Charge, Charges, Forecast, foretell
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
 from controller.queueing.verdict import verdict_of
-from controller.waiting import SETTLE_SECONDS, Waiting
 from hyperjob.api.names import GATE, GATE_OPEN, binding_name
 from hyperjob.api.quantity import NANO
 from tests.unit.controller.builders import GPU, Object, binding, cluster, vcjob_status
@@ -52,8 +52,8 @@ class GangWorld(World):
     seen: dict[str, Object] = field(default_factory=dict)
     due: dict[str, None] = field(default_factory=dict)
     timers: dict[str, datetime] = field(default_factory=dict)
-    waiting: Waiting = field(init=False)
-    book: Book = field(init=False)
+    waiting: Unplaced = field(init=False)
+    cache: QueueCache = field(init=False)
     verdict: Verdict = field(default_factory=Verdict)
     woken: bool = True
     urgency: Counter[str] = field(default_factory=Counter)  # priorities of HyperJobs
@@ -89,18 +89,18 @@ class GangWorld(World):
         """Look with the controller's eyes."""
         found, key = super().observe(name), f"default/{name}"
         bindings = [parse_binding(self.seen[key]) for key in self._keys(name) if key in self.seen]
-        promised, forecast = self.book.promised(but=key), self._forecast()
+        promised, forecast = self.cache.reserved(but=key), self._forecast()
         found = replace(
             found,
             bindings={item.name: item for item in bindings},
             gang_timeout=LIMIT,
             priority=self.urgency[name],
-            contended=self.book.is_contended(key),
+            contended=self.cache.is_contended(key),
             clusters=tuple(less(each, promised.get(each.name, ())) for each in found.clusters),
             passed_over=frozenset(each.partition("/")[2] for each in forecast.passed_over),
         )
-        self.woken |= self.book.put(key, unit_of(found), now=self.now)
-        self.verdict = verdict_of(self.book, key)
+        self.woken |= self.cache.put(key, unit_of(found), now=self.now)
+        self.verdict = verdict_of(self.cache, key)
         return replace(found, verdict=self.verdict)
 
     def submit(self, raw: Object) -> None:
@@ -144,26 +144,26 @@ class GangWorld(World):
     def _passed(self, name: str) -> None:
         """Take back what was granted before a pass and was not made by it."""
         key, verdict = f"default/{name}", self.verdict
-        entry = self.book.entries.get(key)
+        entry = self.cache.entries.get(key)
         if entry is None or not entry.granted & verdict.admitted:
             return
         self.observe(name)
-        rest = self.book.returned(key, verdict.admitted, now=self.now)
+        rest = self.cache.returned(key, verdict.admitted, now=self.now)
         if rest is not None:
             self.woken = True
             self.timers[name] = min(self.timers.get(name, self.now + rest), self.now + rest)
 
     def round(self) -> list[str]:
         """Play a round of the queue engine, if anything woke it; return who was granted."""
-        wait = self.book.next_change(now=self.now)
+        wait = self.cache.next_change(now=self.now)
         if not self.woken and wait != timedelta():
             return []
         self.woken = False
         room = self.free()
         clusters = [replace(each, free=room[each.name]) for each in self.clusters.values()]
-        self.book.begin(clusters, shown=self._shown(), now=self.now)
-        granted = play(self.book, now=self.now)
-        for key in [*granted, *self.book.untold()]:
+        self.cache.begin(clusters, shown=self._shown(), now=self.now)
+        granted = play(self.cache, now=self.now)
+        for key in [*granted, *self.cache.untold()]:
             self.due[key.partition("/")[2]] = None
         for key in self._forecast().passed_over:
             self.due[key.partition("/")[2].rsplit("-", 2)[0]] = None
@@ -180,7 +180,7 @@ class GangWorld(World):
     def queues_arrive(self) -> None:
         """Let the controller see the queues as they are now."""
         spec = {name: {"capability": {GPU: str(most)}} for name, most in self.quotas.items()}
-        self.book.set_queues(
+        self.cache.set_queues(
             parse_queue({"metadata": {"name": name}, "spec": each, "status": {"state": "Open"}})
             for name, each in spec.items()
         )
@@ -323,7 +323,7 @@ class GangWorld(World):
 
     def next_moments(self) -> list[datetime]:
         """List the times at which something happens by itself."""
-        wait = self.book.next_change(now=self.now)
+        wait = self.cache.next_change(now=self.now)
         looks = [self.now + wait] if wait is not None else []
         ends = (at for at in self.ends.values() if at > self.now)
         return [*self.timers.values(), *ends, *looks]
@@ -338,7 +338,7 @@ class GangWorld(World):
             self.due.pop(name, None)
             self.timers.pop(name, None)
             self.waiting.drop(name)
-            self.book.put(f"default/{name}", None, now=self.now)
+            self.cache.put(f"default/{name}", None, now=self.now)
             self.woken = True
 
     # looking
@@ -375,7 +375,7 @@ class GangWorld(World):
                 self.woken = True
 
     def _forget(self) -> None:
-        self.waiting = Waiting(self._wakes)
+        self.waiting = Unplaced(self._wakes)
         confirmers: dict[QueueAdmission, Confirmer] = {
             QueueAdmission.NONE: Nobody(),
             QueueAdmission.BUILTIN: OurQueues(),
@@ -383,7 +383,7 @@ class GangWorld(World):
                 lambda holds: self._charges().beside(holds)
             ),
         }
-        self.book = Book(lag=LAG, counts=self._counts, confirmer=confirmers[self.admission])
+        self.cache = QueueCache(lag=LAG, counts=self._counts, confirmer=confirmers[self.admission])
         self.queues_arrive()
 
     def _charges(self) -> Charges:
@@ -408,7 +408,7 @@ class GangWorld(World):
     def _forecast(self) -> Forecast:
         if self.admission is not QueueAdmission.VOLCANO_GLOBAL:
             return Forecast()
-        return foretell(self._charges(), self.book.rules, lambda _key: 0)
+        return foretell(self._charges(), self.cache.queues, lambda _key: 0)
 
     def _counts(self, key: str) -> bool:
         return key.partition("/")[2] in self.jobs

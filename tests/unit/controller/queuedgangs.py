@@ -1,7 +1,7 @@
 """Gangs behind our own queues: Karmada, members and a controller that may die, in any order.
 
 What the controller knows of queues is as old as their last message. What it admits is counted
-here anew, from objects, records and its word, never from its book.
+here anew, from objects, records and its word, never from its cache.
 """
 
 from collections import Counter
@@ -77,17 +77,17 @@ class QueuedGangs(GangWorld):
             for name, quota in self.quotas.items()
         }
         self.allowed = self.holding()
-        self.book.set_queues(parse_queue(raw) for raw in self.heard.values())
+        self.cache.set_queues(parse_queue(raw) for raw in self.heard.values())
         self.woken = True
 
     # what others do
 
     def release(self, *, at_most: int = 99, in_turn: bool = False) -> None:
         """Play a round; nobody else releases."""
-        before = {key: self.book.admitted(key) for key in self.book.entries}
+        before = {key: self.cache.admitted(key) for key in self.cache.entries}
         for key in self.round():
-            for part in self.book.entries[key].unit.parts:
-                if part.name in self.book.admitted(key) - before[key]:
+            for part in self.cache.entries[key].unit.parts:
+                if part.name in self.cache.admitted(key) - before[key]:
                     assert not self.closed_by(part.queue, self.heard), "started by a closed queue"
         self.check_limits()
 
@@ -125,7 +125,7 @@ class QueuedGangs(GangWorld):
             record_ = hyperjob.gang
             gave = record_ is not None and record_.retry_time is not None
             gave = gave and self.now < record_.retry_time
-            granted = self.book.admitted(f"default/{name}")
+            granted = self.cache.admitted(f"default/{name}")
             for group in hyperjob.replicated_jobs:
                 gpus = gpus_of(demand_of(group.template))
                 for index in range(group.replicas):

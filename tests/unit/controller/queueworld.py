@@ -1,4 +1,4 @@
-"""Clusters, queues and HyperJobs of given lengths, run against the book as time passes."""
+"""Clusters, queues and HyperJobs of given lengths, run against the queue cache as time passes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from controller.model.observed import Cluster, Verdict
 from controller.model.resources import Resources, parse_resources, subtract, total
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.queueing.queues import Queue, parse_queue
 from controller.queueing.round import play
 from controller.queueing.units import Part, Unit
@@ -64,7 +64,7 @@ class QueueWorld:
     gpus: dict[str, int]
     lengths: dict[str, int] = field(default_factory=dict)
     now: datetime = NOW
-    book: Book = field(default_factory=lambda: Book(lag=LAG))
+    cache: QueueCache = field(default_factory=lambda: QueueCache(lag=LAG))
     units: dict[str, Unit] = field(default_factory=dict)
     ends: dict[str, datetime] = field(default_factory=dict)
     started: dict[str, datetime] = field(default_factory=dict)
@@ -74,12 +74,12 @@ class QueueWorld:
     reclaimed: list[str] = field(default_factory=list)
 
     def set_queues(self, *queues: Queue) -> None:
-        self.book.set_queues(queues)
+        self.cache.set_queues(queues)
 
     def submit(self, *units: Unit) -> None:
         for each in units:
             self.units[each.key] = each
-            self.book.put(each.key, each, now=self.now)
+            self.cache.put(each.key, each, now=self.now)
 
     def clusters(self) -> list[Cluster]:
         held: dict[str, list[Resources]] = {}
@@ -100,10 +100,10 @@ class QueueWorld:
 
     def decide(self) -> list[str]:
         """Play a round; run what it granted, and end what is to give back."""
-        self.book.begin(self.clusters(), now=self.now)
-        woken = play(self.book, now=self.now)
+        self.cache.begin(self.clusters(), now=self.now)
+        woken = play(self.cache, now=self.now)
         for key in woken:
-            if self.book.gives_back_for(key):
+            if self.cache.gives_back_for(key):
                 self.give_back(key)
             else:
                 self.make(key)
@@ -119,27 +119,27 @@ class QueueWorld:
         self.reclaimed.append(key[3:])
         self.ends.pop(key)
         self.units[key] = replace(known, held=frozenset(), made=frozenset(), clusters={})
-        self.book.put(key, self.units[key], now=self.now)
+        self.cache.put(key, self.units[key], now=self.now)
 
     def make(self, key: str) -> None:
         """Make all of a HyperJob that may be made."""
-        spots = self.book.entries[key].spots
+        spots = self.cache.entries[key].spots
         known = self.units[key]
-        names = self.book.admitted(key)
+        names = self.cache.admitted(key)
         self.units[key] = replace(
             known,
             held=names,
             made=names,
             clusters={**known.clusters, **{name: spots[name] for name in names if name in spots}},
         )
-        self.book.put(key, self.units[key], now=self.now)
+        self.cache.put(key, self.units[key], now=self.now)
         self.started.setdefault(key, self.now)
         self.ends.setdefault(key, self.now + timedelta(seconds=self.lengths.get(key[3:], 3600)))
 
     def end(self, key: str) -> None:
         del self.units[key]
         self.ends.pop(key, None)
-        self.book.put(key, None, now=self.now)
+        self.cache.put(key, None, now=self.now)
 
     def advance(self) -> list[str]:
         """Go on to the next end of a HyperJob; return who has ended then."""
@@ -150,17 +150,17 @@ class QueueWorld:
         return ended
 
     def used(self, name: str) -> int:
-        return self.book.account.used(name).get(GPU, 0) // 10**9
+        return self.cache.account.used(name).get(GPU, 0) // 10**9
 
     def running(self) -> set[str]:
         return {key[3:] for key, each in self.units.items() if each.made}
 
     def verdict(self, name: str) -> Verdict:
-        return verdict_of(self.book, f"ns/{name}")
+        return verdict_of(self.cache, f"ns/{name}")
 
     def message(self, name: str) -> str:
         verdict = self.verdict(name)
-        entry = self.book.entries.get(f"ns/{name}")
+        entry = self.cache.entries.get(f"ns/{name}")
         if entry is not None and entry.waiting is not None:
             entry.told = verdict.gist
         return verdict.message

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from controller.admission import Admission
+from controller.admission.engine import Admission
 from controller.caches.informers import Caches
 from controller.model.observed import Cluster, QueueAdmission
 from controller.model.resources import Resources
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from hyperjob.kube.workqueue import WorkQueue
 from tests.unit.controller.builders import NOW, cluster, observed
 
@@ -26,9 +26,9 @@ class Nothing:
 async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played() -> None:
     """Queues that are listed are known with the first round only, which waits for more changes."""
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
-    book = Book(lag=timedelta(seconds=30))
+    cache = QueueCache(lag=timedelta(seconds=30))
     admission = Admission(
-        caches, WorkQueue(), book, Nothing(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
+        caches, WorkQueue(), cache, Nothing(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
     )
     seen = observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),))
     running = asyncio.create_task(admission.run(lambda _: None))

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from controller.admission.line import Line
+from controller.admission.unplaced import Unplaced
 from controller.caches.informers import hyperjob_keys, job_key_of_binding, slim_binding
-from controller.line import Line
 from controller.memory.reservations import Reservations
 from controller.model.planned import Plan
 from controller.model.resources import Resources, parse_resources
-from controller.waiting import Waiting
 from controller.wake.handlers import Handlers
 from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import (
@@ -270,7 +270,7 @@ def test_a_cluster_that_becomes_a_candidate_wakes(rig: Rig, path: tuple[str, ...
 
 
 def test_the_more_wait_the_less_often_each_says_something_new() -> None:
-    found = Waiting(lambda _key, _delay: None)
+    found = Unplaced(lambda _key, _delay: None)
     for number in range(5000):
         found.put(f"ns/{number}", needs=())
         if number == 9:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.mode import Mode
+from controller.admission.mode import Mode
 from controller.model.observed import QueueAdmission
 from hyperjob.kube.client import EventType
 from hyperjob.kube.informer import Handler

@@ -16,7 +16,7 @@ from controller.placement.assign import Room
 from controller.placement.capacity import Candidacy, less, summarise
 from controller.placement.place import place
 from controller.placement.share import Wish, share
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.queueing.round import play
 from controller.queueing.units import Part, Unit
 from controller.status.shortage import detail_text, trouble_text
@@ -257,14 +257,14 @@ def test_what_is_placed_again_does_not_stand_in_its_own_way() -> None:
 
 
 def test_two_of_one_round_are_not_promised_the_same_nodes() -> None:
-    book = Book(lag=timedelta(seconds=30))
-    book.set_queues([queue("default")])
+    cache = QueueCache(lag=timedelta(seconds=30))
+    cache.set_queues([queue("default")])
     for name in ("first", "second"):
         part = Part(queue="default", request=replace(sized(4, 3), name=f"{name}-0"))
         alone = Unit(key=f"ns/{name}", created=name, minimum=1, parts=(part,))
-        book.put(alone.key, alone, now=NOW)
-    book.begin([halved()], now=NOW)
-    assert play(book, now=NOW) == ["ns/first"]
-    assert [request.name for request in book.promised(but="ns/second")["a"]] == ["first-0"]
-    book.begin([halved()], now=NOW)
-    assert play(book, now=NOW) == []
+        cache.put(alone.key, alone, now=NOW)
+    cache.begin([halved()], now=NOW)
+    assert play(cache, now=NOW) == ["ns/first"]
+    assert [request.name for request in cache.reserved(but="ns/second")["a"]] == ["first-0"]
+    cache.begin([halved()], now=NOW)
+    assert play(cache, now=NOW) == []

@@ -11,13 +11,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from controller.admission.unplaced import MESSAGE_SECONDS
 from controller.caches.parsed import Parsed
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.model.planned import Plan
 from controller.options import Options
 from controller.reconciler import _sooner
-from controller.waiting import MESSAGE_SECONDS
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, PROPAGATION_POLICIES, QUEUES, VCJOBS
 from hyperjob.telemetry.metrics import Metrics
@@ -127,8 +127,8 @@ async def test_what_must_be_learnt_is_seen_by_that_comparison() -> None:
     async with running(kube, QueueAdmission.BUILTIN) as manager:
         await until(lambda: reason(kube, "third"))
         before = remembered(manager, but=OTHERS)
-        manager.learner.forget("default/third")
-        assert remembered(manager, but=OTHERS) != before
+        kube.remove(HYPERJOBS, "default/third")
+        await until(lambda: remembered(manager, but=OTHERS) != before)
 
 
 async def test_a_status_that_an_older_definition_dropped_is_written_when_it_is_replaced(

@@ -197,7 +197,7 @@ def test_what_gives_back_below_one_parent_holds_until_it_is_gone() -> None:
         world.work("hj0", dies_after=0 if world.phase("hj0") == "Restarting" else None)
     assert world.phase("hj0") == "Restarting"
     assert "hj0-g0-0" in world.jobs
-    assert not world.book.admitted("default/hj1")
+    assert not world.cache.admitted("default/hj1")
     run_out(world)
 
 

@@ -109,14 +109,14 @@ def test_it_queues_again_when_its_time_has_come() -> None:
 
 def test_only_others_that_wait_and_will_go_make_a_queue_contended() -> None:
     made = world([unit("on", 16), unit("next", 24, age=1)], a=32)
-    assert made.book.is_contended("ns/on"), "nobody has looked at the other yet"
+    assert made.cache.is_contended("ns/on"), "nobody has looked at the other yet"
     made.decide()
-    assert made.book.is_contended("ns/on")
-    assert not made.book.is_contended("ns/next")
+    assert made.cache.is_contended("ns/on")
+    assert not made.cache.is_contended("ns/next")
     made.end("ns/next")
     made.submit(unit("never", 64))
     made.decide()
-    assert not made.book.is_contended("ns/on"), "the other can never stand"
+    assert not made.cache.is_contended("ns/on"), "the other can never stand"
 
 
 @pytest.mark.parametrize("rule", [{"state": "Closed"}, {"gpus": 8}])
@@ -125,13 +125,13 @@ def test_whoever_its_queue_will_not_let_in_makes_nothing_contended(rule: dict[st
     made.decide()
     made.submit(unit("shut", 9, queue="other"))
     made.decide()
-    assert not made.book.is_contended("ns/on")
+    assert not made.cache.is_contended("ns/on")
     made.submit(unit("next", 32))
     made.decide()
-    assert made.book.is_contended("ns/on")
+    assert made.cache.is_contended("ns/on")
     made.end("ns/next")
     made.set_queues(queue("default"), queue("other", gpus=9))
     made.decide()
     made.submit(unit("more", 9, queue="other", age=1))
     made.decide()
-    assert made.book.is_contended("ns/on"), "it waits for the other's share"
+    assert made.cache.is_contended("ns/on"), "it waits for the other's share"

@@ -12,7 +12,7 @@ from controller.model.request import Request
 from controller.model.resources import Resources, fits, subtract, total
 from controller.placement.assign import Room
 from controller.placement.search import assign
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import IMPLICIT, Nobody
 from controller.queueing.round import play
 from controller.queueing.units import Unit
@@ -118,17 +118,17 @@ def test_a_book_with_one_queue_without_limits_orders_and_reserves_as_one_line(
     made: tuple[list[Cluster], list[Unit]],
 ) -> None:
     clusters, units = made
-    book = Book(lag=LAG, confirmer=Nobody())
-    book.set_queues(())
+    cache = QueueCache(lag=LAG, confirmer=Nobody())
+    cache.set_queues(())
     for each in units:
-        book.put(each.key, each, now=NOW)
-    book.begin(clusters, now=NOW)
-    play(book, now=NOW)
-    started = {each.key for each in units if book.admitted(each.key)}
+        cache.put(each.key, each, now=NOW)
+    cache.begin(clusters, now=NOW)
+    play(cache, now=NOW)
+    started = {each.key for each in units if cache.admitted(each.key)}
     expected, first, room = one_after_the_other(clusters, units)
     assert started == expected
-    assert book.heads.get(IMPLICIT) == first
+    assert cache.heads.get(IMPLICIT) == first
     if first is not None:
-        waiting = book.entries[first].waiting
+        waiting = cache.entries[first].waiting
         assert waiting is not None
-        assert dict(book.wants[waiting.shape.site]) == room
+        assert dict(cache.wants[waiting.shape.site]) == room

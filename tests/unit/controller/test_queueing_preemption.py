@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import Nobody
 from controller.queueing.queues import PREEMPTION, Queue, parse_queue
 from controller.queueing.round import play
@@ -41,8 +41,8 @@ def test_both_sides_say_so() -> None:
     made.decide()
     made.now += 2 * LAG
     made.submit(unit("urgent", 16, priority=URGENT, age=5))
-    made.book.begin(made.clusters(), now=made.now)
-    assert play(made.book, now=made.now) == ["ns/low"]
+    made.cache.begin(made.clusters(), now=made.now)
+    assert play(made.cache, now=made.now) == ["ns/low"]
     verdict = made.verdict("low")
     assert (verdict.reclaimed_for, verdict.preempted) == ("ns/urgent", True)
     assert made.message("urgent").endswith("; preempts ns/low")
@@ -60,19 +60,19 @@ def test_both_sides_say_so() -> None:
 def test_messages_name_hyperjobs_of_other_namespaces_unless_told_not_to(
     names_others: bool, reader: str, name: str, shown: str
 ) -> None:
-    assert name_for(Book(lag=LAG, names_others=names_others), reader, name) == shown
+    assert name_for(QueueCache(lag=LAG, names_others=names_others), reader, name) == shown
 
 
 def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it() -> None:
-    book = Book(lag=LAG, confirmer=Nobody(), names_others=False)
-    made = QueueWorld({"a": 32}, book=book.fresh(Nobody()))
+    cache = QueueCache(lag=LAG, confirmer=Nobody(), names_others=False)
+    made = QueueWorld({"a": 32}, cache=cache.fresh(Nobody()))
     made.set_queues()
     made.submit(unit("low", 32))
     made.decide()
     made.now += 2 * LAG
     made.submit(replace(unit("urgent", 16, priority=URGENT, age=5), key="other/urgent"))
-    made.book.begin(made.clusters(), now=made.now)
-    play(made.book, now=made.now)
+    made.cache.begin(made.clusters(), now=made.now)
+    play(made.cache, now=made.now)
     assert made.verdict("low").reclaimed_for == "a HyperJob of another namespace"
 
 
@@ -123,7 +123,7 @@ def test_the_fewest_go_the_least_urgent_first_and_of_those_the_last_that_started
 
 
 def test_it_works_where_nobody_confirms() -> None:
-    made = QueueWorld({"a": 32}, book=Book(lag=LAG, confirmer=Nobody()))
+    made = QueueWorld({"a": 32}, cache=QueueCache(lag=LAG, confirmer=Nobody()))
     made.set_queues()
     made.submit(unit("low", 32))
     made.decide()
@@ -150,7 +150,7 @@ def test_nobody_is_stopped_but_for_a_more_urgent_one_that_starts_then_and_it_com
         made.decide()
         gone = made.reclaimed[stopped:]
         if gone:
-            known = made.book.reclaiming()
+            known = made.cache.reclaiming()
             assert known is not None
             head = made.units[known.head]
             assert all(made.units[f"ns/{key}"].priority < head.priority for key in gone)

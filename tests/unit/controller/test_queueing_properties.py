@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controller.model.resources import total
 from controller.queueing.admit import Grant, Kind, closed, is_guaranteed, try_to_admit
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.queueing.round import play
 from controller.queueing.units import Unit
 from tests.unit.controller.builders import GPU
@@ -61,7 +61,7 @@ def submissions(draw: st.DrawFn, *, most: int = 12) -> list[Unit]:
 
 def check_limits(made: QueueWorld) -> None:
     """Nothing is above a capability, above what a cluster has, or half a gang."""
-    tree = made.book.account.tree
+    tree = made.cache.account.tree
     for name, known in tree.queues.items():
         if GPU in known.capability:
             used = sum(
@@ -79,18 +79,18 @@ def check_limits(made: QueueWorld) -> None:
 
 def check_nobody_waits_in_vain(made: QueueWorld) -> None:
     """Whoever waits breaks a rule: tried alone now, beside what heads keep, it is not admitted."""
-    book = made.book
-    for entry in book.entries.values():
+    cache = made.cache
+    for entry in cache.entries.values():
         waiting = entry.waiting
         if waiting is None:
             continue
-        block = book.block_of(entry)
+        block = cache.block_of(entry)
         assert block is not None
-        if closed(waiting.shape.queues, book.account):
+        if closed(waiting.shape.queues, cache.account):
             assert block.kind in (Kind.NOT_OPEN, Kind.BEHIND)
         elif block.kind is not Kind.BEHIND:
-            space = book.open if is_guaranteed(waiting.parts, book.account) else book.space
-            tried = try_to_admit(waiting.parts, waiting.shape.site, book.account, space)
+            space = cache.open if is_guaranteed(waiting.parts, cache.account) else cache.space
+            tried = try_to_admit(waiting.parts, waiting.shape.site, cache.account, space)
             assert not isinstance(tried, Grant), (entry.unit.key, block)
 
 
@@ -179,7 +179,9 @@ def test_a_new_book_goes_on_where_the_old_one_was(clusters, queues, units, ended
     for key in sorted(made.ends)[:ended]:
         made.end(key)
     made.now += LAG + timedelta(seconds=1)
-    restarted = replace(made, book=Book(lag=LAG), units=dict(made.units), ends=dict(made.ends))
+    restarted = replace(
+        made, cache=QueueCache(lag=LAG), units=dict(made.units), ends=dict(made.ends)
+    )
     restarted.set_queues(*queues)
     restarted.submit(*made.units.values())
     for name in ("root", "up", *QUEUES):
@@ -232,14 +234,14 @@ def test_nobody_waits_for_ever(clusters, queues, units, data) -> None:
         made.now += LAG
         made.decide()
     assert not made.ends
-    for entry in made.book.entries.values():
-        block = made.book.block_of(entry)
+    for entry in made.cache.entries.values():
+        block = made.cache.block_of(entry)
         assert block is not None
         assert block.kind in (Kind.NOT_OPEN, Kind.BEHIND) or entry.waiting is not None
     capacity = total(found.allocatable for found in made.clusters())
     assert made.used("root") == 0
     assert capacity
     made.now += LAG
-    begun = made.book
+    begun = made.cache
     begun.begin(made.clusters(), now=made.now)
     assert play(begun, now=made.now) == []

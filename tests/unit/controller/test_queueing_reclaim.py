@@ -43,9 +43,9 @@ def test_the_one_that_waits_names_who_gives_back_and_they_for_whom() -> None:
     made.decide()
     made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=5))
-    made.book.begin(made.clusters(), now=made.now)
-    assert play(made.book, now=made.now) == ["ns/lent"]
-    assert made.book.gives_back_for("ns/lent") == "ns/owner"
+    made.cache.begin(made.clusters(), now=made.now)
+    assert play(made.cache, now=made.now) == ["ns/lent"]
+    assert made.cache.gives_back_for("ns/lent") == "ns/owner"
     assert made.message("owner").endswith("; takes back what its queue lent to ns/lent")
 
 
@@ -174,7 +174,7 @@ def test_a_controller_that_has_just_begun_stops_nobody_yet() -> None:
     made.submit(unit("owner", 16, queue="y", age=5))
     made.decide()
     assert made.reclaimed == []
-    wait = made.book.next_change(now=made.now)
+    wait = made.cache.next_change(now=made.now)
     assert wait is not None
     made.now += wait
     made.decide()
@@ -186,10 +186,10 @@ def test_one_that_is_gone_before_anybody_gave_back_stops_nobody() -> None:
     made.decide()
     made.now += 2 * LAG
     made.submit(unit("owner", 16, queue="y", age=5))
-    made.book.begin(made.clusters(), now=made.now)
-    made.book.take_back("ns/owner", ["ns/lent"], now=made.now)
+    made.cache.begin(made.clusters(), now=made.now)
+    made.cache.reclaim("ns/owner", ["ns/lent"], now=made.now)
     made.end("ns/owner")
-    assert made.book.gives_back_for("ns/lent") == ""
+    assert made.cache.gives_back_for("ns/lent") == ""
 
 
 def test_what_was_stopped_in_vain_is_not_stopped_over_and_over() -> None:
@@ -240,7 +240,7 @@ def test_in_any_world_taking_back_ends_and_leaves_no_queue_below_what_was_taken_
         made.decide()
         for key in made.reclaimed[stopped:]:
             home = made.units[f"ns/{key}"].parts[0].queue
-            share = made.book.account.tree.entitled[home]["nvidia.com/gpu"] / 10**9
+            share = made.cache.account.tree.entitled[home]["nvidia.com/gpu"] / 10**9
             assert before[home] > share, "it was above its share"
             assert queues[names.index(home)].reclaimable
         assert sum(made.used(name) for name in names) <= 32
@@ -263,6 +263,6 @@ def test_whose_queue_is_closed_meanwhile_keeps_nothing_and_has_nobody_stopped() 
     made.set_queues(LENDS, queue("y", state="Closed"))
     for _ in range(5):
         made.decide()
-        assert "y" not in made.book.heads
+        assert "y" not in made.cache.heads
         made.now += 2 * LAG
     assert made.reclaimed == ["lent2"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.queueing.queues import Queue
 from controller.queueing.round import play
 from controller.queueing.units import Unit
@@ -354,32 +354,32 @@ def test_a_share_is_kept_while_a_sub_job_is_made_again() -> None:
     made.submit(replace(made.units["ns/one"], made=frozenset()))
     assert made.decide() == []
     assert "two-0 needs 32 nvidia.com/gpu" in made.message("two")
-    assert made.book.promised(but="ns/two")["a"]
-    assert not made.book.promised(but="ns/one")
+    assert made.cache.reserved(but="ns/two")["a"]
+    assert not made.cache.reserved(but="ns/one")
 
 
 def test_grants_survive_until_they_are_seen_and_are_not_given_twice() -> None:
     made = world([unit("one", 32), unit("two", 32, age=1)])
-    made.book.begin(made.clusters(), now=made.now)
-    assert play(made.book, now=made.now) == ["ns/one"]
-    made.book.begin(made.clusters(), now=made.now)
-    assert play(made.book, now=made.now) == []
+    made.cache.begin(made.clusters(), now=made.now)
+    assert play(made.cache, now=made.now) == ["ns/one"]
+    made.cache.begin(made.clusters(), now=made.now)
+    assert play(made.cache, now=made.now) == []
 
 
 def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> None:
     made = world([unit("one", 32), unit("two", 32, age=1)])
-    made.book.begin(made.clusters(), now=made.now)
-    play(made.book, now=made.now)
-    rest = made.book.returned("ns/one", frozenset({"one-0"}), now=made.now)
+    made.cache.begin(made.clusters(), now=made.now)
+    play(made.cache, now=made.now)
+    rest = made.cache.returned("ns/one", frozenset({"one-0"}), now=made.now)
     assert rest is not None
     assert made.decide() == ["ns/two"], "others do not wait for it"
     made.end("ns/two")
     assert made.decide() == []
     assert "was admitted and could not be made" in made.message("one")
-    assert made.book.next_change(now=made.now) == rest
+    assert made.cache.next_change(now=made.now) == rest
     made.now += rest
     assert made.decide() == ["ns/one"]
-    assert made.book.returned("ns/one", frozenset({"one-0"}), now=made.now) is None
+    assert made.cache.returned("ns/one", frozenset({"one-0"}), now=made.now) is None
 
 
 @pytest.mark.parametrize(
@@ -396,14 +396,14 @@ def test_a_step_of_a_long_line_changes_few_messages() -> None:
     units = [unit(f"job{index}", 32, age=index) for index in range(500)]
     made = world(units)
     made.decide()
-    first = list(made.book.untold())
+    first = list(made.cache.untold())
     assert len(first) == 499
     for each in units[1:]:
         made.message(each.key[3:])
     made.end("ns/job0")
     made.decide()
-    assert len(list(made.book.untold())) < 70
-    assert list(made.book.untold()) == []
+    assert len(list(made.cache.untold())) < 70
+    assert list(made.cache.untold()) == []
 
 
 def test_queues_share_by_weight_deserved_capability_and_guarantee() -> None:
@@ -420,7 +420,7 @@ def test_queues_share_by_weight_deserved_capability_and_guarantee() -> None:
     for queues, shares in table:
         made = world([], *queues)
         made.decide()
-        entitled = made.book.account.tree.entitled
+        entitled = made.cache.account.tree.entitled
         gpus = {name: entitled[name]["nvidia.com/gpu"] // 10**9 for name in shares}
         assert gpus == shares
 
@@ -437,14 +437,14 @@ def test_units_of_a_vanished_queue_still_count() -> None:
 
 def test_what_is_counted_as_taken_is_not_kept_a_second_time() -> None:
     taken: set[str] = set()
-    made = QueueWorld({"a": 32}, book=Book(lag=LAG, counts=taken.__contains__))
+    made = QueueWorld({"a": 32}, cache=QueueCache(lag=LAG, counts=taken.__contains__))
     made.set_queues(queue("default"))
     made.submit(unit("one", 16))
-    made.book.begin(made.clusters(), now=made.now)
-    assert play(made.book, now=made.now) == ["ns/one"]
-    assert made.book.promised(but="")["a"]
+    made.cache.begin(made.clusters(), now=made.now)
+    assert play(made.cache, now=made.now) == ["ns/one"]
+    assert made.cache.reserved(but="")["a"]
     taken.add("ns/one-0")
-    assert not made.book.promised(but="")
+    assert not made.cache.reserved(but="")
 
 
 def test_a_closed_queue_keeps_only_its_own_sub_jobs_where_the_others_are_enough() -> None:
@@ -453,9 +453,9 @@ def test_a_closed_queue_keeps_only_its_own_sub_jobs_where_the_others_are_enough(
     made = world([elastic, unit("gang", 4, 4, queues=("default", "shut"))], *queues, a=32)
     made.decide()
     made.decide()
-    assert made.book.admitted("ns/j") == {"j-0", "j-1"}
+    assert made.cache.admitted("ns/j") == {"j-0", "j-1"}
     assert "queue shut is Closed" in made.message("j")
-    assert not made.book.admitted("ns/gang")
+    assert not made.cache.admitted("ns/gang")
 
 
 def test_each_sub_job_that_waits_for_room_is_told_what_the_clusters_lack() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.waiting import SETTLE_SECONDS
+from controller.admission.unplaced import SETTLE_SECONDS
 from controller.wake.ratelimit import LONGEST_REST, REST, PassRateLimit
 
 KEY = "default/hj"

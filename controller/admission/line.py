@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from controller.admission import Admission
+from controller.admission.engine import Admission
+from controller.admission.unplaced import Unplaced
 from controller.memory.capacity import Capacity
 from controller.model.observed import Binding, Observed, Verdict
 from controller.model.planned import Plan
 from controller.model.request import Request
-from controller.waiting import Waiting
 from hyperjob.api.meta import Object
 
 _SOON: Final = timedelta(seconds=1)
@@ -49,7 +49,7 @@ class Line:
     ) -> None:
         self._capacity = capacity
         self._admission = admission
-        self._waiting = Waiting(add_after)
+        self._waiting = Unplaced(add_after)
 
     def learn(self, seen: Observed) -> None:
         """Learn what a HyperJob says now; the order of all may be another then."""

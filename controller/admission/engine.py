@@ -1,6 +1,6 @@
-"""The queue engine at work: listens, plays a round when something changed, wakes passes.
+"""Runs the rounds of the queue engine when something has changed, and wakes passes.
 
-Decides nothing itself, and writes nothing: whoever is admitted is made, and recorded, by its pass.
+The pass of a HyperJob creates and records what a round has admitted.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from controller.model.observed import Binding, Cluster, Observed, QueueAdmission
 from controller.model.request import Request
 from controller.model.resources import Resources
 from controller.model.wire import at
-from controller.queueing.book import Book
+from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of, unit_of_remains
@@ -48,13 +48,13 @@ class Capacity(Protocol):
 
 
 class Admission:
-    """Keeps the book; its rounds run only while `run` does, which is while this process leads."""
+    """Keeps the queue cache; rounds run while `run` does, that is while this process leads."""
 
     def __init__(
         self,
         caches: Caches,
         queue: WorkQueue[str],
-        book: Book,
+        cache: QueueCache,
         capacity: Capacity,
         *,
         mode: Callable[[], QueueAdmission],
@@ -65,7 +65,7 @@ class Admission:
         self._mode = mode
         self._caches = caches
         self._queue = queue
-        self._book = book
+        self._cache = cache
         self._now = now
         self._changed = asyncio.Event()
         self._patient = True
@@ -80,7 +80,7 @@ class Admission:
         """Forget everything: what objects say is learned again by `run`."""
         mode = self._mode()
         self._releases.switch(on=mode is QueueAdmission.VOLCANO_GLOBAL)
-        self._book = self._book.fresh(self._confirmer(mode))
+        self._cache = self._cache.fresh(self._confirmer(mode))
         self._telling.clear()
         self._alone = True
 
@@ -96,30 +96,30 @@ class Admission:
     @property
     def known(self) -> bool:
         """Tell whether the queues are known, without which nothing is admitted."""
-        return self._book.known
+        return self._cache.known
 
     def learn(self, observed: Observed) -> None:
         """Learn what a HyperJob says now."""
         key = observed.hyperjob.key
         self._telling.discard(key)
         self._look_for_others(observed)
-        if self._book.put(key, unit_of(observed), now=observed.now):
+        if self._cache.put(key, unit_of(observed), now=observed.now):
             self.wake()
 
     def verdict(self, key: str) -> Verdict:
         """Say what is known about the admission of a HyperJob; learns nothing."""
-        return verdict_of(self._book, key, patient=self._patient)
+        return verdict_of(self._cache, key, patient=self._patient)
 
     def told(self, key: str, verdict: Verdict) -> None:
         """Learn that the status of a HyperJob says what this verdict says."""
-        entry = self._book.entries.get(key)
+        entry = self._cache.entries.get(key)
         if entry is not None and entry.waiting is not None:
             entry.told = verdict.gist
 
     def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
         """Learn that a HyperJob is gone; vcjobs of it that a member still has are charged."""
         self._telling.discard(key)
-        if self._book.put(key, unit_of_remains(key, remains), now=self._now()):
+        if self._cache.put(key, unit_of_remains(key, remains), now=self._now()):
             self.wake()
 
     def passed_over(self, observed: Observed) -> frozenset[str]:
@@ -138,21 +138,21 @@ class Admission:
 
     def is_contended(self, key: str) -> bool:
         """Tell whether another one waits that may use what this one holds."""
-        return self._book.is_contended(key)
+        return self._cache.is_contended(key)
 
     def promised(self, key: str) -> Mapping[str, Sequence[Request]]:
         """Give the sub-jobs of other HyperJobs that room is kept for, by cluster."""
-        return self._book.promised(but=key)
+        return self._cache.reserved(but=key)
 
     def passed(self, observed: Observed, look: Callable[[], Observed | None]) -> None:
         """Take back, after a pass, what was granted before it and was not made by it."""
         verdict, key = observed.verdict, observed.hyperjob.key
-        entry = self._book.entries.get(key)
+        entry = self._cache.entries.get(key)
         if verdict is None or entry is None or not entry.granted & verdict.admitted:
             return
         if look() is None:
             return
-        rest = self._book.returned(key, verdict.admitted, now=self._now())
+        rest = self._cache.returned(key, verdict.admitted, now=self._now())
         if rest is not None:
             self._queue.add_after(key, rest.total_seconds())
             self.wake()
@@ -172,7 +172,7 @@ class Admission:
     async def _when_known(self) -> None:
         """Play a round once queues are known, even if there are none; say if that takes long."""
         synced = self._caches.queues.synced
-        if not self._book.needs_queues:
+        if not self._cache.needs_queues:
             self._learn_queues()
             self.wake()
             return
@@ -181,8 +181,8 @@ class Admission:
                 await synced.wait()
         except TimeoutError:
             self._patient = False
-            log.warning("Waiting for Volcano's Queues, without which nobody is admitted")
-            for key in self._book.entries:
+            log.warning("Waiting for Volcano's Queues: nothing is admitted before they are listed")
+            for key in self._cache.entries:
                 self._queue.add(key)
             await synced.wait()
         self.wake()
@@ -199,13 +199,13 @@ class Admission:
 
     def _next_change(self, *, now: datetime) -> timedelta | None:
         """Tell when time alone may admit a HyperJob, or make something overdue."""
-        waits = [self._book.next_change(now=now), self._releases.next_change(now=now)]
-        if self._book.lines:
+        waits = [self._cache.next_change(now=now), self._releases.next_change(now=now)]
+        if self._cache.lines:
             waits.append(self._capacity.changes_in(now=now))
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _learn(self, learn: Callable[[str], object]) -> None:
-        """Fill the book before the first round: whoever holds a share must be counted."""
+        """Fill the queue cache before the first round, for every share must be counted."""
         keys = dict.fromkeys(key_of(obj) for obj in self._caches.hyperjobs.items())
         for job in self._caches.jobs.items():
             keys |= dict.fromkeys(hyperjob_keys(job))
@@ -215,26 +215,26 @@ class Admission:
                 await asyncio.sleep(0)
 
     def _round(self) -> None:
-        book, now = self._book, self._now()
-        if not book.known and self._caches.queues.synced.is_set():
+        cache, now = self._cache, self._now()
+        if not cache.known and self._caches.queues.synced.is_set():
             self._learn_queues()
         follows = self._mode() is QueueAdmission.VOLCANO_GLOBAL
-        if not book.lines and not book.missing and not follows:
+        if not cache.lines and not cache.has_reservations and not follows:
             return
         clusters, shown = self._capacity.capacity()
-        book.begin(clusters, shown=shown, now=now)
+        cache.begin(clusters, shown=shown, now=now)
         if follows:
-            for key in self._releases.look(book.rules, now=now):
+            for key in self._releases.look(cache.queues, now=now):
                 self._queue.add(key)
-        for key in play(book, now=now):
+        for key in play(cache, now=now):
             self._queue.add(key)
         self._tell()
 
     def _tell(self) -> None:
         """Have stale messages written anew, a bounded number a second."""
         clock = asyncio.get_running_loop().time()
-        for key in self._book.untold():
-            if self._book.entries[key].told is None:
+        for key in self._cache.untold():
+            if self._cache.entries[key].told is None:
                 self._queue.add(key)
             elif key not in self._telling:
                 self._telling.add(key)
@@ -245,16 +245,16 @@ class Admission:
         paths = (("spec",), ("status", "state"))
         if kind is EventType.MODIFIED and all(at(old, *p) == at(new, *p) for p in paths):
             return
-        if self._book.known:
+        if self._cache.known:
             self._learn_queues()
         self.wake()
 
     def _learn_queues(self) -> None:
-        self._book.set_queues(parse_queue(raw) for raw in self._caches.queues.items())
+        self._cache.set_queues(parse_queue(raw) for raw in self._caches.queues.items())
 
     def priorities_changed(self) -> None:
         """Look at all again, whose order may be another now."""
-        for key in self._book.entries:
+        for key in self._cache.entries:
             self._queue.add(key)
 
     def _look_for_others(self, observed: Observed) -> None:

@@ -16,7 +16,7 @@ _MESSAGES_PER_SECOND: Final = 20.0
 Need = frozenset[tuple[str, int]]
 
 
-class Waiting:
+class Unplaced:
     """Keys with the sizes of the sub-jobs that have no place."""
 
     def __init__(self, add_after: Callable[[str, float], None]) -> None:

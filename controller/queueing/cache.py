@@ -1,0 +1,321 @@
+"""The queue cache: all HyperJobs that hold a share or wait, and what the last round said of them.
+
+A memory of what objects say, and of grants that no object shows yet; a new leader builds it anew.
+It asks no clock and makes no call: callers pass the time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from controller.model.observed import Cluster
+from controller.model.request import Request
+from controller.model.resources import Resources, accelerator_of
+from controller.queueing.account import Account
+from controller.queueing.admit import Block, Kind
+from controller.queueing.confirm import Confirmer, OurQueues
+from controller.queueing.entries import Entry, Pending
+from controller.queueing.holdings import Holdings
+from controller.queueing.lines import Lines
+from controller.queueing.queues import Queue
+from controller.queueing.reclaims import Reclaim, Reclaims
+from controller.queueing.room import Space
+from controller.queueing.shapes import Shape, Shapes, Site
+from controller.queueing.shares import Shares
+from controller.queueing.units import Unit
+
+_FIRST_REST: Final = timedelta(seconds=5)
+_LONGEST_REST: Final = timedelta(minutes=5)
+_FOLLOWED: Final = 10  # in each line: what is free is written anew for these
+_RESTING: Final = Block(kind=Kind.RESTING)
+
+
+class QueueCache:
+    """All HyperJobs in all queues."""
+
+    def __init__(
+        self,
+        *,
+        lag: timedelta,
+        counts: Callable[[str], bool] = lambda _: False,
+        confirmer: Confirmer | None = None,
+        names_others: bool = True,
+    ) -> None:
+        """`lag` is the longest time until a cluster's status shows that pods are gone.
+
+        `confirmer` says which queues there are, else those that `set_queues` gets. `counts` tells
+        whether the vcjob of a key is taken off what is free already: it is from the moment it is
+        created, which is before its HyperJob is looked at again.
+        """
+        self._counts = counts
+        self._lag = lag
+        self._confirmer = confirmer or OurQueues()
+        self.names_others = names_others
+        self.known = False
+        self.entries: dict[str, Entry] = {}
+        self.lines = Lines()
+        self.space = Space((), {})
+        self.open = Space((), {})
+        self.heads: dict[str, str] = {}
+        self.blocks: dict[tuple[str, Shape], Block] = {}
+        self.could: WeakKeyDictionary[Site, bool] = WeakKeyDictionary()
+        self.wants: WeakKeyDictionary[Site, Mapping[str, Resources]] = WeakKeyDictionary()
+        self._shares = Shares(self._confirmer, self.lines)
+        self._holdings = Holdings(self.entries, self._shares, lag=lag, counts=counts)
+        self._reclaims = Reclaims(self.entries, lag=lag)
+        self._shapes = Shapes()
+        self._resting: dict[str, None] = {}
+        self._eventual: Mapping[str, Resources] = {}
+
+    def fresh(self, confirmer: Confirmer | None = None) -> "QueueCache":
+        """Return an empty cache for the same clusters."""
+        return QueueCache(
+            lag=self._lag, counts=self._counts, confirmer=confirmer, names_others=self.names_others
+        )
+
+    @property
+    def account(self) -> Account:
+        """Return what each queue uses."""
+        return self._shares.account
+
+    @property
+    def queues(self) -> Sequence[Queue]:
+        """Return the queues as the last round had them."""
+        return self._shares.queues
+
+    @property
+    def holders(self) -> Iterable[str]:
+        """Return the HyperJobs that hold a share."""
+        return self._holdings.holders
+
+    @property
+    def has_reservations(self) -> bool:
+        """Tell whether a sub-job holds a share and does not exist."""
+        return bool(self._holdings.missing)
+
+    @property
+    def needs_queues(self) -> bool:
+        """Tell whether Queue objects have to be known before anything is admitted."""
+        return self._confirmer.needs_queues
+
+    def set_queues(self, queues: Iterable[Queue]) -> None:
+        """Learn all queues anew; before the first time nothing is admitted."""
+        self.known = True
+        self._shares.set_queues(queues, self.entries.values())
+
+    def put(self, key: str, unit: Unit | None, *, now: datetime) -> bool:
+        """Learn what a HyperJob says now; None: it has ended. Return whether that matters."""
+        entry = self.entries.get(key)
+        unit = None if unit is None else self._confirmer.unit(unit)
+        if unit is None:
+            if entry is None:
+                return False
+            self._change(key, entry, Unit(key=key, minimum=0, parts=()), now)
+            del self.entries[key]
+            return True
+        if entry is None:
+            entry = self.entries[key] = Entry(Unit(key=key, minimum=0, parts=()))
+        elif entry.unit == unit:
+            return False
+        elif entry.unit.parts != unit.parts:
+            entry.rests_until, entry.rests = None, 0
+        self._change(key, entry, unit, now)
+        return True
+
+    def grant(self, key: str, clusters: Mapping[str, str], *, now: datetime) -> None:
+        """Give sub-jobs a share and promise them their clusters."""
+        entry = self.entries[key]
+        entry.granted |= clusters.keys()
+        entry.spots |= clusters
+        self._change(key, entry, entry.unit, now)
+
+    def returned(self, key: str, names: frozenset[str], *, now: datetime) -> timedelta | None:
+        """Take back grants that came to nothing; return how long the HyperJob rests then."""
+        entry = self.entries.get(key)
+        if entry is None:
+            return None
+        if not entry.granted & names:
+            entry.rests = 0
+            return None
+        entry.granted -= names
+        rest = min(_LONGEST_REST, _FIRST_REST * (1 << min(entry.rests, 16)))
+        entry.rests += 1
+        entry.rests_until = now + rest
+        self._change(key, entry, entry.unit, now)
+        return rest
+
+    def reserved(self, *, but: str) -> dict[str, list[Request]]:
+        """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
+        return self._holdings.reserved(but=but)
+
+    def reclaim(self, head: str, borrowers: Iterable[str], *, now: datetime) -> None:
+        """Have borrowers give back what they hold for the head of a line."""
+        self._reclaims.start(head, borrowers, now=now)
+
+    def stop_reclaim(self) -> None:
+        """Have no borrower give back any more."""
+        self._reclaims.stop()
+
+    def reclaiming(self) -> Reclaim | None:
+        """Return who gives back for whom, as long as that head waits."""
+        return self._reclaims.current()
+
+    def gives_back_for(self, key: str) -> str:
+        """Name the HyperJob for which another one is to give back what it holds; empty for none."""
+        return self._reclaims.head_for(key)
+
+    def is_preempted(self, key: str) -> bool:
+        """Tell whether a HyperJob makes way for a more urgent one of its own queue."""
+        return self._reclaims.is_preempted(key, self.account.tree)
+
+    def may_reclaim(self, *, now: datetime) -> bool:
+        """Tell whether borrowers may be asked now: all earlier ones have ended, and it shows."""
+        moment = self._reclaims.may_start_from(self.account.tree)
+        return moment is not None and moment <= now
+
+    def coming(self) -> Space:
+        """Return the room that there will be when clusters show all that has ended."""
+        return self.open.emptied(self._holdings.occupancy.fading)
+
+    def begin(
+        self,
+        clusters: Sequence[Cluster],
+        *,
+        shown: Mapping[str, Resources] | None = None,
+        now: datetime,
+    ) -> None:
+        """Begin a round with what is free now, less the reservations.
+
+        `shown` is what each cluster's status alone says is free, without our reservations.
+        """
+        self._reclaims.begin(now=now)
+        for key in list(self._resting):
+            entry = self.entries[key]
+            if entry.rests_until is not None and entry.rests_until <= now:
+                entry.rests_until = None
+                self._change(key, entry, entry.unit, now)
+        usable = [cluster for cluster in clusters if cluster.usable]
+        self._shares.renew(clusters, self._holdings.holds, self.entries.values())
+        eventual = self._holdings.eventual(usable, shown or {}, now=now)
+        if eventual != self._eventual:
+            self._eventual = eventual
+            self.could.clear()
+            self.wants.clear()
+        self.account.forget_claims()
+        self.heads.clear()
+        self.space = Space(clusters, eventual)
+        self._holdings.reserve(self.space)
+        self._holdings.changed |= self.open.sum != self.space.sum
+        self.open = self.space.copy()
+
+    def admitted(self, key: str) -> frozenset[str]:
+        """Return the sub-jobs of a HyperJob that may be made."""
+        entry = self.entries.get(key)
+        return frozenset(entry.holding) if entry is not None else frozenset()
+
+    def block_of(self, entry: Entry) -> Block | None:
+        """Return what the last round said of those that wait; None when nobody has looked yet."""
+        if entry.rests_until is not None:
+            return _RESTING
+        waiting = entry.waiting
+        return self.blocks.get((waiting.queue, waiting.shape)) if waiting is not None else None
+
+    def is_contended(self, key: str) -> bool:
+        """Tell whether another one waits that may use what this one holds.
+
+        Whoever asks a closed queue, or for more than there will ever be for it, may not.
+        """
+        return any(other != key for other in self._resting) or any(
+            self.could.get(shape.site, True)
+            and _may_use(self.blocks.get((queue, shape)))
+            and any(order[2] != key for order in orders[:2])
+            for queue, shape, orders in self.lines.groups()
+        )
+
+    def next_change(self, *, now: datetime) -> timedelta | None:
+        """Tell when time alone may admit somebody."""
+        if not self.lines:
+            return None
+        resting = (self.entries[key].rests_until for key in self._resting)
+        taking = self._reclaims.may_start_from(self.account.tree)
+        if taking is not None and taking <= now:
+            taking = None  # time has done what it can
+        times = [self._holdings.occupancy.next_change(), taking, *resting]
+        return min((max(each - now, timedelta()) for each in times if each), default=None)
+
+    def untold(self) -> Iterator[str]:
+        """Name those whose message says something else than when it was told last."""
+        changed = self.lines.changed.copy()
+        self.lines.changed.clear()
+        followed = self.lines.queues() if self._holdings.changed else ()
+        self._holdings.changed = False
+        for queue in sorted({*changed, *followed}):
+            line = self.lines.line(queue)
+            for place, order in enumerate(line if queue in changed else line[:_FOLLOWED], start=1):
+                entry = self.entries[order[2]]
+                if entry.told != self.gist(entry, place):
+                    yield order[2]
+
+    def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int, int, int]:
+        """Return what of a message must not go stale: block, rough place, what is free and used.
+
+        Far from the head of a line a place is told roughly, and what is free is of the time when
+        the message was written, so that one step of a line of thousands changes few messages.
+        """
+        block, free, used = self.block_of(entry), 0, 0
+        if entry.waiting is not None and place <= _FOLLOWED:
+            demand = entry.waiting.parts[0].request.demand
+            measure = accelerator_of(demand) or "cpu"
+            free = self.open.sum.get(measure, 0)
+            used = self.account.used(entry.waiting.queue).get(measure, 0)
+        return block.kind if block is not None else None, roughly(place), free, used
+
+    def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:
+        """Bring holdings, occupancy and line up to date with a unit and the grants."""
+        entry.unit = unit
+        entry.granted &= {part.name for part in unit.parts}
+        entry.granted -= unit.held | unit.ended
+        self._holdings.update(key, entry, now=now)
+        if not entry.holding:
+            self._reclaims.gave_back(key)
+        self._line_up(key, entry)
+
+    def _line_up(self, key: str, entry: Entry) -> None:
+        unit, was = entry.unit, entry.waiting
+        if was is not None:
+            self.lines.leave(was.queue, was.shape, was.order)
+            entry.waiting = None
+        parts = tuple(
+            part
+            for part in unit.parts
+            if part.name not in entry.holding and part.name not in unit.ended
+        )
+        if not parts:
+            entry.rests_until = None
+        else:
+            standing = sum(not part.grows for part, _ in entry.holding.values())
+            needed = max(0, unit.minimum - standing - len(unit.ended))
+            shape = self._shapes.of(unit, parts, needed=needed, promised=entry.spots)
+            entry.waiting = Pending(parts, shape, parts[0].queue, unit.order)
+            resting = entry.rests_until is not None
+            self.lines.join(parts[0].queue, shape, unit.order, resting=resting)
+        if entry.rests_until is not None:
+            self._resting[key] = None
+        else:
+            self._resting.pop(key, None)
+
+
+def _may_use(block: Block | None) -> bool:
+    if block is None:
+        return True
+    over = block.limit is not None and not block.limit.ever
+    return block.kind is not Kind.NOT_OPEN and not over
+
+
+def roughly(place: int) -> int:
+    """Round a place to its first digit, or its first two from 100 on, never to 0."""
+    if place <= 10:
+        return place
+    step = 10 if place < 100 else 10 ** (len(str(place)) - 2)
+    return place // step * step

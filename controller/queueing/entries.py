@@ -1,0 +1,50 @@
+"""What the queue cache knows of one HyperJob: what it holds, what it waits for, what is reserved.
+
+Values only.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from controller.queueing.shapes import Shape
+from controller.queueing.units import OrderInQueue, Part, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The sub-jobs that a HyperJob waits for, and its queue."""
+
+    parts: tuple[Part, ...]
+    shape: Shape
+    queue: str
+    order: OrderInQueue
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is known of one HyperJob.
+
+    `granted` are sub-jobs that the engine admitted and that no object shows yet; `spots` the
+    clusters reserved for sub-jobs that do not exist yet; `holding` the sub-jobs that hold a share
+    of their queue, with their clusters; `told` the gist of what its status said last.
+    """
+
+    unit: Unit
+    granted: set[str] = field(default_factory=set)
+    spots: dict[str, str] = field(default_factory=dict)
+    holding: dict[str, tuple[Part, str]] = field(default_factory=dict)
+    waiting: Pending | None = None
+    rests_until: datetime | None = None
+    rests: int = 0
+    reclaims: int = 0
+    told: object = None
+
+    @property
+    def missing(self) -> list[Part]:
+        """Return the sub-jobs that hold a share and do not exist."""
+        return [part for name, (part, _) in self.holding.items() if name not in self.unit.made]
+
+    def cluster_of(self, name: str) -> str:
+        """Return where a sub-job is or will be; its last cluster while no object shows one."""
+        known = self.unit.clusters.get(name) or self.spots.get(name)
+        return known or (self.holding[name][1] if name in self.holding else "")

@@ -1,0 +1,141 @@
+"""What HyperJobs hold: shares of queues, room on clusters, and reservations for what is to be made.
+
+A reservation is a sub-job that holds a share and does not exist yet: each round takes its room
+before anything else gets any, on the cluster it was admitted for, else wherever there is some.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from controller.model.observed import Cluster
+from controller.model.request import Request
+from controller.model.resources import Resources
+from controller.queueing.entries import Entry
+from controller.queueing.occupancy import Occupancy
+from controller.queueing.room import Space
+from controller.queueing.shares import Shares
+from controller.queueing.units import Part
+
+
+class Holdings:
+    """The sub-jobs that hold a share, by HyperJob."""
+
+    def __init__(
+        self,
+        entries: Mapping[str, Entry],
+        shares: Shares,
+        *,
+        lag: timedelta,
+        counts: Callable[[str], bool],
+    ) -> None:
+        """`lag` and `counts` are as the queue cache gets them."""
+        self.holders: dict[str, None] = {}
+        self.missing: dict[str, None] = {}
+        self.occupancy = Occupancy(lag=lag)
+        self.changed = False
+        self._entries = entries
+        self._shares = shares
+        self._counts = counts
+        self._jobs: set[str] = set()
+
+    def holds(self, job: str) -> bool:
+        """Tell whether a sub-job, `namespace/name`, holds a share."""
+        return job in self._jobs
+
+    def update(self, key: str, entry: Entry, *, now: datetime) -> None:
+        """Bring the holdings of a HyperJob up to date with its unit and its grants."""
+        unit = entry.unit
+        holds = (unit.held | entry.granted) - unit.ended
+        entry.spots = {
+            name: spot
+            for name, spot in entry.spots.items()
+            if name in holds and name not in unit.made
+        }
+        before = entry.holding
+        entry.holding = {
+            part.name: (part, entry.cluster_of(part.name))
+            for part in unit.parts
+            if part.name in holds
+        }
+        _mark(self.holders, key, marked=bool(entry.holding))
+        _mark(self.missing, key, marked=any(name not in unit.made for name in entry.holding))
+        if entry.holding != before:
+            self._count(key.partition("/")[0], before, entry.holding, now)
+
+    def reserved(self, *, but: str) -> dict[str, list[Request]]:
+        """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
+        found: dict[str, list[Request]] = {}
+        for key in self.missing:
+            entry = self._entries[key]
+            for part in self._reservations(entry) if key != but else ():
+                if cluster := entry.spots.get(part.name):
+                    found.setdefault(cluster, []).append(part.request)
+        return found
+
+    def reserve(self, space: Space) -> None:
+        """Take the room of all reservations; find other room where a cluster is not usable."""
+        for key in sorted(self.missing, key=lambda key: self._entries[key].unit.order):
+            entry = self._entries[key]
+            homeless = []
+            for part in self._reservations(entry):
+                spot = entry.spots.get(part.name)
+                if spot in space.free:
+                    space.put(part.request, spot)
+                else:
+                    entry.spots.pop(part.name, None)
+                    homeless.append(part.request)
+            if homeless:
+                _reserve_elsewhere(entry, homeless, space)
+
+    def eventual(
+        self, clusters: Sequence[Cluster], shown: Mapping[str, Resources], *, now: datetime
+    ) -> dict[str, Resources]:
+        """Return what each cluster will have free when all HyperJobs have ended."""
+        return self.occupancy.eventual(clusters, shown, now=now)
+
+    def _reservations(self, entry: Entry) -> list[Part]:
+        """Return the sub-jobs that hold a share and take nothing that is counted yet."""
+        namespace = entry.unit.key.partition("/")[0]
+        return [part for part in entry.missing if not self._counts(f"{namespace}/{part.name}")]
+
+    def _count(
+        self,
+        namespace: str,
+        before: Mapping[str, tuple[Part, str]],
+        after: Mapping[str, tuple[Part, str]],
+        now: datetime,
+    ) -> None:
+        self.changed = True
+        self._jobs -= {f"{namespace}/{name}" for name in before}
+        self._jobs |= {f"{namespace}/{name}" for name in after}
+        for name, (part, cluster) in before.items():
+            self._shares.count(part, -1)
+            self.occupancy.drop(cluster, part.request.demand)
+            if name not in after:
+                self.occupancy.fade(cluster, part.request.demand, now=now)
+        for part, cluster in after.values():
+            self._shares.count(part)
+            self.occupancy.hold(cluster, part.request.demand)
+
+
+def _reserve_elsewhere(entry: Entry, homeless: Sequence[Request], space: Space) -> None:
+    """Move reservations to clusters with room; keep all that those left over could use."""
+    limit = entry.unit.max_domains
+    standing = [
+        (part.request.group, cluster) for part, cluster in entry.holding.values() if cluster
+    ]
+    found = space.assign(homeless, standing, limit)
+    for request in homeless:
+        if request.name in found:
+            entry.spots[request.name] = found[request.name]
+            space.put(request, found[request.name])
+    left = [request for request in homeless if request.name not in found]
+    if left:
+        space.keep(space.wants(left, most=len(left), max_domains=limit))
+
+
+def _mark(keys: dict[str, None], key: str, *, marked: bool) -> None:
+    if marked:
+        keys[key] = None
+    else:
+        keys.pop(key, None)

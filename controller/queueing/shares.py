@@ -1,0 +1,64 @@
+"""The queues as they are confirmed, and what each uses: sub-jobs of HyperJobs, and other workloads.
+
+Counts only what it is told.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from controller.model.observed import Cluster
+from controller.model.resources import Resources, total
+from controller.queueing.account import Account
+from controller.queueing.confirm import Confirmer, Holds
+from controller.queueing.entries import Entry
+from controller.queueing.lines import Lines
+from controller.queueing.queues import Queue, Tree
+from controller.queueing.units import Part
+
+
+class Shares:
+    """The account of the queues, opened anew when a queue or the total of the clusters changes."""
+
+    def __init__(self, confirmer: Confirmer, lines: Lines) -> None:
+        self._lines = lines
+        self.account = Account(Tree((), {}))
+        self.queues: tuple[Queue, ...] = ()
+        self._confirmer = confirmer
+        self._listed: tuple[Queue, ...] = ()
+        self._others: Mapping[str, Resources] = {}
+        self._total: Resources = {}
+
+    def set_queues(self, queues: Iterable[Queue], entries: Iterable[Entry]) -> None:
+        """Take in all Queue objects, and count anew."""
+        self._listed = tuple(queues)
+        self.queues = tuple(self._confirmer.queues(self._listed, ()))
+        self._open(entries)
+
+    def renew(self, clusters: Sequence[Cluster], holds: Holds, entries: Iterable[Entry]) -> None:
+        """Take in the clusters, and what other workloads use."""
+        capacity = total(cluster.allocatable for cluster in clusters if cluster.usable)
+        queues = tuple(self._confirmer.queues(self._listed, clusters))
+        others = self._confirmer.others(holds)
+        if capacity != self._total or queues != self.queues:
+            self._total, self.queues, self._others = capacity, queues, others
+            self._open(entries)
+        elif others != self._others:
+            self._count_others(-1)
+            self._others = others
+            self._count_others(1)
+
+    def count(self, part: Part, sign: int = 1) -> None:
+        """Count a sub-job that holds a share, or take it off."""
+        self.account.add(part.queue, part.request.demand, sign)
+
+    def _open(self, entries: Iterable[Entry]) -> None:
+        self.account = Account(Tree(self.queues, self._total))
+        self._count_others(1)
+        for entry in entries:
+            for part, _ in entry.holding.values():
+                self.count(part)
+        self._lines.changed.update(self._lines.queues())
+
+    def _count_others(self, sign: int) -> None:
+        for queue, used in self._others.items():
+            self.account.add(queue, used, sign)
+        self._lines.changed.update(queue for queue in self._others if self._lines.line(queue))
