@@ -41,6 +41,7 @@ class _Settings(Protocol):
 
     host: str
     cert_file: str | None
+    key_file: str | None
     api_key: dict[str, str]
     proxy: str | None
     tls_server_name: str | None
@@ -93,19 +94,22 @@ async def load(
     *,
     context: str | None = None,
     refresh_seconds: float = REFRESH_SECONDS,
+    credentials: bool = True,
 ) -> Connection:
     """Find the API server: the given file, KUBECONFIG, the pod's account, then ~/.kube/config.
 
     Tokens from files and plugins are read again after `refresh_seconds`, when a call needs them.
+    Without `credentials` the connection knows the server and its authorities alone: an API server
+    takes a client certificate before a bearer token, so calls on behalf of others carry none.
     Raises ConfigError that names the file and the next step.
     """
     given = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "")
     if not given and os.environ.get("KUBERNETES_SERVICE_HOST"):
-        return _in_cluster()
+        return _in_cluster(credentials=credentials)
     files = given or str(Path.home() / ".kube" / "config")
     _import_parts_only()
     with _keys_in_memory():
-        return await _from_file(files, context, refresh_seconds)
+        return await _from_file(files, context, refresh_seconds, credentials=credentials)
 
 
 def _import_parts_only() -> None:
@@ -152,7 +156,7 @@ def _keys_in_memory() -> Iterator[None]:
             os.close(descriptor)
 
 
-def _in_cluster() -> Connection:
+def _in_cluster(*, credentials: bool) -> Connection:
     _import_parts_only()
     from kubernetes.aio import config
     from kubernetes.aio.client import Configuration
@@ -175,11 +179,14 @@ def _in_cluster() -> Connection:
         settings,
         source="in-cluster configuration",
         namespace=namespace,
+        credentials=credentials,
         authorities=f"ca.crt in {_POD_NAMESPACE.parent}",
     )
 
 
-async def _from_file(files: str, context: str | None, refresh_seconds: float) -> Connection:
+async def _from_file(
+    files: str, context: str | None, refresh_seconds: float, *, credentials: bool
+) -> Connection:
     from kubernetes.aio import config
     from kubernetes.aio.client import Configuration
 
@@ -220,6 +227,7 @@ async def _from_file(files: str, context: str | None, refresh_seconds: float) ->
         settings,
         source=f"kubeconfig {files}",
         namespace=namespace,
+        credentials=credentials,
         authorities=f"certificate-authority of cluster {cluster!r} in kubeconfig {files}",
     )
 
@@ -285,7 +293,7 @@ def _read_token(path: Path) -> str:
 
 
 def _connection(
-    settings: _Settings, *, source: str, namespace: str, authorities: str
+    settings: _Settings, *, source: str, namespace: str, credentials: bool, authorities: str
 ) -> Connection:
     from kubernetes.aio.client.rest import RESTClientObject
     from kubernetes.aio.config import ConfigException
@@ -296,6 +304,8 @@ def _connection(
         raise ConfigError(f"{source}: server {server!r} is no http(s) address")
     # Go's verifier does not ask for the strict profile, and CAs without key identifiers are common.
     settings.disable_strict_ssl_verification = True
+    if not credentials:
+        settings.cert_file = settings.key_file = None
     try:
         tls = RESTClientObject(settings).ssl_context if parts.scheme == "https" else None
     except (OSError, ValueError) as error:
@@ -313,7 +323,7 @@ def _connection(
     return Connection(
         server=server,
         tls=tls,
-        authorize=authorize if settings.api_key else anonymous,
+        authorize=authorize if settings.api_key and credentials else anonymous,
         server_hostname=settings.tls_server_name,
         proxy=settings.proxy or _environment_proxy(parts.scheme, parts.hostname or ""),
         namespace=namespace or DEFAULT_NAMESPACE,

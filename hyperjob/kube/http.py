@@ -10,6 +10,7 @@ did nothing and when to come back (429 or 5xx with Retry-After).
 """
 
 import asyncio
+import copy
 import logging
 import os
 import random
@@ -17,6 +18,7 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -84,6 +86,7 @@ class HttpTransport:
         self._metrics = metrics
         self._base = connection.server
         self._warned: set[str] = set()
+        self._owns_session = True
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -116,12 +119,28 @@ class HttpTransport:
         """Give the server's host and port."""
         return self._connection.host
 
+    def with_bearer(self, token: str) -> Self:
+        """Give a transport over the same connections whose calls carry this token instead.
+
+        It is good until this one is closed, and closing it closes nothing.
+        """
+
+        async def authorize() -> str:
+            return f"Bearer {token}"
+
+        other = copy.copy(self)
+        other._connection = replace(self._connection, authorize=authorize)  # noqa: SLF001 - its own
+        other._owns_session = False  # noqa: SLF001 - its own class
+        return other
+
     async def close(self) -> None:
         """Close all connections, those of cancelled calls too; returns when none is open.
 
         A call that is cancelled during its TLS handshake or while it waits leaves a connection
         that asyncio closes in its own time, which the end of the event loop would cut short.
         """
+        if not self._owns_session:
+            return
         await self._session.close()
         for one in self._open():
             with suppress(OSError):

@@ -330,3 +330,25 @@ async def test_an_untrusted_certificate_names_the_file_that_lacks_its_authority(
     assert f"certificate-authority of cluster {cluster['name']!r}" in message
     assert str(server.kubeconfig) in message
     assert message.endswith("put the API server's authority there")
+
+
+async def test_without_credentials_no_certificate_and_no_token_of_ours_is_sent(server):
+    server.write_kubeconfig({"token": "0urs"}, name="token-too")
+    for path in (server.kubeconfig, server.folder / "token-too"):
+        connection = await config.load(path, credentials=False)
+        seen = await call(server, connection)
+        assert seen.user != "admin"
+        assert "authorization" not in seen.headers
+
+
+async def test_calls_with_a_bearer_token_share_connections_and_nothing_else(server):
+    server.on(VERSION, server.reply({}))
+    connection = await config.load(server.kubeconfig, credentials=False)
+    async with HttpTransport(connection, user_agent="test") as transport:
+        for token in ("one", "other"):
+            async with transport.with_bearer(token) as acting:
+                await acting.request("GET", VERSION)
+                assert server.seen[-1].headers["authorization"] == f"Bearer {token}"
+                assert server.seen[-1].user != "admin"
+        await transport.request("GET", VERSION)
+        assert "authorization" not in server.seen[-1].headers

@@ -1,0 +1,1 @@
+"""Who may look at the page, and how they prove it."""

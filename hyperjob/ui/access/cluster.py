@@ -1,0 +1,195 @@
+"""Access in a cluster: every visitor shows a bearer token of the Karmada API server.
+
+It comes with each request from an authenticating proxy (Authorization header), or once by a login,
+for a cookie. The API server says whose token it is (TokenReview) and what that user may see
+(SubjectAccessReview); whatever is read or done beyond the lists is asked for with the visitor's own
+token, so the account of this process needs no right to it.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, NoReturn, Self
+
+from aiohttp import web
+
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError, Unauthorized
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES, Resource
+from hyperjob.ui.access import checks
+from hyperjob.ui.access.answers import login_first, refusal, reload
+from hyperjob.ui.access.csrf import Csrf
+from hyperjob.ui.access.forms import check_form, checked
+from hyperjob.ui.access.local import bearer
+from hyperjob.ui.access.login import SESSION_COOKIE as COOKIE
+from hyperjob.ui.access.login import Login
+from hyperjob.ui.access.reviews import Question, Reviews, User
+from hyperjob.ui.access.sessions import Sessions
+from hyperjob.ui.visitor import Scope
+
+LONGEST_TOKEN: Final = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterVisitor:
+    """A user of the Karmada API server; `kube` carries their own token."""
+
+    user: User
+    csrf: str
+    kube: Kube
+    reviews: Reviews
+    scope: Scope
+    read_only: bool
+
+    @property
+    def name(self) -> str:
+        """Give the user's name."""
+        return self.user.name
+
+    async def may(self, verb: str, namespace: str, name: str) -> bool:
+        """Tell whether the visitor may do this to a HyperJob; False without an answer."""
+        if self.read_only:
+            return False
+        try:
+            return await self.reviews.allows(Question(self.user, verb, HYPERJOBS, namespace, name))
+        except KubeError:
+            return False
+
+
+class ClusterAccess:
+    """Lets in whom the API server knows; use with `async with`.
+
+    `kube` is our own account, for reviews alone; `acting` gives a client with a bearer token and no
+    other credentials; `hosts` are the names under which the page is reached (see `checks.refused`);
+    `namespaces` names those with HyperJobs.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        *,
+        acting: Callable[[str], Kube],
+        hosts: Collection[str],
+        namespaces: Callable[[], Collection[str]],
+        read_only: bool = False,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        clock = clock or asyncio.get_running_loop().time
+        self._acting = acting
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._namespaces = namespaces
+        self._read_only = read_only
+        self._reviews = Reviews(kube, clock=clock)
+        self._sessions = Sessions(clock=clock)
+        self._csrf = Csrf()
+        self._login = Login(self._enter, csrf=self._csrf, hosts=self._hosts)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._reviews)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+    @property
+    def public(self) -> frozenset[str]:
+        """Name the paths that are for those without a session too."""
+        return frozenset({self._login.path})
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Give login and logout."""
+        return (*self._login.routes(), web.post("/logout", self._leave))
+
+    async def visitor(self, request: web.Request) -> ClusterVisitor:
+        """Find out whose token a request carries, and what they may see."""
+        checked(request, self._hosts)
+        token, session = self._credentials(request)
+        if not token:
+            raise self._stranger(request)
+        try:
+            user = await self._user(token)
+            if user is None:
+                self._sessions.end(session)
+                raise self._stranger(request)
+            await check_form(request, self._csrf, session, read_only=self._is_closed(request))
+            scope = await self._scope(user)
+        except KubeError as error:
+            why = f"the API server does not say what you may see: {error.message}"
+            raise refusal(request, 503, why) from error
+        return ClusterVisitor(
+            user=user,
+            csrf=self._csrf.token(session),
+            kube=self._acting(token),
+            reviews=self._reviews,
+            scope=scope,
+            read_only=self._read_only,
+        )
+
+    def _credentials(self, request: web.Request) -> tuple[str, str]:
+        """Give the token, and the name of the session that forms belong to."""
+        if token := bearer(request.headers):
+            if len(token) > LONGEST_TOKEN:
+                raise refusal(request, 401, "the bearer token is too long")
+            return token, hashlib.sha256(token.encode(errors="replace")).hexdigest()
+        cookie = request.cookies.get(COOKIE, "")
+        return self._sessions.token(cookie) or "", cookie
+
+    def _is_closed(self, request: web.Request) -> bool:
+        return self._read_only and request.path != "/logout"
+
+    def _stranger(self, request: web.Request) -> web.HTTPException:
+        if checks.came_by_a_link(request.headers) and COOKIE not in request.cookies:
+            return reload(request)
+        if "Authorization" in request.headers:
+            return refusal(request, 401, "the API server does not take the bearer token")
+        return login_first(request)
+
+    async def _user(self, token: str) -> User | None:
+        try:
+            return await self._reviews.user(token)
+        except Unauthorized as error:
+            # It is our own account that is not let in, no fault of the visitor.
+            raise KubeError({**error.status, "code": 503}, error.request) from error
+
+    async def _scope(self, user: User) -> Scope:
+        everywhere, clusters, queues = await asyncio.gather(
+            self._may_list(user, HYPERJOBS),
+            self._may_list(user, CLUSTERS),
+            self._may_list(user, QUEUES),
+        )
+        namespaces: frozenset[str] | None = None
+        if not everywhere:
+            known = sorted(self._namespaces())
+            allowed = await asyncio.gather(
+                *(self._may_list(user, HYPERJOBS, namespace) for namespace in known)
+            )
+            namespaces = frozenset(
+                namespace for namespace, may in zip(known, allowed, strict=True) if may
+            )
+        return Scope(namespaces=namespaces, clusters=clusters, queues=queues)
+
+    async def _may_list(self, user: User, resource: Resource, namespace: str = "") -> bool:
+        return await self._reviews.allows(Question(user, "list", resource, namespace))
+
+    async def _enter(self, token: str) -> str | None:
+        """Begin a session for a token; None when the API server does not take it."""
+        if not token or len(token) > LONGEST_TOKEN:
+            return None
+        user = await self._user(token)
+        return None if user is None else self._sessions.begin(token, user.name)
+
+    async def _leave(self, request: web.Request) -> NoReturn:
+        """End the session; a token that came by header is none of ours to forget."""
+        self._sessions.end(request.cookies.get(COOKIE, ""))
+        answer = web.HTTPSeeOther(self._login.path)
+        answer.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Strict")
+        raise answer

@@ -1,0 +1,151 @@
+"""Access on one's own machine: whoever has the printed address acts with the kubeconfig's rights.
+
+As Jupyter does it: the address carries a token, which a browser exchanges for a cookie at once, so
+that the token stays in no history and in no Referer. Other users of the machine and pages of other
+sites have neither.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Final, Self
+
+from aiohttp import web
+
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import HYPERJOBS
+from hyperjob.ui.access import checks
+from hyperjob.ui.access.answers import refusal, reload
+from hyperjob.ui.access.csrf import Csrf, same
+from hyperjob.ui.access.forms import check_form, checked
+from hyperjob.ui.access.reviews import Question, Reviews
+from hyperjob.ui.visitor import EVERYTHING, Scope
+
+PARAMETER: Final = "token"
+"""The part of the address that carries the token."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalVisitor:
+    """The owner of the kubeconfig."""
+
+    csrf: str
+    kube: Kube
+    reviews: Reviews
+    read_only: bool
+    name: str = ""
+    scope: Scope = EVERYTHING
+
+    async def may(self, verb: str, namespace: str, name: str) -> bool:
+        """Tell whether the kubeconfig's user may do this to a HyperJob.
+
+        Without an answer it is offered: the API server decides when it is done.
+        """
+        if self.read_only:
+            return False
+        try:
+            return await self.reviews.allows(Question(None, verb, HYPERJOBS, namespace, name))
+        except KubeError:
+            return True
+
+
+class LocalAccess:
+    """Lets in those who have the token; use with `async with`."""
+
+    def __init__(
+        self, kube: Kube, *, address: tuple[str, int], token: str = "", read_only: bool = False
+    ) -> None:
+        self._kube = kube
+        self._host, self._port = address
+        self._token = token or secrets.token_urlsafe(32)
+        self._read_only = read_only
+        # Browsers send a cookie to every port of a host, so its name has the port in it.
+        self._cookie = f"hyperjob-ui-{self._port}"
+        self._session = secrets.token_urlsafe(32)
+        self._csrf = Csrf()
+        self._reviews = Reviews(kube, clock=asyncio.get_running_loop().time)
+        self._hosts = frozenset(
+            f"{name}:{self._port}" for name in ("localhost", "127.0.0.1", "[::1]", self._url_host)
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._reviews.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._reviews.__aexit__(kind, error, trace)
+
+    @property
+    def address_with_token(self) -> str:
+        """Give the address to open; it is a secret, and must get into no log."""
+        return f"http://{self._url_host}:{self._port}/?{PARAMETER}={self._token}"
+
+    @property
+    def _url_host(self) -> str:
+        return f"[{self._host}]" if ":" in self._host else self._host
+
+    @property
+    def public(self) -> frozenset[str]:
+        """Name the paths that are for those without a session too."""
+        return frozenset()
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Give no page: who has no token finds out here where it was printed."""
+        return ()
+
+    async def visitor(self, request: web.Request) -> LocalVisitor:
+        """Let a request in that carries the cookie or the token; checks forms."""
+        checked(request, self._hosts)
+        if given := request.query.get(PARAMETER):
+            self._exchange(request, given)
+        if not self._is_known(request):
+            if checks.came_by_a_link(request.headers) and self._cookie not in request.cookies:
+                raise reload(request)
+            why = "open the address that `hyperjob ui` printed: the token in it lets you in"
+            raise refusal(request, 403, why)
+        await check_form(request, self._csrf, self._session, read_only=self._read_only)
+        return LocalVisitor(
+            csrf=self._csrf.token(self._session),
+            kube=self._kube,
+            reviews=self._reviews,
+            read_only=self._read_only,
+        )
+
+    def _is_known(self, request: web.Request) -> bool:
+        if same(self._session, request.cookies.get(self._cookie, "")):
+            return True
+        return same(self._token, bearer(request.headers))
+
+    def _exchange(self, request: web.Request, given: str) -> None:
+        """Turn the token in the address into a cookie, and open the address without it."""
+        if request.method not in checks.SAFE_METHODS or not same(self._token, given):
+            raise refusal(request, 403, "the token in the address is not the one of this process")
+        rest = request.rel_url.without_query_params(PARAMETER)
+        answer = web.HTTPSeeOther(checks.local_path(str(rest)))
+        answer.set_cookie(self._cookie, self._session, httponly=True, samesite="Strict", path="/")
+        raise answer
+
+
+def bearer(headers: Mapping[str, str]) -> str:
+    """Give the bearer token of the Authorization header; empty without one."""
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address to listen on can be reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,96 @@
+"""The form where a visitor gives a bearer token, for a cookie."""
+
+import html
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Final
+
+from aiohttp import web
+
+from hyperjob.kube.errors import KubeError
+from hyperjob.ui.access.answers import page, refusal
+from hyperjob.ui.access.checks import local_path
+from hyperjob.ui.access.csrf import FIELD, Csrf
+from hyperjob.ui.access.forms import checked
+
+SESSION_COOKIE: Final = "__Host-hyperjob-ui"
+FORM_COOKIE: Final = "__Host-hyperjob-ui-login"
+"""Stands for a browser that has no session yet, so that its form has a CSRF token too."""
+_FORM_SECONDS: Final = 3600
+
+_log = logging.getLogger(__name__)
+
+
+class Login:
+    """Shows the form and takes the token; `enter` gives the session's cookie, None to strangers."""
+
+    path: Final = "/login"
+
+    def __init__(
+        self,
+        enter: Callable[[str], Awaitable[str | None]],
+        *,
+        csrf: Csrf,
+        hosts: Collection[str],
+    ) -> None:
+        self._enter = enter
+        self._csrf = csrf
+        self._hosts = hosts
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Give the form and where it is sent."""
+        return (web.get(self.path, self._show), web.post(self.path, self._take))
+
+    async def _show(self, request: web.Request) -> web.Response:
+        checked(request, self._hosts)
+        return self._form(request, local_path(request.query.get("next", "/")))
+
+    async def _take(self, request: web.Request) -> web.Response:
+        checked(request, self._hosts)
+        form = await request.post()
+        browser = request.cookies.get(FORM_COOKIE, "")
+        following = local_path(str(form.get("next", "/")))
+        if not browser or not self._csrf.accepts(browser, str(form.get(FIELD, ""))):
+            why = "The form was too old, or cookies are switched off. Try again."
+            return self._form(request, following, why=why, status=403)
+        try:
+            session = await self._enter(str(form.get("token", "")).strip())
+        except KubeError as error:
+            raise refusal(
+                request, 503, f"the API server gives no answer: {error.message}"
+            ) from error
+        if session is None:
+            _log.info("login refused", extra={"peer": request.remote})
+            why = "The Karmada API server does not take this token."
+            return self._form(request, following, why=why, status=403)
+        answer = web.HTTPSeeOther(following)
+        _set(answer, SESSION_COOKIE, session)
+        answer.del_cookie(FORM_COOKIE, path="/", secure=True, httponly=True, samesite="Strict")
+        raise answer
+
+    def _form(
+        self, request: web.Request, following: str, *, why: str = "", status: int = 200
+    ) -> web.Response:
+        browser = request.cookies.get(FORM_COOKIE, "") or secrets.token_urlsafe(32)
+        alert = f'<p role="alert">{html.escape(why)}</p>' if why else ""
+        body = (
+            f'{alert}<form method="post" action="{self.path}">'
+            f'<input type="hidden" name="{FIELD}" value="{self._csrf.token(browser)}">'
+            f'<input type="hidden" name="next" value="{html.escape(following, quote=True)}">'
+            '<label for="token">Bearer token of the Karmada API server</label>'
+            '<input type="password" id="token" name="token" required autofocus'
+            ' autocomplete="off" spellcheck="false">'
+            '<button type="submit">Log in</button></form>'
+            "<p>A service account's token: <code>kubectl create token NAME -n NAMESPACE</code>."
+            " You see and do here what this token may see and do.</p>"
+        )
+        answer = web.Response(text=page("Log in", body), content_type="text/html", status=status)
+        _set(answer, FORM_COOKIE, browser, max_age=_FORM_SECONDS)
+        return answer
+
+
+def _set(answer: web.StreamResponse, name: str, value: str, *, max_age: int | None = None) -> None:
+    answer.set_cookie(
+        name, value, max_age=max_age, path="/", secure=True, httponly=True, samesite="Strict"
+    )

@@ -1,0 +1,145 @@
+"""Ask the API server who a token belongs to, and what that user may do.
+
+The questions are TokenReview and SubjectAccessReview; their answers are remembered for at most
+half a minute, so a right or a token that ends, ends here within that time. Without an answer a
+visitor may nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Final, Self
+
+from controller.model.wire import mapping, string, strings
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import Resource
+from hyperjob.ui.access.cache import Cached
+
+SECONDS: Final = 30.0
+"""How old the answer to a review may be."""
+TOKENS: Final = 1_000
+ANSWERS: Final = 50_000
+
+TOKEN_REVIEWS: Final = Resource(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
+)
+SUBJECT_ACCESS_REVIEWS: Final = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
+SELF_REVIEWS: Final = replace(
+    SUBJECT_ACCESS_REVIEWS, plural="selfsubjectaccessreviews", kind="SelfSubjectAccessReview"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user as the API server knows them; `extra` is sorted."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether a user may do something; without `user` it is about the one who asks."""
+
+    user: User | None
+    verb: str
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+
+
+class Reviews:
+    """Makes reviews with an account that may create them; use with `async with`."""
+
+    def __init__(self, kube: Kube, *, clock: Callable[[], float] | None = None) -> None:
+        self._kube = kube
+        clock = clock or asyncio.get_running_loop().time
+        self._users: Cached[str, User | None] = Cached(
+            self._who, seconds=SECONDS, size=TOKENS, clock=clock
+        )
+        self._answers: Cached[Question, bool] = Cached(
+            self._may, seconds=SECONDS, size=ANSWERS, clock=clock
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._users.close()
+        await self._answers.close()
+
+    async def user(self, token: str) -> User | None:
+        """Give the user of a bearer token; None when the API server does not take it.
+
+        Raises KubeError when the API server gives no answer.
+        """
+        return await self._users.get(token)
+
+    def forget(self, token: str) -> None:
+        """Ask for the user of a token anew the next time."""
+        self._users.forget(token)
+
+    async def allows(self, question: Question) -> bool:
+        """Tell whether something is allowed; raises KubeError without an answer."""
+        return await self._answers.get(question)
+
+    async def _who(self, token: str) -> User | None:
+        body: Object = {"spec": {"token": token}}
+        status = mapping((await self._create(TOKEN_REVIEWS, body)).get("status"))
+        if status.get("authenticated") is not True:
+            return None
+        found = mapping(status.get("user"))
+        name = string(found.get("username"))
+        if not name:
+            return None
+        extra = mapping(found.get("extra"))
+        return User(
+            name=name,
+            uid=string(found.get("uid")),
+            groups=strings(found.get("groups")),
+            extra=tuple(sorted((key, strings(value)) for key, value in extra.items())),
+        )
+
+    async def _may(self, question: Question) -> bool:
+        answer = await self._create(
+            SELF_REVIEWS if question.user is None else SUBJECT_ACCESS_REVIEWS,
+            {"spec": _spec(question)},
+        )
+        status = mapping(answer.get("status"))
+        return status.get("allowed") is True and status.get("denied") is not True
+
+    async def _create(self, resource: Resource, body: Object) -> Object:
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+        return await self._kube.create(resource, whole)
+
+
+def _spec(question: Question) -> Object:
+    resource = question.resource
+    plural, _, subresource = resource.plural.partition("/")
+    attributes = {
+        "verb": question.verb,
+        "group": resource.group,
+        "version": resource.version,
+        "resource": plural,
+        "subresource": subresource,
+        "namespace": question.namespace,
+        "name": question.name,
+    }
+    spec: Object = {"resourceAttributes": {k: v for k, v in attributes.items() if v}}
+    if question.user is not None:
+        spec["user"] = question.user.name
+        spec["groups"] = list(question.user.groups)
+        spec["uid"] = question.user.uid
+        spec["extra"] = {key: list(values) for key, values in question.user.extra}
+    return spec

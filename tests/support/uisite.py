@@ -1,0 +1,40 @@
+"""The smallest page behind an Access: it says who asks."""
+
+from aiohttp import web
+
+from hyperjob.ui.visitor import VISITOR, Access
+
+DONE = web.AppKey("done", list)
+
+
+def site(access: Access) -> web.Application:
+    """Build it: GET /who, POST /do, and the pages of `access`; `app[DONE]` lists who did it."""
+
+    @web.middleware
+    async def let_in(request, handler):
+        if request.path not in access.public:
+            request[VISITOR] = await access.visitor(request)
+        return await handler(request)
+
+    async def who(request):
+        visitor = request[VISITOR]
+        return web.json_response(
+            {
+                "name": visitor.name,
+                "csrf": visitor.csrf,
+                "scope": repr(visitor.scope),
+                "namespaces": None
+                if visitor.scope.namespaces is None
+                else sorted(visitor.scope.namespaces),
+                "may": await visitor.may("patch", "team", "llm"),
+            }
+        )
+
+    async def do(request):
+        request.app[DONE].append(request[VISITOR].name)
+        return web.Response(text="done")
+
+    app = web.Application(middlewares=[let_in], client_max_size=64 * 1024)
+    app[DONE] = []
+    app.add_routes([web.get("/who", who), web.post("/do", do), *access.routes()])
+    return app

@@ -1,0 +1,143 @@
+"""What access remembers: bounded in number and age, asked for once, never shared."""
+
+import asyncio
+
+import pytest
+
+from hyperjob.ui.access.cache import Cached
+from hyperjob.ui.access.sessions import Sessions
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Asked:
+    """Counts questions; each is answered with its own number."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def __call__(self, key: str) -> int:
+        self.keys.append(key)
+        number = len(self.keys)
+        await self.open.wait()
+        if key == "bad":
+            raise ValueError(key)
+        return number
+
+
+def cached(asked, clock, *, seconds=30.0, size=10):
+    return Cached(asked, seconds=seconds, size=size, clock=clock)
+
+
+async def test_an_answer_is_used_until_it_is_too_old():
+    asked, clock = Asked(), Clock()
+    cache = cached(asked, clock)
+    assert [await cache.get("a"), await cache.get("a")] == [1, 1]
+    clock.now = 29.9
+    assert await cache.get("a") == 1
+    clock.now = 30.0
+    assert await cache.get("a") == 2
+
+
+async def test_the_age_counts_from_the_question():
+    asked, clock = Asked(), Clock()
+    asked.open.clear()
+    cache = cached(asked, clock)
+    waiting = asyncio.create_task(cache.get("a"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    clock.now = 20.0
+    asked.open.set()
+    await waiting
+    clock.now = 30.0
+    assert await cache.get("a") == 2
+
+
+async def test_those_who_ask_together_share_one_question():
+    asked = Asked()
+    asked.open.clear()
+    cache = cached(asked, Clock())
+    first = asyncio.create_task(cache.get("a"))
+    others = [asyncio.create_task(cache.get("a")) for _ in range(50)]
+    await asyncio.sleep(0)
+    first.cancel()  # a visitor who leaves takes the answer from nobody
+    asked.open.set()
+    assert await asyncio.gather(*others) == [1] * 50
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert asked.keys == ["a"]
+
+
+async def test_a_failure_is_told_and_not_remembered():
+    asked = Asked()
+    cache = cached(asked, Clock())
+    for _ in range(2):
+        with pytest.raises(ValueError, match="bad"):
+            await cache.get("bad")
+    assert asked.keys == ["bad", "bad"]
+
+
+async def test_the_least_used_answer_goes_first():
+    asked = Asked()
+    cache = cached(asked, Clock(), size=2)
+    for key in ("a", "b", "a", "c"):
+        await cache.get(key)
+    assert len(cache) == 2
+    await cache.get("a")
+    assert asked.keys == ["a", "b", "c"]
+    await cache.get("b")
+    assert asked.keys == ["a", "b", "c", "b"]
+
+
+async def test_closing_ends_open_questions():
+    asked = Asked()
+    asked.open.clear()
+    cache = cached(asked, Clock())
+    waiting = asyncio.create_task(cache.get("a"))
+    await asyncio.sleep(0)
+    await cache.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+def test_a_session_ends_when_it_is_idle_or_old():
+    clock = Clock()
+    sessions = Sessions(clock=clock, idle=10, longest=25)
+    idle, used = sessions.begin("t1", "ann"), sessions.begin("t2", "ben")
+    for clock.now in (9.0, 18.0, 24.0):
+        assert sessions.token(used) == "t2"
+    assert sessions.token(idle) is None
+    clock.now = 25.0
+    assert sessions.token(used) is None
+    assert len(sessions) == 0
+
+
+def test_sessions_are_bounded_in_all_and_for_each_user():
+    sessions = Sessions(clock=Clock(), size=5, per_user=2)
+    others = [sessions.begin(f"t{number}", f"user{number}") for number in range(3)]
+    own = [sessions.begin(f"own{number}", "greedy") for number in range(9)]
+    assert len(sessions) == 5
+    assert [sessions.token(cookie) for cookie in others] == ["t0", "t1", "t2"]
+    assert [sessions.token(cookie) for cookie in own[-2:]] == ["own7", "own8"]
+    sessions.begin("new", "someone")
+    assert len(sessions) == 5
+    assert sessions.token(others[0]) is None  # not used for longest
+
+
+def test_every_session_has_a_cookie_of_its_own_that_ends_with_it():
+    sessions = Sessions(clock=Clock())
+    one, other = sessions.begin("t", "ann"), sessions.begin("t", "ann")
+    assert one != other
+    assert len(one) >= 43
+    sessions.end(one)
+    assert sessions.token(one) is None
+    assert sessions.token(other) == "t"
+    sessions.end("never was")
