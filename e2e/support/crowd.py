@@ -1,0 +1,174 @@
+"""Hundreds of HyperJobs at once: what they ask for, and what members and queues made of it."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from e2e.support.manifests import group, hyperjob
+from e2e.support.scenario import Scenario, phase_of
+from e2e.support.world import World
+from hyperjob.api.meta import Object
+from hyperjob.api.names import LABEL_HYPERJOB
+from hyperjob.api.quantity import Quantity
+from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.informer import Handler, Informer
+from hyperjob.kube.resources import HYPERJOBS, PODS, RESOURCE_BINDINGS, Resource
+
+_FORMS = ((1, 1), (1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (4, 1))  # sub-jobs, pods of each
+_ENDED = frozenset({"Completed", "Failed"})
+_WAITING = frozenset({"", "Pending", "Queued"})
+
+
+def crowd(
+    world: World, count: int, moments: random.Random, *, queue: str, seconds: tuple[float, float]
+) -> Iterator[Object]:
+    """Make HyperJobs of mixed sizes whose sub-jobs must all start together."""
+    sizes = [size for size in (world.per_pod, world.per_pod // 2, world.per_pod // 4) if size]
+    for number in range(count):
+        replicas, pods = moments.choice(_FORMS)
+        made = group(
+            world,
+            "g",
+            replicas=replicas,
+            pods=pods,
+            accelerators=moments.choice(sizes),
+            seconds=round(moments.uniform(*seconds), 1),
+            queue=queue,
+        )
+        yield hyperjob(f"crowd-{number:04}", made)
+
+
+def asks(world: World, hyperjobs: Sequence[Object]) -> int:
+    """Return the accelerators of all pods of HyperJobs."""
+    return sum(
+        each["replicas"] * task["replicas"] * _accelerators(world, task["template"])
+        for made in hyperjobs
+        for each in made["spec"]["replicatedJobs"]
+        for task in each["templateSpec"]["tasks"]
+    )
+
+
+@dataclass(slots=True)
+class Crowd:
+    """What was seen of HyperJobs, their bindings and the members' pods, in seconds.
+
+    `use` integrates the accelerators of running pods over the time in which HyperJobs waited.
+    `in_part` is the longest time in which a HyperJob had some, but not all bindings released.
+    """
+
+    world: World
+    gangs: dict[str, int]
+    phases: dict[str, str] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    use: float = 0.0
+    waited: float = 0.0
+    in_part: float = 0.0
+    _running: dict[str, int] = field(default_factory=dict)
+    _released: dict[str, set[str]] = field(default_factory=dict)
+    _partial: dict[str, float] = field(default_factory=dict)
+    _at: float = field(default_factory=time.monotonic)
+
+    @property
+    def room(self) -> int:
+        """Return the accelerators of all members."""
+        return sum(self.world.sizes.values()) * self.world.per_pod
+
+    @property
+    def ended(self) -> int:
+        """Count the HyperJobs that have ended."""
+        return sum(phase in _ENDED for phase in self.phases.values())
+
+    @property
+    def mean_use(self) -> float:
+        """Return the part of all accelerators that pods used while HyperJobs waited."""
+        return self.use / (self.waited * self.room) if self.waited else 0.0
+
+    def saw_hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Learn the phase of a HyperJob."""
+        obj = new or old or {}
+        self._pass()
+        name = obj["metadata"]["name"]
+        if kind is not EventType.DELETED and self.phases.get(name) != phase_of(obj):
+            self.phases[name] = phase_of(obj)
+            self._weigh(name)
+            self.changed.set()
+
+    def saw_binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Learn whether Volcano Global has released a binding, or the controller in its place."""
+        obj = new or old or {}
+        name = (obj["metadata"].get("labels") or {}).get(LABEL_HYPERJOB)
+        if name is None:
+            return
+        suspension = obj["spec"].get("suspension") or {}
+        released = self._released.setdefault(name, set())
+        if kind is EventType.DELETED or suspension.get("scheduling"):
+            released.discard(obj["metadata"]["name"])
+        else:
+            released.add(obj["metadata"]["name"])
+        self._weigh(name)
+
+    def saw_pod(self, member: str, kind: EventType, old: Object | None, new: Object | None) -> None:
+        """Learn which pods run in a member."""
+        obj = new or old or {}
+        self._pass()
+        name = f"{member}/{obj['metadata']['name']}"
+        if kind is not EventType.DELETED and (obj.get("status") or {}).get("phase") == "Running":
+            self._running[name] = _accelerators(self.world, obj)
+        else:
+            self._running.pop(name, None)
+
+    def _pass(self) -> None:
+        """Count the time since the last event."""
+        before, self._at = self._at, time.monotonic()
+        waiting = sum(phase in _WAITING for phase in self.phases.values())
+        if waiting and self._running:
+            self.waited += self._at - before
+            self.use += (self._at - before) * sum(self._running.values())
+
+    def _weigh(self, name: str) -> None:
+        """Learn whether a HyperJob has a part of its gang released, and for how long it had."""
+        released = len(self._released.get(name, ()))
+        gang = self.gangs.get(name, 0)
+        if 0 < released < gang and self.phases.get(name) not in _ENDED:
+            self._partial.setdefault(name, time.monotonic())
+        elif name in self._partial:
+            self.in_part = max(self.in_part, time.monotonic() - self._partial.pop(name))
+
+
+@contextlib.asynccontextmanager
+async def watched(scenario: Scenario, hyperjobs: Sequence[Object]) -> AsyncIterator[Crowd]:
+    """Watch a crowd in the control plane and in the members for the length of the block."""
+    gangs = {
+        made["metadata"]["name"]: sum(each["replicas"] for each in made["spec"]["replicatedJobs"])
+        for made in hyperjobs
+    }
+    seen = Crowd(scenario.world, gangs)
+    wanted: list[tuple[Kube, Resource, Handler]] = [
+        (scenario.kube, HYPERJOBS, seen.saw_hyperjob),
+        (scenario.kube, RESOURCE_BINDINGS, seen.saw_binding),
+    ]
+    wanted += [(kube, PODS, partial(seen.saw_pod, name)) for name, kube in scenario.members.items()]
+    informers = []
+    for kube, resource, handler in wanted:
+        informer = Informer(kube, resource, namespace=scenario.namespace)
+        informer.add_handler(handler)
+        informers.append(informer)
+    tasks = [asyncio.create_task(informer.run()) for informer in informers]
+    try:
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(informer.synced.wait() for informer in informers))
+        yield seen
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _accelerators(world: World, pod: Object) -> int:
+    containers = pod["spec"]["containers"]
+    limits = [(each.get("resources") or {}).get("limits") or {} for each in containers]
+    return sum(int(Quantity.parse(each.get(world.accelerator) or 0).value) for each in limits)

@@ -1,0 +1,130 @@
+"""Many more HyperJobs than there is room for, without any TTL: all of them end, by themselves.
+
+Small unless the environment says more: `HYPERJOB_CROWD` HyperJobs whose pods run for
+`HYPERJOB_CROWD_SECONDS` (`from-to`), `HYPERJOB_CROWD_KILLS=1` to kill the controller at random
+moments, and `HYPERJOB_CROWD_KILL_COMMAND`, a command that kills Volcano Global's dispatcher and
+starts it again. `pytest -rP` shows what was measured.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import yaml
+
+from e2e.support.crowd import Crowd, asks, crowd, watched
+from e2e.support.scenario import Scenario
+from e2e.support.settings import from_environment
+from e2e.support.world import CLUSTERS_FILE, World, open_world
+from tests.support.stack import Service
+
+COUNT = int(os.environ.get("HYPERJOB_CROWD", "24"))
+SECONDS = tuple(float(each) for each in os.environ.get("HYPERJOB_CROWD_SECONDS", "1-2").split("-"))
+SEED = int(os.environ.get("HYPERJOB_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+KILLS = os.environ.get("HYPERJOB_CROWD_KILLS") == "1"
+KILL_COMMAND = os.environ.get("HYPERJOB_CROWD_KILL_COMMAND", "")
+NODES = 4  # of each embedded cluster, to have the same crowd wait for less room
+STANDSTILL = 180.0  # no HyperJob ends for so long: something is frozen
+_AT_ONCE = 50  # that one kubectl applies
+IN_PART = 60.0  # no gang holds a part of its quota for longer
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["volcano-global", "builtin"])
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """Give a world with or without Volcano Global, and a controller that finds out by itself."""
+    settings, directory = from_environment(), tmp_path_factory.mktemp("crowd")
+    file = directory / "clusters.yaml"
+    content = yaml.safe_load(CLUSTERS_FILE.read_text())
+    for cluster, node in ((each, node) for each in content["clusters"] for node in each["nodes"]):
+        node["count"] = min(node["count"], NODES)
+        cluster["nodes"] = [node]
+    content["volcanoGlobal"] = {"enabled": request.param}
+    file.write_text(yaml.safe_dump(content))
+    with open_world(settings, directory, clusters=file, queue_admission="auto") as opened:
+        if opened.volcano_global is not request.param:
+            pytest.skip(
+                "this Karmada has Volcano Global" if opened.volcano_global else "it has not"
+            )
+        yield opened
+
+
+@contextlib.asynccontextmanager
+async def killed(service: Service, moments: random.Random) -> AsyncIterator[list[str]]:
+    """Kill the controller, and the dispatcher if a command says how, until the block ends."""
+    done: list[str] = []
+
+    async def kill() -> None:
+        while True:
+            await asyncio.sleep(moments.uniform(1, 15))
+            service.kill()
+            await asyncio.to_thread(service.start)
+            done.append("controller")
+
+    async def dispatcher() -> None:
+        while KILL_COMMAND:
+            await asyncio.sleep(moments.uniform(2, 30))
+            process = await asyncio.create_subprocess_shell(KILL_COMMAND)
+            assert await process.wait() == 0, KILL_COMMAND
+            done.append("dispatcher")
+
+    tasks = [asyncio.create_task(kill()), asyncio.create_task(dispatcher())]
+    try:
+        yield done
+    finally:
+        for task in tasks:
+            task.cancel()
+        failed = await asyncio.gather(*tasks, return_exceptions=True)
+        if service.process is None:
+            await asyncio.to_thread(service.start)
+        for each in failed:
+            if isinstance(each, Exception):
+                raise each
+
+
+@pytest.mark.timeout(3600)
+async def test_a_crowd_of_gangs_ends_completed_with_nobodys_help(scenario):
+    print(f"HYPERJOB_CHAOS_SEED={SEED}")  # noqa: T201 - shown when the test fails
+    world, moments = scenario.world, random.Random(SEED)
+    low, high = SECONDS
+    async with contextlib.AsyncExitStack() as stack:
+        queue = await stack.enter_async_context(scenario.queue())
+        made = list(crowd(world, COUNT, moments, queue=queue, seconds=(low, high)))
+        kills: list[str] = []
+        if KILLS:
+            assert world.stack is not None, "an installed release's controller is not ours to kill"
+            kills = await stack.enter_async_context(killed(world.stack.controller, moments))
+        seen = await stack.enter_async_context(watched(scenario, made))
+        began = time.monotonic()
+        for first in range(0, len(made), _AT_ONCE):
+            await scenario.apply(*made[first : first + _AT_ONCE])
+        await until_all_have_ended(scenario, seen, len(made))
+        took = time.monotonic() - began
+    print(  # noqa: T201 - what `pytest -rP` shows
+        f"{len(made)} HyperJobs asking {asks(world, made) / seen.room:.1f} times the accelerators"
+        f" ended in {took:.0f} s; while work waited {seen.mean_use:.3f} of all accelerators were"
+        f" used; a gang held a part of its quota for at most {seen.in_part:.1f} s;"
+        f" {kills.count('controller')} kills of the controller, {kills.count('dispatcher')} of the"
+        f" dispatcher"
+    )
+    assert set(seen.phases.values()) == {"Completed"}, seen.phases
+    assert seen.in_part < IN_PART or KILLS
+
+
+async def until_all_have_ended(scenario: Scenario, seen: Crowd, count: int) -> None:
+    """Wait until every HyperJob has ended; fail when none does for long."""
+    before, since = 0, time.monotonic()
+    while seen.ended < count:
+        if seen.ended != before:
+            before, since = seen.ended, time.monotonic()
+        if time.monotonic() - since > STANDSTILL:
+            said = await scenario.kubectl("get", "hyperjobs", "-o", "wide", check=False)
+            raise AssertionError(f"{before} of {count} ended, then none:\n{said}{scenario.logs()}")
+        seen.changed.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(seen.changed.wait(), 5)
