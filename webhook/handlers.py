@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import hyperjob
 from hyperjob.api.meta import Object
+from hyperjob.api.names import WEBHOOK_VERSION
 from webhook.bindings import stamp
 from webhook.decision import ALLOWED, Decision
 from webhook.defaulting import default
@@ -45,7 +47,7 @@ def default_hyperjob(request: Request, _: Context) -> Decision:
     raw = _required(request)
     if _is_being_deleted(raw):
         return ALLOWED
-    return Decision(patch=diff(raw, default(raw)))
+    return Decision(patch=diff(raw, _signed(default(raw))))
 
 
 def validate_hyperjob(request: Request, context: Context) -> Decision:
@@ -73,6 +75,18 @@ ROUTES: Final[Mapping[str, Route]] = {
     VALIDATE_HYPERJOB: Route("training.volcano.sh", "v1alpha1", "HyperJob", validate_hyperjob),
     MUTATE_RESOURCEBINDING: Route("work.karmada.io", "v1alpha2", "ResourceBinding", stamp_binding),
 }
+
+
+def _signed(raw: Object) -> Object:
+    """Return a HyperJob with this release where its annotation asks for it, else as it is."""
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict):
+        return raw
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict) or annotations.get(WEBHOOK_VERSION) != "":
+        return raw
+    signed = {**annotations, WEBHOOK_VERSION: hyperjob.__version__}
+    return {**raw, "metadata": {**metadata, "annotations": signed}}
 
 
 def _required(request: Request) -> Object:

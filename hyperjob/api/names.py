@@ -24,6 +24,9 @@ LABEL_REPLICATED_JOB: Final = "volcano.sh/replicatedjob-name"
 LABEL_INDEX: Final = f"{GROUP}/job-index"
 LABEL_ATTEMPT: Final = f"{GROUP}/attempt"
 
+# On a HyperJob: the webhook replaces an empty value with its release, for `hyperjob preflight`.
+WEBHOOK_VERSION: Final = f"{GROUP}/webhook-version"
+
 # On the controller's Lease, for whoever asks which controller leads.
 CONTROLLER_VERSION: Final = f"{GROUP}/controller-version"
 QUEUE_ADMISSION: Final = f"{GROUP}/queue-admission"

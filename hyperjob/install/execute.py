@@ -3,12 +3,14 @@
 Takes no decision; what does not differ is not written.
 """
 
+import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from hyperjob.api import conditions
 from hyperjob.api.meta import Object
-from hyperjob.install.objects import FIELD_MANAGER, Item, title
+from hyperjob.install.objects import FIELD_MANAGER, Item, Part, title
 from hyperjob.install.plan import Action, Change, Plan
 from hyperjob.install.problems import InstallError
 from hyperjob.install.waiting import until
@@ -17,6 +19,7 @@ from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.resources import CRDS
 
 WAIT_SECONDS: Final = 60.0
+_AGAIN_SECONDS: Final = 0.5
 
 
 async def execute(
@@ -27,27 +30,41 @@ async def execute(
     New definitions are waited for, `wait` seconds each, before anything that needs them.
     """
     fresh: list[str] = []
+    replaced: set[Part] = set()
     for step in plan.steps:
         if fresh and step.item.resource is not CRDS:
             await _established(kube, fresh, wait)
             fresh = []
         if step.change.action is Action.DELETED:
             await _delete(kube, step.item)
+            replaced.add(step.item.part)
         elif step.change.action.changes:
-            await _apply(kube, step.item, force=force_conflicts)
+            patience = wait if step.item.part in replaced else 0
+            await _apply(kube, step.item, force=force_conflicts, patience=patience)
         if step.item.resource is CRDS and step.change.action is Action.CREATED:
             fresh.append(step.item.name)
         yield step.change
     await _established(kube, fresh, wait)
 
 
-async def _apply(kube: Kube, item: Item, *, force: bool) -> None:
-    try:
-        await kube.apply(item.resource, item.object, field_manager=FIELD_MANAGER, force=force)
-    except KubeError as error:
-        raise InstallError(
-            f"{item.title}: {error.message}; what was planned before it is applied: run it again"
-        ) from error
+async def _apply(kube: Kube, item: Item, *, force: bool, patience: float) -> None:
+    """Apply an object, for `patience` seconds again after a refusal.
+
+    Karmada's webhook reads from a cache, which may hold for a moment what was just deleted.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            await kube.apply(item.resource, item.object, field_manager=FIELD_MANAGER, force=force)
+        except KubeError as error:
+            if time.monotonic() >= deadline:
+                raise InstallError(
+                    f"{item.title}: {error.message}; what was planned before it is applied: run it"
+                    " again"
+                ) from error
+            await asyncio.sleep(_AGAIN_SECONDS)
+        else:
+            return
 
 
 async def _delete(kube: Kube, item: Item) -> None:

@@ -29,6 +29,8 @@ SCRIPTS: Final[Mapping[str, Mapping[str, str]]] = {
         "statusAggregation": "queue_status_aggregation.lua",
     },
 }
+# What Volcano Global's own manifests are called (docs/deploy of Volcano Global 0.3).
+VOLCANO_GLOBAL: Final = frozenset({"queue-configuration", "vcjob-configuration"})
 _TARGETS: Final[Mapping[str, Resource]] = {VCJOB_NAME: VCJOBS, QUEUE_NAME: QUEUES}
 
 # Karmada asks every customization for dependencies, and for all else just one.

@@ -14,7 +14,7 @@ from hyperjob.api.meta import Object
 from hyperjob.install import problems
 from hyperjob.install.definitions import lost_fields
 from hyperjob.install.diff import changed_fields
-from hyperjob.install.interpreters import clashes
+from hyperjob.install.interpreters import VOLCANO_GLOBAL, Clash, clashes
 from hyperjob.install.objects import FIELD_MANAGER, Item, Part, is_ours
 from hyperjob.install.problems import InstallError, Problem
 from hyperjob.kube.client import Kube
@@ -103,31 +103,36 @@ async def plan(
     *,
     force_conflicts: bool = False,
     allow_field_loss: bool = False,
+    replace_others: bool = False,
 ) -> Plan:
-    """Ask what applying the items would change; KubeError when the server cannot be asked."""
+    """Ask what applying the items would change; KubeError when the server cannot be asked.
+
+    `replace_others` deletes the customizations of Volcano Global that keep ours out.
+    """
     planner = _Planner(kube, force=force_conflicts, allow_field_loss=allow_field_loss)
-    clashing = await planner.clashes(items)
+    clashes_ = await planner.clashes(items)
+    replaced = {each.name for each in clashes_ if each.name in VOLCANO_GLOBAL and replace_others}
+    clashing = [problems.clash(each) for each in clashes_ if each.name not in replaced]
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def one(item: Item) -> Step | Problem:
         async with slots:
+            if clashes_ and item.part is Part.INTERPRETERS:
+                return await planner.unasked(item)
             return await planner.step(item, items)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(item)) for item in items]
     found = [task.result() for task in tasks]
-    # Karmada refuses an interpreter that clashes: the clash says it better.
-    hidden = {item.title for item in items if item.part is Part.INTERPRETERS} if clashing else set()
+    steps = [each for each in found if isinstance(each, Step)]
+    steps = [step for step in steps if step.change.action is not Action.ABSENT]
+    parts = [step.item.part for step in steps]
+    if replaced:
+        first = parts.index(Part.INTERPRETERS)
+        steps[first:first] = [_removal(name) for name in sorted(replaced)]
     return Plan(
-        tuple(
-            step
-            for step in found
-            if isinstance(step, Step) and step.change.action is not Action.ABSENT
-        ),
-        (
-            *clashing,
-            *(each for each in found if isinstance(each, Problem) and each.title not in hidden),
-        ),
+        tuple(steps),
+        (*clashing, *(each for each in found if isinstance(each, Problem))),
     )
 
 
@@ -137,7 +142,7 @@ class _Planner:
         self._force = force
         self._allow_field_loss = allow_field_loss
 
-    async def clashes(self, items: Sequence[Item]) -> list[Problem]:
+    async def clashes(self, items: Sequence[Item]) -> list[Clash]:
         """Look for customizations that would make Karmada refuse ours."""
         if not any(item.part is Part.INTERPRETERS for item in items):
             return []
@@ -145,7 +150,15 @@ class _Planner:
             listed = await self._kube.list(RESOURCE_INTERPRETERS)
         except NotFound:
             return []  # each of ours will say that its kind is not served
-        return [problems.clash(found) for found in clashes(listed.items)]
+        return clashes(listed.items)
+
+    async def unasked(self, item: Item) -> Step:
+        """Plan an interpreter without a dry run, which Karmada refuses while another clashes."""
+        try:
+            live = await self._kube.get(item.resource, item.name)
+        except NotFound:
+            return _step(item, Action.CREATED)
+        return _step(item, Action.CONFIGURED, fields=changed_fields(live, item.object))
 
     async def step(self, item: Item, items: Sequence[Item]) -> Step | Problem:
         try:
@@ -228,6 +241,17 @@ class _Planner:
         except NotFound:
             return True
         return False
+
+
+def _removal(name: str) -> Step:
+    """Plan the removal of a customization in whose place ours comes."""
+    other = {
+        "apiVersion": RESOURCE_INTERPRETERS.api_version,
+        "kind": RESOURCE_INTERPRETERS.kind,
+        "metadata": {"name": name},
+    }
+    item = Item(part=Part.INTERPRETERS, resource=RESOURCE_INTERPRETERS, object=other, absent=True)
+    return _step(item, Action.DELETED, note="Volcano Global's; ours takes its place")
 
 
 def _step(item: Item, action: Action, *, fields: tuple[str, ...] = (), note: str = "") -> Step:

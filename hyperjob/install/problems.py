@@ -6,7 +6,7 @@ What can be told before anything is written is a value, so that all of it is tol
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hyperjob.install.interpreters import Clash
+from hyperjob.install.interpreters import VOLCANO_GLOBAL, Clash
 from hyperjob.kube.errors import KubeError
 
 
@@ -48,12 +48,14 @@ def field_conflict(title: str, error: KubeError) -> Problem:
 
 def clash(found: Clash) -> Problem:
     """Tell which customization keeps ours out."""
+    delete = f"kubectl delete resourceinterpretercustomization {found.name} (ours replaces it)"
+    if found.name in VOLCANO_GLOBAL:
+        delete = "replace it, which is Volcano Global's, with --replace"
     return Problem(
         f"resourceinterpretercustomization.config.karmada.io/{found.name}",
         f"it defines {', '.join(found.operations)} of {found.target} already, and Karmada takes"
         " one script for each",
-        f"kubectl delete resourceinterpretercustomization {found.name}"
-        " (ours replaces it), or leave ours out with --skip interpreters",
+        f"{delete}, or leave ours out with --skip interpreters",
     )
 
 

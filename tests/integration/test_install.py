@@ -234,15 +234,41 @@ def test_nothing_is_written_while_anything_is_in_the_way(karmada: ControlPlane, 
     try:
         refused = run("install", code=1)
         assert "nothing was changed" in refused.stderr
-        assert "kubectl delete resourceinterpretercustomization queue-configuration" in (
-            refused.stderr
-        )
+        assert "which is Volcano Global's, with --replace" in refused.stderr
         assert ours(karmada) == {}
         run("install", "--skip", "interpreters")
         assert not [name for name in ours(karmada) if name.startswith("ResourceInterpreter")]
+        there = "resourceinterpretercustomization/queue-configuration"
+        tried = run("install", "--replace", "--dry-run")
+        assert "Volcano Global's; ours takes its place" in tried.stdout
+        karmada.kubectl("get", there)
+        told = changes(run("install", "--replace", "-o", "json"))
+        assert told["ResourceInterpreterCustomization/queue-configuration"] == "deleted"
+        assert told["ResourceInterpreterCustomization/hyperjob-queue"] == "created"
+        assert "NotFound" in karmada.kubectl("get", there, check=False).stderr
     finally:
-        karmada.kubectl("delete", "resourceinterpretercustomization", "queue-configuration")
-    assert "2 created" in run("install").stdout
+        gone = ("resourceinterpretercustomization", "queue-configuration", "--ignore-not-found")
+        karmada.kubectl("delete", *gone)
+    assert "Nothing to change" in run("install", "--replace").stdout
+
+
+def test_a_customization_of_anybody_else_is_never_replaced(karmada: ControlPlane, run: Run) -> None:
+    theirs = {
+        "apiVersion": "config.karmada.io/v1alpha1",
+        "kind": "ResourceInterpreterCustomization",
+        "metadata": {"name": "team-queues"},
+        "spec": {
+            "target": {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"},
+            "customizations": {"retention": {"luaScript": "function Retain() end"}},
+        },
+    }
+    karmada.kubectl("create", "-f", "-", stdin=json.dumps(theirs))
+    try:
+        refused = run("install", "--replace", code=1)
+        assert "kubectl delete resourceinterpretercustomization team-queues" in refused.stderr
+        assert ours(karmada) == {}
+    finally:
+        karmada.kubectl("delete", "resourceinterpretercustomization", "team-queues")
 
 
 def test_volcanos_own_definitions_are_left_alone(karmada: ControlPlane, run: Run) -> None:

@@ -69,7 +69,9 @@ VALUES: dict[str, Object] = {
     "everything of Prometheus": {"metrics": ALL_METRICS},
     "one pod each": {"webhook": {"replicas": 1}, "controller": {"replicas": 1}},
     "by hand": {"setup": {"enabled": False}},
-    "without webhooks": {"setup": {"skip": ["webhooks", "volcano-crds"], "forceConflicts": True}},
+    "without webhooks": {
+        "setup": {"skip": ["webhooks", "volcano-crds"], "forceConflicts": True, "replace": True}
+    },
     "with everything taken away": {"setup": {"uninstall": {"deleteCRDs": True, "force": True}}},
     "without network policies": {"networkPolicy": {"enabled": False}},
     "with narrow network policies": {

@@ -88,6 +88,12 @@ from webhook.configuration import ServiceReference
     help="Leave a part out; may be given several times.",
 )
 @click.option(
+    "--replace",
+    "replace_others",
+    is_flag=True,
+    help="Delete the interpreters of Volcano Global that keep HyperJob's out.",
+)
+@click.option(
     "--force-conflicts", is_flag=True, help="Take fields over that other field managers own."
 )
 @click.option(
@@ -112,6 +118,7 @@ def install(
     lease_namespace: str,
     release: str | None,
     skip: Sequence[str],
+    replace_others: bool,
     force_conflicts: bool,
     allow_field_loss: bool,
     dry_run: bool,
@@ -157,7 +164,11 @@ def install(
                     " (setup.forceConflicts=true)"
                 )
             found = await plan(
-                kube, items, force_conflicts=force_conflicts, allow_field_loss=allow_field_loss
+                kube,
+                items,
+                force_conflicts=force_conflicts,
+                allow_field_loss=allow_field_loss,
+                replace_others=replace_others,
             )
             if found.problems:
                 _refuse(found, dry_run=dry_run, output=output)

@@ -4,7 +4,14 @@ from typing import Final
 
 import hyperjob
 from hyperjob.api.leader import Leader, leader_of
-from hyperjob.install.preflight.finding import Verdict, failed, ok, warning
+from hyperjob.install.preflight.finding import (
+    ONE_RELEASE,
+    Verdict,
+    failed,
+    go_together,
+    ok,
+    warning,
+)
 from hyperjob.install.preflight.observed import Observed, need
 from hyperjob.install.preflight.volcano import has_volcano_global
 from hyperjob.install.rbac import LEASE
@@ -30,11 +37,10 @@ def leads(observed: Observed) -> Verdict:
             mend=_START,
         )
     told = leader.version or "an older release that does not tell its version"
-    if _release(leader.version) != _release(hyperjob.__version__):
+    if not go_together(leader.version, hyperjob.__version__):
         return warning(
             f"{leader.holder} leads: its release is {told}, and this is {hyperjob.__version__}",
-            mend="run webhook, controller and command line of one release:"
-            " helm upgrade hyperjob charts/hyperjob",
+            mend=ONE_RELEASE,
         )
     return ok(f"{leader.holder} leads, release {told}")
 
@@ -61,8 +67,3 @@ def queue_admission(observed: Observed) -> Verdict:
 def _leader(observed: Observed) -> Leader | None:
     found = need(observed.leases)
     return leader_of(found[0], now=observed.now) if found else None
-
-
-def _release(version: str) -> tuple[str, ...]:
-    """Return what must agree: patch releases go together."""
-    return tuple(version.split(".")[:2])

@@ -4,6 +4,9 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
+ONE_RELEASE: Final = (
+    "run webhook, controller and command line of one release: helm upgrade hyperjob charts/hyperjob"
+)
 INSTALL: Final = "hyperjob install --webhook-url https://HOST:PORT --ca-file ca.crt"
 
 
@@ -46,3 +49,8 @@ def warning(message: str, *, mend: str) -> Verdict:
 def failed(message: str, *, mend: str) -> Verdict:
     """Say what keeps HyperJobs from running."""
     return Verdict(Status.FAILED, message, mend)
+
+
+def go_together(one: str, other: str) -> bool:
+    """Tell whether two releases go together: they differ in their patch number at most."""
+    return one.split(".")[:2] == other.split(".")[:2]

@@ -2,7 +2,14 @@
 
 from typing import Final
 
-from hyperjob.install.interpreters import SCRIPTS, clashes, interpreters, operations, targets
+from hyperjob.install.interpreters import (
+    SCRIPTS,
+    VOLCANO_GLOBAL,
+    clashes,
+    interpreters,
+    operations,
+    targets,
+)
 from hyperjob.install.preflight.finding import INSTALL, Verdict, failed, ok, warning
 from hyperjob.install.preflight.karmada import pod_templates_gate
 from hyperjob.install.preflight.observed import Observed, named, need
@@ -16,10 +23,11 @@ def customizations(observed: Observed) -> Verdict:
     """Check that ours are installed as they should be."""
     if found := clashes(need(observed.interpreters)):
         names = list(dict.fromkeys(each.name for each in found))
+        delete = f"kubectl delete resourceinterpretercustomization {' '.join(names)}"
         what = "; ".join(f"{each.name} defines {', '.join(each.operations)}" for each in found)
         return failed(
             f"other customizations keep HyperJob's out: {what}",
-            mend=f"kubectl delete resourceinterpretercustomization {' '.join(names)}",
+            mend=f"{INSTALL} --replace" if VOLCANO_GLOBAL.issuperset(names) else delete,
         )
     missing = [name for name in SCRIPTS if named(observed.interpreters, name) is None]
     if missing:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from hyperjob.api.meta import Object
+from hyperjob.api.names import WEBHOOK_VERSION
 from hyperjob.install.rbac import LEASE
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
@@ -40,9 +41,13 @@ class UnreadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What the API server says to a HyperJob that it is only asked about; None: it is fine."""
+    """What the API server says to a HyperJob that it is only asked about; no error: it is fine.
+
+    `version` is the release of the webhook that admitted it, empty for one before 0.2.
+    """
 
     error: KubeError | None
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,12 +155,13 @@ async def _one(
 async def _trial(kube: Kube) -> Trial | None:
     """Ask what would become of a HyperJob, so that the API server itself calls the webhook."""
     try:
-        await kube.create(HYPERJOBS, _trial_hyperjob(), dry_run=True)
+        made = await kube.create(HYPERJOBS, _trial_hyperjob(), dry_run=True)
     except NotFound:
         return None
     except KubeError as error:
         return Trial(error)
-    return Trial(None)
+    annotations = made["metadata"].get("annotations") or {}
+    return Trial(None, version=str(annotations.get(WEBHOOK_VERSION) or ""))
 
 
 def _trial_hyperjob() -> Object:
@@ -164,7 +170,11 @@ def _trial_hyperjob() -> Object:
     return {
         "apiVersion": HYPERJOBS.api_version,
         "kind": HYPERJOBS.kind,
-        "metadata": {"name": TRIAL_NAME, "namespace": TRIAL_NAMESPACE},
+        "metadata": {
+            "name": TRIAL_NAME,
+            "namespace": TRIAL_NAMESPACE,
+            "annotations": {WEBHOOK_VERSION: ""},
+        },
         "spec": {
             "replicatedJobs": [{"name": "main", "replicas": 1, "templateSpec": {"tasks": [task]}}]
         },

@@ -6,10 +6,21 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
+import hyperjob
 from certs.x509 import InvalidPair, facts, split_bundle
+from hyperjob.api.leader import leader_of
 from hyperjob.api.meta import Object
-from hyperjob.install.preflight.finding import INSTALL, Verdict, failed, ok, warning
+from hyperjob.install.preflight.finding import (
+    INSTALL,
+    ONE_RELEASE,
+    Verdict,
+    failed,
+    go_together,
+    ok,
+    warning,
+)
 from hyperjob.install.preflight.observed import TRIAL_NAMESPACE, Observed, named
+from hyperjob.kube.errors import KubeError
 from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
 
 _SOON: Final = timedelta(days=14)
@@ -65,7 +76,7 @@ def answers(observed: Observed) -> Verdict:
         return failed("no webhook checks HyperJobs", mend=INSTALL)
     error = trial.error
     if error is None:
-        return ok("the API server reaches the webhook: a HyperJob was admitted in a dry run")
+        return _admitted(observed, trial.version)
     said = error.message
     if "failed calling webhook" not in said:
         return warning(
@@ -78,6 +89,30 @@ def answers(observed: Observed) -> Verdict:
         f"the API server does not reach the webhook: {said}",
         mend="start hyperjob-webhook, and see that the API server's own network and DNS reach its"
         " address; if the address is wrong: hyperjob install --webhook-url https://HOST:PORT",
+    )
+
+
+def _admitted(observed: Observed, release: str) -> Verdict:
+    """Compare the release of the webhook that answered with this one and the controller's."""
+    leases = [] if isinstance(observed.leases, KubeError) else observed.leases
+    leader = leader_of(leases[0], now=observed.now) if leases else None
+    others = {"this command line": hyperjob.__version__}
+    if leader is not None and leader.leads and leader.version:
+        others["the controller"] = leader.version
+    apart = [
+        f"{who} is {version}"
+        for who, version in others.items()
+        if not go_together(version, release)
+    ]
+    if apart:
+        told = release or "an older one that does not tell its version"
+        return warning(
+            f"the webhook admits HyperJobs, its release is {told}, and {' and '.join(apart)}",
+            mend=ONE_RELEASE,
+        )
+    return ok(
+        "the API server reaches the webhook: a HyperJob was admitted in a dry run, by release"
+        f" {release}"
     )
 
 

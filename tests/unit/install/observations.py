@@ -161,7 +161,7 @@ def healthy(**changes: Any) -> Observed:
         mutating=[mutating],
         validating=[validating],
         tenancy=[],
-        trial=Trial(None),
+        trial=Trial(None, hyperjob.__version__),
     )
     return replace(observed, **changes)
 

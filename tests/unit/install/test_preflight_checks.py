@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hyperjob import __version__
 from hyperjob.install.preflight import CHECKS, Status, examine
 from hyperjob.install.preflight.observed import Observed, Trial
 from hyperjob.install.tenancy import POLICIES
@@ -347,7 +348,19 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         ),
         FAILED,
         "vcjob-configuration defines replicaResource; queue-configuration defines status",
-        "kubectl delete resourceinterpretercustomization vcjob-configuration queue-configuration",
+        "--ca-file ca.crt --replace",
+    ),
+    "an interpreter of somebody else in the way": (
+        "interpreters",
+        healthy(
+            interpreters=[
+                interpreter("theirs", "Job", "replicaResource"),
+                interpreter("queue-configuration", "Queue", "statusAggregation"),
+            ]
+        ),
+        FAILED,
+        "theirs defines replicaResource; queue-configuration defines status",
+        "kubectl delete resourceinterpretercustomization theirs queue-configuration",
     ),
     "an interpreter that hides status": (
         "other-interpreters",
@@ -511,6 +524,35 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         FAILED,
         "does not trust",
         "certs inject",
+    ),
+    "a webhook of this release": ("webhook-answers", healthy(), OK, __version__, ""),
+    "a webhook of another release": (
+        "webhook-answers",
+        healthy(trial=Trial(None, "9.3.1")),
+        WARNING,
+        f"its release is 9.3.1, and this command line is {__version__} and the controller is",
+        "one release",
+    ),
+    "a webhook that tells no release": (
+        "webhook-answers",
+        healthy(trial=Trial(None)),
+        WARNING,
+        "does not tell its version",
+        "one release",
+    ),
+    "a controller of another release than the webhook": (
+        "webhook-answers",
+        healthy(leases=[lease(version="9.3.0")]),
+        WARNING,
+        f"its release is {__version__}, and the controller is 9.3.0",
+        "one release",
+    ),
+    "a patch release of the webhook": (
+        "webhook-answers",
+        healthy(trial=Trial(None, f"{__version__.rpartition('.')[0]}.99")),
+        OK,
+        ".99",
+        "",
     ),
     "one of three policies for tenants is bound": (
         "tenancy",

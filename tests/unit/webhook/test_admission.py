@@ -9,8 +9,10 @@ import jsonpatch
 import orjson
 import pytest
 
+from hyperjob import __version__
 from hyperjob.api.field import Path as FieldPath
 from hyperjob.api.field import invalid, required
+from hyperjob.api.names import WEBHOOK_VERSION
 from webhook import handlers
 from webhook.admission import admit, check_http
 from webhook.decision import Decision
@@ -133,6 +135,15 @@ def test_a_recorded_hyperjob_gets_exactly_the_defaults_that_are_missing():
     assert added[f"{template}/queue"] == "default"
     assert added[f"{template}/minAvailable"] == 16
     assert added[f"{template}/tasks/0/minAvailable"] == 16
+
+
+@pytest.mark.parametrize(("asked", "answer"), [("", __version__), ("0.0.1", "0.0.1")])
+def test_an_empty_annotation_asks_for_the_release_of_the_webhook(asked, answer):
+    review = recorded("HyperJob")
+    review["request"]["object"]["metadata"]["annotations"] = {WEBHOOK_VERSION: asked}
+    _, answered = post(MUTATE_HYPERJOB, review)
+    found = patched(review, answered["response"])["metadata"]["annotations"]
+    assert found == {WEBHOOK_VERSION: answer}
 
 
 def test_a_refusal_names_every_field_in_the_words_of_kubernetes():

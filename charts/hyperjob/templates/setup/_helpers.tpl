@@ -43,6 +43,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if .Values.setup.forceConflicts }}
 - --force-conflicts
 {{- end }}
+{{- if .Values.setup.replace }}
+- --replace
+{{- end }}
 {{- end -}}
 
 {{- define "hyperjob.credentialArgs" -}}
