@@ -7,6 +7,7 @@ almost every later change.
 from collections.abc import Mapping
 from typing import Final
 
+from controller.expansion.checkpoint import with_checkpoint
 from controller.model.observed import HyperJob, QueueAdmission
 from controller.model.subjobs import SubJob
 from hyperjob.api.childmetadata import may_be_given
@@ -67,7 +68,7 @@ def vcjob(hyperjob: HyperJob, sub_job: SubJob, *, attempt: int = 0) -> Object:
         "apiVersion": VCJOB_API_VERSION,
         "kind": VCJOB_KIND,
         "metadata": metadata,
-        "spec": sub_job.size.template,
+        "spec": with_checkpoint(sub_job.size.template, hyperjob.checkpoint),
     }
 
 

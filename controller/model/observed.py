@@ -12,6 +12,7 @@ from controller.model.nodes import Nodes, PodGroup
 from controller.model.resources import Resources
 from controller.model.shortage import Detail, Trouble
 from controller.model.wire import objects
+from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
@@ -75,6 +76,19 @@ class SuccessPolicy:
 
     operator: SuccessOperator = SuccessOperator.ALL
     targets: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Where the program keeps its checkpoints; `directory` is a path or URL for the program.
+
+    `claim` is mounted there, where there is one. A pod has `grace_seconds` from SIGTERM to its end.
+    """
+
+    directory: str
+    claim: str = ""
+    grace_seconds: int = DEFAULT_GRACE_SECONDS
+    interval_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +182,8 @@ class HyperJob:
     success_policy: SuccessPolicy | None = None
     ttl_seconds_after_finished: int | None = None
     plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    checkpoint: Checkpoint | None = None
+    resume_step: int | None = None  # that all sub-jobs start from; None: not known
     gang: GangRecord | None = None
 
     @property

@@ -9,6 +9,7 @@ from typing import Final
 
 from controller.model.observed import (
     Binding,
+    Checkpoint,
     Dependency,
     FailurePolicy,
     FailureRule,
@@ -39,6 +40,7 @@ from controller.model.wire import (
     strings,
     timestamp,
 )
+from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (
@@ -86,6 +88,8 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         plugins={
             name: strings(arguments) for name, arguments in mapping(spec.get("plugins")).items()
         },
+        checkpoint=_checkpoint(spec.get("checkpoint")),
+        resume_step=integer(at(status, "checkpoint", "resumeStep")),
         gang=_gang(status.get("gang")),
     )
 
@@ -302,6 +306,21 @@ def _success_policy(raw: object) -> SuccessPolicy | None:
     return SuccessPolicy(
         operator=SuccessOperator.ANY if any_one else SuccessOperator.ALL,
         targets=frozenset(strings(raw.get("targetReplicatedJobs"))),
+    )
+
+
+def _checkpoint(raw: object) -> Checkpoint | None:
+    if not isinstance(raw, dict):
+        return None
+    claim = string(raw.get("persistentVolumeClaim"))
+    place = string(raw.get("path")) or DEFAULT_PATH if claim else string(raw.get("directory"))
+    if not place:
+        return None
+    return Checkpoint(
+        directory=place,
+        claim=claim,
+        grace_seconds=count(raw.get("gracePeriodSeconds")) or DEFAULT_GRACE_SECONDS,
+        interval_seconds=integer(raw.get("intervalSeconds")),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from controller.plugins.plugin import Place
 from controller.plugins.template import from_field, variable
-from controller.plugins.world import Crew
+from controller.plugins.world import Crew, World
 from hyperjob.api.meta import Object
 
 INDEX_FIELD: Final = "metadata.labels['volcano.sh/task-index']"
@@ -30,7 +30,18 @@ class Env:
             variable("HYPERJOB_ATTEMPT", site.attempt),
             variable("HYPERJOB_CLUSTER", site.cluster),
             *ranks(place, crew),
+            *_checkpoint(world),
         )
+
+
+def _checkpoint(world: World) -> Sequence[Object]:
+    """Return where the checkpoints are, and the step that all sub-jobs are known to have saved."""
+    found = []
+    if world.checkpoint_dir:
+        found.append(variable("HYPERJOB_CHECKPOINT_DIR", world.checkpoint_dir))
+    if world.resume_step is not None:
+        found.append(variable("HYPERJOB_RESUME_STEP", world.resume_step))
+    return found
 
 
 def ranks(place: Place, crew: Crew) -> Sequence[Object]:

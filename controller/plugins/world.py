@@ -44,7 +44,8 @@ class World:
     """All sub-jobs of a HyperJob, in order and by name; `size` counts their pods.
 
     `generation` grows with each restart of all of them; one that restarts alone joins the world
-    that the others are in. `minimum` is how many sub-jobs are enough to start.
+    that the others are in. `minimum` is how many sub-jobs are enough to start. `resume_step` is the
+    step that all sub-jobs start from, None where none is known.
     """
 
     hyperjob: str
@@ -55,6 +56,8 @@ class World:
     size: int
     sites: tuple[Site, ...]
     by_name: Mapping[str, Site]
+    checkpoint_dir: str = ""
+    resume_step: int | None = None
 
     def first(self, task: str = "") -> tuple[Site, Crew] | None:
         """Return the first task that has pods, of that name where one is given."""
@@ -100,6 +103,8 @@ def world_of(
         size=offset,
         sites=tuple(sites),
         by_name={site.name: site for site in sites},
+        checkpoint_dir="" if hyperjob.checkpoint is None else hyperjob.checkpoint.directory,
+        resume_step=hyperjob.resume_step,
     )
 
 

@@ -18,7 +18,7 @@ from hyperjob.api.choices import (
     SuccessOperator,
 )
 from hyperjob.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
-from hyperjob.api.markers import LABEL_PATTERN, atomic_list, list_map, rules
+from hyperjob.api.markers import LABEL_PATTERN, SUBDOMAIN_PATTERN, atomic_list, list_map, rules
 from hyperjob.api.model import Bool, Count, Int32, Model, ObjectMeta
 from hyperjob.api.names import API_VERSION, KIND
 from hyperjob.api.phases import Phase
@@ -32,6 +32,7 @@ from hyperjob.api.status import (
 )
 
 __all__ = [
+    "Checkpoint",
     "ClusterPolicy",
     "ClusterStatus",
     "DependencyStatus",
@@ -212,6 +213,54 @@ class SuccessPolicy(Model):
     )
 
 
+_ONE_PLACE = (
+    "has(self.directory) != has(self.persistentVolumeClaim)",
+    "exactly one of directory and persistentVolumeClaim must be set",
+)
+_PATH_OF_CLAIM = (
+    "!has(self.path) || has(self.persistentVolumeClaim)",
+    "path may be set only with persistentVolumeClaim",
+)
+
+
+class Checkpoint(Model):
+    """Where the program keeps its checkpoints, and how long it takes to save one."""
+
+    model_config = ConfigDict(json_schema_extra=rules(_ONE_PLACE, _PATH_OF_CLAIM))
+
+    directory: str | None = Field(
+        default=None,
+        description="Absolute path in the containers, or URL of an object store, where the"
+        " checkpoints are. The templates mount it themselves.",
+        min_length=1,
+        max_length=1024,
+    )
+    persistent_volume_claim: str | None = Field(
+        default=None,
+        description="Name of a PersistentVolumeClaim in the namespace of the HyperJob, which is"
+        " mounted at `path` in all containers of the sub-jobs.",
+        min_length=1,
+        max_length=253,
+        pattern=SUBDOMAIN_PATTERN,
+    )
+    path: str | None = Field(
+        default=None,
+        description="Absolute path at which the claim is mounted; /checkpoints if unset.",
+        min_length=1,
+        max_length=1024,
+    )
+    grace_period_seconds: Annotated[Int32, Field(ge=1)] | None = Field(
+        default=None,
+        description="Seconds that a pod has from SIGTERM to save a checkpoint: the"
+        " terminationGracePeriodSeconds of pods whose template has none; 30 if unset.",
+    )
+    interval_seconds: Annotated[Int32, Field(ge=1)] | None = Field(
+        default=None,
+        description="Seconds from one checkpoint to the next, as the program is expected to save"
+        " them.",
+    )
+
+
 class HyperJobSpec(Model):
     """What a HyperJob shall run, and how."""
 
@@ -234,7 +283,7 @@ class HyperJobSpec(Model):
     plugins: dict[str, tuple[str, ...]] | None = Field(
         default=None,
         description="HyperJob plugins by name, each with its arguments: env, jax, mpi, pytorch,"
-        " svc. They set up a framework over all sub-jobs.",
+        " svc, torchft. They set up a framework over all sub-jobs.",
     )
     suspend: Bool | None = Field(
         default=None,
@@ -248,6 +297,11 @@ class HyperJobSpec(Model):
     )
     success_policy: SuccessPolicy | None = Field(
         default=None, description="When the HyperJob is completed; unset: all sub-jobs completed."
+    )
+    checkpoint: Checkpoint | None = Field(
+        default=None,
+        description="Where the checkpoints are, and how long a pod has to save one; set, every"
+        " planned stop waits until all sub-jobs have ended, and all start from one step.",
     )
     ttl_seconds_after_finished: Count | None = Field(
         default=None, description="Seconds after its end until the HyperJob is deleted."

@@ -6,6 +6,7 @@ validation to name. Nothing is copied but the way down to a change, so an unchan
 back as the same object.
 """
 
+from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
 from hyperjob.api.limits import MAX_ALL_TASKS, count_tasks
 from hyperjob.api.meta import Object
 from webhook.defaulting.copying import edit, edit_items
@@ -30,7 +31,17 @@ def default_spec(spec: Object) -> Object:
     policy = spec.get("successPolicy")
     if isinstance(policy, dict) and policy.get("operator") is None:
         spec = {**spec, "successPolicy": {**policy, "operator": "All"}}
-    return spec
+    return edit(spec, "checkpoint", default_checkpoint)
+
+
+def default_checkpoint(checkpoint: Object) -> Object:
+    """Default where the claim of the checkpoints is mounted, and how long pods have to save."""
+    added: Object = {}
+    if checkpoint.get("persistentVolumeClaim") and checkpoint.get("path") is None:
+        added["path"] = DEFAULT_PATH
+    if checkpoint.get("gracePeriodSeconds") is None:
+        added["gracePeriodSeconds"] = DEFAULT_GRACE_SECONDS
+    return {**checkpoint, **added} if added else checkpoint
 
 
 def default_replicated_job(job: Object) -> Object:

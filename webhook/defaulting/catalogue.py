@@ -50,4 +50,6 @@ DEFAULTS: Final = (
     Default("X6", "spec.replicatedJobs[].replicas", "1", "absent"),
     Default("X8", "spec.replicatedJobs[].clusterPolicy", "`Preferred`", "absent"),
     Default("L1", "spec.successPolicy.operator", "`All`", "absent"),
+    Default("L19", "spec.checkpoint.path", "`/checkpoints`", "absent, and a claim is named"),
+    Default("L19", "spec.checkpoint.gracePeriodSeconds", "30", "absent"),
 )

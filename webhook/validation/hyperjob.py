@@ -2,6 +2,7 @@
 
 from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob.api.meta import Object
+from webhook.validation.checkpoint import validate_checkpoint
 from webhook.validation.forms import validate_annotations, validate_labels
 from webhook.validation.hyperplugins import validate_hyperjob_plugins
 from webhook.validation.lifecycle import (
@@ -70,6 +71,8 @@ def validate_hyperjob(hyperjob: Object, report: Report) -> None:
         validate_failure_policy(spec["failurePolicy"], names, path.child("failurePolicy"), report)
     if spec.get("successPolicy"):
         validate_success_policy(spec["successPolicy"], names, path.child("successPolicy"), report)
+    if spec.get("checkpoint") is not None:
+        validate_checkpoint(spec, report)
     if spec.get("plugins"):
         validate_hyperjob_plugins(
             spec["plugins"],

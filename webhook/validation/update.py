@@ -233,6 +233,8 @@ def _is_generated(spec: Object, step: Steps) -> bool:
 
 
 def _refuse_field(step: Steps, phase: str, report: Report) -> None:
+    if step == ("checkpoint", "intervalSeconds"):
+        return
     if step[0] != "maxDomains":
         report.add(FIXED, _path(step))
     elif phase not in UNPLACED:

@@ -1,0 +1,58 @@
+"""What spec.checkpoint adds to the pods of a sub-job: the claim, and the time to save.
+
+Never changes what the template says: a grace period that it sets stays.
+"""
+
+from controller.model.observed import Checkpoint
+from controller.model.wire import mapping, objects
+from hyperjob.api.checkpoint import VOLUME_NAME
+from hyperjob.api.meta import Object
+
+
+def with_checkpoint(template: Object, checkpoint: Checkpoint | None) -> Object:
+    """Return a vcjob's template with the grace period and the claim of spec.checkpoint."""
+    if checkpoint is None:
+        return template
+    return {
+        **template,
+        "tasks": [_task(task, checkpoint) for task in objects(template.get("tasks"))],
+    }
+
+
+def grace_seconds(template: Object, checkpoint: Checkpoint) -> int:
+    """Return the longest grace period of the pods of a sub-job, in seconds."""
+    pods = (mapping(mapping(task.get("template")).get("spec")) for task in _tasks(template))
+    own = (pod.get("terminationGracePeriodSeconds", checkpoint.grace_seconds) for pod in pods)
+    return max((each for each in own if isinstance(each, int)), default=checkpoint.grace_seconds)
+
+
+def _tasks(template: Object) -> list[Object]:
+    return objects(template.get("tasks"))
+
+
+def _task(task: Object, checkpoint: Checkpoint) -> Object:
+    template = mapping(task.get("template"))
+    spec = {
+        "terminationGracePeriodSeconds": checkpoint.grace_seconds,
+        **mapping(template.get("spec")),
+    }
+    if checkpoint.claim:
+        spec = _mounted(spec, checkpoint)
+    return {**task, "template": {**template, "spec": spec}}
+
+
+def _mounted(spec: Object, checkpoint: Checkpoint) -> Object:
+    volume = {
+        "name": VOLUME_NAME,
+        "persistentVolumeClaim": {"claimName": checkpoint.claim},
+    }
+    mount = {"name": VOLUME_NAME, "mountPath": checkpoint.directory}
+    containers: Object = {
+        field: [
+            {**each, "volumeMounts": [*objects(each.get("volumeMounts")), mount]}
+            for each in objects(spec[field])
+        ]
+        for field in ("initContainers", "containers")
+        if field in spec
+    }
+    return {**spec, **containers, "volumes": [*objects(spec.get("volumes")), volume]}
