@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hyperjob.api.batch import JobState
+from hyperjob.api.checkpoint import CheckpointStatus, LostWork, StopStatus
 from hyperjob.api.markers import atomic_list, list_map
 from hyperjob.api.model import Condition, Count, Int64, Model, Time
 from hyperjob.api.phases import Phase
@@ -192,4 +193,15 @@ class HyperJobStatus(Model):
     )
     goodput: GoodputStatus | None = Field(
         default=None, description="What the time since its creation went to."
+    )
+    checkpoint: CheckpointStatus | None = Field(
+        default=None, description="The step that sub-jobs start from."
+    )
+    stop: StopStatus | None = Field(
+        default=None, description="The planned stop that is going on; only with spec.checkpoint."
+    )
+    lost_work: tuple[LostWork, ...] | None = Field(
+        default=None,
+        description="Steps that were made twice, by the cause of the stop between.",
+        json_schema_extra=list_map("cause"),
     )
