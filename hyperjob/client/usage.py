@@ -14,10 +14,10 @@ from controller.queueing.queues import ROOT, Tree, parse_queue
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
 from hyperjob.api.quantity import NANO
-from hyperjob.client.summary import SubJob, Summary
+from hyperjob.client.summary import Summary
+from hyperjob.client.tally import Key, Tally
 
 _UNREPORTED = "?"
-_Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +59,17 @@ class QueueUse:
 
 def clusters(found: Sequence[Object], summaries: Iterable[Summary]) -> list[ClusterUse]:
     """Count accelerators by cluster, those of lost clusters too."""
-    taken: dict[tuple[str, str], int] = {}
-    for summary in summaries:
-        for job in summary.jobs:
-            accelerator, number = summary.accelerators(job)
-            if number and job.cluster and not job.has_ended:
-                key = job.cluster, accelerator
-                taken[key] = taken.get(key, 0) + number
+    return clusters_of(found, Tally.of(summaries))
+
+
+def clusters_of(found: Sequence[Object], tally: Tally) -> list[ClusterUse]:
+    """Count accelerators by cluster, from HyperJobs that are counted already."""
+    named: dict[str, set[str]] = {}
+    for name, accelerator in tally.taken:
+        named.setdefault(name, set()).add(accelerator)
     result = []
     for cluster in sorted(found, key=lambda item: str(item["metadata"]["name"])):
-        result += _cluster(cluster, taken)
+        result += _cluster(cluster, tally.taken, named)
     return result
 
 
@@ -86,22 +87,26 @@ def queues(
     `counted` are the ResourceBindings that Volcano Global counts; None where it admits nothing. A
     parent queue counts what its children use.
     """
+    ended = _ended(summaries, counted)
+    tally = Tally.of(summaries)
+    return queues_of(found, tally, readable=readable, totals=totals, ended=ended)
+
+
+def queues_of(
+    found: Sequence[Object],
+    tally: Tally,
+    *,
+    readable: bool = True,
+    totals: Mapping[str, int] | None = None,
+    ended: Mapping[Key, int] | None = None,
+) -> list[QueueUse]:
+    """Count accelerators by queue, as `queues` does, from HyperJobs that are counted already."""
     known = {str(item["metadata"]["name"]): item for item in found}
     there = totals or {}
-    tree = Tree(map(parse_queue, found), {name: each * NANO for name, each in there.items()})
-    used: Counter[_Key] = Counter()
-    waits: Counter[_Key] = Counter()
-    ended = _ended(summaries, counted)
-    running_jobs: dict[_Key, set[str]] = {}
-    waiting_jobs: dict[_Key, set[str]] = {}
-    for summary in summaries:
-        if summary.has_ended or summary.deleting:
-            continue
-        for (queue, accelerator), number, held in _demands(summary):
-            amounts, names = (waits, waiting_jobs) if held else (used, running_jobs)
-            for each in tree.path(queue)[1:] or (queue,):
-                amounts[each, accelerator] += number
-                names.setdefault((each, accelerator), set()).add(summary.key)
+    tree = tree_of(found, there)
+    used, waits = _upwards(tally.used, tree), _upwards(tally.waits, tree)
+    running_jobs = _named_upwards(tally.running, tree)
+    waiting_jobs = _named_upwards(tally.waiting, tree)
     keys = {*used, *waits, *(ended or ())}
     for name in known:
         keys |= {(name, each) for each in there} or {(name, "")}
@@ -114,7 +119,7 @@ def queues(
             deserved=_amount(known.get(queue), "deserved", accelerator),
             capability=_amount(known.get(queue), "capability", accelerator),
             used=used[queue, accelerator],
-            ended=None if ended is None else ended[queue, accelerator],
+            ended=None if ended is None else ended.get((queue, accelerator), 0),
             waiting=waits[queue, accelerator],
             running_hyperjobs=len(running_jobs.get((queue, accelerator), ())),
             waiting_hyperjobs=len(waiting_jobs.get((queue, accelerator), ())),
@@ -122,6 +127,28 @@ def queues(
         for queue, accelerator in sorted(keys)
         if queue != ROOT
     ]
+
+
+def tree_of(found: Iterable[Object], totals: Mapping[str, int]) -> Tree:
+    """Share what all ready clusters have among the queues."""
+    return Tree(map(parse_queue, found), {name: each * NANO for name, each in totals.items()})
+
+
+def _upwards(counts: Mapping[Key, int], tree: Tree) -> Counter[Key]:
+    """Count for the parents of each queue too."""
+    found: Counter[Key] = Counter()
+    for (queue, accelerator), number in counts.items():
+        for each in tree.path(queue)[1:] or (queue,):
+            found[each, accelerator] += number
+    return found
+
+
+def _named_upwards(names: Mapping[Key, Iterable[str]], tree: Tree) -> dict[Key, set[str]]:
+    found: dict[Key, set[str]] = {}
+    for (queue, accelerator), members in names.items():
+        for each in tree.path(queue)[1:] or (queue,):
+            found.setdefault((each, accelerator), set()).update(members)
+    return found
 
 
 def all_ready(uses: Iterable[ClusterUse]) -> dict[str, int]:
@@ -133,9 +160,7 @@ def all_ready(uses: Iterable[ClusterUse]) -> dict[str, int]:
     return dict(found)
 
 
-def _ended(
-    summaries: Sequence[Summary], counted: Sequence[Object] | None
-) -> "Counter[_Key] | None":
+def _ended(summaries: Sequence[Summary], counted: Sequence[Object] | None) -> Counter[Key] | None:
     """Count accelerators of ended sub-jobs whose ResourceBinding still takes quota."""
     if counted is None:
         return None
@@ -145,7 +170,7 @@ def _ended(
         if at(raw, "spec", "suspension", "scheduling") is not True
         and mapping(at(raw, "spec", "replicaRequirements", "resourceRequest"))
     }
-    found: Counter[_Key] = Counter()
+    found: Counter[Key] = Counter()
     for summary in summaries:
         for job in summary.jobs:
             accelerator, number = summary.accelerators(job)
@@ -157,17 +182,15 @@ def _ended(
 
 def waiting(summaries: Iterable[Summary]) -> dict[str, int]:
     """Count the accelerators that wait for a cluster or a queue, by resource."""
-    found: dict[str, int] = {}
-    for summary in summaries:
-        if summary.has_ended or summary.deleting:
-            continue
-        for (_, accelerator), number, waits in _demands(summary):
-            if waits:
-                found[accelerator] = found.get(accelerator, 0) + number
-    return found
+    found: Counter[str] = Counter()
+    for (_, accelerator), number in Tally.of(summaries).waits.items():
+        found[accelerator] += number
+    return dict(found)
 
 
-def _cluster(cluster: Object, taken: Mapping[tuple[str, str], int]) -> list[ClusterUse]:
+def _cluster(
+    cluster: Object, taken: Mapping[Key, int], named: Mapping[str, set[str]]
+) -> list[ClusterUse]:
     name = str(cluster["metadata"]["name"])
     status = mapping(cluster.get("status"))
     ready = condition(status, "Ready").get("status") == "True"
@@ -175,7 +198,7 @@ def _cluster(cluster: Object, taken: Mapping[tuple[str, str], int]) -> list[Clus
     there, *parts = (
         parse_resources(summary.get(part)) for part in ("allocatable", "allocated", "allocating")
     )
-    names = {key for key in there if is_extended(key)} | {key for at_, key in taken if at_ == name}
+    names = {key for key in there if is_extended(key)} | named.get(name, set())
     result = []
     for accelerator in sorted(names) or [""]:
         reported = accelerator in there
@@ -193,23 +216,6 @@ def _cluster(cluster: Object, taken: Mapping[tuple[str, str], int]) -> list[Clus
             )
         )
     return result
-
-
-def _demands(summary: Summary) -> Iterable[tuple[tuple[str, str], int, bool]]:
-    """Give queue and accelerator, how many, and whether they wait, for each living sub-job."""
-    if not summary.jobs:
-        for group in summary.groups:
-            if group.accelerator and not summary.suspend:
-                yield (group.queue, group.accelerator), group.size, True
-    for job in summary.jobs:
-        accelerator, number = summary.accelerators(job)
-        if number and not job.has_ended and not (summary.suspend and not job.cluster):
-            found = summary.group(job.group)
-            yield (found.queue if found else "default", accelerator), number, _waits(job)
-
-
-def _waits(job: SubJob) -> bool:
-    return not job.cluster or job.phase in ("Unplaced", "Queued", "")
 
 
 def _queue_state(queue: Object | None, *, readable: bool) -> str:

@@ -1,0 +1,101 @@
+"""What HyperJobs take of clusters and queues, and what they wait for. Pure.
+
+A tally follows one HyperJob at a time, so a program that watches ten thousand of them never counts
+them all again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from hyperjob.client.summary import SubJob, Summary
+
+Key: TypeAlias = tuple[str, str]
+"""A cluster or a queue, and an accelerator."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Accelerators in whole units; `running` and `waiting` name HyperJobs as namespace/name.
+
+    `taken` is by cluster, all else by queue, parents of queues left out.
+    """
+
+    taken: Counter[Key] = field(default_factory=Counter)
+    used: Counter[Key] = field(default_factory=Counter)
+    waits: Counter[Key] = field(default_factory=Counter)
+    running: dict[Key, dict[str, None]] = field(default_factory=dict)
+    waiting: dict[Key, dict[str, None]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, summaries: Iterable[Summary]) -> "Tally":
+        """Count HyperJobs."""
+        tally = cls()
+        for summary in summaries:
+            tally.add(summary)
+        return tally
+
+    def add(self, summary: Summary) -> None:
+        """Count a HyperJob that is not counted yet."""
+        for key, number in takes(summary):
+            self.taken[key] += number
+        for key, number, held in demands(summary):
+            (self.waits if held else self.used)[key] += number
+            names = self.waiting if held else self.running
+            names.setdefault(key, {})[summary.key] = None
+
+    def remove(self, summary: Summary) -> None:
+        """Forget a HyperJob, given as it was when it was counted."""
+        for key, number in takes(summary):
+            _less(self.taken, key, number)
+        for key, number, held in demands(summary):
+            _less(self.waits if held else self.used, key, number)
+            names = self.waiting if held else self.running
+            if key in names:
+                names[key].pop(summary.key, None)
+                if not names[key]:
+                    del names[key]
+
+    def merge(self, other: "Tally") -> None:
+        """Add what another tally has counted of other HyperJobs."""
+        self.taken.update(other.taken)
+        self.used.update(other.used)
+        self.waits.update(other.waits)
+        for mine, theirs in ((self.running, other.running), (self.waiting, other.waiting)):
+            for key, names in theirs.items():
+                mine.setdefault(key, {}).update(names)
+
+
+def takes(summary: Summary) -> Iterator[tuple[Key, int]]:
+    """Give what living sub-jobs take of clusters, those that a gate holds included."""
+    for job in summary.jobs:
+        accelerator, number = summary.accelerators(job)
+        if number and job.cluster and not job.has_ended:
+            yield (job.cluster, accelerator), number
+
+
+def demands(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
+    """Give queue and accelerator, how many, and whether they wait, for each living sub-job."""
+    if summary.has_ended or summary.deleting:
+        return
+    if not summary.jobs:
+        for group in summary.groups:
+            if group.accelerator and not summary.suspend:
+                yield (group.queue, group.accelerator), group.size, True
+    for job in summary.jobs:
+        accelerator, number = summary.accelerators(job)
+        if number and not job.has_ended and not (summary.suspend and not job.cluster):
+            found = summary.group(job.group)
+            yield (found.queue if found else "default", accelerator), number, waits(job)
+
+
+def waits(job: SubJob) -> bool:
+    """Tell whether a sub-job waits for a cluster or for its queue."""
+    return not job.cluster or job.phase in ("Unplaced", "Queued", "")
+
+
+def _less(counter: Counter[Key], key: Key, number: int) -> None:
+    counter[key] -= number
+    if not counter[key]:
+        del counter[key]

@@ -1,0 +1,39 @@
+"""No check at all: for tests and for one's own loopback."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from hyperjob.kube.client import Kube
+from hyperjob.ui.visitor import EVERYTHING, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class OpenVisitor:
+    """Whoever asks, with the rights of the kubeconfig."""
+
+    kube: Kube
+    read_only: bool = False
+    name: str = ""
+    csrf: str = ""
+    scope: Scope = EVERYTHING
+
+    async def may(self, verb: str, namespace: str, name: str) -> bool:
+        """Let everything through, unless read-only."""
+        return not self.read_only
+
+
+class OpenAccess:
+    """Lets every request in."""
+
+    def __init__(self, kube: Kube, *, read_only: bool = False) -> None:
+        self._visitor = OpenVisitor(kube, read_only)
+
+    async def visitor(self, request: web.Request) -> OpenVisitor:
+        """Give the one visitor there is."""
+        return self._visitor
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Give no pages of its own."""
+        return ()

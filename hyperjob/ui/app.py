@@ -1,0 +1,102 @@
+"""The server of the page: routes, security headers, errors. Decides nothing about what is shown."""
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from hyperjob.ui.context import Context
+from hyperjob.ui.live import Live
+from hyperjob.ui.pages.answers import pages, problem
+from hyperjob.ui.render import static
+from hyperjob.ui.visitor import VISITOR
+
+log = logging.getLogger(__name__)
+
+_LARGEST_FORM: Final = 64 * 1024
+_HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+        " img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+_STATIC: Final[Mapping[str, str]] = {
+    "ui.css": "text/css",
+    "ui.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+
+
+def make_app(context: Context) -> web.Application:
+    """Make the application; `context.world` is kept up to date by the caller."""
+    live = Live(context.world, context.cache, context.access)
+    app = web.Application(client_max_size=_LARGEST_FORM, middlewares=[_headers, _visited(context)])
+    app.add_routes([web.get("/healthz", _healthz(context)), web.get("/static/{name}", _static)])
+    app.add_routes(context.access.routes())
+    app.add_routes([web.get("/live", live.handle)])
+    app.add_routes(pages(context))
+    app.on_shutdown.append(live.close)
+    return app
+
+
+@web.middleware
+async def _headers(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer every error in HTML, and put the security headers on every answer."""
+    try:
+        response = await handler(request)
+    except web.HTTPException as error:
+        response = error if error.status < 400 else problem(error.status, error.text or "")
+        for name in ("Location", "Set-Cookie", "Retry-After", "Allow"):
+            if error.status >= 400 and name in error.headers:
+                response.headers[name] = error.headers[name]
+    except Exception:
+        log.exception("A page could not be made", extra={"path": request.path})
+        response = problem(500, "The page could not be made; the log of hyperjob ui says why.")
+    if not response.prepared:
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+    return response
+
+
+def _visited(context: Context) -> Middleware:
+    """Find out who asks, before any page is made."""
+    free = {route.path for route in context.access.routes() if isinstance(route, web.RouteDef)}
+
+    @web.middleware
+    async def visited(request: web.Request, handler: Handler) -> web.StreamResponse:
+        open_ = request.path == "/healthz" or request.path.startswith("/static/")
+        if not open_ and request.path not in free:
+            request[VISITOR] = await context.access.visitor(request)
+        return await handler(request)
+
+    return visited
+
+
+def _healthz(context: Context) -> Handler:
+    async def healthz(_: web.Request) -> web.StreamResponse:
+        if not context.world.is_synced:
+            return web.Response(status=503, text="not synced\n")
+        return web.Response(text="ok\n")
+
+    return healthz
+
+
+async def _static(request: web.Request) -> web.StreamResponse:
+    name = request.match_info["name"]
+    if name not in _STATIC:
+        raise web.HTTPNotFound(text="no such file")
+    return web.Response(
+        body=static(name),
+        content_type=_STATIC[name],
+        charset="utf-8",
+        headers={"Cache-Control": "public, max-age=31536000, immutable"},
+    )

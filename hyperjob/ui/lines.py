@@ -1,0 +1,47 @@
+"""The lines of the queues: who waits, in the order of the queue engine. Pure."""
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
+
+from controller.queueing.units import OrderInQueue
+from hyperjob.api.meta import Object
+from hyperjob.ui.rows import Row, order_of
+
+
+class QueueLines:
+    """One line per queue; `classes` are the PriorityClasses by name, which give the order."""
+
+    def __init__(self) -> None:
+        self.classes: Mapping[str, Object] = {}
+        self._lines: dict[str, list[OrderInQueue]] = {}
+        self._waiting: dict[str, tuple[str, OrderInQueue]] = {}
+
+    def change(self, key: str, row: Row | None) -> None:
+        """Take a change of one HyperJob; None: it is gone."""
+        before = self._waiting.pop(key, None)
+        if before is not None:
+            queue, order = before
+            line = self._lines[queue]
+            del line[bisect_left(line, order)]
+            if not line:
+                del self._lines[queue]
+        if row is not None and row.waits_in:
+            order = order_of(row, self.classes)
+            insort(self._lines.setdefault(row.waits_in, []), order)
+            self._waiting[key] = row.waits_in, order
+
+    def place(self, key: str) -> int:
+        """Return a place in line, from 1; 0 of a HyperJob that waits in none."""
+        found = self._waiting.get(key)
+        if found is None:
+            return 0
+        queue, order = found
+        return bisect_left(self._lines[queue], order) + 1
+
+    def length(self, queue: str) -> int:
+        """Return how many wait in a queue."""
+        return len(self._lines.get(queue, ()))
+
+    def line(self, queue: str) -> Sequence[OrderInQueue]:
+        """Return everybody in a line, in order; the last part of each is namespace/name."""
+        return self._lines.get(queue, ())

@@ -1,0 +1,105 @@
+"""The HyperJobs of one query in order, kept up to date one change at a time. Pure."""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from controller.queueing.units import OrderInQueue
+from hyperjob.api.phases import Phase
+from hyperjob.ui.query import Query
+from hyperjob.ui.rows import Row
+from hyperjob.ui.visitor import Scope
+
+_PHASES: Final = {str(phase): number for number, phase in enumerate(Phase)}
+_Value: TypeAlias = int | str | OrderInQueue
+_SortKey: TypeAlias = tuple[_Value, str]
+OrderOf: TypeAlias = Callable[[Row], OrderInQueue]
+"""Gives a HyperJob's place among those of its queue."""
+_LAST: Final = 1 << 40
+
+
+class Listing:
+    """The HyperJobs that a query lets through; `phases` counts before its filter of phases."""
+
+    def __init__(self, query: Query, scope: Scope, rows: Iterable[Row], order_of: OrderOf) -> None:
+        self.phases: Counter[str] = Counter()
+        self._query = query
+        self._scope = scope
+        self._order_of = order_of
+        self._by_key: dict[str, _SortKey] = {}
+        for row in rows:
+            if self._counts(row):
+                self.phases[row.summary.phase] += 1
+                if query.phase(row):
+                    self._by_key[row.key] = self._sort_key(row)
+        self._order = sorted(self._by_key.values())
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def change(self, old: Row | None, new: Row | None) -> None:
+        """Take a change of one HyperJob; None: it was not, or is not, there."""
+        if old is not None and self._counts(old):
+            self.phases[old.summary.phase] -= 1
+            self._remove(old.key)
+        if new is not None and self._counts(new):
+            self.phases[new.summary.phase] += 1
+            if self._query.phase(new):
+                self._by_key[new.key] = found = self._sort_key(new)
+                insort(self._order, found)
+
+    def page(self, number: int, size: int, *, descending: bool) -> Sequence[str]:
+        """Give the keys of a page, from 1; of the last one beyond the end."""
+        first = (min(number, self.pages(size)) - 1) * size
+        if not descending:
+            return [key for _, key in self._order[first : first + size]]
+        end = len(self._order) - first
+        return [key for _, key in reversed(self._order[max(end - size, 0) : end])]
+
+    def pages(self, size: int) -> int:
+        """Give the number of pages, at least 1."""
+        return max(1, -(-len(self._order) // size))
+
+    def keys(self) -> list[str]:
+        """Give all keys in ascending order."""
+        return [key for _, key in self._order]
+
+    def _counts(self, row: Row) -> bool:
+        return self._scope.includes(row.summary.namespace) and self._query.but_phase(row)
+
+    def _remove(self, key: str) -> None:
+        before = self._by_key.pop(key, None)
+        if before is not None:
+            del self._order[bisect_left(self._order, before)]
+
+    def _sort_key(self, row: Row) -> _SortKey:
+        return self._value(row), row.key
+
+    def _value(self, row: Row) -> _Value:
+        summary = row.summary
+        match self._query.sort:
+            case "name":
+                return summary.name
+            case "phase":
+                return _PHASES.get(summary.phase, len(_PHASES))
+            case "ready":
+                return -len(summary.jobs)
+            case "accelerators":
+                return -sum(row.accelerators.values())
+            case "queue":
+                return row.queues[0] if row.queues else ""
+            case "place":
+                return self._order_of(row) if row.waits_in else (_LAST, "", "")
+            case "restarts":
+                return -summary.restarts
+            case _:
+                return _newest_first(summary.created)
+
+
+def _newest_first(time: str) -> str:
+    """Turn an RFC 3339 time into a text that is the smaller the later it is."""
+    return time.translate(_MIRRORED)
+
+
+_MIRRORED: Final = str.maketrans("0123456789", "9876543210")

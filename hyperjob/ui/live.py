@@ -1,0 +1,107 @@
+"""Server-sent events: what has changed of a page, once a second at most, to each viewer.
+
+A viewer has no queue: it gets the parts as they are when its turn comes, so a slow one misses what
+came between and costs nothing.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+import orjson
+from aiohttp import web
+from yarl import URL
+
+from hyperjob.ui.pages.page import Made, Page, PageCache
+from hyperjob.ui.pages.resolve import resolve
+from hyperjob.ui.visitor import Access
+from hyperjob.ui.world import World
+
+VIEWERS: Final = 200
+PAUSE_SECONDS: Final = 1.0
+SILENCE_SECONDS: Final = 15.0
+WRITE_SECONDS: Final = 20.0
+
+
+class Live:
+    """Streams to all viewers, `limit` at most."""
+
+    def __init__(
+        self, world: World, cache: PageCache, access: Access, *, limit: int = VIEWERS
+    ) -> None:
+        self._world = world
+        self._cache = cache
+        self._access = access
+        self._limit = limit
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Stream the changes of the page whose address `page` gives."""
+        if len(self._tasks) >= self._limit:
+            raise web.HTTPServiceUnavailable(text="too many viewers", headers={"Retry-After": "30"})
+        page = await self._page(request)
+        if page is None:
+            raise web.HTTPNotFound(text="no such page")
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+        )
+        task = asyncio.current_task()
+        assert task is not None, "a handler runs in a task"
+        self._tasks.add(task)
+        try:
+            await response.prepare(request)
+            await self._stream(request, response, page)
+        except (ConnectionError, TimeoutError, web.HTTPException):
+            pass  # the viewer has gone, reads too slowly, or may not look any longer
+        finally:
+            self._tasks.discard(task)
+        return response
+
+    async def close(self, _: web.Application) -> None:
+        """End all streams."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _page(self, request: web.Request) -> Page | None:
+        """Give the page that a visitor watches; an HTTPException where that is over."""
+        visitor = await self._access.visitor(request)
+        url = URL(request.query.get("page", "/"))
+        query = list(url.query.items())
+        return resolve(url.path, query, world=self._world, scope=visitor.scope)
+
+    async def _stream(self, request: web.Request, response: web.StreamResponse, page: Page) -> None:
+        made = self._cache.parts(page)
+        await _write(response, "marks", made.marks)
+        while True:
+            await asyncio.sleep(PAUSE_SECONDS)
+            if not await self._until_changed(page, made):
+                await _write(response, "beat", {})
+            found = await self._page(request)
+            if found is None:
+                return
+            page, known, made = found, made.marks, self._cache.parts(found)
+            if made.marks.keys() != known.keys():
+                await _write(response, "reload", made.marks)
+                continue
+            changed = {
+                name: made.html[name] for name, each in made.marks.items() if known[name] != each
+            }
+            if changed:
+                await _write(response, "parts", changed)
+
+    async def _until_changed(self, page: Page, made: Made) -> bool:
+        """Wait until a page has changed; return False after a while without a change."""
+        try:
+            async with asyncio.timeout(SILENCE_SECONDS):
+                while page.version() == made.version:
+                    await self._world.changed()
+        except TimeoutError:
+            return False
+        return True
+
+
+async def _write(response: web.StreamResponse, event: str, value: Mapping[str, str]) -> None:
+    data = b"event: " + event.encode() + b"\ndata: " + orjson.dumps(dict(value)) + b"\n\n"
+    async with asyncio.timeout(WRITE_SECONDS):
+        await response.write(data)

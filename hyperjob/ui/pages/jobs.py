@@ -1,0 +1,84 @@
+"""The table of HyperJobs."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from hyperjob.ui.pages.fleet import phase_counts
+from hyperjob.ui.query import COLUMNS, SIZES, SORTS, Query
+from hyperjob.ui.render import render
+from hyperjob.ui.views.jobs import line_of
+from hyperjob.ui.visitor import Scope
+from hyperjob.ui.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class JobsPage:
+    """One page of the table."""
+
+    world: World
+    scope: Scope
+    query: Query
+
+    title = "HyperJobs"
+    section = "hyperjobs"
+    template = "jobs.html"
+
+    @property
+    def key(self) -> Hashable:
+        """Tell pages apart."""
+        return "hyperjobs", self.query, self.scope
+
+    def version(self) -> Hashable:
+        """Give a value that differs when a part may have changed."""
+        return self.world.version("hyperjobs", "queues")
+
+    def parts(self) -> Mapping[str, str]:
+        """Make the filter by phase, and the rows."""
+        world, query = self.world, self.query
+        listing = world.listing(query, self.scope)
+        keys = listing.page(query.page, query.size, descending=query.descending)
+        rows = [world.rows[key] for key in keys]
+        lines = [
+            line_of(
+                row,
+                place=world.lines.place(row.key),
+                length=world.lines.length(row.waits_in),
+                colours={queue: world.colour(queue) for queue in row.queues},
+            )
+            for row in rows
+        ]
+        pages = listing.pages(query.size)
+        page = min(query.page, pages)
+        return {
+            "jobs-phases": str(
+                render("parts/jobs_phases.html", query=query, phases=phase_counts(listing.phases))
+            ),
+            "jobs-table": str(
+                render(
+                    "parts/jobs_table.html",
+                    query=query,
+                    columns=COLUMNS,
+                    sorts=SORTS,
+                    lines=lines,
+                    total=len(listing),
+                    first=(page - 1) * query.size + 1 if lines else 0,
+                    page=page,
+                    pages=pages,
+                )
+            ),
+        }
+
+    @property
+    def form(self) -> Mapping[str, object]:
+        """Give what the form of filters offers."""
+        world, scope = self.world, self.scope
+        return {
+            "query": self.query,
+            "columns": COLUMNS,
+            "sizes": SIZES,
+            "namespaces": [name for name in world.namespaces if scope.includes(name)],
+            "queues": [raw["metadata"]["name"] for raw in world.queues] if scope.queues else [],
+            "clusters": (
+                [raw["metadata"]["name"] for raw in world.clusters] if scope.clusters else []
+            ),
+        }

@@ -1,0 +1,73 @@
+"""What a page is to the server: parts of HTML, made anew when what they show has changed."""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from hyperjob.ui.render import mark
+
+_PAGES_KEPT: Final = 128
+
+
+class Page(Protocol):
+    """One screen for visitors of one scope; equal `key`s are the same page."""
+
+    @property
+    def key(self) -> Hashable:
+        """Tell pages apart."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Give the heading, and what the browser shows as its title."""
+        ...
+
+    @property
+    def section(self) -> str:
+        """Name the entry of the navigation."""
+        ...
+
+    @property
+    def template(self) -> str:
+        """Name the template into which the parts are put."""
+        ...
+
+    def version(self) -> Hashable:
+        """Give a value that differs when a part may have changed."""
+        ...
+
+    def parts(self) -> Mapping[str, str]:
+        """Make the HTML of each part, by the id of its element."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Parts that were made: HTML and mark by id."""
+
+    version: Hashable
+    html: Mapping[str, str]
+    marks: Mapping[str, str]
+    at: float
+
+
+class PageCache:
+    """The parts of the last pages, so that fifty viewers of a page cost as much as one."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[Hashable, Made] = OrderedDict()
+
+    def parts(self, page: Page, *, oldest: float = math.inf) -> Made:
+        """Give the parts of a page as they are now; ages in them may be `oldest` seconds old."""
+        version, now = page.version(), time.monotonic()
+        made = self._made.pop(page.key, None)
+        if made is None or made.version != version or now - made.at > oldest:
+            html = page.parts()
+            made = Made(version, html, {name: mark(text) for name, text in html.items()}, now)
+        self._made[page.key] = made
+        while len(self._made) > _PAGES_KEPT:
+            self._made.popitem(last=False)
+        return made

@@ -1,0 +1,99 @@
+"""Turns values into HTML: every text is escaped, and control characters are shown, not obeyed."""
+
+import hashlib
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from controller.model.wire import timestamp
+from hyperjob.text import human_duration, printable
+
+_SHORT: Final = {
+    "nvidia.com/": "NVIDIA ",
+    "amd.com/": "AMD ",
+    "huawei.com/": "",
+    "google.com/": "Google ",
+    "intel.com/": "Intel ",
+}
+COLOURS: Final = 8
+
+
+def visible(value: object) -> object:
+    """Write control characters of plain text as escapes; HTML of our own stays."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return printable(value)
+    return value
+
+
+def device(name: str) -> str:
+    """Name an accelerator for people: `nvidia.com/gpu` is NVIDIA gpu."""
+    for prefix, word in _SHORT.items():
+        if name.startswith(prefix):
+            return word + name.removeprefix(prefix)
+    return name
+
+
+def hue(number: int) -> str:
+    """Give the CSS class of a queue's colour; beyond the palette a pattern tells them apart."""
+    if number < 0:
+        return "q-none"
+    return f"q-{number % COLOURS}" + (f" q-p{number // COLOURS % 3}" if number >= COLOURS else "")
+
+
+def ago(time: object) -> Markup:
+    """Show how long ago something was; the browser keeps it up to date."""
+    moment = timestamp(time) if not isinstance(time, datetime) else time
+    if moment is None:
+        return Markup("<span class=dim>&ndash;</span>")
+    text = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    age = human_duration((datetime.now(UTC) - moment).total_seconds())
+    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(text, age)
+
+
+def clock(time: object) -> str:
+    """Show a time of day in UTC, with its date."""
+    moment = timestamp(time) if not isinstance(time, datetime) else time
+    return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def mark(html: str) -> str:
+    """Give a short value that differs for different HTML."""
+    return hashlib.blake2b(html.encode(), digest_size=9).hexdigest()
+
+
+@cache
+def environment() -> Environment:
+    """Give the templates."""
+    made = Environment(
+        loader=PackageLoader("hyperjob.ui"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        finalize=visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {"device": device, "hue": hue, "ago": ago, "clock": clock}
+    made.globals |= {"version": static_version}
+    return made
+
+
+def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the template shows
+    """Fill a template."""
+    return Markup(environment().get_template(template).render(**values))  # noqa: S704 - escaped
+
+
+@cache
+def static(name: str) -> bytes:
+    """Give a file that browsers load."""
+    return (files("hyperjob.ui") / "static" / name).read_bytes()
+
+
+@cache
+def static_version(name: str) -> str:
+    """Give a word that changes with a file, so that browsers may keep it for ever."""
+    return hashlib.sha256(static(name)).hexdigest()[:12]

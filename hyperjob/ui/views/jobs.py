@@ -1,0 +1,56 @@
+"""The table of HyperJobs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hyperjob.text import shortened
+from hyperjob.ui.rows import Row
+
+_MESSAGE = 240
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLine:
+    """One HyperJob in the table; `place` is 0 when it waits in no line, of `length`."""
+
+    key: str
+    namespace: str
+    name: str
+    phase: str
+    reason: str
+    message: str
+    ready: str
+    clusters: Sequence[str]
+    queues: Sequence[tuple[str, int]]
+    waits_in: str
+    place: int
+    length: int
+    accelerators: Sequence[tuple[str, int]]
+    restarts: int
+    created: str
+    deleting: bool
+    progress: str = ""
+    fraction: float | None = None
+
+
+def line_of(row: Row, *, place: int, length: int, colours: Mapping[str, int]) -> JobLine:
+    """Describe one HyperJob."""
+    summary = row.summary
+    return JobLine(
+        key=row.key,
+        namespace=summary.namespace,
+        name=summary.name,
+        phase=summary.phase,
+        reason=summary.reason,
+        message=shortened(summary.message, _MESSAGE),
+        ready=summary.jobs_ready,
+        clusters=summary.clusters,
+        queues=[(queue, colours.get(queue, -1)) for queue in row.queues],
+        waits_in=row.waits_in,
+        place=place,
+        length=length,
+        accelerators=sorted(row.accelerators.items()),
+        restarts=summary.restarts,
+        created=summary.created,
+        deleting=bool(summary.deleting),
+    )

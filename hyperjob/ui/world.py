@@ -1,0 +1,266 @@
+"""What the informers know, counted and put in order as it changes.
+
+A change of one HyperJob costs the same however many there are. Readers see versions: what has the
+same version need not be made again.
+"""
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from controller.model.wire import at, string
+from hyperjob.api.leader import Leader, leader_of
+from hyperjob.api.meta import Object
+from hyperjob.client import usage
+from hyperjob.client.tally import Tally
+from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.informer import Informer
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    LEASES,
+    PRIORITY_CLASSES,
+    QUEUES,
+    key_of,
+)
+from hyperjob.ui.holdings import Holdings
+from hyperjob.ui.lines import QueueLines
+from hyperjob.ui.listing import Listing
+from hyperjob.ui.query import Query
+from hyperjob.ui.rows import Row, order_of, row_of
+from hyperjob.ui.visitor import Scope
+
+_LISTINGS: Final = 64
+_TICK_SECONDS: Final = 0.25
+_LEASE: Final = "hyperjob-controller"
+_ROW: Final = "row"
+
+OnChange = Callable[[Row | None, Row | None], None]
+
+
+class World:
+    """Everything that pages show; `running` keeps it up to date."""
+
+    def __init__(self, kube: Kube, *, lease_namespace: str) -> None:
+        self.host = kube.host
+        self.lease_namespace = lease_namespace
+        self.rows: dict[str, Row] = {}
+        self.lines = QueueLines()
+        self.holdings = Holdings()
+        self.versions: Counter[str] = Counter()
+        """Counts changes of `hyperjobs`, `clusters` and `queues`."""
+        self._hyperjobs = Informer(kube, HYPERJOBS, transform=_with_row)
+        self._clusters = Informer(kube, CLUSTERS)
+        self._queues = Informer(kube, QUEUES)
+        self._classes = Informer(kube, PRIORITY_CLASSES)
+        self._leases = Informer(
+            kube,
+            LEASES,
+            namespace=lease_namespace,
+            field_selector=f"metadata.name={_LEASE}",
+        )
+        self._tallies: dict[str, Tally] = {}
+        self._listings: OrderedDict[tuple[Query, Scope], Listing] = OrderedDict()
+        self._listeners: list[OnChange] = []
+        self._dirty = asyncio.Event()
+        self._tick = asyncio.Event()
+        self._colours: dict[str, int] = {}
+        self._hyperjobs.add_handler(self._hyperjob_changed)
+        self._clusters.add_handler(self._other_changed("clusters"))
+        self._queues.add_handler(self._other_changed("queues"))
+        self._queues.add_handler(self._forget_colours)
+        self._classes.add_handler(self._classes_changed)
+
+    @property
+    def _informers(self) -> Sequence[Informer]:
+        return self._hyperjobs, self._clusters, self._queues, self._classes, self._leases
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["World"]:
+        """Follow the API server for the length of the block."""
+        tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
+        tasks.append(asyncio.create_task(self._ticking()))
+        try:
+            yield self
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def synced(self) -> None:
+        """Wait until HyperJobs, Clusters and Queues are known."""
+        wanted = (self._hyperjobs, self._clusters, self._queues)
+        await asyncio.gather(*(informer.synced.wait() for informer in wanted))
+
+    @property
+    def is_synced(self) -> bool:
+        """Tell whether HyperJobs and Clusters are known."""
+        return self._hyperjobs.synced.is_set() and self._clusters.synced.is_set()
+
+    @property
+    def troubles(self) -> list[str]:
+        """Say which resources cannot be read at present, and why."""
+        return [
+            f"{informer.resource.group_resource}: {informer.last_error.message}"
+            for informer in self._informers
+            if informer.last_error is not None
+        ]
+
+    def add_listener(self, listener: OnChange) -> None:
+        """Call `listener(old, new)` at each change of a HyperJob, in the informer's task."""
+        self._listeners.append(listener)
+
+    async def changed(self) -> None:
+        """Wait for the next change of anything; many changes at a time are one."""
+        await self._tick.wait()
+
+    def version(self, *topics: str) -> tuple[int, ...]:
+        """Give a value that differs after each change of a topic."""
+        return tuple(self.versions[topic] for topic in topics)
+
+    @property
+    def clusters(self) -> list[Object]:
+        """List the Clusters by name."""
+        return sorted(self._clusters.items(), key=_name)
+
+    @property
+    def queues(self) -> list[Object]:
+        """List the Queues by name."""
+        return sorted(self._queues.items(), key=_name)
+
+    @property
+    def queues_readable(self) -> bool:
+        """Tell whether the Queues could be read."""
+        return self._queues.synced.is_set()
+
+    @property
+    def leader(self) -> Leader | None:
+        """Give what the controller's Lease says; None where it cannot be seen."""
+        found = self._leases.items()
+        return leader_of(found[0], now=datetime.now(UTC)) if found else None
+
+    @property
+    def lease_seen(self) -> bool:
+        """Tell whether the controller's Lease could be looked for."""
+        return self._leases.synced.is_set()
+
+    @property
+    def namespaces(self) -> list[str]:
+        """List the namespaces that have HyperJobs."""
+        return sorted(self._tallies)
+
+    def tally(self, scope: Scope) -> Tally:
+        """Count what the HyperJobs of a scope take and wait for."""
+        found = Tally()
+        for namespace, tally in self._tallies.items():
+            if scope.includes(namespace):
+                found.merge(tally)
+        return found
+
+    def cluster_uses(self, scope: Scope, tally: Tally | None = None) -> list[usage.ClusterUse]:
+        """Count accelerators by cluster; none where a visitor may not see the clusters."""
+        if not scope.clusters:
+            return []
+        return usage.clusters_of(self.clusters, tally or self.tally(scope))
+
+    def queue_uses(self, scope: Scope, tally: Tally | None = None) -> list[usage.QueueUse]:
+        """Count accelerators by queue; none where a visitor may not see the queues."""
+        if not scope.queues:
+            return []
+        counted = tally or self.tally(scope)
+        totals = usage.all_ready(usage.clusters_of(self.clusters, Tally()))
+        return usage.queues_of(self.queues, counted, readable=self.queues_readable, totals=totals)
+
+    def listing(self, query: Query, scope: Scope) -> Listing:
+        """Give the HyperJobs of a query; the last few queries are kept up to date."""
+        key = query.unpaged, scope
+        found = self._listings.pop(key, None)
+        if found is None:
+            found = Listing(key[0], scope, self.rows.values(), self._order)
+            while len(self._listings) >= _LISTINGS:
+                self._listings.popitem(last=False)
+        self._listings[key] = found
+        return found
+
+    def colour(self, queue: str) -> int:
+        """Give the number of a queue's colour: older queues first, so that a new one changes none.
+
+        Queues that do not exist have no place in that order, and share one number, -1.
+        """
+        if not self._colours:
+            created = sorted(
+                (string(at(raw, "metadata", "creationTimestamp")), _name(raw))
+                for raw in self._queues.items()
+            )
+            self._colours = {name: number for number, (_, name) in enumerate(created)}
+        return self._colours.get(queue, -1)
+
+    def _order(self, row: Row) -> tuple[int, str, str]:
+        return order_of(row, self.lines.classes)
+
+    def _hyperjob_changed(self, _: EventType, old: Object | None, new: Object | None) -> None:
+        after: Row | None = None if new is None else new[_ROW]
+        key = key_of(new or old or {})
+        # As it was counted: what a watch says of a deleted object may be newer than that.
+        before = self.rows.pop(key, None)
+        if before is not None:
+            self._tallies[before.summary.namespace].remove(before.summary)
+        if after is not None:
+            self._tallies.setdefault(after.summary.namespace, Tally()).add(after.summary)
+            self.rows[key] = after
+        self.lines.change(key, after)
+        self.holdings.change(key, after)
+        for listing in self._listings.values():
+            listing.change(before, after)
+        self.versions["hyperjobs"] += 1
+        for listener in self._listeners:
+            listener(before, after)
+        self._dirty.set()
+
+    def _classes_changed(self, *_: object) -> None:
+        """Put all lines in order again: a class may have another value."""
+        self.lines.classes = {_name(raw): raw for raw in self._classes.items()}
+        for key, row in self.rows.items():
+            self.lines.change(key, row)
+        self._listings.clear()
+        self.versions["hyperjobs"] += 1
+        self._dirty.set()
+
+    def _forget_colours(self, kind: EventType, *_: object) -> None:
+        if kind is not EventType.MODIFIED:
+            self._colours = {}
+
+    def _other_changed(self, topic: str) -> Callable[..., None]:
+        return partial(self._note, topic)
+
+    def _note(self, topic: str, *_: object) -> None:
+        self.versions[topic] += 1
+        self._dirty.set()
+
+    async def _ticking(self) -> None:
+        """Tell all that wait of changes, a few times a second at most."""
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            tick, self._tick = self._tick, asyncio.Event()
+            tick.set()
+            await asyncio.sleep(_TICK_SECONDS)
+
+
+def _with_row(obj: Object) -> Object:
+    """Keep what pages need of a HyperJob: its templates are read from the API server when shown."""
+    metadata = obj["metadata"]
+    kept = {
+        name: metadata[name]
+        for name in ("namespace", "name", "uid", "resourceVersion")
+        if name in metadata
+    }
+    return {"metadata": kept, _ROW: row_of(obj)}
+
+
+def _name(obj: Object) -> str:
+    return string(at(obj, "metadata", "name"))
