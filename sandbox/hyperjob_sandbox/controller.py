@@ -8,7 +8,7 @@ stop all others. It must never start a task that it does not await.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
 from hyperjob.api.meta import Object
@@ -134,52 +134,6 @@ class Informers:
         """Wait until every informer holds its first list."""
         for informer in self._informers.values():
             await informer.synced.wait()
-
-
-class Background:
-    """Tasks with an owner: started one by one, ended and awaited together."""
-
-    def __init__(self) -> None:
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def start(self, work: Coroutine[None, None, None], *, name: str) -> None:
-        """Run something in the background."""
-        self._tasks.append(asyncio.create_task(work, name=name))
-
-    async def failure(self) -> None:
-        """Wait for a task to end early and raise what it died of; waits for ever if none does."""
-        if not self._tasks:
-            await asyncio.Event().wait()
-        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
-
-    async def until(self, work: Coroutine[None, None, None], *, seconds: float) -> None:
-        """Wait for `work`, so long; raises what a task dies of meanwhile, or TimeoutError."""
-        waiting = asyncio.create_task(work)
-        failing = asyncio.create_task(self.failure())
-        try:
-            done, _ = await asyncio.wait(
-                (waiting, failing), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-            )
-            if not done:
-                raise TimeoutError
-            for task in done:
-                task.result()
-        finally:
-            waiting.cancel()
-            failing.cancel()
-            await asyncio.gather(waiting, failing, return_exceptions=True)
-
-    async def stop(self) -> None:
-        """Cancel all tasks and wait for them; raises what one of them died of."""
-        for task in self._tasks:
-            task.cancel()
-        results = await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
-        for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
-                raise result
 
 
 def changed_besides_status(event: EventType, old: Object | None, new: Object | None) -> bool:

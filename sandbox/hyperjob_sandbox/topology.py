@@ -11,15 +11,14 @@ import shutil
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CRDS, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import LostCluster, SandboxConfig
-from hyperjob_sandbox.controller import Background
 from hyperjob_sandbox.karmada import reviews, webhooks
 from hyperjob_sandbox.karmada.controlplane import ControlPlane, queue_lookup
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions, member_definitions
@@ -36,7 +35,7 @@ _ESTABLISHED_TRIES: Final = 300
 _ESTABLISHED_PAUSE: Final = 0.1
 
 
-class Topology:
+class Topology(Part):
     """A running sandbox, an async context manager.
 
     Without `api` it brings its own API server, on `port` (0 takes a free one); with it, the
@@ -52,6 +51,7 @@ class Topology:
         api: Path | None = None,
         port: int = 0,
     ) -> None:
+        super().__init__()
         self.config = config
         self.directory = directory
         self.kubeconfig = directory / "karmada.kubeconfig"
@@ -78,8 +78,6 @@ class Topology:
             for cluster in config.clusters
         }
         self._api = api
-        self._stack = AsyncExitStack()
-        self._background = Background()
         self._control_plane: ControlPlane | None = None
 
     @property
@@ -92,40 +90,29 @@ class Topology:
         """Give the running members by their names."""
         return self._clusters
 
-    async def __aenter__(self) -> Self:
+    async def _set_up(self, stack: AsyncExitStack) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        async with AsyncExitStack() as stack:
-            if self._machine is not None:
-                await stack.enter_async_context(self._machine.host)
-            server = await stack.enter_async_context(webhooks.WebhookServer())
-            kube = await self._connect(stack)
-            await asyncio.gather(
-                *(self._start_member(stack, cluster) for cluster in self._clusters.values())
+        if self._machine is not None:
+            await stack.enter_async_context(self._machine.host)
+        server = await stack.enter_async_context(webhooks.WebhookServer())
+        kube = await self._connect(stack)
+        await asyncio.gather(
+            *(self._start_member(stack, cluster) for cluster in self._clusters.values())
+        )
+        for cluster in self._clusters.values():
+            await self._give_webhooks(cluster, server)
+        self._control_plane = await stack.enter_async_context(
+            ControlPlane(
+                kube,
+                self.config,
+                members={name: each.caches for name, each in self._clusters.items()},
+                endpoints={name: each.server.url for name, each in self._clusters.items()},
+                server=server,
             )
-            for cluster in self._clusters.values():
-                await self._give_webhooks(cluster, server)
-            self._control_plane = await stack.enter_async_context(
-                ControlPlane(
-                    kube,
-                    self.config,
-                    members={name: each.caches for name, each in self._clusters.items()},
-                    endpoints={name: each.server.url for name, each in self._clusters.items()},
-                    server=server,
-                )
-            )
-            stack.push_async_callback(self._background.stop)
-            for lost in self.config.lost_clusters:
-                self._background.start(self._lose(lost), name=f"lost/{lost.cluster}")
-            self._stack = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._stack.aclose()
+        )
+        stack.push_async_callback(self._background.stop)
+        for lost in self.config.lost_clusters:
+            self._background.start(self._lose(lost), name=f"lost/{lost.cluster}")
 
     @property
     def machine(self) -> Machine | None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from hyperjob.cli.folders import ENDING
-from hyperjob.cli.sandbox.pods import pod_options
+from hyperjob.cli.sandbox.options import cluster_options
 
 _T = TypeVar("_T")
 
@@ -36,19 +36,7 @@ TRAINING = ("training.yaml",)
     type=click.Path(path_type=Path, exists=True),
     help="HyperJobs to run instead of the examples; may be given more than once.",
 )
-@click.option(
-    "--clusters",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Clusters, sizes, run times and failures as YAML.  [default: examples/clusters.yaml]",
-)
-@click.option(
-    "--volcano-global/--no-volcano-global",
-    default=None,
-    help="Whether Volcano Global admits to queues, or HyperJob does.  [default: as the clusters"
-    " file says: HyperJob]",
-)
-@pod_options
-@click.option("--speed", type=click.FloatRange(min=0.01), help="Run simulated time faster.")
+@cluster_options
 @click.option(
     "--keep/--no-keep",
     default=None,

@@ -11,7 +11,7 @@ import click
 
 from hyperjob.cli.data import data_file
 from hyperjob.cli.folders import ENDING, folder
-from hyperjob.cli.sandbox.pods import pod_options
+from hyperjob.cli.sandbox.options import cluster_options
 from hyperjob.kube.errors import ConfigError, KubeError
 from hyperjob.local.ready import READY_FILE
 
@@ -25,11 +25,7 @@ def sandbox() -> None:
 
 
 @sandbox.command()
-@click.option(
-    "--clusters",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Clusters, sizes, run times and failures as YAML.  [default: those of the demo]",
-)
+@cluster_options
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
@@ -40,13 +36,6 @@ def sandbox() -> None:
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Drive this API server instead of the embedded one.",
 )
-@click.option(
-    "--volcano-global/--no-volcano-global",
-    default=None,
-    help="Whether Volcano Global is there.  [default: as the clusters file says]",
-)
-@pod_options
-@click.option("--speed", type=click.FloatRange(min=0.01), help="Run simulated time faster.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

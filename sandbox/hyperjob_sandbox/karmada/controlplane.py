@@ -7,8 +7,7 @@ webhook registrations away again. It must never start an API server.
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube, PatchType
@@ -23,8 +22,9 @@ from hyperjob.kube.resources import (
     QUEUES,
     Resource,
 )
+from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Cluster, Queue, SandboxConfig
-from hyperjob_sandbox.controller import Background, Controller
+from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.karmada import reviews, webhooks
 from hyperjob_sandbox.karmada.binding_controller import BindingController
 from hyperjob_sandbox.karmada.caches import Caches
@@ -55,7 +55,7 @@ _QUEUE_POLICY: Final[Object] = {
 _READY_SECONDS: Final = 60.0
 
 
-class ControlPlane:
+class ControlPlane(Part):
     """The controllers of the control plane, an async context manager.
 
     `members` gives for every cluster of the configuration what is watched in it, and
@@ -71,35 +71,19 @@ class ControlPlane:
         endpoints: Mapping[str, str],
         server: webhooks.WebhookServer,
     ) -> None:
+        super().__init__()
         self._kube = kube
         self._config = config
         self._members = members
         self._endpoints = endpoints
         self._server = server
         self._caches = Caches(kube)
-        self._background = Background()
-        self._stack = AsyncExitStack()
 
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            await self._install(stack)
-            stack.push_async_callback(self._background.stop)
-            self._start()
-            await self._background.until(self._ready(), seconds=_READY_SECONDS)
-            self._stack = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._stack.aclose()
-
-    async def failure(self) -> None:
-        """Wait for a controller to die, and raise what it died of."""
-        await self._background.failure()
+    async def _set_up(self, stack: AsyncExitStack) -> None:
+        await self._install(stack)
+        stack.push_async_callback(self._background.stop)
+        self._start()
+        await self._background.until(self._ready(), seconds=_READY_SECONDS)
 
     def _start(self) -> None:
         config, kube, caches = self._config, self._kube, self._caches

@@ -7,8 +7,7 @@ as a lost cluster does, and goes on when it comes back.
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
@@ -17,8 +16,9 @@ from hyperjob.kube.errors import AlreadyExists
 from hyperjob.kube.resources import NODES, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
+from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Cluster, NodeGroup, SandboxConfig
-from hyperjob_sandbox.controller import Background, wire_now
+from hyperjob_sandbox.controller import wire_now
 from hyperjob_sandbox.member.gang_scheduler import GangScheduler
 from hyperjob_sandbox.member.job_controller import JobController
 from hyperjob_sandbox.member.kubelet import Kubelet, KubeletFactory
@@ -32,7 +32,7 @@ _ANSWERED_BY_KUBELETS: Final = ("log", "exec", "attach", "portforward")
 _SYNC_SECONDS: Final = 30.0
 
 
-class MemberCluster:
+class MemberCluster(Part):
     """A running member, an async context manager.
 
     `kubeconfig` is where its administrator's kubeconfig is written. `kubelet` makes what runs its
@@ -48,6 +48,7 @@ class MemberCluster:
         definitions: Sequence[Object],
         kubelet: KubeletFactory | None = None,
     ) -> None:
+        super().__init__()
         self.name = cluster.name
         self.kubeconfig = kubeconfig
         self.server = ApiServer(
@@ -59,8 +60,6 @@ class MemberCluster:
         self._kubelet: Kubelet | None = None
         self._cluster = cluster
         self._config = config
-        self._stack = AsyncExitStack()
-        self._background = Background()
         self._caches: MemberCaches | None = None
 
     @property
@@ -74,33 +73,18 @@ class MemberCluster:
         """Give the client of the member's API server."""
         return self.caches.kube
 
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self.server)
-            self.server.kubeconfig(self.kubeconfig)
-            kube = await stack.enter_async_context(
-                Kube.connect(kubeconfig=self.kubeconfig, user_agent="volcano/sandbox")
-            )
-            await self._furnish(kube)
-            self._caches = MemberCaches(kube)
-            stack.push_async_callback(self._stop_kubelet)
-            stack.push_async_callback(self._background.stop)
-            self._start(self._caches)
-            await self._background.until(self._caches.synced(), seconds=_SYNC_SECONDS)
-            self._stack = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._stack.aclose()
-
-    async def failure(self) -> None:
-        """Wait for a controller of the member to die, and raise what it died of."""
-        await self._background.failure()
+    async def _set_up(self, stack: AsyncExitStack) -> None:
+        await stack.enter_async_context(self.server)
+        self.server.kubeconfig(self.kubeconfig)
+        kube = await stack.enter_async_context(
+            Kube.connect(kubeconfig=self.kubeconfig, user_agent="volcano/sandbox")
+        )
+        await self._furnish(kube)
+        self._caches = MemberCaches(kube)
+        stack.push_async_callback(self._stop_kubelet)
+        stack.push_async_callback(self._background.stop)
+        self._start(self._caches)
+        await self._background.until(self._caches.synced(), seconds=_SYNC_SECONDS)
 
     def _connectors(self) -> dict[tuple[str, str, str], Connector]:
         """Let the kubelet answer what the API server asks it."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import PODS, key_of
+from hyperjob.kube.client import EventType
+from hyperjob.kube.resources import key_of
+from hyperjob_sandbox import podwrites
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.clusters import SandboxConfig
@@ -73,7 +73,8 @@ class SimulatedKubelet:
         if pod is None:
             return
         if pod["metadata"].get("deletionTimestamp"):
-            await self._end(pod)
+            self._runs.pop(pod["metadata"]["uid"], None)
+            await podwrites.remove(self._kube, pod)
             return
         if phase_of_pod(pod) in {"Succeeded", "Failed"}:
             return
@@ -121,30 +122,8 @@ class SimulatedKubelet:
         return _Run(ends=ends, exit_code=code, restarts=restarts)
 
     async def _write(self, pod: Object, status: Object) -> None:
-        meta: Object = pod["metadata"]
-        try:
-            await self._kube.patch(
-                PODS,
-                meta["name"],
-                {"metadata": {"uid": meta["uid"]}, "status": status},
-                kind=PatchType.MERGE,
-                namespace=meta["namespace"],
-                subresource="status",
-            )
-        except NotFound:
-            self._runs.pop(meta["uid"], None)
-
-    async def _end(self, pod: Object) -> None:
-        meta: Object = pod["metadata"]
-        self._runs.pop(meta["uid"], None)
-        try:
-            await self._kube.raw(
-                "DELETE",
-                PODS.path(meta["namespace"], meta["name"]),
-                params={"gracePeriodSeconds": "0"},
-            )
-        except NotFound:
-            return
+        if not await podwrites.write_status(self._kube, pod, status):
+            self._runs.pop(pod["metadata"]["uid"], None)
 
 
 def _running(pod: Object, run: _Run) -> Object:

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, PatchType
-from hyperjob.kube.errors import NotFound
+from hyperjob.kube.client import EventType
 from hyperjob.kube.events import EventKind, EventRecorder
 from hyperjob.kube.resources import (
     CONFIG_MAPS,
@@ -18,6 +17,7 @@ from hyperjob.kube.resources import (
     SECRETS,
     key_of,
 )
+from hyperjob_sandbox import podwrites
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.controller import Controller, Informers
@@ -123,7 +123,7 @@ class ProcessKubelet:
             if (leaving := self._running.pop(uid, None)) is not None:
                 leaving.place.pod = found
                 await leaving.end()
-            await self._remove(found)
+            await podwrites.remove(self._kube, found)
         elif uid not in self._running and (found.get("status") or {}).get("phase") not in _ENDED:
             self._running[uid] = self._start(found)
 
@@ -146,7 +146,7 @@ class ProcessKubelet:
         pod = Pod(
             place,
             claims=lambda: _by_name(self._claims.items(), meta["namespace"]),
-            publish=lambda status: self._publish(found, status),
+            publish=lambda status: podwrites.write_status(self._kube, found, status),
         )
         pod.start()
         return pod
@@ -160,31 +160,6 @@ class ProcessKubelet:
             config_maps=_by_name(self._config_maps.items(), namespace),
             secrets=_by_name(self._secrets.items(), namespace),
         )
-
-    async def _publish(self, pod: Object, status: Object) -> None:
-        meta: Object = pod["metadata"]
-        try:
-            await self._kube.patch(
-                PODS,
-                meta["name"],
-                {"metadata": {"uid": meta["uid"]}, "status": status},
-                kind=PatchType.MERGE,
-                namespace=meta["namespace"],
-                subresource="status",
-            )
-        except NotFound:
-            return
-
-    async def _remove(self, pod: Object) -> None:
-        meta: Object = pod["metadata"]
-        try:
-            await self._kube.raw(
-                "DELETE",
-                PODS.path(meta["namespace"], meta["name"]),
-                params={"gracePeriodSeconds": "0"},
-            )
-        except NotFound:
-            return
 
 
 def _refuse(call: Call) -> Reply:

@@ -15,7 +15,7 @@ from hyperjob_sandbox.processes.node import PodPlace
 
 _RETRY_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.02
-Publish = Callable[[Object], Awaitable[None]]
+Publish = Callable[[Object], Awaitable[object]]
 
 
 class Pod:

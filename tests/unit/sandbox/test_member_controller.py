@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from hyperjob.kube.client import EventType
+from hyperjob_sandbox.background import Background
 from hyperjob_sandbox.controller import (
     Awaited,
-    Background,
     Controller,
     RetryError,
     changed_besides_status,

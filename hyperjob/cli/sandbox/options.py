@@ -1,13 +1,17 @@
-"""The options `--pods` and `--image`, alike for `sandbox up` and `demo`."""
+"""The options by which `sandbox up` and `demo` say which clusters they simulate, and how."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 
-def pod_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--pods` and `--image` to a command; it gets `pods` and the mapping `images`."""
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what a command gets as `clusters`, `volcano_global`, `pods`, `images` and `speed`."""
+    command = click.option(
+        "--speed", type=click.FloatRange(min=0.01), help="Run simulated time faster."
+    )(command)
     command = click.option(
         "--image",
         "images",
@@ -17,11 +21,22 @@ def pod_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Virtual environment or command prefix that stands in for an image where pods are"
         " processes; may be given more than once, * is a wildcard.  [default: this Python]",
     )(command)
-    return click.option(
+    command = click.option(
         "--pods",
         type=click.Choice(["simulated", "processes"]),
         help="Whether containers are simulated or run as processes of this machine."
         "  [default: as the clusters file says: simulated]",
+    )(command)
+    command = click.option(
+        "--volcano-global/--no-volcano-global",
+        default=None,
+        help="Whether Volcano Global admits to queues, or HyperJob does.  [default: as the clusters"
+        " file says: HyperJob]",
+    )(command)
+    return click.option(
+        "--clusters",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        help="Clusters, sizes, run times and failures as YAML.  [default: examples/clusters.yaml]",
     )(command)
 
 

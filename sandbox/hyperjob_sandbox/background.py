@@ -1,0 +1,91 @@
+"""What a part of the embedded control plane is: set up whole or not at all, and taken down whole.
+
+It must never leave a task behind that it does not await.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+
+class Background:
+    """Tasks with an owner: started one by one, ended and awaited together."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, work: Coroutine[None, None, None], *, name: str) -> None:
+        """Run something in the background."""
+        self._tasks.append(asyncio.create_task(work, name=name))
+
+    async def failure(self) -> None:
+        """Wait for a task to end early and raise what it died of; waits for ever if none does."""
+        if not self._tasks:
+            await asyncio.Event().wait()
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+
+    async def until(self, work: Coroutine[None, None, None], *, seconds: float) -> None:
+        """Wait for `work`, so long; raises what a task dies of meanwhile, or TimeoutError."""
+        waiting = asyncio.create_task(work)
+        failing = asyncio.create_task(self.failure())
+        try:
+            done, _ = await asyncio.wait(
+                (waiting, failing), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                raise TimeoutError
+            for task in done:
+                task.result()
+        finally:
+            waiting.cancel()
+            failing.cancel()
+            await asyncio.gather(waiting, failing, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Cancel all tasks and wait for them; raises what one of them died of."""
+        for task in self._tasks:
+            task.cancel()
+        results = await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
+                raise result
+
+
+class Part(ABC):
+    """An async context manager with tasks in the background.
+
+    `_set_up` enters on the stack all that has to end with the part, in any number of steps: when
+    one of them fails, those before it are undone.
+    """
+
+    def __init__(self) -> None:
+        self._background = Background()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            await self._set_up(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+    async def failure(self) -> None:
+        """Wait for a task in the background to die, and raise what it died of."""
+        await self._background.failure()
+
+    @abstractmethod
+    async def _set_up(self, stack: AsyncExitStack) -> None:
+        """Start the part."""
