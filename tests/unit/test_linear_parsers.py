@@ -28,8 +28,8 @@ from webhook.patch import escape
 from webhook.response import cut_warnings
 from webhook.validation.arguments import validate_arguments
 from webhook.validation.durations import validate_duration
+from webhook.validation.fieldpath import ROOT
 from webhook.validation.forms import check, validate_annotations, validate_labels
-from webhook.validation.place import ROOT
 from webhook.validation.report import Report
 
 FLAGS = {"port": Kind.PORT, "name-pattern": Kind.HOST, "worker": Kind.TASK, "count": Kind.NUMBER}

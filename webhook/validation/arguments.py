@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from hyperjob.api import formats
 from hyperjob.api.arguments import OFF, ON, Flags, Kind, read_arguments
 from hyperjob.api.plugins import PLACEHOLDERS, fill, placeholders_of
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, WARNING, rule
 from webhook.validation.suggest import did_you_mean

@@ -3,6 +3,7 @@
 from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob.api.meta import Object
 from webhook.validation.checkpoint import validate_checkpoint
+from webhook.validation.fieldpath import METADATA, SPEC, Path
 from webhook.validation.forms import validate_annotations, validate_labels
 from webhook.validation.hyperplugins import validate_hyperjob_plugins
 from webhook.validation.lifecycle import (
@@ -11,7 +12,6 @@ from webhook.validation.lifecycle import (
     validate_success_policy,
 )
 from webhook.validation.names import validate_names
-from webhook.validation.place import METADATA, SPEC, Path
 from webhook.validation.replicatedjobs import validate_replicated_job
 from webhook.validation.report import Report
 from webhook.validation.requests import validate_requests

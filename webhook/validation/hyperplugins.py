@@ -7,7 +7,7 @@ from hyperjob.api.arguments import Kind
 from hyperjob.api.meta import Object
 from hyperjob.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, have_hosts
 from webhook.validation.arguments import Argument, validate_arguments
-from webhook.validation.place import SPEC, Path
+from webhook.validation.fieldpath import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, rule
 from webhook.validation.split import sub_jobs

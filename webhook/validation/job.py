@@ -8,8 +8,8 @@ from typing import Final
 from hyperjob.api import formats
 from hyperjob.api.meta import Object
 from webhook.validation.durations import validate_duration
+from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
-from webhook.validation.place import Path
 from webhook.validation.plugins import validate_plugins
 from webhook.validation.policies import validate_policies
 from webhook.validation.priority import validate_priority_class

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hyperjob.api.meta import Object
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,

@@ -13,8 +13,8 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
 from hyperjob.api.plugins import have_hosts
 from webhook.defaulting.job import SVC_USERS
+from webhook.validation.fieldpath import METADATA, SPEC, Path
 from webhook.validation.forms import check
-from webhook.validation.place import METADATA, SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, REQUIRED, rule
 from webhook.validation.split import largest_task, sub_jobs

@@ -8,7 +8,7 @@ from typing import Final
 from hyperjob.api.arguments import Flags, Kind
 from hyperjob.api.meta import Object
 from webhook.validation.arguments import Argument, validate_arguments
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, NOT_SUPPORTED, WARNING, rule
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from webhook.validation.durations import validate_duration
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,

@@ -11,7 +11,7 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
 from webhook.validation.context import NOTHING_KNOWN, Context
-from webhook.validation.place import SPEC, Path
+from webhook.validation.fieldpath import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.rules import WARNING, rule
 from webhook.validation.split import sub_jobs

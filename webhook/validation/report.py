@@ -9,7 +9,7 @@ from typing import Final
 
 from hyperjob.api.field import FieldError
 from webhook.decision import ALLOWED, Decision
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.rules import Rule
 from webhook.validation.suggest import Hints
 

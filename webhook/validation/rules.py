@@ -9,7 +9,7 @@ from typing import Final
 
 from hyperjob.api import field
 from hyperjob.api.field import ErrorType, FieldError
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.suggest import did_you_mean
 
 REQUIRED: Final = ErrorType.REQUIRED

@@ -6,7 +6,7 @@ from pydantic_core import ErrorDetails
 
 from hyperjob.api import shapeerrors as words
 from hyperjob.api.shape import schema_at
-from webhook.validation.place import ROOT, Path
+from webhook.validation.fieldpath import ROOT, Path
 from webhook.validation.report import Refusal
 from webhook.validation.rules import (
     FORBIDDEN,

@@ -4,7 +4,7 @@ import orjson
 
 from hyperjob.api.limits import MAX_ALL_TASKS, MAX_SPEC_BYTES, count_tasks
 from hyperjob.api.meta import Object
-from webhook.validation.place import SPEC
+from webhook.validation.fieldpath import SPEC
 from webhook.validation.report import Report
 from webhook.validation.rules import TOO_LONG, TOO_MANY, rule
 

@@ -12,8 +12,8 @@ from hyperjob.api import formats
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
 from webhook.validation.amounts import try_parse
+from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
-from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
 

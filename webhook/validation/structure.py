@@ -13,7 +13,7 @@ from pydantic_core import ValidationError
 from hyperjob.api.meta import Object
 from hyperjob.api.shapeerrors import empty_value, is_harmless, is_unusable
 from webhook.validation import shape_errors
-from webhook.validation.place import ROOT, Path
+from webhook.validation.fieldpath import ROOT, Path
 from webhook.validation.repair import Location, Repair
 from webhook.validation.report import Report
 from webhook.validation.schema import hyperjob_shape

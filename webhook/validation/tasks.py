@@ -6,9 +6,9 @@ from hyperjob.api import formats
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
 from webhook.validation.amounts import parse
+from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.partitions import validate_partitions
-from webhook.validation.place import Path
 from webhook.validation.podtemplate import validate_pod_template
 from webhook.validation.policies import validate_policies
 from webhook.validation.priority import validate_priority_class

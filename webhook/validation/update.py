@@ -15,7 +15,7 @@ from webhook.defaulting import default
 from webhook.validation.changes import Steps, changes
 from webhook.validation.context import Context
 from webhook.validation.create import inspect
-from webhook.validation.place import SPEC, Path
+from webhook.validation.fieldpath import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.requests import validate_requests
 from webhook.validation.rules import FORBIDDEN, WARNING, rule

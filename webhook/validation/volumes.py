@@ -3,8 +3,8 @@
 from hyperjob.api import formats
 from hyperjob.api.meta import Object
 from webhook.validation.claims import validate_claim_spec
+from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
-from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, rule
 

@@ -53,6 +53,6 @@ def test_a_warning_is_never_an_error():
 
 
 def _path():
-    from webhook.validation.place import SPEC
+    from webhook.validation.fieldpath import SPEC
 
     return SPEC

@@ -12,9 +12,9 @@ from hyperjob.api import field, formats
 from hyperjob.hints import MAX_COMPARED, MAX_HINTS, Hints, _apart, _edits, did_you_mean
 from webhook.resourcenames import is_native, is_unqualified, may_be_overcommitted
 from webhook.validation.changes import changes
+from webhook.validation.fieldpath import ROOT, Path
 from webhook.validation.forms import check
 from webhook.validation.names import _validate_distinct
-from webhook.validation.place import ROOT, Path
 from webhook.validation.repair import Repair
 from webhook.validation.report import Report
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.validation.place import ROOT, SPEC
+from webhook.validation.fieldpath import ROOT, SPEC
 from webhook.validation.report import Report
 from webhook.validation.split import demands, largest_task, sub_jobs, validate_split
 

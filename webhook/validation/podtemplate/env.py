@@ -7,8 +7,8 @@ from typing import Final
 from hyperjob.api import formats
 from hyperjob.api.meta import Object
 from webhook.validation.amounts import parse
+from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
-from webhook.validation.place import Path
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.table import (
     Check,

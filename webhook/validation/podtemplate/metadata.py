@@ -7,8 +7,8 @@ import re
 from typing import Final
 
 from hyperjob.api.meta import Object
+from webhook.validation.fieldpath import Path
 from webhook.validation.forms import validate_annotations, validate_labels
-from webhook.validation.place import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, WARNING, rule
 

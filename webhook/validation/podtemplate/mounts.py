@@ -3,7 +3,7 @@
 from typing import Final
 
 from hyperjob.api.meta import Object
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.paths import descending, has_backsteps
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.table import (

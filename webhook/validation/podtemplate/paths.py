@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.table import Check, Spot
 from webhook.validation.report import Report

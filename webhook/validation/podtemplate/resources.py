@@ -17,8 +17,8 @@ from webhook.resourcenames import (
     may_be_overcommitted,
 )
 from webhook.validation.amounts import parse, try_parse
+from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
-from webhook.validation.place import Path
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.table import Type, code, optional
 from webhook.validation.report import Report

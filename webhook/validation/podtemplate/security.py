@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from hyperjob.api.meta import Object
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.paths import descend
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.table import (

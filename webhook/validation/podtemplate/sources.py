@@ -6,7 +6,7 @@ from typing import Final
 from hyperjob.api.meta import Object
 from webhook.validation.amounts import parse
 from webhook.validation.claims import validate_claim_spec
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.paths import absolute, descending, without_backsteps
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.projected import DOWNWARD, KEY_TO_PATH, MODE, PROJECTED

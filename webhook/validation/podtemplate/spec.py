@@ -4,7 +4,7 @@ from typing import Final
 
 from hyperjob.api import formats
 from hyperjob.api.meta import Object
-from webhook.validation.place import Path
+from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.affinity import AFFINITY
 from webhook.validation.podtemplate.containers import (
     CONTAINER,

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from hyperjob.api.field import ErrorType
 from hyperjob.api.meta import Object
+from webhook.validation.fieldpath import Path, Step
 from webhook.validation.forms import FormCheck, validate_labels
-from webhook.validation.place import Path, Step
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.report import Report
 from webhook.validation.rules import (
