@@ -79,7 +79,7 @@ def judge(
         again = tuple(
             _again(*answered[child.name])
             if child.name in answered
-            else Again(name=child.name, why=why, delayed=True)
+            else Again(name=child.name, reason=Reason.RESTARTED_WITH_ALL, why=why, delayed=True)
             for _, child in members
         )
         return Restart(again=again, spent=costs)
@@ -90,7 +90,11 @@ def _again(failure: Failure, rule: FailureRule) -> Again:
     child = failure.member[1]
     moves = rule.action is FailurePolicyAction.MIGRATE_JOB
     return Again(
-        name=child.name, why=failure.text, leave=child.cluster if moves else "", delayed=True
+        name=child.name,
+        reason=Reason.CLUSTER_LOST if failure.phase is None else Reason.JOB_FAILED,
+        why=failure.text,
+        leave=child.cluster if moves else "",
+        delayed=True,
     )
 
 

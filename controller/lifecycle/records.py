@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from controller.lifecycle.backoff import retry_time
+from controller.lifecycle.runs import run_over, started
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
 from controller.model.observed import Observed, Record, Verdict
 from controller.model.reasons import Reason
 from controller.model.resources import fits
+from controller.model.runs import Run
 from controller.model.subjobs import SubJob
 from controller.model.wire import count, mapping, rfc3339, timestamp
 
@@ -59,8 +61,33 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Again) -> 
         pods=old.pods if old is not None else 0,
         excluded_clusters=_excluded(observed, sub_job, excluded, again.leave),
         retry_time=due,
+        history=_history(observed, child, again),
         last_transition_time=rfc3339(observed.now),
     )
+
+
+def _history(observed: Observed, child: Child, again: Again) -> tuple[Run, ...]:
+    """Return the runs that are over once a sub-job is made again; what never ran adds none."""
+    record, report = child.record, child.report
+    if record is None:
+        return ()
+    start = record.start_time or started(observed, child)
+    if not start and not child.is_terminal:
+        return record.history
+    end = report.last_transition if child.is_terminal and report is not None else ""
+    if child.is_terminal and not end:
+        end = record.last_transition_time
+    told = report.message or report.reason if report is not None else record.message
+    failed = again.reason is Reason.JOB_FAILED
+    over = run_over(
+        record,
+        phase=child.phase if report is not None else record.phase,
+        start=start,
+        end=end or rfc3339(observed.now),
+        reason=again.reason,
+        message=told if failed else again.why,
+    )
+    return (*record.history, over)
 
 
 def _excluded(

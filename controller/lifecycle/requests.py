@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.observed import HyperJob
 from controller.model.planned import Event
+from controller.model.reasons import Reason
 from controller.model.wire import at, string
 from hyperjob.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 
@@ -100,6 +101,7 @@ def _take(
             continue
         draft.again[name] = Again(
             name=name,
+            reason=Reason.MIGRATE_REQUESTED if kind == "migrate" else Reason.RESTART_REQUESTED,
             why=f"{kind} {token} was asked for",
             leave=child.cluster if kind == "migrate" else "",
         )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.model.child import Child
+from controller.model.reasons import Reason
 from controller.model.subjobs import SubJob
 
 Member = tuple[SubJob, Child]
@@ -15,9 +16,13 @@ Member = tuple[SubJob, Child]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """A sub-job that is made again; `leave` is the cluster that it must not come back to."""
+    """A sub-job that is made again, for `reason` and in words `why`.
+
+    `leave` is the cluster that it must not come back to.
+    """
 
     name: str
+    reason: Reason
     why: str
     leave: str = ""
     delayed: bool = False

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from controller.model.nodes import Nodes, PodGroup
 from controller.model.resources import Resources
+from controller.model.runs import ContainerFailure, Run
 from controller.model.shortage import Detail, Trouble
 from controller.model.wire import objects
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS
@@ -157,6 +158,9 @@ class Record:
     retry_time: datetime | None = None
     rejections: tuple[Rejection, ...] = ()
     silence: Silence | None = None
+    start_time: str = ""
+    failure: ContainerFailure | None = None
+    history: tuple[Run, ...] = ()
     last_transition_time: str = ""
 
 
@@ -225,7 +229,8 @@ class PodCounts:
 class Report:
     """A vcjob's status as its cluster reported it; there is none without a phase.
 
-    `unmoved`: Volcano took note of it, and has told of no progress so far.
+    `unmoved`: Volcano took note of it, and has told of no progress so far. `began` is when it first
+    ran, where its conditions say so.
     """
 
     phase: JobPhase
@@ -236,6 +241,7 @@ class Report:
     pods: PodCounts = PodCounts()
     since: datetime | None = None
     unmoved: bool = False
+    began: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

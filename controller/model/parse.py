@@ -28,6 +28,7 @@ from controller.model.observed import (
     SuccessPolicy,
     Task,
 )
+from controller.model.runs import read_failure, read_runs
 from controller.model.wire import (
     at,
     count,
@@ -207,7 +208,18 @@ def parse_report(raw: object) -> Report | None:
         and pods.total == pods.pending
         and not count(status.get("retryCount"))
         and {item.get("status") for item in objects(status.get("conditions"))} <= {phase},
+        began=_began(status),
     )
+
+
+def _began(status: Object) -> str:
+    """Return when a vcjob first ran, by its conditions; empty where they do not say."""
+    times = (
+        string(item.get("lastTransitionTime"))
+        for item in objects(status.get("conditions"))
+        if item.get("status") == JobPhase.RUNNING
+    )
+    return min((time for time in times if time), default="")
 
 
 def pinned_clusters(placement: object) -> tuple[str, ...]:
@@ -367,6 +379,9 @@ def _records(status: Object) -> Iterable[Record]:
             retry_time=timestamp(item.get("retryTime")),
             rejections=tuple(_rejection(each) for each in objects(item.get("rejections"))),
             silence=_silence(item.get("silence")),
+            start_time=string(item.get("startTime")),
+            failure=read_failure(item.get("failure")),
+            history=read_runs(item.get("history")),
             last_transition_time=string(item.get("lastTransitionTime")),
         )
 

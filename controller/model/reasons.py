@@ -45,3 +45,10 @@ class Reason(enum.StrEnum):
     MAX_RESTARTS = "MaxRestartsExceeded"
     DEPENDENCY_FAILED = "DependencyFailed"
     ENDED = "EndedWithHyperJob"
+    # what ended a run of a sub-job
+    JOB_FAILED = "JobFailed"
+    RESTARTED_WITH_ALL = "RestartedWithAll"
+    RESTART_REQUESTED = "RestartRequested"
+    MIGRATE_REQUESTED = "MigrateRequested"
+    RECLAIMED = "Reclaimed"
+    PREEMPTED = "Preempted"

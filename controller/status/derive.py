@@ -6,6 +6,7 @@ Computed anew each time; of the old status only times and last known states are 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from controller.lifecycle.runs import kept
 from controller.model.observed import GangRecord, Observed
 from controller.model.reasons import Reason
 from controller.model.wire import at, mapping, objects, rfc3339, string
@@ -29,6 +30,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     previous = string(at(old, "state", "phase"))
     state = state_of(jobs, outlooks, previous=previous)
     clusters = _clusters(jobs)
+    histories = kept([job.run.history for job in jobs])
     status: Object = {
         "conditions": conditions_of(
             old, jobs, outlooks.end, generation=hyperjob.generation, now=now
@@ -37,7 +39,7 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         "splitCount": len(jobs),
         "observedGeneration": hyperjob.generation,
         "state": _state(state, old, now),
-        "jobs": [job.to_object() for job in jobs],
+        "jobs": [job.to_object(history) for job, history in zip(jobs, histories, strict=True)],
         "clusters": clusters,
         "jobsReady": f"{sum(job.is_ready for job in jobs)}/{len(jobs)}",
         "runningPods": sum(job.running for job in jobs),

@@ -4,10 +4,12 @@ Never reports less than is known: an empty status keeps the last known phase.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from controller.gang.gate import is_held, is_released
+from controller.lifecycle.runs import Present, present_run
 from controller.model.observed import (
     Observed,
     QueueAdmission,
@@ -17,6 +19,7 @@ from controller.model.observed import (
     Silence,
 )
 from controller.model.reasons import Reason
+from controller.model.runs import Run
 from controller.model.shortage import Delayed
 from controller.model.subjobs import queue_of
 from controller.model.wire import rfc3339
@@ -58,6 +61,7 @@ class JobState:
     pods: int
     report: Report | None
     last_transition_time: str
+    run: Present
     lost: bool = False
     is_next: bool = False
     starts_again: str = ""
@@ -81,8 +85,8 @@ class JobState:
         """Tell whether it stands on a cluster, or did until its end."""
         return self.phase != UNPLACED and (bool(self.cluster) or self.is_terminal)
 
-    def to_object(self) -> Object:
-        """Return the entry of `status.jobs`."""
+    def to_object(self, history: Sequence[Run]) -> Object:
+        """Return the entry of `status.jobs`, with what is kept of the history."""
         entry: Object = {
             "name": self.name,
             "replicatedJob": self.group,
@@ -102,6 +106,9 @@ class JobState:
             "retryTime": self.retry_time,
             "rejections": [_rejection(item) for item in self.rejections],
             "silence": _silence(self.silence),
+            "startTime": self.run.start,
+            "failure": None if self.run.failure is None else self.run.failure.to_object(),
+            "history": [run.to_object() for run in history],
             "lastTransitionTime": self.last_transition_time,
         }
         return entry | {key: value for key, value in optional.items() if value}
@@ -143,6 +150,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         excluded_clusters=record.excluded_clusters if record is not None else (),
         rejections=outlook.rejections,
         silence=outlook.silence,
+        run=present_run(observed, child, reason=reason, message=message),
     )
 
 

@@ -23,6 +23,7 @@ from controller.model.planned import (
     Resize,
 )
 from controller.model.reasons import Reason
+from controller.model.runs import read_failure
 from controller.model.wire import at, objects, string
 from controller.status.shortage import detail_text
 from hyperjob.api.meta import Object
@@ -64,6 +65,7 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
     for job in objects(new.get("jobs")):
         earlier = before.get(job.get("name"), {})
         events += _rejections(job, earlier)
+        events += _failure(job, earlier)
         if job.get("reason") in _TROUBLES and job.get("reason") != earlier.get("reason"):
             note = f"{string(job.get('name'))}: {string(job.get('message'))}"
             if job.get("reason") not in told:
@@ -76,6 +78,19 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
                     )
                 )
     return tuple(events[: _NAMES_SHOWN + 1])
+
+
+def _failure(job: Object, earlier: Object) -> Iterator[Event]:
+    """Tell which container of a sub-job failed first, once that is known."""
+    failure = read_failure(job.get("failure"))
+    if failure is not None and earlier.get("failure") is None:
+        where = f" on {string(job.get('cluster'))}" if job.get("cluster") else ""
+        yield Event(
+            type="Warning",
+            reason=Reason.JOB_FAILED,
+            action="Reconcile",
+            note=f"{string(job.get('name'))} failed{where}: {failure.text}",
+        )
 
 
 def _rejections(job: Object, earlier: Object) -> Iterator[Event]:

@@ -10,7 +10,7 @@ from pydantic import Field
 from hyperjob.api.batch import JobState
 from hyperjob.api.checkpoint import CheckpointStatus, LostWork, StopStatus
 from hyperjob.api.markers import atomic_list, list_map
-from hyperjob.api.model import Condition, Count, Int64, Model, Time
+from hyperjob.api.model import Condition, Count, Int32, Int64, Model, Time
 from hyperjob.api.phases import Phase
 from hyperjob.api.training import GoodputStatus, SubJobTraining, TrainingStatus
 
@@ -80,6 +80,46 @@ class GangStatus(Model):
     )
 
 
+class ContainerFailure(Model):
+    """The first container of a sub-job that failed, as the kubelet of its cluster reported it."""
+
+    pod: str = Field(description="Name of the pod.")
+    task: str = Field(default="", description="Task of the vcjob that the pod is of.")
+    container: str = Field(
+        default="", description="Name of the container; empty where the pod failed as a whole."
+    )
+    exit_code: Int32 | None = Field(default=None, description="Exit code of the container.")
+    reason: str = Field(
+        default="", description="Reason that the kubelet gave, such as Error, OOMKilled or Evicted."
+    )
+    message: str = Field(default="", description="Message that the kubelet gave.")
+    time: Time | None = Field(default=None, description="When the container ended.")
+
+
+class JobRun(Model):
+    """One run of a sub-job that is over: from its first running pod to its end."""
+
+    attempt: Count = Field(
+        default=0, description="Attempt that it was of; a suspension ends a run, not an attempt."
+    )
+    cluster: str = Field(default="", description="Cluster on which it ran.")
+    start_time: Time | None = Field(
+        default=None, description="When it first ran; absent where no pod was seen running."
+    )
+    end_time: Time | None = Field(default=None, description="When it ended.")
+    phase: str = Field(default="", description="Last phase of the vcjob.")
+    reason: str = Field(
+        default="",
+        description="What ended it, as one CamelCase word: JobFailed, ClusterLost,"
+        " RestartedWithAll, RestartRequested, MigrateRequested, Reclaimed, Preempted, Suspended, or"
+        " the reason for which its vcjob went.",
+    )
+    message: str = Field(default="", description="What ended it, for people.")
+    failure: ContainerFailure | None = Field(
+        default=None, description="The first container that failed, where it is known."
+    )
+
+
 class JobStatus(Model):
     """One sub-job: where it is and why it does not run yet."""
 
@@ -122,6 +162,19 @@ class JobStatus(Model):
     )
     training: SubJobTraining | None = Field(
         default=None, description="What its program last said of its progress."
+    )
+    start_time: Time | None = Field(
+        default=None, description="When the present run began; absent while none of its pods ran."
+    )
+    failure: ContainerFailure | None = Field(
+        default=None,
+        description="The first container that failed in the present attempt, where it is known.",
+    )
+    history: tuple[JobRun, ...] | None = Field(
+        default=None,
+        description="Runs that are over, the oldest first: the last 10 of each sub-job, and the"
+        " last 500 of all.",
+        json_schema_extra=atomic_list(),
     )
     last_transition_time: Time | None = Field(
         default=None, description="When the phase last changed."

@@ -20,6 +20,14 @@ def parse_duration(text: str) -> float:
     return found / 1e9
 
 
+def lasted(start: str, end: str) -> str:
+    """Print how long something lasted; `-` where its start or end is not known."""
+    began, ended = timestamp(start), timestamp(end)
+    if began is None or ended is None:
+        return "-"
+    return human_duration((ended - began).total_seconds())
+
+
 def age(time: object, now: datetime) -> str:
     """Print how long ago a time of an object was; `<unknown>` for none."""
     moment = timestamp(time)

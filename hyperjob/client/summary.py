@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.model.resources import accelerator_of, pod_request, scale, total
+from controller.model.runs import ContainerFailure, Run, read_failure, read_runs
 from controller.model.wire import at, count, integer, mapping, objects, string, string_map, strings
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase
@@ -31,7 +32,9 @@ class SubJob:
     accelerators: int | None
     excluded: tuple[str, ...]
     since: str
-    history: tuple[Object, ...] = ()
+    failure: ContainerFailure | None = None
+    started: str = ""
+    history: tuple[Run, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -225,5 +228,7 @@ def _sub_job(item: Object) -> SubJob:
         accelerators=integer(item.get("accelerators")),
         excluded=strings(item.get("excludedClusters")),
         since=string(item.get("lastTransitionTime")),
-        history=tuple(objects(item.get("history"))),
+        failure=read_failure(item.get("failure")),
+        started=string(item.get("startTime")),
+        history=read_runs(item.get("history")),
     )

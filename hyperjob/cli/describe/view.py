@@ -10,12 +10,13 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.cli.kubectl.styles import phase
 from hyperjob.cli.kubectl.table import indented, table
-from hyperjob.client.durations import age
+from hyperjob.client.durations import age, lasted
 from hyperjob.client.events import event_time
-from hyperjob.client.summary import Summary, pods_text, read
+from hyperjob.client.summary import SubJob, Summary, pods_text, read
 
 _NOTHING = "<none>"
 _WIDTH = 20
+_RUNS_SHOWN = 20
 _HIDDEN = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 
 
@@ -49,6 +50,7 @@ def lines(hyperjob: Object, events: Sequence[Object] | str, now: datetime) -> li
         *_requests(summary),
         *_replicated_jobs(spec, summary),
         *_sub_jobs(summary, now),
+        *_history(summary, now),
         *_conditions(hyperjob, now),
         *_events(events, now),
     ]
@@ -134,7 +136,7 @@ def _sub_jobs(summary: Summary, now: datetime) -> list[Text]:
             f"{job.running}/{job.pods}",
             str(job.attempt),
             age(job.since, now) if job.since else "-",
-            _why(job.reason, job.message, job.excluded),
+            _why(job),
         )
         for job in summary.jobs
     ]
@@ -144,9 +146,33 @@ def _sub_jobs(summary: Summary, now: datetime) -> list[Text]:
     return [Text("Sub-jobs:"), *indented(table(header, rows))]
 
 
-def _why(reason: str, message: str, excluded: Sequence[str]) -> str:
-    text = message or reason or "-"
-    return f"{text} (kept away from {', '.join(excluded)})" if excluded else text
+def _why(job: SubJob) -> str:
+    text = job.failure.text if job.failure is not None else job.message or job.reason or "-"
+    return f"{text} (kept away from {', '.join(job.excluded)})" if job.excluded else text
+
+
+def _history(summary: Summary, now: datetime) -> list[Text]:
+    """List the runs that are over, the latest first."""
+    runs = [(run, job) for job in summary.jobs for run in job.history]
+    runs.sort(key=lambda each: each[0].end, reverse=True)
+    rows = [
+        (
+            job.name,
+            str(run.attempt + 1),
+            run.cluster or "-",
+            lasted(run.start, run.end),
+            age(run.end, now) if run.end else "-",
+            run.reason,
+            run.failure.text if run.failure is not None else run.message or "-",
+        )
+        for run, job in runs[:_RUNS_SHOWN]
+    ]
+    if not rows:
+        return []
+    header = ("SUB-JOB", "ATTEMPT", "CLUSTER", "RAN", "ENDED", "REASON", "WHY")
+    hidden = len(runs) - len(rows)
+    more = [Text(f"  and {hidden} older, in status.jobs[].history")] if hidden else []
+    return [Text("Runs that are over:"), *indented(table(header, rows)), *more]
 
 
 def _conditions(hyperjob: Object, now: datetime) -> list[Text]:

@@ -124,7 +124,9 @@ def _job_value(
         "accelerator": accelerator,
         "accelerators": number,
         "attempt": job.attempt,
-        "history": list(job.history),
+        "startTime": job.started,
+        "failure": None if job.failure is None else job.failure.to_object(),
+        "history": [run.to_object() for run in job.history],
         "pods": pod_counts(job, vcjob),
         "tasks": tasks_of(vcjob),
     }

@@ -47,12 +47,15 @@ def explain(evidence: Evidence) -> Explanation:
         causes += [cause for cause in waiting.told(evidence) if cause.reason not in known]
     if not causes and summary.phase not in (Phase.RUNNING, Phase.COMPLETED):
         causes = [_as_told(evidence)]
+    headline = _headline(evidence, causes)
+    if not summary.has_ended:
+        causes += life.failed_before(evidence)
     # What needs a person is the answer, whatever else is also true.
     causes.sort(key=lambda cause: not cause.needs_help)
     return Explanation(
         summary=summary,
         outcome=_outcome(evidence, causes),
-        headline=_headline(evidence, causes),
+        headline=headline,
         causes=causes,
         unseen=_unseen(evidence),
         admission=_admission(evidence),

@@ -15,6 +15,8 @@ from hyperjob.text import human_duration
 
 _FOREGROUND: Final = "foregroundDeletion"
 _LEASE_SECONDS: Final = 15
+_SHOWN: Final = 3
+_FAILURES: Final = (Reason.JOB_FAILED, Reason.CLUSTER_LOST)
 _LOOK_THERE: Final = "see in the host cluster whether hyperjob-controller runs"
 
 
@@ -86,7 +88,8 @@ def failed(evidence: Evidence) -> Iterator[Cause]:
     summary = evidence.summary
     for job in summary.jobs:
         if job.has_failed and job.reason != Reason.ENDED:
-            why = job.message or job.reason or "no message"
+            why = job.failure.text if job.failure is not None else job.message or job.reason
+            why = why or "its cluster gives no message"
             yield Cause(
                 reason=job.reason or "JobsFailed",
                 message=f"{job.name} is {job.phase} on {job.cluster or 'no cluster'}: {why}",
@@ -100,6 +103,26 @@ def failed(evidence: Evidence) -> Iterator[Cause]:
             message=summary.message or "it has failed",
             next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
             needs_help=True,
+        )
+
+
+def failed_before(evidence: Evidence) -> Iterator[Cause]:
+    """Say how the last run of each sub-job that runs again failed, the latest first."""
+    summary = evidence.summary
+    failures = [
+        (job, job.history[-1])
+        for job in summary.jobs
+        if job.history and job.history[-1].reason in _FAILURES and not job.has_failed
+    ]
+    failures.sort(key=lambda each: each[1].end, reverse=True)
+    for job, run in failures[:_SHOWN]:
+        told = run.failure.text if run.failure is not None else run.message or run.phase
+        where = f" on {run.cluster}" if run.cluster else ""
+        yield Cause(
+            reason=run.reason,
+            message=f"attempt {run.attempt + 1} of {job.name} failed{where}"
+            f" {age(run.end, evidence.now)} ago: {told}",
+            next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
         )
 
 

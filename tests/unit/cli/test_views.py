@@ -142,6 +142,32 @@ def described(obj: Object, events: Any = ()) -> str:
     return "\n".join(plain(describe.lines(obj, events, AT)))
 
 
+def test_describe_lists_the_runs_that_are_over_the_latest_first() -> None:
+    runs = [
+        {
+            "attempt": number,
+            "cluster": "east",
+            "startTime": "2026-01-01T00:10:00Z",
+            "endTime": f"2026-01-01T00:{40 + number}:00Z",
+            "phase": "Failed",
+            "reason": "JobFailed",
+            "failure": {"pod": f"pod-{number}", "exitCode": 1, "reason": "Error"},
+        }
+        for number in range(2)
+    ]
+    text = described(hyperjob("Running", sub_job(phase="Running", attempt=2, history=runs)))
+    lines = text[text.index("Runs that are over:") :].splitlines()[1:4]
+    assert [line.split() for line in lines[1:]] == [
+        ["llm-trainer-0", "2", "east", "31m", "19m", "JobFailed", *told("pod-1")],
+        ["llm-trainer-0", "1", "east", "30m", "20m", "JobFailed", *told("pod-0")],
+    ]
+    assert "Runs that are over" not in described(RUNNING)
+
+
+def told(pod: str) -> list[str]:
+    return ["pod", f"{pod}:", "exit", "code", "1,", "Error"]
+
+
 def test_a_description_has_all_that_one_looks_for() -> None:
     obj = hyperjob(
         "Degraded",

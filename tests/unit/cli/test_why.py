@@ -470,6 +470,45 @@ def test_what_runs_or_has_completed_needs_no_answer(phase: str) -> None:
     assert answer.headline == f"is {phase}: 2 of 2 run"
 
 
+FAILURE = {"pod": "llm-trainer-0-worker-1", "container": "main", "exitCode": 137}
+FAILED_RUN = {
+    "attempt": 0,
+    "cluster": "east",
+    "endTime": "2026-01-01T00:58:00Z",
+    "phase": "Failed",
+    "reason": "JobFailed",
+    "failure": FAILURE | {"reason": "OOMKilled"},
+}
+
+
+def test_the_container_that_failed_first_is_named() -> None:
+    job = sub_job(phase="Failed", cluster="east", failure=FAILURE)
+    (cause,) = explain(evidence(hyperjob("Failed", job))).causes
+    assert cause.message == (
+        "llm-trainer-0 is Failed on east: pod llm-trainer-0-worker-1, container main: exit code 137"
+    )
+
+
+@pytest.mark.parametrize("phase", ["Running", "Restarting"])
+def test_why_the_run_before_failed_is_known_after_the_restart(phase: str) -> None:
+    job = sub_job(phase=phase, cluster="west", attempt=1, history=[FAILED_RUN])
+    answer = explain(evidence(hyperjob(phase, job, message="2 of 2 run")))
+    told = answer.causes[-1]
+    assert told.reason == "JobFailed"
+    assert told.message == (
+        "attempt 1 of llm-trainer-0 failed on east 2m ago: pod llm-trainer-0-worker-1,"
+        " container main: exit code 137, OOMKilled"
+    )
+    assert answer.outcome is (FINE if phase == "Running" else WAITS)
+    assert "2 of 2 run" in (answer.headline if phase == "Running" else answer.causes[0].message)
+
+
+def test_a_run_that_a_person_ended_is_no_failure() -> None:
+    asked = {**FAILED_RUN, "phase": "Running", "reason": "RestartRequested"}
+    job = sub_job(phase="Running", cluster="west", attempt=1, history=[asked])
+    assert explain(evidence(hyperjob("Running", job))).causes == []
+
+
 def test_sub_jobs_that_only_ended_with_the_hyperjob_are_not_its_failures() -> None:
     failed = sub_job(phase="Failed", cluster="east", message="exit code 3")
     ended = sub_job(1, phase="Terminated", cluster="west", reason="EndedWithHyperJob")

@@ -319,6 +319,7 @@ def test_every_sub_job_and_cluster_is_listed() -> None:
             "accelerators": 8,
             "running": 7,
             "pods": 8,
+            "startTime": "2026-01-02T03:00:30Z",
             "lastTransitionTime": "2026-01-02T03:00:30Z",
         },
     ]

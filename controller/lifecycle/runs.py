@@ -1,0 +1,92 @@
+"""When a run of a sub-job begins, and how one that is over is written down.
+
+A run lasts from the first running pod of a vcjob until that vcjob ends or goes. The present run is
+the entry of `status.jobs` itself; those before it are its history, the latest of them only.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controller.model.child import Child
+from controller.model.observed import Observed, Record
+from controller.model.runs import ContainerFailure, Run
+from controller.model.wire import rfc3339
+from hyperjob.api.phases import JobPhase
+
+_KEPT: Final = 10
+_KEPT_IN_ALL: Final = 500
+_HAS_RUN: Final = frozenset(
+    {
+        JobPhase.RUNNING,
+        JobPhase.RESTARTING,
+        JobPhase.COMPLETING,
+        JobPhase.ABORTING,
+        JobPhase.TERMINATING,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """The present run, and those before it; `start` is empty while no pod has run."""
+
+    start: str = ""
+    failure: ContainerFailure | None = None
+    history: tuple[Run, ...] = ()
+
+
+def present_run(observed: Observed, child: Child, *, reason: str, message: str) -> Present:
+    """Return the run of a sub-job; `reason` and `message` are why it is where it is now."""
+    record = child.record
+    history = record.history if record is not None else ()
+    start = record.start_time if record is not None else ""
+    failure = record.failure if record is not None else None
+    if child.exists or child.is_terminal:
+        return Present(start=start or started(observed, child), failure=failure, history=history)
+    if record is not None and start:
+        ended = run_over(record, end=rfc3339(observed.now), reason=reason, message=message)
+        return Present(history=(*history, ended))
+    return Present(history=history)
+
+
+def started(observed: Observed, child: Child) -> str:
+    """Return since when a sub-job runs, or ran until its end; empty where it is not known to."""
+    report = child.report
+    if report is None:
+        return ""
+    if report.began:
+        return report.began
+    if report.phase in _HAS_RUN:
+        is_now = report.phase is JobPhase.RUNNING and report.last_transition
+        return report.last_transition if is_now else rfc3339(observed.now)
+    return ""
+
+
+def run_over(
+    record: Record, *, end: str, reason: str, message: str, phase: str = "", start: str = ""
+) -> Run:
+    """Return the run that a record is about as one that is over."""
+    return Run(
+        attempt=record.attempt,
+        cluster=record.cluster,
+        start=start or record.start_time,
+        end=end,
+        phase=phase or record.phase,
+        reason=reason,
+        message=message,
+        failure=record.failure,
+    )
+
+
+def kept(histories: Sequence[Sequence[Run]]) -> list[Sequence[Run]]:
+    """Return of each sub-job's history the latest runs that the status has room for."""
+    latest = [history[-_KEPT:] for history in histories]
+    if sum(map(len, latest)) <= _KEPT_IN_ALL:
+        return latest
+    by_end = sorted(
+        ((run.end, index) for index, runs in enumerate(latest) for run in runs), reverse=True
+    )
+    left = Counter(index for _, index in by_end[:_KEPT_IN_ALL])
+    return [runs[len(runs) - left[index] :] for index, runs in enumerate(latest)]

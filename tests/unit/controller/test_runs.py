@@ -1,0 +1,219 @@
+"""How the runs of a sub-job are written down: when each began and ended, where, and why."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.lifecycle.runs import kept
+from controller.model.observed import Cluster
+from controller.model.parse import parse_report
+from controller.model.runs import ContainerFailure, Run, read_failure, read_runs
+from controller.plan import plan
+from controller.status.transitions import status_events
+from tests.unit.controller.builders import (
+    NOW,
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    vcjob_status,
+)
+
+A, B = cluster("a"), cluster("b")
+NAME = "hj-trainer-0"
+BEGAN, ENDED, NOW_TEXT = "2026-01-02T03:00:30Z", "2026-01-02T03:02:00Z", "2026-01-02T03:04:05Z"
+POLICY = {"maxRestarts": 9, "rules": [{"action": "RestartJob"}]}
+OOM = {"pod": f"{NAME}-worker-3", "container": "main", "exitCode": 137, "reason": "OOMKilled"}
+
+
+def child(phase: str = "", *, since: str = BEGAN, attempt: int = 0, deleting: bool = False) -> Any:
+    made: list[Object] = [job(NAME, deleting=deleting), policy(NAME)]
+    for item in made:
+        if attempt:
+            item["metadata"]["labels"]["training.volcano.sh/attempt"] = str(attempt)
+    return [*made, binding(NAME, cluster="a", status=vcjob_status(phase, since=since))]
+
+
+def after(
+    old: Object, *objects: Object, clusters: tuple[Cluster, ...] = (A, B), **spec: Any
+) -> Object:
+    """Give the entry of the only sub-job after one pass that finds this status."""
+    status = {"state": {"phase": "Running"}, "jobs": [old]} if old else {}
+    raw = hyperjob(group(replicas=1), status=status, **({"failurePolicy": POLICY} | spec))
+    decided = plan(observed(raw, *objects, clusters=clusters))
+    assert decided.status is not None
+    entry: Object = decided.status["jobs"][0]
+    return entry
+
+
+def entry(**fields: Any) -> Object:
+    return {
+        "name": NAME,
+        "replicatedJob": "trainer",
+        "index": 0,
+        "phase": "Running",
+        "cluster": "a",
+        "startTime": BEGAN,
+        "lastTransitionTime": BEGAN,
+        **fields,
+    }
+
+
+def test_a_run_begins_when_the_vcjob_runs_and_goes_on_through_its_end() -> None:
+    assert "startTime" not in after({}, *child("Pending"))
+    running = after({}, *child("Running"))
+    assert running["startTime"] == BEGAN
+    restarted_by_volcano = after(running, *child("Restarting", since=ENDED))
+    assert restarted_by_volcano["startTime"] == BEGAN
+    completed = after(restarted_by_volcano, *child("Completed", since=ENDED))
+    assert (completed["startTime"], completed["lastTransitionTime"]) == (BEGAN, ENDED)
+    assert "history" not in completed
+
+
+def test_the_conditions_of_a_vcjob_say_when_it_began_where_no_pass_saw_it_run() -> None:
+    conditions = [
+        {"status": "Pending", "lastTransitionTime": "2026-01-02T03:00:00Z"},
+        {"status": "Running", "lastTransitionTime": BEGAN},
+        {"status": "Failed", "lastTransitionTime": ENDED},
+    ]
+    state = {"phase": "Failed", "lastTransitionTime": ENDED}
+    report = parse_report({"state": state, "conditions": conditions})
+    assert report is not None
+    assert report.began == BEGAN
+
+
+ENDS = {
+    "a failure": (child("Failed", since=ENDED), {}, "JobFailed", "Failed", ENDED),
+    "a lost cluster": (child("Running"), {"lost": "a"}, "ClusterLost", "Running", NOW_TEXT),
+    "a requested restart": (
+        child("Running"),
+        {"annotation": ("restart", "now")},
+        "RestartRequested",
+        "Running",
+        NOW_TEXT,
+    ),
+    "a requested move": (
+        child("Running"),
+        {"annotation": ("migrate", f"now {NAME}")},
+        "MigrateRequested",
+        "Running",
+        NOW_TEXT,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("objects", "world", "reason", "phase", "end"), ENDS.values(), ids=list(ENDS)
+)
+def test_a_run_that_is_made_again_becomes_history_with_its_reason(
+    objects: list[Object], world: Object, reason: str, phase: str, end: str
+) -> None:
+    raw = hyperjob(
+        group(replicas=1),
+        failurePolicy=POLICY,
+        status={"state": {"phase": "Running"}, "jobs": [entry()]},
+    )
+    if "annotation" in world:
+        kind, text = world["annotation"]
+        raw["metadata"]["annotations"] = {f"training.volcano.sh/{kind}": text}
+    clusters = (A, B)
+    if "lost" in world:
+        gone = replace(
+            cluster("a", unusable="is not Ready"), not_ready_since=NOW - timedelta(hours=1)
+        )
+        clusters = (gone, B)
+    decided = plan(observed(raw, *objects, clusters=clusters))
+    assert decided.status is not None
+    (again,) = decided.status["jobs"]
+    assert again["attempt"] == 1
+    assert "startTime" not in again
+    (run,) = again["history"]
+    assert run.pop("message", "") or reason == "JobFailed"
+    assert run == {
+        "attempt": 0,
+        "cluster": "a",
+        "startTime": BEGAN,
+        "endTime": end,
+        "phase": phase,
+        "reason": reason,
+    }
+
+
+def test_a_sub_job_that_never_ran_leaves_no_run_unless_it_failed() -> None:
+    never = {key: value for key, value in entry(phase="Pending").items() if key != "startTime"}
+    raw = hyperjob(
+        group(replicas=1), failurePolicy=POLICY, status={"jobs": [never], "state": {"phase": "x"}}
+    )
+    raw["metadata"]["annotations"] = {"training.volcano.sh/restart": "now"}
+    decided = plan(observed(raw, *child("Pending"), clusters=(A,)))
+    assert decided.status is not None
+    assert "history" not in decided.status["jobs"][0]
+    failed = after(never, *child("Failed", since=ENDED))
+    assert [run["reason"] for run in failed["history"]] == ["JobFailed"]
+    assert "startTime" not in failed["history"][0]
+
+
+def test_a_suspension_ends_the_run_once_its_vcjob_goes() -> None:
+    stays = after(entry(), *child("Running"), suspend=True)
+    assert (stays["startTime"], stays["reason"]) == (BEGAN, "Suspended")
+    gone = after(stays, suspend=True)
+    assert "startTime" not in gone
+    (run,) = gone["history"]
+    assert (run["reason"], run["startTime"], run["endTime"]) == ("Suspended", BEGAN, NOW_TEXT)
+    assert (run["phase"], run["cluster"], run["attempt"]) == ("Running", "a", 0)
+    assert after(gone, suspend=True)["history"] == [run], "and is told once"
+
+
+def test_what_failed_first_goes_into_history_with_the_run_and_into_one_event() -> None:
+    old, new = entry(), entry(failure=OOM)
+    (event,) = status_events(
+        {"state": {"phase": "Running"}, "jobs": [old]},
+        {"state": {"phase": "Running"}, "jobs": [new]},
+    )
+    assert (event.type, event.reason) == ("Warning", "JobFailed")
+    assert event.note == (
+        f"{NAME} failed on a: pod {NAME}-worker-3, container main: exit code 137, OOMKilled"
+    )
+    again = after(new, *child("Failed", since=ENDED))
+    assert again["history"][0]["failure"] == OOM
+    assert "failure" not in again
+
+
+def run(end: str, reason: str = "JobFailed") -> Run:
+    return Run(attempt=0, cluster="a", start=BEGAN, end=end, phase="Failed", reason=reason)
+
+
+@given(st.lists(st.lists(st.text("0123456789", max_size=3), max_size=30), max_size=200))
+def test_the_latest_runs_are_kept_ten_of_each_and_five_hundred_of_all(ends: list[Any]) -> None:
+    histories = [[run(end) for end in sorted(each)] for each in ends]
+    found = kept(histories)
+    assert all(len(each) <= 10 for each in found)
+    assert sum(map(len, found)) == min(500, sum(min(10, len(each)) for each in histories))
+    for before, after_ in zip(histories, found, strict=True):
+        assert list(after_) == before[len(before) - len(after_) :]
+
+
+def test_runs_and_failures_read_back_as_they_were_written() -> None:
+    failure = ContainerFailure(
+        pod="p", task="worker", container="c", exit_code=0, reason="Error", time=ENDED
+    )
+    written = replace(run(ENDED), failure=failure)
+    assert read_runs([written.to_object()]) == (written,)
+    assert read_failure({"exitCode": 3}) is None
+    assert read_runs("nothing") == ()
+
+
+def test_foreign_text_of_a_failure_is_kept_short_and_on_one_line() -> None:
+    failure = ContainerFailure(pod="p", reason="R" * 999, message="a\n\n b" * 999)
+    told = failure.to_object()
+    assert len(told["reason"]) == 64
+    assert len(told["message"]) == 200
+    assert "\n" not in told["message"]
