@@ -3,7 +3,7 @@
 Reads memory only and never awaits, so nothing changes while it looks.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -26,6 +26,7 @@ from controller.model.observed import (
     ReplicatedJob,
 )
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
+from controller.model.training import JobTraining
 from controller.model.wire import at, string
 from controller.splitting.client import Splitter
 from hyperjob.api.limits import MAX_SUB_JOBS
@@ -59,6 +60,7 @@ class Observer:
         admission: Callable[[], QueueAdmission],
         now: Callable[[], datetime],
         splitter: Splitter | None = None,
+        trainings: Callable[[str], Mapping[str, JobTraining]] = lambda _key: {},
     ) -> None:
         self._caches = caches
         self._capacity = capacity
@@ -70,6 +72,7 @@ class Observer:
         self._admission = admission
         self._now = now
         self._splitter = splitter
+        self._trainings = trainings
         self._jobs: Parsed[Job] = Parsed()
         self._policies: Parsed[Policy] = Parsed()
         self._bindings: Parsed[Binding] = Parsed()
@@ -119,6 +122,7 @@ class Observer:
             },
             priority=self._priorities.of(hyperjob),
             preempts=self._priorities.preempts(hyperjob),
+            trainings=self._trainings(key),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
         )
 

@@ -24,6 +24,7 @@ from controller.model.planned import Plan
 from controller.plugins.hook import withdrawing
 from controller.status.derive import derive, derive_refusal
 from controller.status.outlook import Outlook, Outlooks
+from controller.status.training import with_last_lines
 from controller.status.transitions import restart_events, status_events
 from controller.steps.again import look_again_after
 from controller.steps.draft import Draft
@@ -68,7 +69,9 @@ def _decide(observed: Observed) -> Decision:
         return Decision(plan=Plan())
     # 2. It has ended: nothing of it is made, changed or run again.
     if hyperjob.is_finished:
-        return Decision(plan=after_end(observed))
+        ended = after_end(observed)
+        told = None if ended.status is None else with_last_lines(observed, ended.status)
+        return Decision(plan=replace(ended, status=told))
     # 3. Its queue judges it in a moment: until then there is nothing to tell.
     if observed.verdict is not None and observed.verdict.undecided:
         return Decision(plan=Plan())

@@ -22,7 +22,7 @@ from controller.model.planned import Event, Plan
 from controller.model.wire import mapping
 from controller.plan import plan
 from controller.splitting.client import Splitter
-from controller.status.diff import differs_in_words_only, merge_patch
+from controller.status.diff import Weight, merge_patch, weigh
 from controller.status.transitions import action_events
 from hyperjob.api.meta import Object
 from hyperjob.api.names import FIELD_MANAGER
@@ -62,7 +62,9 @@ class Reconciler:
         recorder: Recorder,
         meter: Meter,
         splitter: Splitter | None = None,
+        progress_seconds: float = 30.0,
     ) -> None:
+        """Make a reconciler; a status in which only the progress changed waits for so long."""
         self._kube = kube
         self._caches = caches
         self._learner = learner
@@ -73,6 +75,7 @@ class Reconciler:
         self._recorder = recorder
         self._meter = meter
         self._splitter = splitter
+        self._progress_seconds = progress_seconds
         self._worded: dict[str, datetime] = {}
 
     async def reconcile(self, key: str) -> timedelta | None:
@@ -126,14 +129,19 @@ class Reconciler:
         return result
 
     def _puts_off(self, key: str, observed: Observed, decided: Plan) -> timedelta | None:
-        """Tell how long to wait with a status that only says the same in other words."""
+        """Tell how long to wait with a status in which nothing but words or progress changed."""
         old, last = observed.hyperjob.status, self._worded.get(key)
-        if decided.status is None or last is None or not merge_patch(old, decided.status):
+        if decided.status is None or last is None:
             return None
-        wait = last + timedelta(seconds=self._line.message_seconds) - observed.now
-        if wait <= timedelta() or not differs_in_words_only(old, decided.status):
-            return None
-        return wait
+        match weigh(old, decided.status):
+            case Weight.WORDS:
+                seconds = self._line.message_seconds
+            case Weight.PROGRESS:
+                seconds = self._progress_seconds
+            case _:
+                return None
+        wait = last + timedelta(seconds=seconds) - observed.now
+        return wait if wait > timedelta() else None
 
     async def _write_status(self, key: str, observed: Observed, decided: Plan) -> tuple[bool, bool]:
         """Write what has changed.

@@ -16,6 +16,7 @@ from controller.model.resources import fits
 from controller.model.runs import Run
 from controller.model.subjobs import SubJob
 from controller.model.wire import count, mapping, rfc3339, timestamp
+from hyperjob.api.training import TimeUse
 
 UNPLACED = "Unplaced"
 
@@ -38,7 +39,9 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
         status["requests"] = mapping(status.get("requests")) | dict(decided.handled)
     verdict = Verdict() if decided.gives_back else observed.verdict
     hyperjob = replace(hyperjob, records=records, status=status)
-    return replace(observed, hyperjob=hyperjob, verdict=verdict)
+    planned = decided.gives_back or bool(decided.handled)
+    stopped_by = TimeUse.LOST_TO_PLANNED_STOPS if planned else TimeUse.LOST_TO_FAILURES
+    return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)
 
 
 def _record(observed: Observed, sub_job: SubJob, child: Child, again: Again) -> Record:
@@ -62,6 +65,7 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Again) -> 
         excluded_clusters=_excluded(observed, sub_job, excluded, again.leave),
         retry_time=due,
         history=_history(observed, child, again),
+        training=old.training if old is not None else None,
         last_transition_time=rfc3339(observed.now),
     )
 

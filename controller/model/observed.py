@@ -12,12 +12,14 @@ from controller.model.nodes import Nodes, PodGroup
 from controller.model.resources import Resources
 from controller.model.runs import ContainerFailure, Run
 from controller.model.shortage import Detail, Trouble
+from controller.model.training import JobTraining
 from controller.model.wire import objects
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob.api.phases import JobPhase
+from hyperjob.api.training import TimeUse
 
 
 class QueueAdmission(enum.StrEnum):
@@ -161,6 +163,7 @@ class Record:
     start_time: str = ""
     failure: ContainerFailure | None = None
     history: tuple[Run, ...] = ()
+    training: JobTraining | None = None
     last_transition_time: str = ""
 
 
@@ -408,4 +411,6 @@ class Observed:
     passed_over: frozenset[str] = frozenset()  # sub-jobs that Volcano Global has no quota for
     unanswered: frozenset[str] = frozenset()  # sub-jobs that it should have released for long
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked
+    trainings: Mapping[str, JobTraining] = field(default_factory=dict)  # as their logs say
+    stopped_by: TimeUse | None = None  # what the time is lost to that a decided restart takes
     followers: Collection[str] = ()  # vcjobs made soon after one of the same name had gone

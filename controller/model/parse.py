@@ -29,6 +29,7 @@ from controller.model.observed import (
     Task,
 )
 from controller.model.runs import read_failure, read_runs
+from controller.model.training import parse_training
 from controller.model.wire import (
     at,
     count,
@@ -382,6 +383,7 @@ def _records(status: Object) -> Iterable[Record]:
             start_time=string(item.get("startTime")),
             failure=read_failure(item.get("failure")),
             history=read_runs(item.get("history")),
+            training=parse_training(item.get("training")),
             last_transition_time=string(item.get("lastTransitionTime")),
         )
 

@@ -14,6 +14,7 @@ from controller.status.conditions import conditions_of
 from controller.status.jobs import JobState, job_state
 from controller.status.outlook import Outlooks
 from controller.status.phase import State, state_of
+from controller.status.training import goodput_status, training_status
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase
 
@@ -56,6 +57,10 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         status["startTime"] = start or now
     if state.phase.is_terminal:
         status["completionTime"] = string(old.get("completionTime")) or now
+    training = training_status(observed, jobs)
+    if training is not None:
+        status["training"] = training
+    status["goodput"] = goodput_status(observed, state, training)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}
 
 
@@ -64,10 +69,12 @@ def derive_refusal(observed: Observed, message: str) -> Object:
     previous = string(at(observed.hyperjob.status, "state", "phase"))
     phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
     state = State(phase=phase, reason=Reason.INVALID_SPEC, message=message)
+    old = observed.hyperjob.status
     return {
-        **observed.hyperjob.status,
+        **old,
         "observedGeneration": observed.hyperjob.generation,
-        "state": _state(state, observed.hyperjob.status, rfc3339(observed.now)),
+        "state": _state(state, old, rfc3339(observed.now)),
+        "goodput": goodput_status(observed, state, mapping(old.get("training"))),
     }
 
 

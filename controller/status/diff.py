@@ -1,7 +1,12 @@
 """The difference of two statuses as a merge patch, so that nothing stale is ever written back."""
 
+import enum
+from typing import Final
+
 from controller.model.wire import mapping, objects
 from hyperjob.api.meta import Object
+
+_TRAINING: Final = frozenset({"training", "goodput"})
 
 
 def merge_patch(old: object, new: Object) -> Object:
@@ -17,20 +22,41 @@ def merge_patch(old: object, new: Object) -> Object:
     }
 
 
-def differs_in_words_only(old: Object, new: Object) -> bool:
-    """Tell whether two statuses differ in nothing but messages."""
-    return not merge_patch(_wordless(old), _wordless(new))
+class Weight(enum.IntEnum):
+    """How much of a change of status there is to tell."""
+
+    NOTHING = 0
+    WORDS = 1  # messages alone
+    PROGRESS = 2  # how far the training is, and messages
+    FACTS = 3
+
+
+def weigh(old: Object, new: Object) -> Weight:
+    """Tell how much two statuses differ."""
+    if not merge_patch(old, new):
+        return Weight.NOTHING
+    before, after = _wordless(old), _wordless(new)
+    if not merge_patch(before, after):
+        return Weight.WORDS
+    differs = merge_patch(_without_training(before), _without_training(after))
+    return Weight.FACTS if differs else Weight.PROGRESS
 
 
 def _wordless(status: Object) -> Object:
     bare = {key: value for key, value in status.items() if key not in ("state", "jobs")}
-    bare["state"] = _without_message(status.get("state"))
-    bare["jobs"] = [_without_message(job) for job in objects(status.get("jobs"))]
+    bare["state"] = _without(status.get("state"), "message")
+    bare["jobs"] = [_without(job, "message") for job in objects(status.get("jobs"))]
     return bare
 
 
-def _without_message(part: object) -> Object:
-    return {key: value for key, value in mapping(part).items() if key != "message"}
+def _without_training(status: Object) -> Object:
+    bare = {key: value for key, value in status.items() if key not in _TRAINING}
+    bare["jobs"] = [_without(job, "training") for job in objects(status.get("jobs"))]
+    return bare
+
+
+def _without(part: object, name: str) -> Object:
+    return {key: value for key, value in mapping(part).items() if key != name}
 
 
 def _change(old: object, new: object) -> object:

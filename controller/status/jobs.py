@@ -22,6 +22,7 @@ from controller.model.reasons import Reason
 from controller.model.runs import Run
 from controller.model.shortage import Delayed
 from controller.model.subjobs import queue_of
+from controller.model.training import JobTraining, known, training_object
 from controller.model.wire import rfc3339
 from controller.status.outlook import Outlook
 from controller.status.shortage import detail_text
@@ -69,6 +70,7 @@ class JobState:
     excluded_clusters: tuple[str, ...] = ()
     rejections: tuple[Rejection, ...] = ()
     silence: Silence | None = None
+    training: JobTraining | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -109,6 +111,7 @@ class JobState:
             "startTime": self.run.start,
             "failure": None if self.run.failure is None else self.run.failure.to_object(),
             "history": [run.to_object() for run in history],
+            "training": _training(self.training),
             "lastTransitionTime": self.last_transition_time,
         }
         return entry | {key: value for key, value in optional.items() if value}
@@ -151,6 +154,9 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         rejections=outlook.rejections,
         silence=outlook.silence,
         run=present_run(observed, child, reason=reason, message=message),
+        training=known(
+            observed.trainings.get(child.name), record.training if record is not None else None
+        ),
     )
 
 
@@ -272,6 +278,12 @@ def _silence(silence: Silence | None) -> Object | None:
     if silence is None or silence.retry_time is None:
         return None
     return {"times": silence.times, "retryTime": rfc3339(silence.retry_time)}
+
+
+def _training(training: JobTraining | None) -> Object | None:
+    if training is None or not training.said:
+        return None
+    return training_object(training) | {"attempt": training.attempt}
 
 
 def _queued(observed: Observed, queue: str) -> str:

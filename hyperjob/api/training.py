@@ -26,6 +26,7 @@ class TimeUse(StrEnum):
     LOST_TO_FAILURES = "lostToFailures"
     LOST_TO_PLANNED_STOPS = "lostToPlannedStops"
     SUSPENDED = "suspended"
+    FINISHING = "finishing"
 
 
 class Reported(Model):
@@ -76,17 +77,17 @@ class TrainingStatus(Reported):
     )
 
 
-class StoppedTraining(Model):
-    """A stop of the training after which the program has not said yet where it resumes."""
+class StoppedTraining(Reported):
+    """A stop of the training, and its last progress lines, until it says where it resumed."""
 
     time: Time | None = Field(default=None, description="When the training stopped.")
     since: Time | None = Field(
-        default=None, description="Since when the work was productive that the stop ended."
+        default=None, description="Since when the work was done that the stop ended."
     )
     kept_until: Time | None = Field(
         default=None,
-        description="Until when that work is kept, as far as is known: the time of the last"
-        " checkpoint.",
+        description="Until when that work counts as kept: at first the time of the last checkpoint,"
+        " then when the step was made at which the training resumed.",
     )
     cause: TimeUse | None = Field(default=None, description="lostToFailures or lostToPlannedStops.")
 
@@ -114,7 +115,7 @@ class GoodputStatus(Model):
         default=None,
         description="Milliseconds until `since` by what they went to: waitingForQueue,"
         " waitingForCapacity, blocked, starting, productive, degraded, lostToFailures,"
-        " lostToPlannedStops, suspended.",
+        " lostToPlannedStops, suspended, finishing.",
     )
     stopped: StoppedTraining | None = Field(
         default=None,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.status.diff import differs_in_words_only
+from controller.status.diff import Weight, weigh
 from tests.unit.controller.builders import Object
 
 BASE: Object = {
@@ -15,14 +15,19 @@ BASE: Object = {
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"state": {**BASE["state"], "message": "a lacks 2"}}, True),
-        ({"jobs": [{**BASE["jobs"][0], "message": "a lacks 2"}]}, True),
-        ({"state": {**BASE["state"], "reason": "Refused"}}, False),
-        ({"jobs": [{**BASE["jobs"][0], "phase": "Placed"}]}, False),
-        ({"jobs": [*BASE["jobs"], {"name": "y"}]}, False),
-        ({"splitCount": 2}, False),
-        ({"gang": {"attempts": 1}}, False),
+        ({"state": {**BASE["state"], "message": "a lacks 2"}}, Weight.WORDS),
+        ({"jobs": [{**BASE["jobs"][0], "message": "a lacks 2"}]}, Weight.WORDS),
+        ({"state": {**BASE["state"], "reason": "Refused"}}, Weight.FACTS),
+        ({"jobs": [{**BASE["jobs"][0], "phase": "Placed"}]}, Weight.FACTS),
+        ({"jobs": [*BASE["jobs"], {"name": "y"}]}, Weight.FACTS),
+        ({"splitCount": 2}, Weight.FACTS),
+        ({}, Weight.NOTHING),
+        ({"training": {"step": 7}}, Weight.PROGRESS),
+        ({"goodput": {"ratio": "0.5"}}, Weight.PROGRESS),
+        ({"jobs": [{**BASE["jobs"][0], "training": {"step": 7}}]}, Weight.PROGRESS),
+        ({"jobs": [{**BASE["jobs"][0], "training": {}, "phase": "Placed"}]}, Weight.FACTS),
+        ({"gang": {"attempts": 1}}, Weight.FACTS),
     ],
 )
-def test_words_are_told_from_facts(change: Object, expected: bool) -> None:
-    assert differs_in_words_only(BASE, BASE | change) is expected
+def test_words_and_progress_are_told_from_facts(change: Object, expected: Weight) -> None:
+    assert weigh(BASE, BASE | change) is expected

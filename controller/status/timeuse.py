@@ -1,0 +1,52 @@
+"""What a moment in the life of a HyperJob goes to, by its phase and reason. Pure."""
+
+from typing import Final, assert_never
+
+from controller.model.reasons import Reason
+from hyperjob.api.phases import Phase
+from hyperjob.api.training import TimeUse
+
+_CAPACITY: Final = frozenset(
+    {Reason.INSUFFICIENT_CAPACITY, Reason.EXCEEDS_CLUSTERS, Reason.WAITING_FOR_GANG}
+)
+_QUEUE: Final = frozenset(
+    {
+        Reason.WAITING_FOR_QUEUE,
+        Reason.QUEUE_NOT_OPEN,
+        Reason.QUEUE_LIMIT_REACHED,
+        Reason.EXCEEDS_QUEUE,
+        Reason.DISPATCHER_SILENT,
+        Reason.GANG_BACK_OFF,
+    }
+)
+LOST: Final = frozenset({TimeUse.LOST_TO_FAILURES, TimeUse.LOST_TO_PLANNED_STOPS})
+
+
+def time_use(
+    phase: Phase, reason: str, *, before: TimeUse | None, cause: TimeUse | None
+) -> TimeUse | None:
+    """Return what time goes to from now on; None after the end.
+
+    `before` is what it went to, and `cause` what a stop that the training has not recovered from
+    was for.
+    """
+    match phase:
+        case Phase.PENDING | Phase.QUEUED:
+            if reason in _CAPACITY:
+                return TimeUse.WAITING_FOR_CAPACITY
+            waits = phase is Phase.QUEUED or reason in _QUEUE
+            return TimeUse.WAITING_FOR_QUEUE if waits else TimeUse.BLOCKED
+        case Phase.STARTING:
+            return TimeUse.STARTING
+        case Phase.RUNNING:
+            return TimeUse.PRODUCTIVE
+        case Phase.DEGRADED:
+            return TimeUse.DEGRADED
+        case Phase.RESTARTING:
+            return before if before in LOST else cause or TimeUse.LOST_TO_FAILURES
+        case Phase.SUSPENDED:
+            return TimeUse.SUSPENDED
+        case Phase.COMPLETED | Phase.FAILED:
+            return None
+        case _:
+            assert_never(phase)

@@ -1,0 +1,157 @@
+"""How far the whole training is, from what its sub-jobs say.
+
+Nothing is forgotten: while no program says anything new, the status stays as it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller.model.observed import Observed
+from controller.model.training import JobTraining, known, parse_training, training_object
+from controller.model.wire import integer, mapping, rfc3339, timestamp
+from controller.status.goodput import (
+    Moment,
+    account_object,
+    advance,
+    begin,
+    finish,
+    parse_account,
+)
+from controller.status.jobs import JobState
+from controller.status.phase import State
+from hyperjob.api.meta import Object
+
+_STEADY: Final = timedelta(seconds=30)
+_STEADY_PART: Final = 0.05
+_LONGEST: Final = timedelta(days=3650)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """What a sub-job says; `attempt` is its present one."""
+
+    group: str
+    attempt: int
+    training: JobTraining | None
+
+
+def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | None:
+    """Return `status.training`; None while no program has said anything."""
+    return _told(
+        observed,
+        [Voice(group=job.group, attempt=job.attempt, training=job.training) for job in jobs],
+    )
+
+
+def with_last_lines(observed: Observed, status: Object) -> Object:
+    """Add to the status of a HyperJob that has ended what its programs said last."""
+    voices = [
+        Voice(
+            group=record.replicated_job,
+            attempt=record.attempt,
+            training=known(observed.trainings.get(record.name), record.training),
+        )
+        for record in observed.hyperjob.records.values()
+    ]
+    training = _told(observed, voices)
+    account, end = parse_account(status.get("goodput")), timestamp(status.get("completionTime"))
+    if training is None or training == status.get("training") or account is None or end is None:
+        return status
+    steps = integer(training.get("steps"))
+    after = finish(account, parse_training(training), steps, end)
+    return {**status, "training": training, "goodput": account_object(after, now=end)}
+
+
+def _told(observed: Observed, voices: Sequence[Voice]) -> Object | None:
+    old = mapping(observed.hyperjob.status.get("training"))
+    if not observed.trainings:
+        return old or None
+    together = whole(voices)
+    if together is None:
+        return old or None
+    steps = together.steps if together.steps is not None else integer(old.get("steps"))
+    entry = training_object(together)
+    entry["progress"] = f"step {together.step}"
+    if steps:
+        percent = min(100, 100 * together.step // steps)
+        entry |= {"steps": steps, "percent": percent, "progress": f"{percent}%"}
+    speed = together.steps_per_second
+    if speed:
+        entry["stepsPerSecond"] = f"{speed:.3g}" if speed < 1000 else f"{speed:.0f}"
+        end = _end(together, steps, speed, now=observed.now, told=old)
+        if end is not None:
+            entry["estimatedCompletionTime"] = rfc3339(end)
+    if together.metrics:
+        entry["metrics"] = dict(together.metrics)
+    return entry
+
+
+def whole(voices: Sequence[Voice]) -> JobTraining | None:
+    """Put the sub-jobs together: the furthest step, and the checkpoint that all of them have.
+
+    Only the sub-jobs of the first replicated job that says anything count, and of them only those
+    that have said something in their present attempt, if there are any.
+    """
+    found = [(each, each.training) for each in voices if each.training and each.training.said]
+    if not found:
+        return None
+    mine = [(each, training) for each, training in found if each.group == found[0][0].group]
+    present = [training for each, training in mine if training.attempt == each.attempt]
+    trainings = present or [training for _, training in mine]
+    furthest = max(trainings, key=lambda each: (each.step, each.updated))
+    first = min(trainings, key=lambda each: each.started)
+    saving = [each for each in trainings if each.saved_step is not None]
+    saved = min(saving, key=lambda each: each.saved_step or 0) if saving else None
+    steps = next((each.steps for each in (furthest, *trainings) if each.steps is not None), None)
+    return replace(
+        furthest,
+        start_step=first.start_step,
+        started=first.started,
+        saved_step=saved.saved_step if saved is not None else None,
+        saved=saved.saved if saved is not None else None,
+        steps=steps,
+    )
+
+
+def goodput_status(observed: Observed, state: State, training: Object | None) -> Object:
+    """Return `status.goodput`: as it was, where nothing has changed."""
+    hyperjob, now = observed.hyperjob, observed.now
+    old = mapping(hyperjob.status.get("goodput"))
+    moment = Moment(
+        now=now,
+        created=timestamp(hyperjob.created) or now,
+        started=timestamp(hyperjob.status.get("startTime")),
+        phase=state.phase,
+        reason=state.reason,
+        stopped_by=observed.stopped_by,
+        before=parse_training(hyperjob.status.get("training")),
+        work=parse_training(training),
+        steps=integer(mapping(training).get("steps")),
+    )
+    account = parse_account(old)
+    after = advance(account or begin(moment), moment)
+    unchanged = after == account and training == hyperjob.status.get("training")
+    return old if unchanged else account_object(after, now=now)
+
+
+def _end(
+    training: JobTraining, steps: int | None, speed: float, *, now: datetime, told: Object
+) -> datetime | None:
+    """Estimate when the last step is made; an estimate that is still good stays."""
+    if not steps or training.step >= steps:
+        return None
+    seconds = (steps - training.step) / speed
+    if seconds > _LONGEST.total_seconds():
+        return None
+    left = timedelta(seconds=seconds)
+    end = training.updated + left
+    before = timestamp(told.get("estimatedCompletionTime"))
+    if (
+        before is not None
+        and before > now
+        and abs(before - end) < max(_STEADY, left * _STEADY_PART)
+    ):
+        return before
+    return end

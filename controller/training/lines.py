@@ -1,0 +1,113 @@
+"""Progress lines: what a program prints of its training, read with care. Pure.
+
+The log is the tenant's: a line may hold anything. What is not a progress line in every part is no
+progress line, and a number that no training has is none.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import orjson
+
+MAX_LINE: Final = 16 * 1024
+"""Bytes of a progress line; a longer line is none."""
+MAX_STEP: Final = 2**53
+"""The largest step: every program and every JSON reader has the same integers up to here."""
+MAX_METRICS: Final = 16
+_MARK: Final = b'"hyperjob"'
+# What a launcher puts before a line, such as a rank, is left out; so is what follows the object.
+_OBJECT: Final = re.compile(rb'\{\s{0,8}"hyperjob"\s{0,8}:')
+_TIME: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z ")
+_METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One progress line and its time by the node's clock."""
+
+    time: datetime
+    step: int
+    steps: int | None = None
+    saved: int | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+
+def said(log: bytes, *, since: bytes = b"") -> Iterator[Said]:
+    """Yield the progress lines of a log with timestamps that are later than `since`."""
+    for line in log.split(b"\n"):
+        time = time_of(line)
+        if _MARK in line and len(line) <= MAX_LINE and time > since:
+            found = parse(line)
+            if found is not None:
+                yield found
+
+
+def time_of(line: bytes) -> bytes:
+    """Return the time at the start of a line in a form that sorts, empty where there is none.
+
+    Kubelets print as many decimals as a moment has.
+    """
+    found = _TIME.match(line)
+    return found[1] + b"." + (found[2] or b"").ljust(9, b"0") + b"Z" if found else b""
+
+
+def parse(line: bytes) -> Said | None:
+    """Read one line with its timestamp; None when it is no progress line."""
+    stamp = _TIME.match(line)
+    start = _OBJECT.search(line)
+    if stamp is None or start is None or len(line) > MAX_LINE:
+        return None
+    end = line.rfind(b"}") + 1
+    try:
+        document = orjson.loads(line[start.start() : end])
+        time = _moment(stamp)
+    except ValueError:
+        return None
+    told = document.get("hyperjob")
+    if not isinstance(told, dict):
+        return None
+    step = _step(told.get("step"))
+    if step is None:
+        return None
+    steps, saved = _step(told.get("steps")), _step(told.get("saved"))
+    return Said(
+        time=time,
+        step=step,
+        steps=steps or None,
+        # A checkpoint of a step that was not made yet is a mistake of the program.
+        saved=saved if saved is not None and saved <= step else None,
+        metrics=_metrics(told.get("metrics")),
+    )
+
+
+def _moment(stamp: re.Match[bytes]) -> datetime:
+    seconds = datetime.fromisoformat(stamp[1].decode()).replace(tzinfo=UTC)
+    return seconds + timedelta(microseconds=int((stamp[2] or b"0").ljust(6, b"0")[:6]))
+
+
+def _step(value: object) -> int | None:
+    """Return a step; languages with one kind of number print it as 1200.0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MAX_STEP else None
+
+
+def _metrics(value: object) -> dict[str, str]:
+    """Return at most MAX_METRICS finite numbers as decimal text, by names that a label may have."""
+    if not isinstance(value, dict):
+        return {}
+    found: dict[str, str] = {}
+    for name, number in value.items():
+        if len(found) == MAX_METRICS:
+            break
+        if not _METRIC.fullmatch(name) or isinstance(number, bool):
+            continue
+        if isinstance(number, int | float) and math.isfinite(number):
+            found[name] = f"{number:.6g}"
+    return found

@@ -1,0 +1,123 @@
+"""The track of one program: from its progress lines to step, speed and checkpoint. Pure.
+
+A step below the last one means that the program began again. Times are the node's, and never later
+than the controller's own.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller.model.training import JobTraining
+from controller.training.lines import Said
+
+_SAMPLES: Final = 64
+WINDOW: Final = timedelta(minutes=10)
+"""Of how long a time the speed is, where it has at least two lines."""
+OUT_OF_ORDER: Final = timedelta(seconds=1)
+"""Within this time of the last line a lower step is another process's line that came late."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """What is remembered of a program; `samples` are (step, time), steps and times rising."""
+
+    start_step: int
+    started: datetime
+    samples: tuple[tuple[int, datetime], ...]
+    steps: int | None = None
+    saved_step: int | None = None
+    saved: datetime | None = None
+    metrics: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def last(self) -> tuple[int, datetime]:
+        """Return the last step and its time."""
+        return self.samples[-1]
+
+
+def advance(track: Track | None, line: Said, *, now: datetime) -> Track:
+    """Add a line to a track."""
+    time = min(line.time, now)
+    if track is None:
+        return _beginning(line, time)
+    step, last = track.last
+    time = max(time, last)
+    if line.step < step:
+        if time - last < OUT_OF_ORDER:
+            return track
+        return _began_again(track, _beginning(line, time))
+    samples = track.samples
+    if line.step > step:
+        samples = (*samples, (line.step, time))[-_SAMPLES:]
+    track = replace(
+        track,
+        samples=samples,
+        steps=line.steps if line.steps is not None else track.steps,
+        metrics=dict(line.metrics) or track.metrics,
+    )
+    if line.saved is not None and line.saved != track.saved_step:
+        # An older checkpoint than the one before: that was deleted, or could not be read.
+        track = replace(track, saved_step=line.saved, saved=_made(track, line.saved))
+    return track
+
+
+def training_of(track: Track, *, attempt: int) -> JobTraining:
+    """Return what a track says now."""
+    step, updated = track.last
+    return JobTraining(
+        step=step,
+        updated=updated,
+        start_step=track.start_step,
+        started=track.started,
+        saved_step=track.saved_step,
+        saved=track.saved,
+        attempt=attempt,
+        steps=track.steps,
+        steps_per_second=speed(track.samples),
+        metrics=track.metrics,
+    )
+
+
+def speed(samples: tuple[tuple[int, datetime], ...]) -> float | None:
+    """Return steps per second over the window, pauses included; None while it is not known."""
+    if len(samples) < 2:
+        return None
+    last_step, last = samples[-1]
+    recent = [each for each in samples if last - each[1] <= WINDOW]
+    first_step, first = recent[0] if len(recent) > 1 else samples[-2]
+    seconds = (last - first).total_seconds()
+    return (last_step - first_step) / seconds if seconds > 0 else None
+
+
+def _beginning(line: Said, time: datetime) -> Track:
+    return Track(
+        start_step=line.step,
+        started=time,
+        samples=((line.step, time),),
+        steps=line.steps,
+        saved_step=line.saved,
+        saved=None if line.saved is None else time,
+        metrics=dict(line.metrics),
+    )
+
+
+def _began_again(before: Track, after: Track) -> Track:
+    """Keep what the program did not say again; the checkpoint it resumed from is still there."""
+    kept = before.saved_step
+    if after.saved_step is None and kept is not None and kept <= after.start_step:
+        after = replace(after, saved_step=kept, saved=after.started)
+    return replace(after, steps=after.steps or before.steps)
+
+
+def _made(track: Track, step: int) -> datetime:
+    """Tell when a step was made, by the lines around it."""
+    before = track.samples[0]
+    for after in track.samples:
+        if step <= after[0]:
+            if step <= before[0]:
+                return before[1]
+            part = (step - before[0]) / (after[0] - before[0])
+            return before[1] + (after[1] - before[1]) * part
+        before = after
+    return track.last[1]

@@ -1,0 +1,311 @@
+"""What the time of a HyperJob went to: told by phases and progress lines, in stories."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.model.reasons import Reason
+from controller.model.training import JobTraining
+from controller.status.goodput import (
+    Account,
+    Moment,
+    account_object,
+    advance,
+    begin,
+    finish,
+    parse_account,
+    ratio,
+)
+from controller.status.timeuse import time_use
+from hyperjob.api.phases import Phase
+from hyperjob.api.training import TimeUse
+
+T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+FAILURE, PLANNED = TimeUse.LOST_TO_FAILURES, TimeUse.LOST_TO_PLANNED_STOPS
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Look:
+    """The phase at a second, and what the program has said until then."""
+
+    second: float
+    phase: Phase
+    work: JobTraining | None = None
+    reason: str = ""
+    by: TimeUse | None = None
+    share: float = 0.0
+
+
+def work(start: tuple[int, float], last: tuple[int, float], saved: tuple[int, float] | None = None):
+    return JobTraining(
+        start_step=start[0], started=at(start[1]), step=last[0], updated=at(last[1]),
+        saved_step=saved and saved[0], saved=saved and at(saved[1]),
+    )  # fmt: skip
+
+
+def play(looks: Sequence[Look], steps: int | None = None) -> Account:
+    """Take an account through looks, by way of the wire each time."""
+    account: Account | None = None
+    before: JobTraining | None = None
+    for look in looks:
+        moment = Moment(
+            now=at(look.second), created=T0, started=None, phase=look.phase, reason=look.reason,
+            share=look.share, stopped_by=look.by, before=before, work=look.work or before,
+            steps=steps,
+        )  # fmt: skip
+        account = advance(account or begin(moment), moment)
+        told = account_object(account, now=moment.now)
+        assert parse_account(told) == account
+        assert advance(account, replace(moment, before=moment.work, stopped_by=None)) == account
+        before = moment.work
+    assert account is not None
+    return account
+
+
+def seconds(account: Account) -> dict[str, float]:
+    return {str(use): number / 1000 for use, number in account.spent.items()}
+
+
+START, RUN, AGAIN = Phase.STARTING, Phase.RUNNING, Phase.RESTARTING
+QUEUED, DONE, BROKEN = Phase.QUEUED, Phase.COMPLETED, Phase.FAILED
+DEGRADED, SUSPENDED = Phase.DEGRADED, Phase.SUSPENDED
+
+STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
+    "it waits, starts and completes, and never says a word": (
+        [Look(0, QUEUED), Look(5, START), Look(15, RUN), Look(115, DONE)],
+        {"waitingForQueue": 5, "starting": 10, "productive": 100},
+    ),
+    "it waits for room": (
+        [Look(0, Phase.PENDING, reason=Reason.INSUFFICIENT_CAPACITY), Look(9, RUN), Look(10, DONE)],
+        {"waitingForCapacity": 9, "productive": 1},
+    ),
+    "its program takes ten seconds to load": (
+        [Look(0, START), Look(10, RUN), Look(25, RUN, work((0, 20), (5, 25))), Look(120, DONE)],
+        {"starting": 20, "productive": 100},
+    ),
+    "its first line is read before all sub-jobs are reported to run": (
+        [Look(0, START), Look(12, START, work((0, 10), (2, 12))), Look(20, RUN), Look(110, DONE)],
+        {"starting": 10, "productive": 100},
+    ),
+    "without a word all of an attempt that failed is lost": (
+        [
+            Look(0, START),
+            Look(10, RUN),
+            Look(60, AGAIN),
+            Look(70, START),
+            Look(80, RUN),
+            Look(90, DONE),
+        ],
+        {"starting": 20, "productive": 10, "lostToFailures": 60},
+    ),
+    "after a failure it goes on from its checkpoint": (
+        [
+            Look(0, START),
+            Look(10, RUN, work((0, 10), (0, 10))),
+            Look(70, RUN, work((0, 10), (60, 70), (50, 60))),
+            Look(75, AGAIN),
+            Look(80, START),
+            Look(85, RUN),
+            Look(95, RUN, work((50, 90), (55, 95), (50, 90))),
+            Look(140, DONE),
+        ],
+        # ten steps and the five seconds until it was noticed, five of standing still
+        {"starting": 20, "productive": 100, "lostToFailures": 20},
+    ),
+    "it saved when it was told to stop, which is read later": (
+        [
+            Look(0, START),
+            Look(10, RUN, work((0, 10), (0, 10))),
+            Look(70, SUSPENDED, work((0, 10), (60, 70), (30, 40))),
+            Look(72, SUSPENDED, work((0, 10), (60, 70), (60, 70))),
+            Look(170, START),
+            Look(180, RUN),
+            Look(190, RUN, work((60, 190), (60, 190), (60, 190))),
+            Look(230, DONE),
+        ],
+        {"starting": 30, "productive": 100, "suspended": 100},
+    ),
+    "it resumes further on than its checkpoint was known to be": (
+        [
+            Look(0, START),
+            Look(10, RUN, work((0, 10), (0, 10))),
+            Look(60, RUN, work((0, 10), (50, 60), (20, 30))),
+            Look(70, AGAIN, by=PLANNED),
+            Look(80, RUN),
+            Look(91, RUN, work((55, 90), (56, 91))),
+            Look(100, DONE),
+        ],
+        {"starting": 20, "productive": 65, "lostToPlannedStops": 15},
+    ),
+    "it resumes before the checkpoint it told of": (
+        [
+            Look(0, START),
+            Look(10, RUN, work((0, 10), (50, 60), (50, 60))),
+            Look(60, AGAIN),
+            Look(80, RUN, work((40, 80), (40, 80))),
+            Look(100, DONE),
+        ],
+        {"starting": 10, "productive": 60, "lostToFailures": 30},
+    ),
+    "its program begins again by itself": (
+        [
+            Look(0, START),
+            Look(10, RUN, work((0, 10), (0, 10))),
+            Look(70, RUN, work((0, 10), (60, 70), (40, 50))),
+            Look(90, RUN, work((40, 80), (50, 90), (40, 80))),
+            Look(100, DONE),
+        ],
+        {"starting": 10, "productive": 60, "lostToFailures": 30},
+    ),
+    "it stops twice before it says a word": (
+        [
+            Look(0, RUN, work((0, 0), (100, 100), (100, 100))),
+            Look(100, AGAIN),
+            Look(110, RUN),
+            Look(120, AGAIN),
+            Look(130, RUN),
+            Look(140, RUN, work((100, 140), (100, 140))),
+            Look(150, DONE),
+        ],
+        {"starting": 10, "productive": 110, "lostToFailures": 30},
+    ),
+    "three of five sub-jobs go on training": (
+        [
+            Look(0, RUN, work((0, 0), (0, 0))),
+            Look(30, DEGRADED, work((0, 0), (30, 30)), share=0.6),
+            Look(60, RUN, work((0, 0), (50, 60))),
+            Look(70, DONE),
+        ],
+        {"productive": 58, "degraded": 12},
+    ),
+    "none goes on training while one is lost": (
+        [
+            Look(0, RUN, work((0, 0), (0, 0))),
+            Look(30, DEGRADED, work((0, 0), (30, 30), (20, 20))),
+            Look(60, AGAIN),
+            Look(70, RUN),
+            Look(75, RUN, work((20, 75), (20, 75), (20, 75))),
+            Look(85, DONE),
+        ],
+        {"starting": 5, "productive": 30, "degraded": 30, "lostToFailures": 20},
+    ),
+    "it fails for good": (
+        [Look(0, RUN, work((0, 0), (30, 30), (20, 20))), Look(40, BROKEN)],
+        {"productive": 20, "lostToFailures": 20},
+    ),
+    "work of before a part was lost is lost with it": (
+        [
+            Look(0, RUN, work((0, 0), (0, 0))),
+            Look(30, DEGRADED, work((0, 0), (30, 30), (10, 10)), share=0.5),
+            Look(50, AGAIN),
+            Look(50, BROKEN),
+        ],
+        {"productive": 10, "lostToFailures": 30, "degraded": 10},
+    ),
+}
+
+
+@pytest.mark.parametrize(("looks", "wanted"), STORIES.values(), ids=STORIES)
+def test_every_second_is_told_of(looks: list[Look], wanted: dict[str, float]) -> None:
+    account = play(looks)
+    found = seconds(account)
+    assert found == pytest.approx(wanted)
+    assert sum(found.values()) == pytest.approx(looks[-1].second)
+
+
+def test_the_time_after_the_last_step_is_no_training() -> None:
+    looks = [Look(0, RUN, work((0, 0), (0, 0))), Look(60, DONE, work((0, 0), (50, 50)))]
+    assert seconds(play(looks, steps=50)) == {"productive": 50, "finishing": 10}
+    account = play([looks[0], Look(60, DONE)], steps=50)
+    assert seconds(account) == {"productive": 60}
+    last = work((0, 0), (50, 50))
+    late = finish(account, last, 50, at(60))
+    assert seconds(late) == {"productive": 50, "finishing": 10}
+    assert finish(late, last, 50, at(60)) == late
+
+
+def test_the_ratio_leaves_out_what_was_suspended() -> None:
+    account = Account(
+        since=at(100),
+        state=TimeUse.PRODUCTIVE,
+        spent={TimeUse.SUSPENDED: 50_000, TimeUse.STARTING: 10_000, TimeUse.PRODUCTIVE: 40_000},
+    )
+    assert ratio(account, at(100)) == pytest.approx(0.8)
+    assert ratio(account, at(150)) == pytest.approx(0.9)
+    assert ratio(Account(since=T0, state=TimeUse.STARTING), T0) == 0
+
+
+def test_a_hyperjob_of_an_earlier_release_is_counted_from_its_start() -> None:
+    moment = Moment(now=at(60), created=T0, started=at(10), phase=RUN, reason="")
+    account = advance(begin(moment), moment)
+    assert account.until(at(60)).spent == {
+        TimeUse.WAITING_FOR_QUEUE: 10_000,
+        TimeUse.PRODUCTIVE: 50_000,
+    }
+
+
+BROKEN_ACCOUNTS = {
+    "nothing": None,
+    "a text": "x",
+    "no time": {"state": "productive"},
+    "an unknown use": {"since": "2026-01-02T03:04:05Z", "state": "asleep"},
+}
+
+
+@pytest.mark.parametrize("raw", BROKEN_ACCOUNTS.values(), ids=BROKEN_ACCOUNTS)
+def test_an_account_that_cannot_be_read_begins_anew(raw: Any) -> None:
+    assert parse_account(raw) is None
+
+
+def test_what_is_wrong_in_an_account_reads_as_absent() -> None:
+    raw = {
+        "since": "2026-01-02T03:04:05Z",
+        "milliseconds": {"productive": -4, "starting": "7", "other": 3, "degraded": 8},
+        "share": "much",
+        "stopped": {"time": "then", "cause": "productive"},
+    }
+    assert parse_account(raw) == Account(since=T0, state=None, spent={TimeUse.DEGRADED: 8})
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_every_phase_has_a_use(phase: Phase) -> None:
+    assert (time_use(phase, "", before=None, cause=None) is None) == phase.is_terminal
+
+
+PHASES = st.sampled_from([phase for phase in Phase if not phase.is_terminal])
+STEPS = st.integers(0, 1000)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Look]:
+    looks: list[Look] = []
+    moment = 0.0
+    said: JobTraining | None = None
+    for _ in range(draw(st.integers(1, 12))):
+        moment += draw(st.integers(0, 100))
+        if draw(st.booleans()):
+            times = sorted(draw(st.integers(-20, int(moment))) for _ in range(3))
+            first, kept, last = sorted(draw(STEPS) for _ in range(3))
+            saved = (kept, times[1]) if draw(st.booleans()) else None
+            said = work((first, times[0]), (last, times[2]), saved)
+        by = draw(st.sampled_from([None, FAILURE, PLANNED]))
+        share = draw(st.sampled_from([0.0, 0.5]))
+        looks.append(Look(moment, draw(PHASES), said, by=by, share=share))
+    return [*looks, Look(moment + 1, draw(st.sampled_from([DONE, BROKEN])), said)]
+
+
+@given(histories())
+def test_whatever_happens_every_millisecond_is_counted_once(looks: list[Look]) -> None:
+    account = play(looks, steps=500)
+    assert all(number >= 0 for number in account.spent.values())
+    assert sum(account.spent.values()) == pytest.approx(looks[-1].second * 1000, abs=20)
+    assert 0 <= ratio(account, at(1e6)) <= 1

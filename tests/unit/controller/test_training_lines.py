@@ -1,0 +1,239 @@
+"""What a log may hold, and what of it is believed."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.model.training import JobTraining
+from controller.training.lines import MAX_LINE, MAX_METRICS, MAX_STEP, Said, parse, said, time_of
+from controller.training.track import Track, advance, speed, training_of
+
+T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+STAMP = b"2026-01-02T03:04:05.25Z "
+
+
+def line(told: Any, *, before: bytes = b"", after: bytes = b"") -> bytes:
+    return STAMP + before + json.dumps({"hyperjob": told}).encode() + after
+
+
+GOOD = {
+    "a step alone": ({"step": 7}, Said(time=T0, step=7)),
+    "all fields": (
+        {"step": 7, "steps": 9, "saved": 5, "metrics": {"loss": 2.5, "lr": 1}},
+        Said(time=T0, step=7, steps=9, saved=5, metrics={"loss": "2.5", "lr": "1"}),
+    ),
+    "a language with one kind of number": ({"step": 7.0}, Said(time=T0, step=7)),
+    "fields of a later release": ({"step": 7, "epoch": {"of": [1]}}, Said(time=T0, step=7)),
+    "no number of steps is none": ({"step": 7, "steps": 0}, Said(time=T0, step=7)),
+    "steps that are no number": ({"step": 7, "steps": "many"}, Said(time=T0, step=7)),
+    "a checkpoint from the future": ({"step": 7, "saved": 8}, Said(time=T0, step=7)),
+    "metrics that are none": (
+        {"step": 7, "metrics": {"a": "1", "b": True, "c": None, "d e": 1, "ok": 3}},
+        Said(time=T0, step=7, metrics={"ok": "3"}),
+    ),
+    "metrics that are a list": ({"step": 7, "metrics": [1]}, Said(time=T0, step=7)),
+}
+
+
+@pytest.mark.parametrize(("told", "wanted"), GOOD.values(), ids=GOOD)
+def test_a_progress_line_is_read(told: Any, wanted: Said) -> None:
+    found = parse(line(told))
+    assert found is not None
+    assert found.time == T0 + timedelta(milliseconds=250)
+    assert (found.step, found.steps, found.saved, found.metrics) == (
+        wanted.step, wanted.steps, wanted.saved, wanted.metrics,
+    )  # fmt: skip
+
+
+BAD = {
+    "no step": {},
+    "a step that is a text": {"step": "7"},
+    "a step that is true": {"step": True},
+    "a step below zero": {"step": -1},
+    "a step with a fraction": {"step": 7.5},
+    "a step beyond every program": {"step": MAX_STEP + 1},
+    "a step of a thousand digits": {"step": 10**1000},
+    "a list": [7],
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("told", BAD.values(), ids=BAD)
+def test_what_is_no_progress_is_passed_over(told: Any) -> None:
+    assert parse(line(told)) is None
+
+
+BYTES = {
+    "no timestamp": b'{"hyperjob": {"step": 7}}',
+    "broken JSON": STAMP + b'{"hyperjob": {"step": 7}',
+    "two objects": STAMP + b'{"hyperjob": {"step": 7}} {"hyperjob": {"step": 8}}',
+    "not a number": STAMP + b'{"hyperjob": {"step": NaN}}',
+    "bytes that are no text": STAMP + b'{"hyperjob": {"step": 7, "x": "\xff\xfe"}}',
+    "a thousand levels": STAMP + b'{"hyperjob": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    "a month thirteen": b'2026-13-02T03:04:05Z {"hyperjob": {"step": 7}}',
+    "too long a line": STAMP + b'{"hyperjob": {"step": 7, "x": "' + b"x" * MAX_LINE + b'"}}',
+}
+
+
+@pytest.mark.parametrize("raw", BYTES.values(), ids=BYTES)
+def test_a_hostile_line_is_passed_over(raw: bytes) -> None:
+    assert parse(raw) is None
+    assert list(said(raw + b"\n" + line({"step": 1}))) == [parse(line({"step": 1}))]
+
+
+def test_what_a_launcher_puts_around_a_line_is_left_out() -> None:
+    found = parse(line({"step": 7}, before=b"\x1b[32m[rank0]:", after=b"\x1b[0m\r"))
+    assert found is not None
+    assert found.step == 7
+
+
+def test_metrics_are_few() -> None:
+    found = parse(line({"step": 7, "metrics": {f"m{number}": number for number in range(100)}}))
+    assert found is not None
+    assert len(found.metrics) == MAX_METRICS
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_raise(raw: bytes) -> None:
+    list(said(raw))
+    list(said(STAMP + b'{"hyperjob":' + raw + b"}"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=10,
+)
+
+
+@given(JSON, JSON, JSON, JSON)
+def test_no_value_is_believed_beyond_its_bounds(step: Any, steps: Any, saved: Any, m: Any) -> None:
+    found = parse(line({"step": step, "steps": steps, "saved": saved, "metrics": m}))
+    if found is not None:
+        assert 0 <= found.step <= MAX_STEP
+        assert found.steps is None or 0 < found.steps <= MAX_STEP
+        assert found.saved is None or 0 <= found.saved <= found.step
+        assert all(len(text) < 20 for text in found.metrics.values())
+
+
+def test_lines_that_were_read_before_are_not_read_again() -> None:
+    log = b"".join(
+        b"2026-01-02T03:04:0%d.%dZ " % (second, second) + b'{"hyperjob": {"step": %d}}\n' % second
+        for second in range(5, 9)
+    )
+    assert [each.step for each in said(log)] == [5, 6, 7, 8]
+    assert [each.step for each in said(log, since=time_of(b"2026-01-02T03:04:06.6Z x"))] == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        (b"2026-01-02T03:04:05Z ", b"2026-01-02T03:04:05.1Z "),
+        (b"2026-01-02T03:04:05.1Z ", b"2026-01-02T03:04:05.123456789Z "),
+        (b"2026-01-02T03:04:05.9Z ", b"2026-01-02T03:04:06Z "),
+    ],
+)
+def test_times_sort_whatever_their_decimals(earlier: bytes, later: bytes) -> None:
+    assert time_of(earlier) < time_of(later)
+
+
+# The track of a program.
+
+
+def track(*points: tuple[float, int] | tuple[float, int, int], now: float = 1e6) -> Track:
+    """Follow lines given as (seconds, step) or (seconds, step, saved)."""
+    made: Track | None = None
+    for seconds, step, *saved in points:
+        each = Said(time=at(seconds), step=step, saved=saved[0] if saved else None)
+        made = advance(made, each, now=at(now))
+    assert made is not None
+    return made
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def test_the_speed_is_that_of_the_last_minutes() -> None:
+    points = [(0.0, 0), (1000.0, 10), (1100.0, 110), (1200.0, 210)]
+    assert speed(track(*points).samples) == pytest.approx(1.0)
+
+
+def test_two_lines_far_apart_give_a_speed() -> None:
+    assert speed(track((0, 0), (3600, 36)).samples) == pytest.approx(0.01)
+
+
+def test_one_line_gives_none() -> None:
+    assert speed(track((0, 5)).samples) is None
+
+
+def test_a_lower_step_is_a_new_start_at_which_the_checkpoint_stays() -> None:
+    made = training_of(track((0, 0), (10, 100, 100), (20, 200), (30, 100), (31, 110)), attempt=2)
+    assert (made.start_step, made.started) == (100, at(30))
+    assert (made.saved_step, made.saved) == (100, at(30))
+    assert made.steps_per_second == pytest.approx(10)
+
+
+def test_a_start_below_its_checkpoint_has_none() -> None:
+    made = training_of(track((0, 0), (10, 100, 100), (30, 0)), attempt=0)
+    assert made.saved_step is None
+
+
+def test_a_line_of_another_process_that_comes_late_is_no_new_start() -> None:
+    made = track((0, 0), (10, 100), (10.5, 99), (20, 200))
+    assert made.start_step == 0
+    assert made.last == (200, at(20))
+
+
+def test_the_moment_of_a_checkpoint_is_when_its_step_was_made() -> None:
+    """A checkpoint that is written aside is told of later."""
+    made = track((0, 0), (10, 100), (20, 200), (30, 300, 150))
+    assert made.saved == at(15)
+
+
+def test_a_clock_that_is_ahead_is_not_believed() -> None:
+    assert track((50, 1), now=10).last == (1, at(10))
+
+
+POINTS = st.lists(
+    st.tuples(st.floats(-1e6, 1e6), st.integers(0, MAX_STEP), st.integers(0, MAX_STEP)),
+    min_size=1,
+    max_size=200,
+)
+
+
+@given(POINTS)
+def test_a_track_is_bounded_and_in_order(points: list[tuple[float, int, int]]) -> None:
+    made: Track | None = None
+    for seconds, step, saved in points:
+        each = Said(time=at(seconds), step=step, saved=min(saved, step))
+        made = advance(made, each, now=at(0))
+    assert made is not None
+    assert len(made.samples) <= 64
+    assert all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(made.samples))
+    told = training_of(made, attempt=0)
+    assert told.started <= told.updated <= at(0)
+    assert told.saved is None or told.saved <= at(0)
+    assert told.steps_per_second is None or told.steps_per_second > 0
+
+
+def job(start: int, saved: int | None, step: int) -> JobTraining:
+    return JobTraining(
+        start_step=start, started=at(start), step=step, updated=at(step),
+        saved_step=saved, saved=None if saved is None else at(saved),
+    )  # fmt: skip
+
+
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100), st.integers(0, 300))
+def test_the_moment_of_a_step_is_on_the_line(start: int, a: int, b: int, step: int) -> None:
+    training = job(start, start + min(a, b), start + max(a, b))
+    if training.step > start:
+        wanted = at(max(step, start))
+        assert abs(training.reached(step) - wanted) < timedelta(milliseconds=1)
+    else:
+        assert training.reached(step) == training.started
