@@ -117,7 +117,7 @@ def _record(draft: Draft) -> Plan | None:
     Sub-jobs that are not wanted go before a restart, so that its record is of all there is.
     """
     observed, children = draft.observed, draft.children
-    end = ending(observed, children, draft.waiting)
+    end = ending(observed, children, draft.waiting, draft.losses)
     if end is not None:
         return _end(draft, end)
     if draft.actions:
@@ -169,6 +169,7 @@ def _tell(draft: Draft) -> Plan:
     outlooks = Outlooks(
         items=[draft.outlook(member) for member in draft.children],
         minimum=draft.minimum,
+        quorum=observed.hyperjob.quorum,
         room_for=draft.placement.room_for,
         needed=draft.needed,
         never=draft.placement.never,

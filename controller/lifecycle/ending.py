@@ -3,9 +3,11 @@
 Judged by what its own sub-jobs came to in their present attempts, and by nothing else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from controller.lifecycle.dependencies import Waiting
+from controller.lifecycle.loss import Loss
+from controller.lifecycle.quorum import has_trained
 from controller.lifecycle.verdict import End, Member
 from controller.model.observed import HyperJob, Observed, Ownership
 from controller.model.reasons import Reason
@@ -13,7 +15,12 @@ from hyperjob.api.choices import SuccessOperator
 from hyperjob.api.phases import JobPhase
 
 
-def ending(observed: Observed, members: Sequence[Member], waiting: Waiting) -> End | None:
+def ending(
+    observed: Observed,
+    members: Sequence[Member],
+    waiting: Waiting,
+    losses: Mapping[str, Loss] | None = None,
+) -> End | None:
     """Return the end that the sub-jobs have come to, None while there is none.
 
     A failure that a failure policy answers is not an end.
@@ -28,6 +35,9 @@ def ending(observed: Observed, members: Sequence[Member], waiting: Waiting) -> E
     succeeded = _success(observed.hyperjob, members, completed)
     if succeeded:
         return End(completed=True, reason=Reason.SUCCESS_POLICY, message=succeeded)
+    trained = has_trained(observed.hyperjob, members, losses or {})
+    if trained and everything:
+        return End(completed=True, reason=Reason.JOBS_COMPLETED, message=trained)
     if observed.hyperjob.failure_policy is not None or not everything:
         return None
     if not all(child.is_terminal or child.name in waiting.hopeless for _, child in own):

@@ -18,6 +18,9 @@ from hyperjob.api.choices import FailurePolicyAction
 from hyperjob.api.phases import JobPhase
 
 _UNMATCHED: Final = FailureRule(action=FailurePolicyAction.RESTART_HYPERJOB)
+_ALONE: Final = FailureRule(action=FailurePolicyAction.RESTART_JOB)
+_LOST: Final = FailureRule(action=FailurePolicyAction.RESTART_JOB_AND_IGNORE_MAX_RESTARTS)
+"""With a quorum: the others train on, and the loss of a cluster is no failure of the program."""
 _FREE: Final = frozenset(
     {
         FailurePolicyAction.RESTART_HYPERJOB_AND_IGNORE_MAX_RESTARTS,
@@ -42,6 +45,9 @@ class Failure:
     text: str
 
 
+Answer = tuple[Failure, FailureRule, str]
+
+
 def failures_of(members: Sequence[Member], losses: Mapping[str, Loss]) -> list[Failure]:
     """List what has failed in the present attempts, the earliest first."""
     found = [failure for member in members for failure in _failure(member, losses)]
@@ -51,12 +57,17 @@ def failures_of(members: Sequence[Member], losses: Mapping[str, Loss]) -> list[F
 def judge(
     observed: Observed, members: Sequence[Member], losses: Mapping[str, Loss]
 ) -> Restart | End | None:
-    """Return what the failure policy decides; None when nothing failed or there is no policy."""
-    policy = observed.hyperjob.failure_policy
-    failures = failures_of(members, losses) if policy is not None else []
-    if policy is None or not failures:
+    """Return what the failure policy decides; None when nothing failed or there is no policy.
+
+    With a quorum the sub-jobs of lost clusters are made again without a policy too.
+    """
+    policy, quorum = observed.hyperjob.failure_policy, observed.hyperjob.quorum
+    failures = failures_of(members, losses) if policy is not None or quorum is not None else []
+    if policy is None:
+        policy, failures = FailurePolicy(), [each for each in failures if each.phase is None]
+    if not failures:
         return None
-    answers = [(failure, *_answer(policy, failure)) for failure in failures]
+    answers = [(failure, *_answer(policy, failure, quorum)) for failure in failures]
     for failure, rule, where in answers:
         if rule.action is FailurePolicyAction.FAIL_HYPERJOB:
             return End(
@@ -66,6 +77,10 @@ def judge(
             )
     left = max(0, policy.max_restarts - count(observed.hyperjob.status.get("restarts")))
     whole = [answer for answer in answers if answer[1].action in _WHOLE]
+    if quorum is not None and not whole:
+        answers = _affordable(answers, left=left, spare=len(members) - quorum)
+        if not answers:
+            return None
     chosen = whole[:1] or answers
     costs = sum(rule.action not in _FREE for _, rule, _ in chosen)
     if costs > left:
@@ -86,6 +101,15 @@ def judge(
     return Restart(again=tuple(_again(failure, rule) for failure, rule, _ in answers), spent=costs)
 
 
+def _affordable(answers: Sequence[Answer], *, left: int, spare: int) -> list[Answer]:
+    """Leave out the failed sub-jobs that no restart is left for, as many as a quorum can spare."""
+    costly = [answer for answer in answers if answer[1].action not in _FREE]
+    too_many = costly[left:]
+    if len(too_many) > spare:
+        return list(answers)
+    return [answer for answer in answers if answer not in too_many]
+
+
 def _again(failure: Failure, rule: FailureRule) -> Again:
     child = failure.member[1]
     moves = rule.action is FailurePolicyAction.MIGRATE_JOB
@@ -94,7 +118,7 @@ def _again(failure: Failure, rule: FailureRule) -> Again:
         reason=Reason.CLUSTER_LOST if failure.phase is None else Reason.JOB_FAILED,
         why=failure.text,
         leave=child.cluster if moves else "",
-        delayed=True,
+        delayed=rule is not _LOST,
     )
 
 
@@ -120,12 +144,14 @@ def _failure(member: Member, losses: Mapping[str, Loss]) -> Iterator[Failure]:
         yield Failure(member=member, phase=None, at=loss.at, text=text)
 
 
-def _answer(policy: FailurePolicy, failure: Failure) -> tuple[FailureRule, str]:
+def _answer(policy: FailurePolicy, failure: Failure, quorum: int | None) -> tuple[FailureRule, str]:
     """Return the first rule that matches, and where it stands."""
     for index, rule in enumerate(policy.rules):
         if _matches(rule, failure):
             return rule, f"failurePolicy.rules[{index}]"
-    return _UNMATCHED, "failurePolicy"
+    if quorum is None:
+        return _UNMATCHED, "failurePolicy"
+    return (_LOST if failure.phase is None else _ALONE), "quorum"
 
 
 def _matches(rule: FailureRule, failure: Failure) -> bool:

@@ -189,6 +189,7 @@ class HyperJob:
     success_policy: SuccessPolicy | None = None
     ttl_seconds_after_finished: int | None = None
     plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    quorum: int | None = None  # fewest sub-jobs that must train; None: all, as one world
     checkpoint: Checkpoint | None = None
     resume_step: int | None = None  # that all sub-jobs start from; None: not known
     gang: GangRecord | None = None

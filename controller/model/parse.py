@@ -90,6 +90,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         plugins={
             name: strings(arguments) for name, arguments in mapping(spec.get("plugins")).items()
         },
+        quorum=integer(spec.get("quorum")),
         checkpoint=_checkpoint(spec.get("checkpoint")),
         resume_step=integer(at(status, "checkpoint", "resumeStep")),
         gang=_gang(status.get("gang")),

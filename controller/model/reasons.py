@@ -37,6 +37,8 @@ class Reason(enum.StrEnum):
     # runs, or has run
     JOBS_RUNNING = "JobsRunning"
     MIN_AVAILABLE_NOT_MET = "MinAvailableNotMet"
+    QUORUM_MET = "QuorumMet"  # fewer than minAvailable run, and the training goes on
+    QUORUM_NOT_MET = "QuorumNotMet"
     JOBS_COMPLETED = "JobsCompleted"
     JOBS_FAILED = "JobsFailed"
     JOBS_ABORTED = "JobsAborted"

@@ -13,6 +13,7 @@ from controller.expansion.members import members_of
 from controller.expansion.parts import is_auto, part_of, pieces
 from controller.gang.giveback import backs_off
 from controller.lifecycle.dependencies import waiting
+from controller.lifecycle.quorum import together
 from controller.model.child import Child, child_of
 from controller.model.observed import Binding, HyperJob, Observed, Ownership
 from controller.model.request import Request
@@ -76,12 +77,12 @@ def unit_of(observed: Observed) -> Unit | None:
         if child.record is not None and child.record.admitted and not child.is_terminal
     }
     leaving = {child.name for child in children if _is_still_there(child)}
-    wanted = hyperjob.min_available
+    all_at_once = bool(wishes) or not parts
     return Unit(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
         created=hyperjob.created,
         priority=observed.priority,
-        minimum=len(parts) if wanted is None or wishes else max(1, min(wanted, len(parts))),
+        minimum=len(parts) if all_at_once else together(hyperjob, children, able=len(parts)),
         max_domains=hyperjob.max_domains,
         parts=(*parts, *growing),
         held=frozenset(recorded | made.keys() | kept | leaving),

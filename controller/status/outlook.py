@@ -44,11 +44,13 @@ class Outlook:
 class Outlooks:
     """All sub-jobs of a HyperJob in the order of its spec, and how many must run together.
 
+    `quorum` of them train on without the others.
     `never`: not even empty clusters would hold as many as are `needed`.
     """
 
     items: Sequence[Outlook]
     minimum: int
+    quorum: int | None = None
     room_for: int = 0
     needed: int = 0
     never: bool = False

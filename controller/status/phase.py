@@ -16,6 +16,7 @@ from hyperjob.text import listed, shortened
 
 _NAMES_SHOWN: Final = 3
 _MESSAGE_LIMIT: Final = 1024
+_TRAINED: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
 NEVER: Final = " and too little even on empty clusters"
 
 
@@ -39,6 +40,9 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
         return _suspended(jobs)
     if ready >= minimum:
         return _state(Phase.RUNNING, Reason.JOBS_RUNNING, _running(jobs, ready, total))
+    quorum = outlooks.quorum
+    if quorum is not None and ready and (previous in _TRAINED or _is_back(previous, ready, quorum)):
+        return _with_quorum(jobs, failed, ready, quorum)
     restarting = [job for job in jobs if job.phase == UNPLACED and job.reason == Reason.RESTARTING]
     if restarting:
         text = f"{ready} of {minimum} needed sub-jobs run; {_each(restarting)}"
@@ -84,6 +88,20 @@ def _ended(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -> St
     reason = Reason.JOBS_ABORTED if aborted else Reason.JOBS_FAILED
     text = f"{len(failed)} of {_number(jobs)} did not complete: {_each(failed)}"
     return _state(Phase.FAILED, reason, text)
+
+
+def _is_back(previous: str, ready: int, quorum: int) -> bool:
+    return previous == Phase.RESTARTING and ready >= quorum
+
+
+def _with_quorum(
+    jobs: Sequence[JobState], failed: Sequence[JobState], ready: int, quorum: int
+) -> State:
+    missing = [*failed, *(job for job in jobs if not job.is_ready and not job.is_terminal)]
+    verb = "the training goes on" if ready >= quorum else "the training waits"
+    text = f"{ready} of {len(jobs)} sub-jobs run or completed, quorum is {quorum}: {verb}"
+    reason = Reason.QUORUM_MET if ready >= quorum else Reason.QUORUM_NOT_MET
+    return _state(Phase.DEGRADED, reason, f"{text}; {_each(missing)}")
 
 
 def _degraded(

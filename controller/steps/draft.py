@@ -12,6 +12,7 @@ from controller.gang.rejections import Lesson, describe
 from controller.gang.review import Review, Seat
 from controller.lifecycle.dependencies import Waiting
 from controller.lifecycle.loss import Loss
+from controller.lifecycle.quorum import together
 from controller.lifecycle.silence import Hush, Quiet
 from controller.lifecycle.verdict import Member
 from controller.model.child import Child
@@ -63,6 +64,13 @@ class Draft:
         total, wanted = len(self.children), self.observed.hyperjob.min_available
         able = total - len(self.waiting.for_what)
         return max(1, min(total if wanted is None else wanted, able))
+
+    @property
+    def together(self) -> int:
+        """How many sub-jobs must have a place together; with a quorum that trains, only those."""
+        children = [child for _, child in self.children]
+        able = len(children) - len(self.waiting.for_what)
+        return together(self.observed.hyperjob, children, able=able)
 
     @property
     def staying(self) -> list[Child]:

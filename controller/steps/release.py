@@ -28,7 +28,7 @@ def plug_in(draft: Draft) -> None:
 
 def let_through(draft: Draft) -> None:
     """Open the gates of what the queue has admitted and still fits, all together."""
-    observed, minimum, staying = draft.observed, draft.minimum, draft.staying
+    observed, minimum, staying = draft.observed, draft.together, draft.staying
     if observed.hyperjob.suspend:
         return
     opened = openings(

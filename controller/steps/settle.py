@@ -26,7 +26,7 @@ def place_missing(draft: Draft) -> None:
     """Place what is missing and plan its creation."""
     observed = draft.observed
     homeless = _homeless(draft)
-    draft.needed = max(0, draft.minimum - draft.secured)
+    draft.needed = max(0, draft.together - draft.secured)
     draft.sought = [sub_job.request(draft.excluded(child)) for sub_job, child in homeless.values()]
     draft.placement = place(
         [draft.split.pinned(request) for request in draft.sought],

@@ -21,17 +21,26 @@ class Plugin:
     """It tells pods of all others, so the number of pods may not change under them."""
     fixed_world: bool = False
     """Its framework starts only when every pod of the HyperJob is there."""
+    one_world: bool = False
+    """All pods of the HyperJob are one world, which no sub-job can leave."""
     needs_hosts: bool = False
     """Its pods look each other up by name, so it brings the plugin svc."""
 
 
 PLUGINS: Final[Mapping[str, Plugin]] = {
     "env": Plugin(knows_world=True),
-    "jax": Plugin(flags={"port": Kind.PORT}, knows_world=True, fixed_world=True, needs_hosts=True),
+    "jax": Plugin(
+        flags={"port": Kind.PORT},
+        knows_world=True,
+        fixed_world=True,
+        one_world=True,
+        needs_hosts=True,
+    ),
     "mpi": Plugin(
         flags={"master": Kind.TASK, "worker": Kind.TASK, "port": Kind.PORT},
         knows_world=True,
         fixed_world=True,
+        one_world=True,
         needs_hosts=True,
     ),
     "pytorch": Plugin(
@@ -43,6 +52,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
             "timeout": Kind.NUMBER,
         },
         knows_world=True,
+        one_world=True,
         needs_hosts=True,
     ),
     "svc": Plugin(flags={"name-pattern": Kind.HOST, "export": Kind.SWITCH}, needs_hosts=True),
@@ -64,9 +74,17 @@ def have_hosts(plugins: Iterable[str]) -> bool:
     return any(name in PLUGINS and PLUGINS[name].needs_hosts for name in plugins)
 
 
-def knowing_world(plugins: Iterable[str]) -> list[str]:
-    """Return the plugins that tell every pod of all others."""
-    return sorted(name for name in plugins if name in PLUGINS and PLUGINS[name].knows_world)
+def knowing_world(plugins: Iterable[str], *, comes_and_goes: bool = False) -> list[str]:
+    """Return the plugins that tell every pod of all others.
+
+    Where sub-jobs come and go, as with a quorum, only those that make one world of all count.
+    """
+    return sorted(
+        name
+        for name in plugins
+        if name in PLUGINS
+        and (PLUGINS[name].one_world if comes_and_goes else PLUGINS[name].knows_world)
+    )
 
 
 def placeholders_of(pattern: str) -> tuple[str, ...]:

@@ -298,6 +298,12 @@ class HyperJobSpec(Model):
     success_policy: SuccessPolicy | None = Field(
         default=None, description="When the HyperJob is completed; unset: all sub-jobs completed."
     )
+    quorum: Annotated[Int32, Field(ge=1)] | None = Field(
+        default=None,
+        description="Fewest sub-jobs that must train. Set, a sub-job that fails or whose cluster is"
+        " lost is made again alone while the others train on, and no sub-job waits for the others"
+        " once one runs. Unset: all sub-jobs are one world.",
+    )
     checkpoint: Checkpoint | None = Field(
         default=None,
         description="Where the checkpoints are, and how long a pod has to save one; set, every"

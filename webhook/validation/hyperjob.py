@@ -12,6 +12,7 @@ from webhook.validation.lifecycle import (
     validate_success_policy,
 )
 from webhook.validation.names import validate_names
+from webhook.validation.quorum import validate_quorum
 from webhook.validation.replicatedjobs import validate_replicated_job
 from webhook.validation.report import Report
 from webhook.validation.requests import validate_requests
@@ -73,6 +74,7 @@ def validate_hyperjob(hyperjob: Object, report: Report) -> None:
         validate_success_policy(spec["successPolicy"], names, path.child("successPolicy"), report)
     if spec.get("checkpoint") is not None:
         validate_checkpoint(spec, report)
+    validate_quorum(spec, report)
     if spec.get("plugins"):
         validate_hyperjob_plugins(
             spec["plugins"],

@@ -197,7 +197,7 @@ def _validate_changes(new: Object, old: Object, status: Object, report: Report) 
     jobs_changed = _names(new) != _names(old)
     if jobs_changed:
         report.add(JOBS_CHANGED, SPEC.child("replicatedJobs"))
-    worldly = knowing_world(new.get("plugins") or {})
+    worldly = knowing_world(new.get("plugins") or {}, comes_and_goes=bool(new.get("quorum")))
     for step in islice(_told(old, new), MAX_TOLD):
         if step[0] in FREE:
             continue

@@ -1,0 +1,50 @@
+"""Sub-jobs that train on without the others: how many must, and who waits for whom.
+
+`minAvailable` says what starts together. Once a sub-job runs, the others join it one by one, and
+`quorum` says how many of them the training needs.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from controller.lifecycle.loss import Loss
+from controller.lifecycle.verdict import Member
+from controller.model.child import Child
+from controller.model.observed import HyperJob
+from hyperjob.api.phases import JobPhase
+
+
+def together(hyperjob: HyperJob, children: Sequence[Child], *, able: int) -> int:
+    """Return how many sub-jobs must have a place together, of those that wait for nothing."""
+    wanted = hyperjob.min_available
+    least = len(children) if wanted is None else wanted
+    if hyperjob.quorum is not None and any(_trains(child) for child in children):
+        least = min(least, hyperjob.quorum)
+    return max(1, min(least, able))
+
+
+def has_trained(hyperjob: HyperJob, members: Sequence[Member], losses: Mapping[str, Loss]) -> str:
+    """Say how the training came to its end although sub-jobs are missing; empty while it has not.
+
+    The sub-jobs of a training end together: what is made again after that has nothing left to do.
+    """
+    if hyperjob.quorum is None:
+        return ""
+    completed = [child for _, child in members if child.phase is JobPhase.COMPLETED]
+    if len(completed) < max(1, hyperjob.quorum):
+        return ""
+    if any(_trains(child) and not child.is_terminal for child in _within_reach(members, losses)):
+        return ""
+    return f"{len(completed)} of {len(members)} sub-jobs completed, and no other runs"
+
+
+def _within_reach(members: Sequence[Member], losses: Mapping[str, Loss]) -> list[Child]:
+    return [
+        child
+        for _, child in members
+        if (loss := losses.get(child.name)) is None or not loss.is_lost
+    ]
+
+
+def _trains(child: Child) -> bool:
+    runs = child.phase in (JobPhase.RUNNING, JobPhase.COMPLETING)
+    return (runs and child.exists) or child.phase is JobPhase.COMPLETED
