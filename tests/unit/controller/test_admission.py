@@ -1,23 +1,30 @@
-"""What is told of queues before the first round has been played."""
+"""When the queue engine plays its rounds, and which passes a round wakes."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 from controller.admission.engine import Admission
 from controller.caches.informers import Caches
-from controller.model.observed import Cluster, QueueAdmission
+from controller.model.observed import Cluster, Observed, QueueAdmission
+from controller.model.reasons import Reason
 from controller.model.resources import Resources
 from controller.queueing.cache import QueueCache
+from hyperjob.kube.resources import HYPERJOBS, QUEUES
 from hyperjob.kube.workqueue import WorkQueue
-from tests.unit.controller.builders import NOW, cluster, observed
+from tests.support.fakekube import FakeKube
+from tests.unit.controller.builders import GPU, NOW, Object, cluster, group, hyperjob, job, observed
 
 
-class Nothing:
-    """Has no clusters and knows of no HyperJob."""
+class Free:
+    """One cluster with so many free GPUs, or none."""
+
+    def __init__(self, gpus: int = 0) -> None:
+        self.gpus = gpus
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
-        return (), {}
+        return ((cluster("a", self.gpus, total=16),) if self.gpus else ()), {}
 
     def changes_in(self, *, now: datetime) -> timedelta | None:
         return None
@@ -28,7 +35,7 @@ async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played(
     caches = Caches(None)  # type: ignore[arg-type]  # no call is made
     cache = QueueCache(lag=timedelta(seconds=30))
     admission = Admission(
-        caches, WorkQueue(), cache, Nothing(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
+        caches, WorkQueue(), cache, Free(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
     )
     seen = observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),))
     running = asyncio.create_task(admission.run(lambda _: None))
@@ -41,3 +48,84 @@ async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played(
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+@asynccontextmanager
+async def leading(
+    kube: FakeKube, capacity: Free
+) -> AsyncIterator[tuple[Admission, WorkQueue[str]]]:
+    """Run the queue engine over what `kube` holds; it learns of each HyperJob as `seen` says."""
+    caches = Caches(kube)  # type: ignore[arg-type]  # has the verbs that are used
+    queue: WorkQueue[str] = WorkQueue()
+    admission = Admission(
+        caches,
+        queue,
+        QueueCache(lag=timedelta(seconds=30)),
+        capacity,
+        mode=lambda: QueueAdmission.BUILTIN,
+        now=lambda: NOW,
+    )
+    informers = (caches.hyperjobs, caches.queues)
+    tasks = [asyncio.create_task(informer.run()) for informer in informers]
+    try:
+        async with asyncio.timeout(30):
+            for informer in informers:
+                await informer.synced.wait()
+        documents = kube.objects[HYPERJOBS]
+        tasks.append(
+            asyncio.create_task(admission.run(lambda key: admission.learn(seen(documents[key]))))
+        )
+        yield admission, queue
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def seen(raw: Object) -> Observed:
+    """Observe a HyperJob; the one of the name `runs` has its sub-job in a member."""
+    runs = raw["metadata"]["name"] == "runs"
+    return observed(
+        raw,
+        *([job("runs-trainer-0", phase="Running", gpus=8)] if runs else []),
+        admission=QueueAdmission.BUILTIN,
+    )
+
+
+def one(name: str) -> Object:
+    return hyperjob(group(replicas=1, gpus=8), name=name)
+
+
+async def test_a_new_leader_counts_every_share_before_it_admits_anything() -> None:
+    """Room is no limit here: the capability of the queue is, and a HyperJob that runs uses it."""
+    kube = FakeKube()
+    capability = {"capability": {GPU: "8"}}
+    kube.put(QUEUES, {"metadata": {"name": "default"}, "spec": capability})
+    for name in ("runs", "waits"):
+        kube.put(HYPERJOBS, one(name))
+    async with leading(kube, Free(8)) as (admission, queue), asyncio.timeout(30):
+        admission.learn(seen(one("waits")))  # its pass comes first
+        while admission.verdict("default/waits").undecided:
+            queue.done(await queue.get())
+        verdict = admission.verdict("default/waits")
+    assert not verdict.admitted
+    assert verdict.reason is Reason.QUEUE_LIMIT_REACHED
+
+
+async def test_a_stale_message_is_written_anew_each_time() -> None:
+    kube, capacity = FakeKube(), Free(4)
+    kube.put(QUEUES, {"metadata": {"name": "default"}})
+    kube.put(HYPERJOBS, one("waits"))
+    messages = []
+    async with leading(kube, capacity) as (admission, queue), asyncio.timeout(30):
+        for free in (3, 2, 1):
+            key = await queue.get()
+            admission.learn(seen(one("waits")))
+            verdict = admission.verdict(key)
+            messages.append(verdict.message)
+            admission.told(key, verdict)
+            queue.done(key)
+            capacity.gpus = free
+            admission.wake()
+    lacking = [message.rpartition(": ")[2] for message in messages]
+    assert lacking == [f"a lacks {8 - free} {GPU} ({free} free)" for free in (4, 3, 2)]
