@@ -1,0 +1,1 @@
+"""What was: phases, attempts, places and use over time, in a bounded file of its own."""

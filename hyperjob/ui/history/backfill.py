@@ -1,0 +1,132 @@
+"""What happened before anybody looked, as far as the status tells. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from controller.model.wire import count, string, timestamp
+from hyperjob.api.meta import Object
+from hyperjob.api.phases import JobPhase
+from hyperjob.client.summary import SubJob, Summary
+from hyperjob.ui.history.spans import TICK, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """A run that is over; `attempt` counts from 1."""
+
+    attempt: int
+    cluster: str
+    begin: datetime
+    end: datetime
+    phase: str
+    reason: str
+    message: str
+
+
+def past(summary: Summary, now: datetime) -> list[Span]:
+    """Give what the status says of the time before its present phases."""
+    spans = _of_hyperjob(summary, now)
+    for job in summary.jobs:
+        spans += _of_job(job, now)
+    return spans
+
+
+def missing(known: Iterable[Span], told: Sequence[Span]) -> list[Span]:
+    """Choose those of `told` that are about a time of which `known` says nothing.
+
+    What was seen is better than what is told afterwards, so a span is cut where the first one
+    known begins, and left out where it would begin later.
+    """
+    first: dict[str, datetime] = {}
+    for span in known:
+        first[span.job] = min(first.get(span.job, span.begin), span.begin)
+    result: list[Span] = []
+    for span in told:
+        limit = first.get(span.job)
+        if limit is None:
+            result.append(span)
+        elif span.begin < limit:
+            end = limit if span.end is None else min(span.end, limit)
+            result.append(replace(span, end=end))
+    return result
+
+
+def resumed(
+    before: Mapping[str, Span], told: Sequence[Span], seen_until: datetime
+) -> tuple[list[Span], dict[str, Span]]:
+    """Fill in what happened between `seen_until`, when the recorder ended, and now.
+
+    Gives the spans to write and the last one of each track from which `follow` goes on.
+    """
+    written: list[Span] = []
+    after = dict(before)
+    for span in told:
+        old = before.get(span.job)
+        if old is None or span.end is None or span.end <= seen_until:
+            continue
+        last = after[span.job]
+        if last.end is None:
+            last = replace(last, end=max(seen_until, last.begin))
+            written.append(last)
+        begin = max(span.begin, last.end or last.begin, last.begin + TICK)
+        after[span.job] = replace(span, begin=begin, end=max(span.end, begin))
+        written.append(after[span.job])
+    return written, after
+
+
+def _of_hyperjob(summary: Summary, now: datetime) -> list[Span]:
+    created, since = timestamp(summary.created), timestamp(summary.since)
+    until = since or now
+    if created is None or created >= until:
+        return []
+    # Which phases there were until the present one is not in the status.
+    return [_span("", summary.restarts + 1, "", "", created, min(until, now))]
+
+
+def _of_job(job: SubJob, now: datetime) -> list[Span]:
+    spans: list[Span] = []
+    for run in sorted(_runs(job.history), key=lambda one: (one.end, one.begin)):
+        begin = max(run.begin, spans[-1].begin + TICK) if spans else run.begin
+        ran = run.begin < run.end
+        end = max(run.end, begin + TICK if ran else begin)
+        if end > now:
+            break
+        if ran:
+            spans.append(_span(job.name, run.attempt, run.cluster, JobPhase.RUNNING, begin, end))
+        spans.append(
+            replace(
+                _span(job.name, run.attempt, run.cluster, run.phase, end, end),
+                reason=run.reason,
+                message=run.message,
+            )
+        )
+    return spans
+
+
+def _runs(history: Iterable[Object]) -> Iterable[_Run]:
+    for entry in history:
+        end = timestamp(entry.get("endTime"))
+        if end is not None:
+            yield _Run(
+                attempt=count(entry.get("attempt")) + 1,
+                cluster=string(entry.get("cluster")),
+                begin=timestamp(entry.get("startTime")) or end,
+                end=end,
+                phase=string(entry.get("phase")),
+                reason=string(entry.get("reason")),
+                message=string(entry.get("message")),
+            )
+
+
+def _span(job: str, attempt: int, cluster: str, phase: str, begin: datetime, end: datetime) -> Span:
+    return Span(
+        job=job,
+        attempt=attempt,
+        cluster=cluster,
+        phase=phase,
+        reason="",
+        message="",
+        begin=begin,
+        end=end,
+    )

@@ -1,0 +1,356 @@
+"""Records what informers see, off the event loop, and answers what was.
+
+One thread does all of it in order, so an answer has in it what was recorded before. When the file
+cannot be written the page goes on: what is new is kept in memory, up to a bound, and `problem` says
+what is wrong.
+"""
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from hyperjob.client.summary import Summary
+from hyperjob.client.usage import ClusterUse, QueueUse
+from hyperjob.ui.history.backfill import missing, past, resumed
+from hyperjob.ui.history.spans import Sample, Span, follow, states, thinned, tidy
+from hyperjob.ui.history.store import HistoryError, Kind, Known, Limits, Store, Use
+
+BATCH_SECONDS: Final = 0.5
+TRIM_SECONDS: Final = 600.0
+UNCHANGED: Final = timedelta(minutes=10)
+"""How often a use that stays the same is written."""
+UNWRITTEN: Final = 50_000
+"""Spans and samples kept in memory while the file cannot be written."""
+POINTS: Final = 1_000
+_WAITING: Final = 200_000
+_BEAT: Final = timedelta(seconds=30)
+"""How exactly the file knows until when somebody looked."""
+_IN_MEMORY: Final = Limits(days=2.0, size=32 * 1024 * 1024)
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    now: datetime
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class _Removed:
+    now: datetime
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    now: datetime
+    uids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    now: datetime
+    uses: tuple[Use, ...]
+
+
+class History:
+    """The history in a file, or (`path` None) in memory; use with `async with`."""
+
+    def __init__(self, path: Path | None, *, limits: Limits | None = None) -> None:
+        self.problem = ""
+        self._path = path
+        self._limits = limits or Limits()
+        self._seen: deque[_Look | _Removed | _Present | _Use] = deque(maxlen=_WAITING)
+        self._wake = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
+        self._writer: asyncio.Task[None] | None = None
+        self._recorder: _Recorder | None = None
+
+    async def __aenter__(self) -> Self:
+        self._recorder = await self._in_thread(self._open)
+        self._writer = asyncio.create_task(self._write())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._writer is not None:
+            self._writer.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._writer
+        if self._recorder is not None:
+            await self._in_thread(self._flush)
+            await self._in_thread(self._recorder.close)
+        self._thread.shutdown()
+
+    def record(self, now: datetime, summary: Summary) -> None:
+        """Take note of a HyperJob as it is now; quick, and may be called without a change."""
+        self._note(_Look(now, summary))
+
+    def removed(self, now: datetime, uid: str) -> None:
+        """Take note that a HyperJob is gone."""
+        self._note(_Removed(now, uid))
+
+    def present(self, now: datetime, uids: Collection[str]) -> None:
+        """Take note of which HyperJobs there are; all others went while nobody looked."""
+        self._note(_Present(now, frozenset(uids)))
+
+    def sample(
+        self, now: datetime, clusters: Sequence[ClusterUse], queues: Sequence[QueueUse]
+    ) -> None:
+        """Take note of what is used now; call it about once a minute."""
+        uses = (*_of_clusters(now, clusters), *_of_queues(now, queues))
+        self._note(_Use(now, uses))
+
+    async def spans(self, uid: str) -> Sequence[Span]:
+        """Give all that is known of a HyperJob and its sub-jobs, by track and time."""
+        return await self._ask(lambda recorder: recorder.spans(uid))
+
+    async def hyperjobs(self, *, limit: int = 10_000) -> Sequence[Known]:
+        """Give the HyperJobs that changed last, those that are gone too, the latest first.
+
+        Of all namespaces: show a visitor none but those that they may see.
+        """
+        return await self._ask(lambda recorder: recorder.hyperjobs(limit))
+
+    async def cluster_use(
+        self, cluster: str, accelerator: str, since: datetime
+    ) -> Sequence[Sample]:
+        """Give what was used of an accelerator in a cluster: at most 1,000 samples."""
+        return await self._ask(lambda r: r.samples("cluster", cluster, accelerator, since))
+
+    async def queue_use(self, queue: str, accelerator: str, since: datetime) -> Sequence[Sample]:
+        """Give what a queue used of its share of an accelerator: at most 1,000 samples."""
+        return await self._ask(lambda r: r.samples("queue", queue, accelerator, since))
+
+    def _note(self, what: "_Look | _Removed | _Present | _Use") -> None:
+        self._seen.append(what)
+        self._wake.set()
+
+    async def _ask(self, question: "Callable[[_Recorder], Sequence[_T]]") -> Sequence[_T]:
+        def answer() -> Sequence[_T]:
+            self._flush()
+            assert self._recorder is not None
+            try:
+                return question(self._recorder)
+            except sqlite3.Error as error:
+                self.problem = f"{self._path}: {error}"
+                return ()
+
+        return await self._in_thread(answer)
+
+    async def _in_thread(self, call: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        trimmed = loop.time()
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(BATCH_SECONDS)  # many changes make one transaction
+            self._wake.clear()
+            await self._in_thread(self._flush)
+            if loop.time() - trimmed >= TRIM_SECONDS:
+                trimmed = loop.time()
+                await self._in_thread(self._trim)
+
+    def _open(self) -> "_Recorder":
+        try:
+            store = Store(self._path, limits=self._limits if self._path else _IN_MEMORY)
+        except HistoryError as error:
+            self.problem = f"{error}; kept in memory until the page ends"
+            store = Store(None, limits=_IN_MEMORY)
+        if not store.writes:
+            self.problem = f"{self._path}: another process writes it; it is only read here"
+        recorder = _Recorder(store)
+        with self._watched():
+            recorder.trim(datetime.now(UTC))
+        return recorder
+
+    def _flush(self) -> None:
+        assert self._recorder is not None
+        with self._watched():
+            while self._seen:
+                self._recorder.take(self._seen.popleft())
+            try:
+                self._recorder.write()
+            except sqlite3.Error:
+                self._recorder.trim(datetime.now(UTC))  # it may have reached its limit
+                raise
+            if self.problem and self._recorder.recovered:
+                _log.info("The history is written again")
+                self.problem = ""
+
+    def _trim(self) -> None:
+        assert self._recorder is not None
+        with self._watched():
+            self._recorder.trim(datetime.now(UTC))
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            problem = f"{self._path}: {error}; what is new is kept in memory for now"
+            if problem != self.problem:
+                _log.warning("The history cannot be written", extra={"error": problem})
+            self.problem = problem
+
+
+class _Recorder:
+    """Everything that happens in the thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._tracks: dict[str, dict[str, Span]] = {}
+        self._rows: dict[str, dict[tuple[str, datetime], Span]] = {}
+        self._held = 0  # rows at most, for one that is written over counts twice
+        self._known: dict[str, Known] = {}
+        self._uses: deque[Use] = deque(maxlen=UNWRITTEN)
+        self._last: dict[tuple[Kind, str, str], Sample] = {}
+        self._latest: datetime | None = None
+        self._written = datetime.min.replace(tzinfo=UTC)
+        self._failed = False
+        self.recovered = False
+        seen = store.seen_until
+        self._seen_until = None if seen is None else datetime.fromtimestamp(seen, UTC)
+
+    def close(self) -> None:
+        self._store.close()
+
+    def take(self, what: _Look | _Removed | _Present | _Use) -> None:
+        self._latest = what.now
+        match what:
+            case _Look():
+                self._look(what.now, what.summary)
+            case _Removed():
+                self._end(what.uid, what.now)
+            case _Present():
+                for uid in self._store.open_uids() - what.uids:
+                    here = uid in self._tracks
+                    self._end(uid, what.now if here else self._seen_until or what.now)
+            case _Use():
+                self._use(what.uses)
+
+    def _look(self, now: datetime, summary: Summary) -> None:
+        uid = summary.uid
+        before = self._tracks.get(uid)
+        if before is None:
+            before = self._begin(now, summary)
+        written, after = follow(before, states(summary, now), now)
+        self._tracks[uid] = after
+        self._add(uid, written)
+        if written or uid in self._known:
+            self._known[uid] = Known(uid, summary.namespace, summary.name, summary.queue, now)
+
+    def _begin(self, now: datetime, summary: Summary) -> dict[str, Span]:
+        """Fill in what was before the first look, or while nobody looked."""
+        told = past(summary, now)
+        recorded = self.spans(summary.uid)
+        self._add(summary.uid, missing([*recorded, *states(summary, now)], told))
+        before = {span.job: span for span in recorded}
+        if before and self._seen_until is not None:
+            written, before = resumed(before, told, self._seen_until)
+            self._add(summary.uid, written)
+        return before
+
+    def _end(self, uid: str, now: datetime) -> None:
+        before = self._tracks.pop(uid, None)
+        if before is None:
+            before = {span.job: span for span in self.spans(uid)}
+        self._add(uid, follow(before, (), now)[0])
+
+    def _use(self, uses: Iterable[Use]) -> None:
+        last: dict[tuple[Kind, str, str], Sample] = {}
+        for kind, name, accelerator, sample in uses:
+            key = (kind, name, accelerator)
+            before = self._last.get(key)
+            same = before is not None and (before.used, before.total) == (sample.used, sample.total)
+            if before is not None and same and sample.at - before.at < UNCHANGED:
+                last[key] = before
+                continue
+            last[key] = sample
+            self._uses.append((kind, name, accelerator, sample))
+        self._last = last
+
+    def _add(self, uid: str, spans: Iterable[Span]) -> None:
+        new = {(span.job, span.begin): span for span in spans}
+        if not new:
+            return
+        self._rows.setdefault(uid, {}).update(new)
+        self._held += len(new)
+        while self._held > UNWRITTEN and len(self._rows) > 1:
+            self._held -= len(self._rows.pop(next(iter(self._rows))))
+
+    def write(self) -> None:
+        """Write what is new; raises sqlite3.Error, and keeps it for the next time."""
+        self.recovered = False
+        if self._latest is None or not self._store.writes:
+            return
+        if not (self._rows or self._uses or self._known) and self._latest - self._written < _BEAT:
+            return
+        try:
+            self._store.write(
+                [(uid, span) for uid, rows in self._rows.items() for span in rows.values()],
+                self._uses,
+                self._known.values(),
+                now=self._latest.timestamp(),
+            )
+        except sqlite3.Error:
+            self._failed = True
+            raise
+        self.recovered, self._failed = self._failed, False
+        self._written = self._latest
+        self._rows.clear()
+        self._held = 0
+        self._known.clear()
+        self._uses.clear()
+
+    def trim(self, now: datetime) -> None:
+        if self._store.writes:
+            self._store.trim(now=now.timestamp())
+
+    def spans(self, uid: str) -> list[Span]:
+        """Give what is in the file with what could not be written over it."""
+        found = {(span.job, span.begin): span for span in self._store.spans(uid)}
+        found |= self._rows.get(uid, {})
+        return tidy(found.values())
+
+    def hyperjobs(self, limit: int) -> list[Known]:
+        found = {known.uid: known for known in self._store.hyperjobs(limit=limit)} | self._known
+        return sorted(found.values(), key=lambda known: known.seen, reverse=True)[:limit]
+
+    def samples(self, kind: Kind, name: str, accelerator: str, since: datetime) -> list[Sample]:
+        key = (kind, name, accelerator)
+        found = self._store.samples(*key, since.timestamp())
+        found += [use[3] for use in self._uses if use[:3] == key]
+        # The use before the time asked for goes on into it.
+        return thinned([replace(one, at=max(one.at, since)) for one in found], POINTS)
+
+
+def _of_clusters(now: datetime, clusters: Iterable[ClusterUse]) -> Iterable[Use]:
+    for use in clusters:
+        if use.accelerator and use.allocatable is not None:
+            sample = Sample(now, use.used or 0, use.allocatable)
+            yield "cluster", use.cluster, use.accelerator, sample
+
+
+def _of_queues(now: datetime, queues: Iterable[QueueUse]) -> Iterable[Use]:
+    for use in queues:
+        if use.accelerator:
+            total = next((n for n in (use.share, use.deserved, use.capability) if n is not None), 0)
+            yield "queue", use.queue, use.accelerator, Sample(now, use.used, total)

@@ -1,0 +1,159 @@
+"""Phases over time: what follows from one look at a HyperJob after another. Pure.
+
+A track is a HyperJob (`job` empty) or one of its sub-jobs; its spans follow one another and never
+overlap. The last one is open while it lasts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller.model.wire import timestamp
+from hyperjob.api.phases import JobPhase, Phase
+from hyperjob.client.summary import Summary
+
+TICK: Final = timedelta(milliseconds=1)
+"""How much later the next span of a track begins at least: its begin names a span of a track."""
+_MESSAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A time in which nothing of this changed.
+
+    `job` is empty for the HyperJob itself, `attempt` counts from 1, `phase` is empty while nothing
+    is known, `end` is None while it lasts. A span whose end is its begin is a moment.
+    """
+
+    job: str
+    attempt: int
+    cluster: str
+    phase: str
+    reason: str
+    message: str
+    begin: datetime
+    end: datetime | None = None
+
+    @property
+    def state(self) -> tuple[int, str, str, str]:
+        """Give what a new span begins with when it changes."""
+        return self.attempt, self.cluster, self.phase, self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How much of something was used at a time, of how much; in whole accelerators."""
+
+    at: datetime
+    used: int
+    total: int
+
+
+def states(summary: Summary, now: datetime) -> list[Span]:
+    """Give the open span of each track as the status has it; it begins at the last transition."""
+    found = [
+        Span(
+            job="",
+            attempt=summary.restarts + 1,
+            cluster="",
+            phase=summary.phase,
+            reason=summary.reason,
+            message=summary.message[:_MESSAGE],
+            begin=_not_after(now, summary.since or summary.created),
+        )
+    ]
+    found += [
+        Span(
+            job=job.name,
+            attempt=job.attempt,
+            cluster=job.cluster,
+            phase=job.phase,
+            reason=job.reason,
+            message=job.message[:_MESSAGE],
+            begin=_not_after(now, job.since),
+        )
+        for job in summary.jobs
+    ]
+    return [_ended(span) for span in found]
+
+
+def follow(
+    before: Mapping[str, Span], seen: Iterable[Span], now: datetime
+) -> tuple[list[Span], dict[str, Span]]:
+    """Give the spans to write, and the last span of each track, after another look.
+
+    `before` is the last span of each track. A track that is no longer seen ends now.
+    """
+    written: list[Span] = []
+    after: dict[str, Span] = {}
+    for new in seen:
+        old = before.get(new.job)
+        if old is None:
+            written.append(new)
+            after[new.job] = new
+        elif old.state == new.state and (old.end is None) == (new.end is None):
+            kept = old if old.message == new.message else replace(old, message=new.message)
+            if kept is not old:
+                written.append(kept)
+            after[new.job] = kept
+        else:
+            # The transition time is the phase's; any other change is as old as this look.
+            begin = new.begin if old.phase != new.phase else now
+            begin = max(begin, old.end or old.begin, old.begin + TICK)
+            if old.end is None:
+                written.append(replace(old, end=begin))
+            moved = replace(new, begin=begin, end=None if new.end is None else begin)
+            written.append(moved)
+            after[new.job] = moved
+    for job, old in before.items():
+        if job not in after:
+            after[job] = old if old.end is not None else replace(old, end=max(now, old.begin))
+            if after[job] is not old:
+                written.append(after[job])
+    return written, after
+
+
+def tidy(spans: Iterable[Span]) -> list[Span]:
+    """Order spans by track and time and cut each where the next one begins.
+
+    Only a file that lost a write needs the cut.
+    """
+    result: list[Span] = []
+    for span in sorted(spans, key=lambda one: (one.job, one.begin, one.end is None)):
+        if result and result[-1].job == span.job:
+            last = result[-1]
+            if last.end is None or last.end > span.begin:
+                result[-1] = replace(last, end=span.begin)
+        result.append(span)
+    return result
+
+
+def thinned(samples: Sequence[Sample], most: int) -> list[Sample]:
+    """Keep at most `most` samples: of each stretch of time the one with the most used."""
+    if len(samples) <= most:
+        return list(samples)
+    first, last = samples[0].at, samples[-1].at
+    width = max((last - first) / most, TICK)
+    kept: dict[int, Sample] = {}
+    for sample in samples:
+        slot = min(int((sample.at - first) / width), most - 1)
+        known = kept.get(slot)
+        if known is None or sample.used >= known.used:
+            kept[slot] = sample
+    return [kept[slot] for slot in sorted(kept)]
+
+
+def _ended(span: Span) -> Span:
+    """Make a moment of a phase that is an end."""
+    terminal = span.phase in _ENDS if not span.job else JobPhase(span.phase).is_terminal
+    return replace(span, end=span.begin) if terminal else span
+
+
+def _not_after(now: datetime, text: str) -> datetime:
+    """Read a time of the API server, whose clock may be ahead; now where there is none."""
+    found = timestamp(text)
+    return now if found is None or found > now else found
+
+
+_ENDS: Final = frozenset({Phase.COMPLETED, Phase.FAILED})

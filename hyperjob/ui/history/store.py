@@ -1,0 +1,299 @@
+"""The SQLite file behind the history: its schema, its bounds, its reads and writes.
+
+Everything here blocks and belongs to one thread. Times are seconds since 1970. A write is one
+transaction, so a process that is killed loses the last of them at most, and never half of one.
+"""
+
+import contextlib
+import fcntl
+import logging
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from hyperjob.ui.history.spans import Sample, Span
+
+SCHEMA_VERSION: Final = 1
+_PAGE: Final = 4096
+_SHARE_KEPT: Final = 0.8
+"""How full the file may be before its oldest rows go."""
+
+_SCHEMA: Final = """
+CREATE TABLE known (key TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE hyperjobs (
+    uid TEXT PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL, queue TEXT NOT NULL,
+    seen REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX hyperjobs_by_time ON hyperjobs (seen);
+CREATE TABLE spans (
+    uid TEXT NOT NULL, job TEXT NOT NULL, begin REAL NOT NULL, end REAL, attempt INTEGER NOT NULL,
+    cluster TEXT NOT NULL, phase TEXT NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL,
+    PRIMARY KEY (uid, job, begin)
+) WITHOUT ROWID;
+CREATE INDEX spans_by_end ON spans (end);
+CREATE TABLE samples (
+    kind TEXT NOT NULL, name TEXT NOT NULL, accelerator TEXT NOT NULL, at REAL NOT NULL,
+    used INTEGER NOT NULL, total INTEGER NOT NULL, PRIMARY KEY (kind, name, accelerator, at)
+) WITHOUT ROWID;
+CREATE INDEX samples_by_time ON samples (at);
+"""
+
+Kind = Literal["cluster", "queue"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A HyperJob of which there is a history, and when it last changed."""
+
+    uid: str
+    namespace: str
+    name: str
+    queue: str
+    seen: datetime
+
+
+Row = tuple[str, Span]
+"""The uid of a HyperJob, and a span of it."""
+Use = tuple[Kind, str, str, Sample]
+"""What was used: of a cluster or a queue, its name, and the accelerator."""
+
+_log = logging.getLogger(__name__)
+
+
+class HistoryError(Exception):
+    """The file cannot be used; the text says why, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is kept."""
+
+    days: float = 30.0
+    size: int = 256 * 1024 * 1024
+
+
+class Store:
+    """An open file; `writes` is False where another process writes it already."""
+
+    def __init__(self, path: Path | None, *, limits: Limits) -> None:
+        """Open or make the file, None is memory; raise HistoryError when that cannot be."""
+        self._limits = limits
+        self._lock: int | None = None
+        self.writes = True
+        if path is None:
+            self._database = sqlite3.connect(":memory:", isolation_level=None)
+            self._prepare(self._database)
+            return
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = _lock(path.with_name(path.name + ".lock"))
+            self.writes = self._lock is not None
+            self._database = self._open(path)
+        except (OSError, sqlite3.Error) as error:
+            self._unlock()
+            raise HistoryError(f"{path}: {error}") from error
+        except HistoryError as error:
+            self._unlock()
+            raise HistoryError(f"{path}: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        with contextlib.suppress(sqlite3.Error):
+            self._database.close()
+        self._unlock()
+
+    def open_uids(self) -> set[str]:
+        """Give the HyperJobs with a span that has not ended."""
+        return {row[0] for row in self._database.execute(_OPEN)}
+
+    def tracks(self, uid: str) -> dict[str, Span]:
+        """Give the last span of each track of a HyperJob."""
+        return {span.job: span for span in self.spans(uid)}
+
+    def spans(self, uid: str) -> list[Span]:
+        """Give all spans of a HyperJob, by track and time."""
+        rows = self._database.execute(_SPANS, (uid,))
+        return [_span(row) for row in rows]
+
+    def samples(self, kind: Kind, name: str, accelerator: str, since: float) -> list[Sample]:
+        """Give the use since a time, and the last one before it."""
+        rows = self._database.execute(_SAMPLES, (kind, name, accelerator) * 2 + (since,))
+        return [Sample(_time(at), used, total) for at, used, total in rows]
+
+    @property
+    def seen_until(self) -> float | None:
+        """Give when something was last written; None in a new file."""
+        row = self._database.execute("SELECT value FROM known WHERE key = 'seen'").fetchone()
+        return None if row is None else float(row[0])
+
+    def hyperjobs(self, *, limit: int) -> list[Known]:
+        """Give the HyperJobs that were seen last, the latest first."""
+        rows = self._database.execute(
+            "SELECT uid, namespace, name, queue, seen FROM hyperjobs ORDER BY seen DESC LIMIT ?",
+            (limit,),
+        )
+        return [
+            Known(uid, namespace, name, queue, _time(seen))
+            for uid, namespace, name, queue, seen in rows
+        ]
+
+    def write(
+        self, rows: Iterable[Row], uses: Iterable[Use], known: Iterable[Known], *, now: float
+    ) -> None:
+        """Write all or nothing; raise sqlite3.Error when it cannot be."""
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.executemany(
+                "INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (_values(uid, span) for uid, span in rows),
+            )
+            self._database.executemany(
+                "INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    (kind, name, accelerator, one.at.timestamp(), one.used, one.total)
+                    for kind, name, accelerator, one in uses
+                ),
+            )
+            self._database.executemany(
+                "INSERT OR REPLACE INTO hyperjobs VALUES (?, ?, ?, ?, ?)",
+                ((k.uid, k.namespace, k.name, k.queue, k.seen.timestamp()) for k in known),
+            )
+            self._database.execute("INSERT OR REPLACE INTO known VALUES ('seen', ?)", (now,))
+
+    def trim(self, *, now: float) -> None:
+        """Remove what is older than the limit, then the oldest until the file has room."""
+        oldest = now - self._limits.days * 86_400
+        self._remove_before(oldest)
+        while self._used() > self._limits.size * _SHARE_KEPT:
+            row = self._database.execute(
+                "SELECT min(at) FROM (SELECT min(at) AS at FROM samples UNION ALL"
+                " SELECT min(end) FROM spans WHERE end IS NOT NULL)"
+            ).fetchone()
+            if row[0] is None or now - row[0] < 1:
+                return
+            oldest = row[0] + (now - row[0]) / 8
+            self._remove_before(oldest)
+
+    def _remove_before(self, oldest: float) -> None:
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.execute("DELETE FROM spans WHERE end < ?", (oldest,))
+            self._database.execute("DELETE FROM samples WHERE at < ?", (oldest,))
+            self._database.execute(
+                "DELETE FROM hyperjobs WHERE seen < ? AND NOT EXISTS"
+                " (SELECT 1 FROM spans WHERE spans.uid = hyperjobs.uid)",
+                (oldest,),
+            )
+
+    def _used(self) -> int:
+        pages = self._database.execute("PRAGMA page_count").fetchone()[0]
+        free = self._database.execute("PRAGMA freelist_count").fetchone()[0]
+        return int(pages - free) * _PAGE
+
+    def _open(self, path: Path) -> sqlite3.Connection:
+        try:
+            return self._connect(path)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) or not self.writes:
+                raise  # a full disk or a missing right is no damage
+            damaged = path.with_name(path.name + ".damaged")
+            _log.warning(
+                "The history cannot be read, beginning a new one",
+                extra={"file": str(path), "kept": str(damaged), "error": str(error)},
+            )
+            path.replace(damaged)
+            for ending in ("-wal", "-shm"):
+                path.with_name(path.name + ending).unlink(missing_ok=True)
+            return self._connect(path)
+
+    def _connect(self, path: Path) -> sqlite3.Connection:
+        if self.writes:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            database = sqlite3.connect(path, isolation_level=None, timeout=5)
+        else:
+            where = f"{path.absolute().as_uri()}?mode=ro"
+            database = sqlite3.connect(where, uri=True, isolation_level=None, timeout=5)
+        try:
+            self._prepare(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise HistoryError(
+                f"it was written by a newer release (schema {version}, this one knows"
+                f" {SCHEMA_VERSION}): name another file with --history"
+            )
+        if not self.writes:
+            return
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute(f"PRAGMA journal_size_limit = {self._limits.size // 8}")
+        database.execute(f"PRAGMA max_page_count = {max(self._limits.size // _PAGE, 64)}")
+        if version == 0:
+            database.executescript(
+                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            )
+            return
+        found = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+_OPEN: Final = "SELECT DISTINCT uid FROM spans WHERE end IS NULL"
+_SPANS: Final = """
+SELECT job, attempt, cluster, phase, reason, message, begin, end FROM spans WHERE uid = ?
+ORDER BY job, begin
+"""
+_SAMPLES: Final = """
+SELECT at, used, total FROM samples WHERE kind = ? AND name = ? AND accelerator = ? AND at >=
+coalesce((SELECT max(at) FROM samples WHERE kind = ? AND name = ? AND accelerator = ? AND at <= ?),
+0) ORDER BY at
+"""
+
+
+def _span(row: Sequence[object]) -> Span:
+    job, attempt, cluster, phase, reason, message, begin, end = row
+    return Span(
+        job=str(job),
+        attempt=int(str(attempt)),
+        cluster=str(cluster),
+        phase=str(phase),
+        reason=str(reason),
+        message=str(message),
+        begin=_time(float(str(begin))),
+        end=None if end is None else _time(float(str(end))),
+    )
+
+
+def _values(uid: str, span: Span) -> tuple[object, ...]:
+    end = None if span.end is None else span.end.timestamp()
+    what = (span.attempt, span.cluster, span.phase, span.reason, span.message)
+    return (uid, span.job, span.begin.timestamp(), end, *what)
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _lock(path: Path) -> int | None:
+    """Take the right to write, for as long as the descriptor is open; None when it is taken."""
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
