@@ -55,7 +55,7 @@ async def _headers(request: web.Request, handler: Handler) -> web.StreamResponse
         response = await handler(request)
     except web.HTTPException as error:
         response = error if error.status < 400 else problem(error.status, error.text or "")
-        for name in ("Location", "Set-Cookie", "Retry-After", "Allow"):
+        for name in ("Location", "Set-Cookie", "Retry-After", "Allow", "WWW-Authenticate"):
             if error.status >= 400 and name in error.headers:
                 response.headers[name] = error.headers[name]
     except Exception:
@@ -69,12 +69,11 @@ async def _headers(request: web.Request, handler: Handler) -> web.StreamResponse
 
 def _visited(context: Context) -> Middleware:
     """Find out who asks, before any page is made."""
-    free = {route.path for route in context.access.routes() if isinstance(route, web.RouteDef)}
 
     @web.middleware
     async def visited(request: web.Request, handler: Handler) -> web.StreamResponse:
         open_ = request.path == "/healthz" or request.path.startswith("/static/")
-        if not open_ and request.path not in free:
+        if not open_ and request.path not in context.access.public:
             request[VISITOR] = await context.access.visitor(request)
         return await handler(request)
 

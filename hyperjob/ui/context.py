@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hyperjob.ui.history.recorder import History
 from hyperjob.ui.pages.page import PageCache
 from hyperjob.ui.visitor import Access
 from hyperjob.ui.world import World
@@ -14,6 +15,7 @@ class Context:
 
     world: World
     access: Access
+    history: History
     read_only: bool = False
     command: Callable[[str], str] = str
     cache: PageCache = field(default_factory=PageCache)

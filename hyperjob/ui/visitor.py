@@ -39,6 +39,11 @@ class Visitor(Protocol):
         ...
 
     @property
+    def can_log_out(self) -> bool:
+        """Tell whether there is a session that `POST /logout` ends."""
+        ...
+
+    @property
     def scope(self) -> Scope:
         """Give what may be seen."""
         ...
@@ -58,6 +63,11 @@ class Access(Protocol):
 
     async def visitor(self, request: web.Request) -> Visitor:
         """Find out who asks; an aiohttp HTTPException refuses, or leads to where to log in."""
+        ...
+
+    @property
+    def public(self) -> frozenset[str]:
+        """Name the paths that need no visitor, such as a login; they check what they are sent."""
         ...
 
     def routes(self) -> Sequence[web.RouteDef]:

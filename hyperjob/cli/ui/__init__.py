@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Final
 
 import click
@@ -43,6 +45,27 @@ class Address(click.ParamType[tuple[str, int]]):
 @click.option("--no-open", is_flag=True, help="Print the address, and open no browser.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
 @click.option(
+    "--history",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="SQLite file of what was, at most 256 MiB and 30 days of it; '-' keeps none."
+    "  [default: a file for this API server in the user's cache folder]",
+)
+@click.option(
+    "--require-login",
+    is_flag=True,
+    help="Let each visitor show a bearer token of the Karmada API server, and see and do what its"
+    " user may; the kubeconfig's user needs the rights of hyperjob-ui.",
+)
+@click.option(
+    "--allowed-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A host name (NAME or NAME:PORT) under which visitors reach the page; with"
+    " --require-login, any number of times.",
+)
+@click.option(
     "--lease-namespace",
     metavar="NAME",
     default="karmada-system",
@@ -54,44 +77,66 @@ def ui(
     listen: tuple[str, int] | None,
     no_open: bool,
     read_only: bool,
+    history: Path | None,
+    require_login: bool,
+    hosts: tuple[str, ...],
     lease_namespace: str,
 ) -> None:
     """Show clusters, queues and HyperJobs in the browser, live.
 
     The page has the rights of the kubeconfig. It is served to this machine alone, and its address
-    holds a token.
+    holds a token. With --require-login it may be served to others.
 
     Example: hyperjob ui --no-open
     """
-    from hyperjob.ui.access.open import OpenAccess
+    from hyperjob.cli.ui.visitors import Entry, entrance
     from hyperjob.ui.context import Context
+    from hyperjob.ui.history.feed import fed
+    from hyperjob.ui.history.recorder import History
+    from hyperjob.ui.history.store import default_path
     from hyperjob.ui.serve import serving
     from hyperjob.ui.world import World
 
     host, port = listen or Address().convert(_ADDRESS, None, None)
+    entry = Entry(
+        kubeconfig=access.kubeconfig,
+        context=access.context,
+        require_login=require_login,
+        hosts=hosts,
+        read_only=read_only,
+    )
+    entry.check(host)
 
     async def serve() -> None:
-        async with access.connect() as kube:
+        async with AsyncExitStack() as stack:
+            kube = await stack.enter_async_context(access.connect())
             world = World(kube, lease_namespace=lease_namespace)
-            async with world.running() as known:
-                context = Context(
-                    world=known,
-                    access=OpenAccess(kube, read_only=read_only),
-                    read_only=read_only,
-                    command=access.command,
-                )
-                try:
-                    async with serving(context, host, port, other=listen is None) as found:
-                        address = f"http://{host}:{found}/"
-                        click.echo(f"HyperJob: {address}")
-                        remark("Ctrl-C ends it.")
-                        sys.stdout.flush()
-                        if not no_open:
-                            click.launch(address)
-                        await asyncio.Event().wait()
-                except OSError as error:
-                    raise FailureError(
-                        f"cannot listen on {host}:{port}: {error.strerror}", code=Code.FAILED
-                    ) from None
+            file = default_path(kube.host) if history is None else history
+            kept = await stack.enter_async_context(History(None if str(file) == "-" else file))
+            await stack.enter_async_context(fed(kept, world))
+            await stack.enter_async_context(world.running())
+            door = await stack.enter_async_context(entrance(entry, kube, world))
+            context = Context(
+                world=world,
+                access=door,
+                history=kept,
+                read_only=read_only,
+                command=access.command,
+            )
+            try:
+                async with serving(context, host, port, other=listen is None) as found:
+                    address = door.listens_on(host, found)
+                    click.echo(f"HyperJob: {address}")
+                    if kept.problem:
+                        remark(f"No history is kept: {kept.problem}")
+                    remark("Ctrl-C ends it.")
+                    sys.stdout.flush()
+                    if not no_open and not require_login:
+                        click.launch(address)
+                    await asyncio.Event().wait()
+            except OSError as error:
+                raise FailureError(
+                    f"cannot listen on {host}:{port}: {error.strerror}", code=Code.FAILED
+                ) from None
 
     run(serve())

@@ -43,6 +43,7 @@ class ClusterVisitor:
     reviews: Reviews
     scope: Scope
     read_only: bool
+    can_log_out: bool
 
     @property
     def name(self) -> str:
@@ -100,6 +101,10 @@ class ClusterAccess:
     ) -> None:
         await self._stack.aclose()
 
+    def listens_on(self, host: str, port: int) -> str:
+        """Give the address that is listened on; visitors know another one."""
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
     @property
     def public(self) -> frozenset[str]:
         """Name the paths that are for those without a session too."""
@@ -124,7 +129,7 @@ class ClusterAccess:
             scope = await self._scope(user)
         except KubeError as error:
             why = f"the API server does not say what you may see: {error.message}"
-            raise refusal(request, 503, why) from error
+            raise refusal(503, why) from error
         return ClusterVisitor(
             user=user,
             csrf=self._csrf.token(session),
@@ -132,13 +137,14 @@ class ClusterAccess:
             reviews=self._reviews,
             scope=scope,
             read_only=self._read_only,
+            can_log_out=self._sessions.token(session) is not None,
         )
 
     def _credentials(self, request: web.Request) -> tuple[str, str]:
         """Give the token, and the name of the session that forms belong to."""
         if token := bearer(request.headers):
             if len(token) > LONGEST_TOKEN:
-                raise refusal(request, 401, "the bearer token is too long")
+                raise refusal(401, "the bearer token is too long")
             return token, hashlib.sha256(token.encode(errors="replace")).hexdigest()
         cookie = request.cookies.get(COOKIE, "")
         return self._sessions.token(cookie) or "", cookie
@@ -150,8 +156,8 @@ class ClusterAccess:
         if checks.came_by_a_link(request.headers) and COOKIE not in request.cookies:
             return reload(request)
         if "Authorization" in request.headers:
-            return refusal(request, 401, "the API server does not take the bearer token")
-        return login_first(request)
+            return refusal(401, "the API server does not take the bearer token")
+        return login_first(request, self._login.path)
 
     async def _user(self, token: str) -> User | None:
         try:

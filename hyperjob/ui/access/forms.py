@@ -15,7 +15,7 @@ _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 def checked(request: web.Request, hosts: Collection[str]) -> None:
     """Refuse a request that is made to another host, or by a page of another site."""
     if why := refused(request.method, request.headers, hosts):
-        raise refusal(request, 403, why)
+        raise refusal(403, why)
 
 
 async def check_form(request: web.Request, csrf: Csrf, session: str, *, read_only: bool) -> None:
@@ -23,10 +23,10 @@ async def check_form(request: web.Request, csrf: Csrf, session: str, *, read_onl
     if request.method in SAFE_METHODS:
         return
     if read_only:
-        raise refusal(request, 403, "this page is read-only: it was started with --read-only")
+        raise refusal(403, "this page is read-only: it was started with --read-only")
     given = request.headers.get(HEADER, "")
     if not given and request.content_type in _FORMS:
         given = str((await request.post()).get(FIELD, ""))
     if not csrf.accepts(session, given):
         why = "the form is too old or not of this page: go back, reload the page and try again"
-        raise refusal(request, 403, why)
+        raise refusal(403, why)

@@ -38,6 +38,7 @@ class LocalVisitor:
     reviews: Reviews
     read_only: bool
     name: str = ""
+    can_log_out: bool = False
     scope: Scope = EVERYTHING
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
@@ -54,23 +55,20 @@ class LocalVisitor:
 
 
 class LocalAccess:
-    """Lets in those who have the token; use with `async with`."""
+    """Lets in those who have the token; use with `async with`.
 
-    def __init__(
-        self, kube: Kube, *, address: tuple[str, int], token: str = "", read_only: bool = False
-    ) -> None:
+    Nobody gets in before `listens_on` has said under which address.
+    """
+
+    def __init__(self, kube: Kube, *, token: str = "", read_only: bool = False) -> None:
         self._kube = kube
-        self._host, self._port = address
         self._token = token or secrets.token_urlsafe(32)
         self._read_only = read_only
-        # Browsers send a cookie to every port of a host, so its name has the port in it.
-        self._cookie = f"hyperjob-ui-{self._port}"
         self._session = secrets.token_urlsafe(32)
         self._csrf = Csrf()
         self._reviews = Reviews(kube, clock=asyncio.get_running_loop().time)
-        self._hosts = frozenset(
-            f"{name}:{self._port}" for name in ("localhost", "127.0.0.1", "[::1]", self._url_host)
-        )
+        self._cookie = ""
+        self._hosts: frozenset[str] = frozenset()
 
     async def __aenter__(self) -> Self:
         await self._reviews.__aenter__()
@@ -84,14 +82,14 @@ class LocalAccess:
     ) -> None:
         await self._reviews.__aexit__(kind, error, trace)
 
-    @property
-    def address_with_token(self) -> str:
+    def listens_on(self, host: str, port: int) -> str:
         """Give the address to open; it is a secret, and must get into no log."""
-        return f"http://{self._url_host}:{self._port}/?{PARAMETER}={self._token}"
-
-    @property
-    def _url_host(self) -> str:
-        return f"[{self._host}]" if ":" in self._host else self._host
+        name = f"[{host}]" if ":" in host else host
+        known = ("localhost", "127.0.0.1", "[::1]", name)
+        self._hosts = frozenset(f"{each}:{port}" for each in known)
+        # Browsers send a cookie to every port of a host, so its name has the port in it.
+        self._cookie = f"hyperjob-ui-{port}"
+        return f"http://{name}:{port}/?{PARAMETER}={self._token}"
 
     @property
     def public(self) -> frozenset[str]:
@@ -110,8 +108,8 @@ class LocalAccess:
         if not self._is_known(request):
             if checks.came_by_a_link(request.headers) and self._cookie not in request.cookies:
                 raise reload(request)
-            why = "open the address that `hyperjob ui` printed: the token in it lets you in"
-            raise refusal(request, 403, why)
+            why = "Open the address that hyperjob ui printed: the token in it lets you in."
+            raise refusal(403, why)
         await check_form(request, self._csrf, self._session, read_only=self._read_only)
         return LocalVisitor(
             csrf=self._csrf.token(self._session),
@@ -128,7 +126,7 @@ class LocalAccess:
     def _exchange(self, request: web.Request, given: str) -> None:
         """Turn the token in the address into a cookie, and open the address without it."""
         if request.method not in checks.SAFE_METHODS or not same(self._token, given):
-            raise refusal(request, 403, "the token in the address is not the one of this process")
+            raise refusal(403, "the token in the address is not the one of this process")
         rest = request.rel_url.without_query_params(PARAMETER)
         answer = web.HTTPSeeOther(checks.local_path(str(rest)))
         answer.set_cookie(self._cookie, self._session, httponly=True, samesite="Strict", path="/")

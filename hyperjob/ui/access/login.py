@@ -1,6 +1,5 @@
 """The form where a visitor gives a bearer token, for a cookie."""
 
-import html
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -9,10 +8,11 @@ from typing import Final
 from aiohttp import web
 
 from hyperjob.kube.errors import KubeError
-from hyperjob.ui.access.answers import page, refusal
+from hyperjob.ui.access.answers import refusal
 from hyperjob.ui.access.checks import local_path
 from hyperjob.ui.access.csrf import FIELD, Csrf
 from hyperjob.ui.access.forms import checked
+from hyperjob.ui.render import render
 
 SESSION_COOKIE: Final = "__Host-hyperjob-ui"
 FORM_COOKIE: Final = "__Host-hyperjob-ui-login"
@@ -57,9 +57,7 @@ class Login:
         try:
             session = await self._enter(str(form.get("token", "")).strip())
         except KubeError as error:
-            raise refusal(
-                request, 503, f"the API server gives no answer: {error.message}"
-            ) from error
+            raise refusal(503, f"the API server gives no answer: {error.message}") from error
         if session is None:
             _log.info("login refused", extra={"peer": request.remote})
             why = "The Karmada API server does not take this token."
@@ -73,19 +71,14 @@ class Login:
         self, request: web.Request, following: str, *, why: str = "", status: int = 200
     ) -> web.Response:
         browser = request.cookies.get(FORM_COOKIE, "") or secrets.token_urlsafe(32)
-        alert = f'<p role="alert">{html.escape(why)}</p>' if why else ""
-        body = (
-            f'{alert}<form method="post" action="{self.path}">'
-            f'<input type="hidden" name="{FIELD}" value="{self._csrf.token(browser)}">'
-            f'<input type="hidden" name="next" value="{html.escape(following, quote=True)}">'
-            '<label for="token">Bearer token of the Karmada API server</label>'
-            '<input type="password" id="token" name="token" required autofocus'
-            ' autocomplete="off" spellcheck="false">'
-            '<button type="submit">Log in</button></form>'
-            "<p>A service account's token: <code>kubectl create token NAME -n NAMESPACE</code>."
-            " You see and do here what this token may see and do.</p>"
+        text = render(
+            "login.html",
+            action=self.path,
+            csrf=self._csrf.token(browser),
+            following=following,
+            why=why,
         )
-        answer = web.Response(text=page("Log in", body), content_type="text/html", status=status)
+        answer = web.Response(text=str(text), content_type="text/html", status=status)
         _set(answer, FORM_COOKIE, browser, max_age=_FORM_SECONDS)
         return answer
 

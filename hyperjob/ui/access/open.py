@@ -17,6 +17,7 @@ class OpenVisitor:
     read_only: bool = False
     name: str = ""
     csrf: str = ""
+    can_log_out: bool = False
     scope: Scope = EVERYTHING
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
@@ -33,6 +34,11 @@ class OpenAccess:
     async def visitor(self, request: web.Request) -> OpenVisitor:
         """Give the one visitor there is."""
         return self._visitor
+
+    @property
+    def public(self) -> frozenset[str]:
+        """Name no path: all are open."""
+        return frozenset()
 
     def routes(self) -> Sequence[web.RouteDef]:
         """Give no pages of its own."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from controller.model.wire import count, string, timestamp
-from hyperjob.api.meta import Object
+from controller.model.runs import Run
+from controller.model.wire import timestamp
 from hyperjob.api.phases import JobPhase
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.ui.history.spans import TICK, Span
@@ -101,21 +101,26 @@ def _of_job(job: SubJob, now: datetime) -> list[Span]:
                 message=run.message,
             )
         )
+    started, ended = timestamp(job.started), timestamp(job.since)
+    if job.has_ended and started is not None and ended is not None:
+        begin = max(started, spans[-1].begin + TICK) if spans else started
+        if begin < ended <= now:
+            spans.append(_span(job.name, job.attempt, job.cluster, JobPhase.RUNNING, begin, ended))
     return spans
 
 
-def _runs(history: Iterable[Object]) -> Iterable[_Run]:
-    for entry in history:
-        end = timestamp(entry.get("endTime"))
+def _runs(history: Iterable[Run]) -> Iterable[_Run]:
+    for run in history:
+        end = timestamp(run.end)
         if end is not None:
             yield _Run(
-                attempt=count(entry.get("attempt")) + 1,
-                cluster=string(entry.get("cluster")),
-                begin=timestamp(entry.get("startTime")) or end,
+                attempt=run.attempt + 1,
+                cluster=run.cluster,
+                begin=timestamp(run.start) or end,
                 end=end,
-                phase=string(entry.get("phase")),
-                reason=string(entry.get("reason")),
-                message=string(entry.get("message")),
+                phase=run.phase,
+                reason=run.reason,
+                message=run.message if run.failure is None else run.failure.text,
             )
 
 

@@ -70,7 +70,7 @@ def states(summary: Summary, now: datetime) -> list[Span]:
             cluster=job.cluster,
             phase=job.phase,
             reason=job.reason,
-            message=job.message[:_MESSAGE],
+            message=(job.failure.text if job.failure else job.message)[:_MESSAGE],
             begin=_not_after(now, job.since),
         )
         for job in summary.jobs

@@ -76,6 +76,13 @@ class Limits:
     size: int = 256 * 1024 * 1024
 
 
+def default_path(host: str) -> Path:
+    """Give the file for an API server (its host and port) in the user's cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    name = "".join(each if each.isalnum() or each in ".-" else "_" for each in host)
+    return Path(base) / "hyperjob" / f"history-{name}.sqlite"
+
+
 class Store:
     """An open file; `writes` is False where another process writes it already."""
 

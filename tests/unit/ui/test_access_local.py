@@ -48,7 +48,8 @@ async def client(kube):
 @contextlib.asynccontextmanager
 async def serving(kube, **options):
     port = unused_port()
-    async with LocalAccess(kube, address=("127.0.0.1", port), token=TOKEN, **options) as access:
+    async with LocalAccess(kube, token=TOKEN, **options) as access:
+        access.listens_on("127.0.0.1", port)
         server = TestServer(site(access), host="127.0.0.1", port=port)
         await server.start_server(access_log=None)
         async with TestClient(server, cookie_jar=aiohttp.DummyCookieJar()) as client:
@@ -210,8 +211,7 @@ async def test_the_token_gets_into_no_log(client, caplog):
 
 
 async def test_every_process_has_a_token_of_its_own(kube):
-    accesses = [LocalAccess(kube, address=("::1", 80)) for _ in range(2)]
-    addresses = [access.address_with_token for access in accesses]
+    addresses = [LocalAccess(kube).listens_on("::1", 80) for _ in range(2)]
     assert addresses[0] != addresses[1]
     assert all(re.fullmatch(r"http://\[::1\]:80/\?token=[\w-]{43}", one) for one in addresses)
 

@@ -194,6 +194,21 @@ def test_the_status_tells_of_runs_that_are_over():
     ]
 
 
+def test_the_last_run_of_a_sub_job_that_has_ended_is_told_by_its_start():
+    ended = job("Completed", 300, attempt=1, startTime=text(120), history=[run(0, 0, 100)])
+    told = past(summary(jobs=[ended]), at(400))
+    assert told[2:] == [span("Running", 120, 300, attempt=2)]
+
+
+def test_a_failure_of_a_container_is_the_cause_that_is_kept():
+    failure = {"pod": "llm-w-0-0", "container": "main", "exitCode": 137, "reason": "OOMKilled"}
+    failed = job("Failed", 50, failure=failure, message="a pod failed")
+    cause = "pod llm-w-0-0, container main: exit code 137, OOMKilled"
+    assert states(summary(jobs=[failed]), at(60))[1].message == cause
+    before = job("Running", 300, attempt=1, history=[{**run(0, 0, 100), "failure": failure}])
+    assert past(summary(jobs=[before]), at(400))[1].message == cause
+
+
 def test_the_time_until_the_present_phase_of_a_hyperjob_is_not_known():
     told = past(summary(created=0, since=90), at(100))
     assert told == [span("", 0, 90, job="", cluster="")]
