@@ -11,6 +11,7 @@ from functools import partial
 from controller.admission.line import Line
 from controller.caches.informers import Caches
 from controller.caches.parsed import Parsed
+from controller.causes.reader import CauseReader
 from controller.expansion.expand import SpecError, check_size, sub_job_count
 from controller.memory.capacity import Capacity
 from controller.memory.priorities import Priorities
@@ -60,6 +61,7 @@ class Observer:
         admission: Callable[[], QueueAdmission],
         now: Callable[[], datetime],
         splitter: Splitter | None = None,
+        cause_reader: CauseReader | None = None,
         trainings: Callable[[str], Mapping[str, JobTraining]] = lambda _key: {},
     ) -> None:
         self._caches = caches
@@ -72,6 +74,7 @@ class Observer:
         self._admission = admission
         self._now = now
         self._splitter = splitter
+        self._cause_reader = cause_reader
         self._trainings = trainings
         self._jobs: Parsed[Job] = Parsed()
         self._policies: Parsed[Policy] = Parsed()
@@ -124,6 +127,7 @@ class Observer:
             preempts=self._priorities.preempts(hyperjob),
             trainings=self._trainings(key),
             split_answers=None if self._splitter is None else self._splitter.answers(key),
+            causes=None if self._cause_reader is None else self._cause_reader.causes(key),
         )
 
     def judge(self, seen: Observed) -> Observed:

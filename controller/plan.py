@@ -11,6 +11,7 @@ from typing import Final
 
 from controller.expansion.auto import resolve
 from controller.expansion.expand import SpecError, expand
+from controller.lifecycle.causes import unexplained
 from controller.lifecycle.ending import ending
 from controller.lifecycle.failures import judge
 from controller.lifecycle.finished import after_end, needs_more
@@ -35,6 +36,8 @@ from controller.steps.sort import sort
 from controller.steps.target import no_target
 
 AT_ONCE: Final = timedelta()
+CAUSE_RECHECK: Final = timedelta(seconds=5)
+"""How long the cause of a failure is waited for at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,26 +86,30 @@ def _decide(observed: Observed) -> Decision:
         return Decision(plan=_refuse(observed, str(error)), refusal=str(error))
     # 5. Sub-jobs that are not wanted any more go.
     draft = scale(observed, split, groups)
-    # 6. An end or a restart is written down first; what follows from it is for the next pass.
+    # 6. Before anything follows from a failure, its cause is read: the pods go with it.
+    failed = unexplained(observed, draft.children)
+    if failed:
+        return Decision(plan=Plan(failed=failed, requeue_after=CAUSE_RECHECK), draft=draft)
+    # 7. An end or a restart is written down first; what follows from it is for the next pass.
     recorded = _record(draft)
     if recorded is not None:
         return Decision(plan=recorded, draft=draft)
-    # 7. Those wanted are looked at one by one: ended, standing, blocked or missing.
+    # 8. Those wanted are looked at one by one: ended, standing, blocked or missing.
     for sub_job, child in draft.children:
         sort(draft, sub_job, child)
-    # 8. What is missing is placed, the gang whole or not at all.
+    # 9. What is missing is placed, the gang whole or not at all.
     place_missing(draft)
-    # 9. What no member has seen yet moves where its place is gone.
+    # 10. What no member has seen yet moves where its place is gone.
     look_again(draft)
-    # 10. Plugins tell the sub-jobs of each other.
+    # 11. Plugins tell the sub-jobs of each other.
     plug_in(draft)
-    # 11. What the queue has admitted and still fits is let through together.
+    # 12. What the queue has admitted and still fits is let through together.
     let_through(draft)
-    # 12. A gang that stays in parts gives back what it holds.
+    # 13. A gang that stays in parts gives back what it holds.
     give_back(draft)
-    # 13. What has ended holds no quota of Volcano Global.
+    # 14. What has ended holds no quota of Volcano Global.
     draft.actions += releases(observed, draft.staying)
-    # 14. The status tells all of it.
+    # 15. The status tells all of it.
     return Decision(plan=_tell(draft), draft=draft)
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from controller.lifecycle.loss import Loss
+from controller.lifecycle.runs import failure_of
 from controller.lifecycle.verdict import Again, End, Member, Restart
 from controller.model.observed import FailurePolicy, FailureRule, Observed
 from controller.model.reasons import Reason
@@ -48,9 +49,11 @@ class Failure:
 Answer = tuple[Failure, FailureRule, str]
 
 
-def failures_of(members: Sequence[Member], losses: Mapping[str, Loss]) -> list[Failure]:
+def failures_of(
+    observed: Observed, members: Sequence[Member], losses: Mapping[str, Loss]
+) -> list[Failure]:
     """List what has failed in the present attempts, the earliest first."""
-    found = [failure for member in members for failure in _failure(member, losses)]
+    found = [failure for member in members for failure in _failure(observed, member, losses)]
     return sorted(found, key=lambda failure: (failure.at, failure.member[1].name))
 
 
@@ -62,7 +65,7 @@ def judge(
     With a quorum the sub-jobs of lost clusters are made again without a policy too.
     """
     policy, quorum = observed.hyperjob.failure_policy, observed.hyperjob.quorum
-    failures = failures_of(members, losses) if policy is not None or quorum is not None else []
+    failures = failures_of(observed, members, losses) if policy is not None or quorum is not None else []
     if policy is None:
         policy, failures = FailurePolicy(), [each for each in failures if each.phase is None]
     if not failures:
@@ -122,7 +125,9 @@ def _again(failure: Failure, rule: FailureRule) -> Again:
     )
 
 
-def _failure(member: Member, losses: Mapping[str, Loss]) -> Iterator[Failure]:
+def _failure(
+    observed: Observed, member: Member, losses: Mapping[str, Loss]
+) -> Iterator[Failure]:
     child = member[1]
     if child.is_terminal and child.phase.is_failed:
         report, record = child.report, child.record
@@ -130,6 +135,9 @@ def _failure(member: Member, losses: Mapping[str, Loss]) -> Iterator[Failure]:
         if at is None and record is not None:
             at = timestamp(record.last_transition_time)
         detail = report.message or report.reason if report is not None else ""
+        cause = failure_of(observed, child)
+        if cause is not None:
+            detail = cause.text
         if not detail and record is not None:
             detail = record.message
         where = f" on {child.cluster}" if child.cluster else ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from controller.lifecycle.backoff import retry_time
-from controller.lifecycle.runs import run_over, started
+from controller.lifecycle.runs import failure_of, run_over, started
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
 from controller.model.observed import Observed, Record, Verdict
@@ -90,6 +90,7 @@ def _history(observed: Observed, child: Child, again: Again) -> tuple[Run, ...]:
         end=end or rfc3339(observed.now),
         reason=again.reason,
         message=told if failed else again.why,
+        failure=failure_of(observed, child),
     )
     return (*record.history, over)
 

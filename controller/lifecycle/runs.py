@@ -42,13 +42,21 @@ def present_run(observed: Observed, child: Child, *, reason: str, message: str) 
     record = child.record
     history = record.history if record is not None else ()
     start = record.start_time if record is not None else ""
-    failure = record.failure if record is not None else None
+    failure = failure_of(observed, child)
     if child.exists or child.is_terminal:
         return Present(start=start or started(observed, child), failure=failure, history=history)
     if record is not None and start:
         ended = run_over(record, end=rfc3339(observed.now), reason=reason, message=message)
         return Present(history=(*history, ended))
     return Present(history=history)
+
+
+def failure_of(observed: Observed, child: Child) -> ContainerFailure | None:
+    """Return the container of the present attempt that failed first, where it is known."""
+    if child.record is not None and child.record.failure is not None:
+        return child.record.failure
+    failed = child.job is not None and child.phase.is_failed
+    return (observed.causes or {}).get(child.job.uid) if failed and child.job is not None else None
 
 
 def started(observed: Observed, child: Child) -> str:
@@ -65,7 +73,14 @@ def started(observed: Observed, child: Child) -> str:
 
 
 def run_over(
-    record: Record, *, end: str, reason: str, message: str, phase: str = "", start: str = ""
+    record: Record,
+    *,
+    end: str,
+    reason: str,
+    message: str,
+    phase: str = "",
+    start: str = "",
+    failure: ContainerFailure | None = None,
 ) -> Run:
     """Return the run that a record is about as one that is over."""
     return Run(
@@ -76,7 +91,7 @@ def run_over(
         phase=phase or record.phase,
         reason=reason,
         message=message,
-        failure=record.failure,
+        failure=failure or record.failure,
     )
 
 

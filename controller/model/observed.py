@@ -414,4 +414,6 @@ class Observed:
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked
     trainings: Mapping[str, JobTraining] = field(default_factory=dict)  # as their logs say
     stopped_by: TimeUse | None = None  # what the time is lost to that a decided restart takes
+    # Why vcjobs failed, by UID: None where it cannot be known; no map where no pod is read.
+    causes: Mapping[str, ContainerFailure | None] | None = None
     followers: Collection[str] = ()  # vcjobs made soon after one of the same name had gone

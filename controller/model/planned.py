@@ -163,6 +163,15 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedJob:
+    """A failed vcjob whose pods are to be asked which container failed first."""
+
+    name: str
+    uid: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The whole decision; `status` None means leave the status alone.
 
@@ -177,3 +186,4 @@ class Plan:
     waits_for_capacity: bool = False
     needs: tuple[Resources, ...] = ()
     questions: tuple[Question, ...] = ()
+    failed: tuple[FailedJob, ...] = ()

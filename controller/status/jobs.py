@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.gang.gate import is_held, is_released
-from controller.lifecycle.runs import Present, present_run
+from controller.lifecycle.runs import Present, failure_of, present_run
 from controller.model.observed import (
     Observed,
     QueueAdmission,
@@ -167,7 +167,7 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         return JobPhase.TERMINATED, Reason.ENDED, outlook.ended
     report, record = child.report, child.record
     if report is not None:
-        return report.phase_text, *_reported(outlook, report)
+        return report.phase_text, *_reported(observed, outlook, report)
     if child.is_terminal and record is not None:
         return record.phase, record.reason, record.message
     if outlook.blocked:
@@ -182,11 +182,14 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     return phase, reason, f"{message}; {outlook.note}" if outlook.note else message
 
 
-def _reported(outlook: Outlook, report: Report) -> tuple[str, str]:
+def _reported(observed: Observed, outlook: Outlook, report: Report) -> tuple[str, str]:
     if outlook.blocked:
         return outlook.blocked, detail_text(outlook.message)
     if outlook.cluster_trouble:
         return _trouble(outlook), outlook.cluster_trouble
+    if report.phase.is_failed:
+        failure = failure_of(observed, outlook.child)
+        return report.reason, report.message if failure is None else failure.text
     if report.phase is not JobPhase.PENDING:
         return report.reason, report.message
     pods = outlook.sub_job.size.pods

@@ -23,7 +23,7 @@ from controller.model.planned import (
     Resize,
 )
 from controller.model.reasons import Reason
-from controller.model.runs import read_failure
+from controller.model.runs import read_failure, read_runs
 from controller.model.wire import at, objects, string
 from controller.status.shortage import detail_text
 from hyperjob.api.meta import Object
@@ -82,9 +82,12 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
 
 def _failure(job: Object, earlier: Object) -> Iterator[Event]:
     """Tell which container of a sub-job failed first, once that is known."""
-    failure = read_failure(job.get("failure"))
-    if failure is not None and earlier.get("failure") is None:
-        where = f" on {string(job.get('cluster'))}" if job.get("cluster") else ""
+    failure, cluster = read_failure(job.get("failure")), string(job.get("cluster"))
+    runs = read_runs(job.get("history"))
+    if runs and runs[-1:] != read_runs(earlier.get("history"))[-1:]:
+        failure, cluster = runs[-1].failure, runs[-1].cluster  # recorded with the restart
+    if failure is not None and failure != read_failure(earlier.get("failure")):
+        where = f" on {cluster}" if cluster else ""
         yield Event(
             type="Warning",
             reason=Reason.JOB_FAILED,

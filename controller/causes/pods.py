@@ -1,0 +1,53 @@
+"""Which container of a sub-job failed first, by its pods as the member has them. Pure."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from controller.model.runs import ContainerFailure
+from controller.model.wire import at, integer, mapping, objects, string, string_map
+from hyperjob.api.meta import Object
+
+_TASK: Final = "volcano.sh/task-spec"
+_LAST: Final = "~"  # sorts behind every time
+
+
+def first_failure(pods: Iterable[Object]) -> ContainerFailure | None:
+    """Return the failure that came first; None where no pod has failed."""
+    found = [failure for pod in pods for failure in _failures(pod)]
+    return min(found, key=lambda each: (each.time or _LAST, each.pod), default=None)
+
+
+def _failures(pod: Object) -> Iterator[ContainerFailure]:
+    metadata, status = mapping(pod.get("metadata")), mapping(pod.get("status"))
+    name, task = string(metadata.get("name")), _task(metadata)
+    containers = [
+        *objects(status.get("initContainerStatuses")),
+        *objects(status.get("containerStatuses")),
+    ]
+    ended = False
+    for container in containers:
+        state = mapping(at(container, "state", "terminated"))
+        code = integer(state.get("exitCode"))
+        if code:
+            ended = True
+            yield ContainerFailure(
+                pod=name,
+                task=task,
+                container=string(container.get("name")),
+                exit_code=code,
+                reason=string(state.get("reason")),
+                message=string(state.get("message")),
+                time=string(state.get("finishedAt")),
+            )
+    if not ended and status.get("phase") == "Failed":
+        yield ContainerFailure(
+            pod=name,
+            task=task,
+            reason=string(status.get("reason")),
+            message=string(status.get("message")),
+        )
+
+
+def _task(metadata: Object) -> str:
+    marks = string_map(metadata.get("annotations")) | string_map(metadata.get("labels"))
+    return marks.get(_TASK, "")

@@ -1,0 +1,33 @@
+"""Which failed sub-jobs are asked why they failed, before anything is done about them.
+
+What follows from a failure removes the pods that know its cause.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from controller.lifecycle.verdict import Member
+from controller.model.observed import Observed
+from controller.model.planned import FailedJob
+
+_ASKED: Final = 4
+_LAST: Final = "~"  # sorts behind every time
+
+
+def unexplained(observed: Observed, members: Sequence[Member]) -> tuple[FailedJob, ...]:
+    """Return the sub-jobs to ask about: the first that failed, where one of them is unknown yet."""
+    causes = observed.causes
+    if causes is None:
+        return ()
+    reachable = {cluster.name for cluster in observed.clusters if cluster.not_ready_since is None}
+    failed = [
+        (report.last_transition or _LAST, FailedJob(name=child.name, uid=job.uid, cluster=where))
+        for _, child in members
+        if (job := child.job) is not None
+        and (report := child.report) is not None
+        and report.phase.is_failed
+        and (where := child.cluster) in reachable
+        and (child.record is None or child.record.failure is None)
+    ]
+    first = [job for _, job in sorted(failed, key=lambda each: each[0])[:_ASKED]]
+    return tuple(first) if any(job.uid not in causes for job in first) else ()
