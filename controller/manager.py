@@ -18,6 +18,7 @@ from controller.admission.line import Line
 from controller.admission.mode import Mode
 from controller.apply.applier import Applier
 from controller.caches.informers import Caches
+from controller.causes.reader import CauseReader
 from controller.insight.accelerators import accelerator_samples
 from controller.insight.debug import debug_routes
 from controller.insight.measures import Meter
@@ -30,6 +31,7 @@ from controller.memory.tombstones import Tombstones
 from controller.model.observed import QueueAdmission
 from controller.observe import Limits, Observer
 from controller.options import AUTO, Options
+from controller.plan import CAUSE_RECHECK
 from controller.queueing.cache import QueueCache
 from controller.reconciler import Reconciler
 from controller.splitting.client import Splitter
@@ -143,6 +145,11 @@ class Manager:
         tombstones = Tombstones(self.caches.jobs, now=now)
         refusals = Refusals()
         self._splitter = _splitter(options, answered=self.queue.add, now=now)
+        self._causes = None
+        if options.failure_causes:
+            self._causes = CauseReader(
+                kube, answered=self.queue.add, now=now, time_limit=CAUSE_RECHECK
+            )
         observer = Observer(
             self.caches,
             capacity,
@@ -158,6 +165,7 @@ class Manager:
             admission=lambda: self.mode.current,
             now=now,
             splitter=self._splitter,
+            cause_reader=self._causes,
         )
         self.observer = observer
         self.learner = Learner(observer, line, reservations=reservations, tombstones=tombstones)
@@ -173,6 +181,7 @@ class Manager:
             recorder=self._recorder,
             meter=meter,
             splitter=self._splitter,
+            cause_reader=self._causes,
         )
         self._rate_limit = PassRateLimit(reconciler.reconcile)
         self.caches.hyperjobs.add_handler(meter.seen)
@@ -205,6 +214,8 @@ class Manager:
             tasks.append(group.create_task(self._recorder.run()))
             if self._splitter is not None:
                 tasks.append(group.create_task(self._splitter.run()))
+            if self._causes is not None:
+                tasks.append(group.create_task(self._causes.run()))
             try:
                 if self.options.leader_elect:
                     await self._look_for_namespace()

@@ -38,6 +38,7 @@ class Options:
     splitter_timeout: float = 10.0
     splitter_token_file: str | None = None
     splitter_ca_file: str | None = None
+    failure_causes: bool = True
     require_vcjob_api: bool = True
     require_resource_summary: bool = True
     leader_elect: bool = True
@@ -153,6 +154,10 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "whether messages of one namespace name HyperJobs of other namespaces (names) or only say"
         " that there are some (counts)",
         choices=("names", "counts"),
+    ),
+    "failure_causes": Setting(
+        "read the failed pods of a failed sub-job through Karmada's cluster proxy, where the"
+        " controller has the right, and tell in status.jobs[].failure which container failed first"
     ),
     "require_vcjob_api": Setting("place only on clusters whose apiEnablements list vcjobs"),
     "require_resource_summary": Setting("place only on clusters that report a resourceSummary"),

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from controller.admission.line import Line
 from controller.apply.applier import Applier, Failure, Result
 from controller.caches.informers import Caches
+from controller.causes.reader import CauseReader
 from controller.insight.measures import Meter
 from controller.learn import Learner
 from controller.memory.refusals import Refusals
@@ -62,6 +63,7 @@ class Reconciler:
         recorder: Recorder,
         meter: Meter,
         splitter: Splitter | None = None,
+        cause_reader: CauseReader | None = None,
         progress_seconds: float = 30.0,
     ) -> None:
         """Make a reconciler; a status in which only the progress changed waits for so long."""
@@ -75,6 +77,7 @@ class Reconciler:
         self._recorder = recorder
         self._meter = meter
         self._splitter = splitter
+        self._cause_reader = cause_reader
         self._progress_seconds = progress_seconds
         self._worded: dict[str, datetime] = {}
 
@@ -100,6 +103,8 @@ class Reconciler:
             decided = replace(decided, status=None, requeue_after=_sooner(decided, put_off))
         if decided.questions and self._splitter is not None:
             self._splitter.ask(key, decided.questions)
+        if decided.failed and self._cause_reader is not None:
+            self._cause_reader.ask(key, decided.failed)
         written, lost = await self._write_status(key, observed, decided)
         if lost:
             decided = replace(decided, requeue_after=_sooner(decided, PRUNED_RECHECK))
@@ -223,6 +228,8 @@ class Reconciler:
         self._worded.pop(key, None)
         if self._splitter is not None:
             self._splitter.forget(key)
+        if self._cause_reader is not None:
+            self._cause_reader.forget(key)
 
 
 def _sooner(decided: Plan, wait: timedelta) -> timedelta:

@@ -65,7 +65,9 @@ def judge(
     With a quorum the sub-jobs of lost clusters are made again without a policy too.
     """
     policy, quorum = observed.hyperjob.failure_policy, observed.hyperjob.quorum
-    failures = failures_of(observed, members, losses) if policy is not None or quorum is not None else []
+    failures = (
+        failures_of(observed, members, losses) if policy is not None or quorum is not None else []
+    )
     if policy is None:
         policy, failures = FailurePolicy(), [each for each in failures if each.phase is None]
     if not failures:
@@ -125,9 +127,7 @@ def _again(failure: Failure, rule: FailureRule) -> Again:
     )
 
 
-def _failure(
-    observed: Observed, member: Member, losses: Mapping[str, Loss]
-) -> Iterator[Failure]:
+def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> Iterator[Failure]:
     child = member[1]
     if child.is_terminal and child.phase.is_failed:
         report, record = child.report, child.record

@@ -64,17 +64,22 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Again) -> 
         pods=old.pods if old is not None else 0,
         excluded_clusters=_excluded(observed, sub_job, excluded, again.leave),
         retry_time=due,
-        history=_history(observed, child, again),
+        history=_history(observed, sub_job, child, again),
         training=old.training if old is not None else None,
         last_transition_time=rfc3339(observed.now),
     )
 
 
-def _history(observed: Observed, child: Child, again: Again) -> tuple[Run, ...]:
+def _history(observed: Observed, sub_job: SubJob, child: Child, again: Again) -> tuple[Run, ...]:
     """Return the runs that are over once a sub-job is made again; what never ran adds none."""
-    record, report = child.record, child.report
-    if record is None:
-        return ()
+    report = child.report
+    record = child.record or Record(
+        name=child.name,
+        replicated_job=sub_job.group.name,
+        index=sub_job.index,
+        cluster=child.cluster,
+        attempt=child.attempt,
+    )
     start = record.start_time or started(observed, child)
     if not start and not child.is_terminal:
         return record.history

@@ -169,7 +169,15 @@ async def test_what_fails_on_one_cluster_completes_on_another(tmp_path: Path) ->
         status = await life.until("hj", "Completed", "Failed")
         assert status["state"]["phase"] == "Completed", status["state"]
         assert status["restarts"] == 1
-        assert status["jobs"][0]["cluster"] == "member2"
+        (job,) = status["jobs"]
+        assert job["cluster"] == "member2"
+        (run,) = job["history"]
+        assert (run["attempt"], run["cluster"], run["phase"]) == (0, "member1", "Failed")
+        assert run["reason"] == "JobFailed"
+        assert run["startTime"] <= run["endTime"] <= job["startTime"]
+        failure = run["failure"]
+        assert (failure["pod"], failure["container"]) == ("hj-moves-0-worker-0", "c")
+        assert (failure["task"], failure["exitCode"]) == ("worker", 3)
 
 
 async def test_a_crash_loop_ends_with_the_reason_and_takes_the_others_along(
@@ -182,6 +190,9 @@ async def test_a_crash_loop_ends_with_the_reason_and_takes_the_others_along(
         assert status["state"]["reason"] == "MaxRestartsExceeded"
         assert "hj-crashes-0 is Failed" in status["state"]["message"]
         assert status["restarts"] == 1
+        assert "exit code 1" in status["state"]["message"]
+        assert status["jobs"][0]["failure"]["pod"] == "hj-crashes-0-worker-0"
+        assert len(status["jobs"][0]["history"]) == 1
         phases = {job["name"]: job["phase"] for job in status["jobs"]}
         assert phases == {"hj-crashes-0": "Failed", "hj-good-0": "Terminated"}
 

@@ -1,0 +1,243 @@
+"""Why a sub-job failed: which container failed first, and nothing happens before it is known."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+
+from controller.causes.pods import first_failure
+from controller.causes.reader import CauseReader
+from controller.lifecycle.causes import unexplained
+from controller.model.observed import Observed
+from controller.model.planned import FailedJob
+from controller.model.runs import ContainerFailure
+from controller.plan import CAUSE_RECHECK, plan
+from hyperjob.kube.errors import Forbidden, KubeError
+from hyperjob.kube.transport import Response
+from tests.support.fakekube import refusal
+from tests.unit.controller.builders import (
+    NOW,
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    vcjob_status,
+)
+
+KEY = "default/hj"
+NAME = "hj-trainer-0"
+UID = f"uid-{NAME}"
+OOM = ContainerFailure(
+    pod=f"{NAME}-worker-3", task="worker", container="main", exit_code=137, reason="OOMKilled"
+)
+
+
+def pod(index: int, *containers: Object, phase: str = "Failed", **status: Any) -> Object:
+    metadata = {"name": f"{NAME}-worker-{index}", "labels": {"volcano.sh/task-spec": "worker"}}
+    return {
+        "metadata": metadata,
+        "status": {"phase": phase, "containerStatuses": list(containers), **status},
+    }
+
+
+def ended(code: int, at: str = "", reason: str = "Error", name: str = "main") -> Object:
+    state = {"exitCode": code, "reason": reason, "finishedAt": at}
+    return {"name": name, "state": {"terminated": state}}
+
+
+FIRST = {
+    "nothing failed": ([pod(0, ended(0), phase="Succeeded")], ""),
+    "no pods at all": ([], ""),
+    "the one that ended first": (
+        [pod(0, ended(143, "2026-01-02T03:00:09Z")), pod(1, ended(1, "2026-01-02T03:00:02Z"))],
+        f"pod {NAME}-worker-1, container main: exit code 1, Error",
+    ),
+    "a sidecar that failed beside a container that completed": (
+        [pod(0, ended(0, "2026-01-02T03:00:01Z"), ended(2, "2026-01-02T03:00:02Z", name="side"))],
+        f"pod {NAME}-worker-0, container side: exit code 2, Error",
+    ),
+    "an evicted pod": (
+        [pod(0, reason="Evicted", message="The node was low on memory.")],
+        f"pod {NAME}-worker-0: Evicted: The node was low on memory.",
+    ),
+    "an init container": (
+        [pod(0, initContainerStatuses=[ended(5, name="setup")])],
+        f"pod {NAME}-worker-0, container setup: exit code 5, Error",
+    ),
+    "malformed": ([{"status": {"containerStatuses": [{"state": "x"}], "phase": 3}}, {}], ""),
+}
+
+
+@pytest.mark.parametrize(("pods", "text"), FIRST.values(), ids=list(FIRST))
+def test_the_container_that_failed_first_is_the_cause(pods: list[Object], text: str) -> None:
+    found = first_failure(pods)
+    assert (found.text if found is not None else "") == text
+
+
+def failed(index: int = 0, *, at: str = "2026-01-02T03:02:00Z") -> list[Object]:
+    name = f"hj-trainer-{index}"
+    status = vcjob_status("Failed", since=at)
+    return [job(name), policy(name), binding(name, cluster="a", status=status)]
+
+
+def seen(
+    *objects: Object,
+    causes: dict[str, ContainerFailure | None] | None,
+    policy: bool = True,
+    replicas: int = 1,
+) -> Observed:
+    spec: Object = {"failurePolicy": {"maxRestarts": 3}} if policy else {}
+    raw = hyperjob(group(replicas=replicas), status={"state": {"phase": "Running"}}, **spec)
+    return replace(observed(raw, *objects, clusters=(cluster("a"),)), causes=causes)
+
+
+@pytest.mark.parametrize("policy", [True, False], ids=["restarts", "ends"])
+def test_nothing_follows_from_a_failure_before_its_cause_is_read(policy: bool) -> None:
+    asked = plan(seen(*failed(), causes={}, policy=policy))
+    assert asked.failed == (FailedJob(name=NAME, uid=UID, cluster="a"),)
+    assert (asked.actions, asked.status, asked.requeue_after) == ((), None, CAUSE_RECHECK)
+    answers: list[dict[str, ContainerFailure | None] | None] = [{UID: None}, {UID: OOM}, None]
+    for known in answers:
+        went_on = plan(seen(*failed(), causes=known, policy=policy))
+        assert went_on.failed == ()
+        assert went_on.status is not None
+        assert went_on.status["state"]["phase"] == ("Restarting" if policy else "Failed")
+
+
+def test_the_cause_is_in_the_status_in_its_messages_and_in_an_event() -> None:
+    ends = plan(seen(*failed(), causes={UID: OOM}, policy=False))
+    assert ends.status is not None
+    (entry,) = ends.status["jobs"]
+    assert entry["failure"] == OOM.to_object()
+    assert OOM.text in entry["message"]
+    assert OOM.text in ends.status["state"]["message"]
+    assert [event.reason for event in ends.events] == ["Failed", "JobFailed"]
+    restarts = plan(seen(*failed(), causes={UID: OOM}))
+    assert restarts.status is not None
+    assert restarts.status["jobs"][0].get("failure") is None
+    assert any(event.note == f"{NAME} failed on a: {OOM.text}" for event in restarts.events)
+
+
+def test_the_first_failures_alone_are_asked_about() -> None:
+    many = [
+        item for index in range(9) for item in failed(index, at=f"2026-01-02T03:02:0{9 - index}Z")
+    ]
+    observed_ = seen(*many, causes={}, replicas=9)
+    asked = plan(observed_).failed
+    assert [each.name[-1] for each in asked] == ["8", "7", "6", "5"]
+    known = dict.fromkeys((each.uid for each in asked), OOM)
+    assert plan(replace(observed_, causes=known)).failed == ()
+
+
+def test_the_pods_of_a_cluster_that_is_out_of_reach_are_not_asked_for() -> None:
+    gone = replace(cluster("a", unusable="x"), not_ready_since=NOW)
+    observed_ = replace(seen(*failed(), causes={}), clusters=(gone,))
+    assert unexplained(observed_, ()) == ()
+    assert plan(observed_).failed == ()
+
+
+@dataclass
+class Members:
+    """Answers for the cluster proxy; `answer` gives the pods, raises, or never ends."""
+
+    answer: Any = None
+    calls: list[tuple[str, Any]] = field(default_factory=list)
+
+    async def raw(self, method: str, path: str, *, params: Any) -> Response:
+        self.calls.append((f"{method} {path}", params))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        if self.answer is None:
+            await asyncio.Event().wait()
+        return Response(200, {}, orjson.dumps(self.answer))
+
+
+@dataclass
+class World:
+    reader: CauseReader
+    keys: asyncio.Queue[str]
+    clock: list[datetime]
+
+    async def ask(self, *jobs: FailedJob) -> Any:
+        self.reader.ask(KEY, jobs)
+        for _ in jobs:
+            assert await asyncio.wait_for(self.keys.get(), 30) == KEY
+        return self.reader.causes(KEY)
+
+
+@asynccontextmanager
+async def reading(members: Members, *, limit: float = 30) -> AsyncIterator[World]:
+    keys: asyncio.Queue[str] = asyncio.Queue()
+    clock = [NOW]
+    reader = CauseReader(
+        members,  # type: ignore[arg-type]  # has the one call that is made
+        answered=keys.put_nowait,
+        now=lambda: clock[0],
+        time_limit=timedelta(seconds=limit),
+    )
+    task = asyncio.create_task(reader.run())
+    try:
+        yield World(reader, keys, clock)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+FAILED = FailedJob(name=NAME, uid="u1", cluster="a")
+
+
+async def test_the_failed_pods_are_read_through_the_cluster_proxy_once() -> None:
+    members = Members({"items": [pod(3, ended(137, reason="OOMKilled"))]})
+    async with reading(members) as world:
+        assert await world.ask(FAILED) == {"u1": OOM}
+        world.reader.ask(KEY, [FAILED])
+        assert world.reader.causes(KEY) == {"u1": OOM}
+        world.reader.forget(KEY)
+        assert world.reader.causes(KEY) == {}
+    ((call, params),) = members.calls
+    assert call == (
+        "GET /apis/cluster.karmada.io/v1alpha1/clusters/a/proxy/api/v1/namespaces/default/pods"
+    )
+    assert params["labelSelector"] == f"volcano.sh/job-name={NAME}"
+    assert params["fieldSelector"] == "status.phase=Failed"
+
+
+@pytest.mark.parametrize(
+    "answer", [refusal(503, "ServiceUnavailable"), [], {"items": 3}, {"items": []}]
+)
+async def test_a_cause_that_cannot_be_read_counts_as_unknown(answer: object) -> None:
+    async with reading(Members(answer)) as world:
+        assert await world.ask(FAILED) == {"u1": None}
+
+
+async def test_an_answer_that_does_not_come_is_not_waited_for() -> None:
+    async with reading(Members(), limit=0.05) as world:
+        assert await world.ask(FAILED) == {"u1": None}
+    silent = Members()
+    async with reading(silent) as world:
+        world.reader.ask(KEY, [FAILED])
+        assert world.reader.causes(KEY) == {}
+        world.clock[0] += timedelta(seconds=31)
+        assert world.reader.causes(KEY) == {"u1": None}, "the limit alone decides"
+
+
+async def test_a_cluster_that_refuses_its_pods_is_left_in_peace_for_a_while() -> None:
+    refused: KubeError = refusal(403, "Forbidden")
+    assert isinstance(refused, Forbidden)
+    members = Members(refused)
+    async with reading(members) as world:
+        await world.ask(FAILED)
+        await world.ask(replace(FAILED, uid="u2"))
+        assert len(members.calls) == 1
+        world.clock[0] += timedelta(minutes=11)
+        await world.ask(replace(FAILED, uid="u3"))
+        assert len(members.calls) == 2
