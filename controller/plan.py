@@ -19,8 +19,10 @@ from controller.lifecycle.quota import releases
 from controller.lifecycle.reclaimed import giving_back
 from controller.lifecycle.records import with_restart
 from controller.lifecycle.requests import answer
+from controller.lifecycle.stops import suspending
 from controller.lifecycle.verdict import End, Restart
 from controller.model.observed import Observed
+from controller.model.parse import with_fields
 from controller.model.planned import Plan
 from controller.plugins.hook import withdrawing
 from controller.status.derive import derive, derive_refusal
@@ -34,6 +36,7 @@ from controller.steps.scale import scale
 from controller.steps.settle import look_again, needs, place_missing
 from controller.steps.sort import sort
 from controller.steps.target import no_target
+from hyperjob.api.meta import Object
 
 AT_ONCE: Final = timedelta()
 CAUSE_RECHECK: Final = timedelta(seconds=5)
@@ -134,7 +137,8 @@ def _record(draft: Draft) -> Plan | None:
         recorded = _restart(draft, asked.restart)
         return replace(recorded, events=(*asked.events, *recorded.events))
     if observed.hyperjob.suspend:
-        return None
+        stop = suspending(observed, children)
+        return None if stop is None else _stop(draft, stop)
     verdict = judge(observed, children, draft.losses)
     if isinstance(verdict, End):
         return _end(draft, verdict)
@@ -156,6 +160,14 @@ def _end(draft: Draft, end: End) -> Plan:
         events=status_events(observed.hyperjob.status, status),
         requeue_after=AT_ONCE if needs_more(observed, status) else None,
     )
+
+
+def _stop(draft: Draft, fields: Object) -> Plan:
+    """Write down that sub-jobs are stopped; the next pass deletes them."""
+    observed = draft.observed
+    hyperjob = with_fields(observed.hyperjob, observed.hyperjob.status | fields)
+    decision = plan(replace(observed, hyperjob=hyperjob))
+    return replace(decision, actions=(), requeue_after=AT_ONCE, waits_for_capacity=False)
 
 
 def _restart(draft: Draft, decided: Restart) -> Plan:

@@ -19,17 +19,6 @@ def with_checkpoint(template: Object, checkpoint: Checkpoint | None) -> Object:
     }
 
 
-def grace_seconds(template: Object, checkpoint: Checkpoint) -> int:
-    """Return the longest grace period of the pods of a sub-job, in seconds."""
-    pods = (mapping(mapping(task.get("template")).get("spec")) for task in _tasks(template))
-    own = (pod.get("terminationGracePeriodSeconds", checkpoint.grace_seconds) for pod in pods)
-    return max((each for each in own if isinstance(each, int)), default=checkpoint.grace_seconds)
-
-
-def _tasks(template: Object) -> list[Object]:
-    return objects(template.get("tasks"))
-
-
 def _task(task: Object, checkpoint: Checkpoint) -> Object:
     template = mapping(task.get("template"))
     spec = {

@@ -8,9 +8,11 @@ from dataclasses import replace
 
 from controller.lifecycle.backoff import retry_time
 from controller.lifecycle.runs import failure_of, run_over, started
+from controller.lifecycle.stops import cause_of, stopped
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
 from controller.model.observed import Observed, Record, Verdict
+from controller.model.parse import with_fields
 from controller.model.reasons import Reason
 from controller.model.resources import fits
 from controller.model.runs import Run
@@ -32,13 +34,14 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
             records[child.name] = replace(
                 record, admitted=record.admitted and not decided.gives_back
             )
-    status = dict(hyperjob.status)
+    cause = cause_of(decided)
+    status = hyperjob.status | stopped(observed, members, chosen.keys(), cause)
     if decided.spent:
         status["restarts"] = count(status.get("restarts")) + decided.spent
     if decided.handled:
         status["requests"] = mapping(status.get("requests")) | dict(decided.handled)
     verdict = Verdict() if decided.gives_back else observed.verdict
-    hyperjob = replace(hyperjob, records=records, status=status)
+    hyperjob = with_fields(replace(hyperjob, records=records), status)
     planned = decided.gives_back or bool(decided.handled)
     stopped_by = TimeUse.LOST_TO_PLANNED_STOPS if planned else TimeUse.LOST_TO_FAILURES
     return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)

@@ -13,8 +13,8 @@ from controller.model.resources import Resources
 from controller.model.runs import ContainerFailure, Run
 from controller.model.shortage import Detail, Trouble
 from controller.model.training import JobTraining
-from controller.model.wire import objects
-from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS
+from controller.model.wire import at, integer, mapping, objects
+from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
@@ -92,6 +92,21 @@ class Checkpoint:
     claim: str = ""
     grace_seconds: int = DEFAULT_GRACE_SECONDS
     interval_seconds: int | None = None
+
+    def grace_of(self, template: Object) -> int:
+        """Return the longest grace period of the pods of a sub-job, in seconds."""
+        pods = (mapping(at(task, "template", "spec")) for task in objects(template.get("tasks")))
+        own = (integer(pod.get("terminationGracePeriodSeconds")) for pod in pods)
+        return max((self.grace_seconds if each is None else each for each in own), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A planned stop that is going on: nothing is made before all `jobs` have ended."""
+
+    cause: StopCause
+    until: datetime
+    jobs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +206,7 @@ class HyperJob:
     plugins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quorum: int | None = None  # fewest sub-jobs that must train; None: all, as one world
     checkpoint: Checkpoint | None = None
+    stop: Stop | None = None
     resume_step: int | None = None  # that all sub-jobs start from; None: not known
     gang: GangRecord | None = None
 

@@ -25,6 +25,7 @@ from controller.model.observed import (
     Report,
     Silence,
     SplitPolicy,
+    Stop,
     SuccessPolicy,
     Task,
 )
@@ -42,7 +43,7 @@ from controller.model.wire import (
     strings,
     timestamp,
 )
-from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
+from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, StopCause
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
 from hyperjob.api.meta import Object
 from hyperjob.api.names import (
@@ -92,6 +93,7 @@ def parse_hyperjob(raw: Object) -> HyperJob:
         },
         quorum=integer(spec.get("quorum")),
         checkpoint=_checkpoint(spec.get("checkpoint")),
+        stop=parse_stop(status.get("stop")),
         resume_step=integer(at(status, "checkpoint", "resumeStep")),
         gang=_gang(status.get("gang")),
     )
@@ -99,8 +101,17 @@ def parse_hyperjob(raw: Object) -> HyperJob:
 
 def with_status(hyperjob: HyperJob, status: Object) -> HyperJob:
     """Return a HyperJob as it is once a status is written."""
+    records = {record.name: record for record in _records(status)}
+    return with_fields(replace(hyperjob, records=records), status)
+
+
+def with_fields(hyperjob: HyperJob, status: Object) -> HyperJob:
+    """Return a HyperJob with another status whose sub-jobs are the same."""
     return replace(
-        hyperjob, status=status, records={record.name: record for record in _records(status)}
+        hyperjob,
+        status=status,
+        stop=parse_stop(status.get("stop")),
+        resume_step=integer(at(status, "checkpoint", "resumeStep")),
     )
 
 
@@ -336,6 +347,15 @@ def _checkpoint(raw: object) -> Checkpoint | None:
         grace_seconds=count(raw.get("gracePeriodSeconds")) or DEFAULT_GRACE_SECONDS,
         interval_seconds=integer(raw.get("intervalSeconds")),
     )
+
+
+def parse_stop(raw: object) -> Stop | None:
+    """Read the planned stop that a status says is going on."""
+    stop = mapping(raw)
+    until, cause = timestamp(stop.get("until")), string(stop.get("cause"))
+    if until is None or cause not in set(StopCause):
+        return None
+    return Stop(cause=StopCause(cause), until=until, jobs=strings(stop.get("jobs")))
 
 
 def _attempt(metadata: Object) -> int:

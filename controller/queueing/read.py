@@ -46,6 +46,8 @@ def unit_of(observed: Observed) -> Unit | None:
     if backs_off(observed):
         later |= {child.name for _, child in members if not (child.exists or child.is_terminal)}
         wishes = {}
+    if hyperjob.stop is not None:
+        later |= {child.name for _, child in members if not (child.exists or _is_held(child))}
     parts = [
         Part(queue=queue_of(sub_job.size.template), request=_request(sub_job, child))
         for sub_job, child in members
@@ -92,6 +94,10 @@ def unit_of(observed: Observed) -> Unit | None:
         preempts=observed.preempts,
         since=max((_started(child) for child in children), default=""),
     )
+
+
+def _is_held(child: Child) -> bool:
+    return child.is_terminal or (child.record is not None and child.record.admitted)
 
 
 def _started(child: Child) -> str:

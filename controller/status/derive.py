@@ -4,9 +4,11 @@ Computed anew each time; of the old status only times and last known states are 
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from controller.lifecycle.runs import kept
+from controller.lifecycle.stops import describe, going_on
 from controller.model.observed import GangRecord, Observed
 from controller.model.reasons import Reason
 from controller.model.wire import at, mapping, objects, rfc3339, string
@@ -20,6 +22,9 @@ from hyperjob.api.phases import JobPhase, Phase
 
 _CLUSTERS_SHOWN: Final = 8
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
+_STOPPED: Final = frozenset(
+    {Phase.SUSPENDED, Phase.RESTARTING, Phase.PENDING, Phase.QUEUED, Phase.STARTING}
+)
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
 
@@ -57,6 +62,13 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         status["startTime"] = start or now
     if state.phase.is_terminal:
         status["completionTime"] = string(old.get("completionTime")) or now
+    stops = going_on(observed, [(item.sub_job, item.child) for item in outlooks.items])
+    if state.phase.is_terminal and "stop" in stops:
+        stops["stop"] = None
+    if state.phase in _STOPPED and (saved := describe(stops)):
+        state = replace(state, message=f"{state.message}; {saved}")
+        status["state"] = _state(state, old, now)
+    status |= stops
     training = training_status(observed, jobs)
     if training is not None:
         status["training"] = training

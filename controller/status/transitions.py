@@ -7,6 +7,7 @@ told twice.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, assert_never
 
+from controller.lifecycle.stops import describe, has_lost
 from controller.lifecycle.verdict import Restart
 from controller.model.planned import (
     Action,
@@ -24,7 +25,7 @@ from controller.model.planned import (
 )
 from controller.model.reasons import Reason
 from controller.model.runs import read_failure, read_runs
-from controller.model.wire import at, objects, string
+from controller.model.wire import at, mapping, objects, string
 from controller.status.shortage import detail_text
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import Phase
@@ -60,6 +61,7 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
                 note=string(at(new, "state", "message")) or phase,
             )
         )
+    events += _stops(old, new)
     told = {event.reason for event in events}
     before = {item.get("name"): item for item in objects(old.get("jobs"))}
     for job in objects(new.get("jobs")):
@@ -94,6 +96,19 @@ def _failure(job: Object, earlier: Object) -> Iterator[Event]:
             action="Reconcile",
             note=f"{string(job.get('name'))} failed{where}: {failure.text}",
         )
+
+
+def _stops(old: Object, new: Object) -> Iterator[Event]:
+    """Tell of a planned stop that is over, and of what was not saved in it."""
+    if not mapping(old.get("stop")) or mapping(new.get("stop")):
+        return
+    saved = describe(new)
+    yield Event(
+        type="Warning" if has_lost(new) else "Normal",
+        reason="NotSaved" if has_lost(new) else "Stopped",
+        action="Stop",
+        note=f"All sub-jobs that were stopped have ended{f': {saved}' if saved else ''}",
+    )
 
 
 def _rejections(job: Object, earlier: Object) -> Iterator[Event]:

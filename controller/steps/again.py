@@ -28,6 +28,9 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     known += [lesson.wait for lesson in draft.lessons.values()]
     known += [hush.wait for hush in draft.hushes.values()]
     yield from (wait for wait in known if wait is not None)
+    stop = observed.hyperjob.stop
+    if stop is not None:
+        yield max(stop.until - now, timedelta())
     for name, refusal in observed.refusals.items():
         if name in draft.blocked and refusal.retry_at > now:
             yield refusal.retry_at - now

@@ -20,6 +20,7 @@ from controller.model.planned import AskAgain, Look
 from controller.model.reasons import Reason
 from controller.model.shortage import Delayed, Detail
 from controller.model.subjobs import SubJob, queue_of
+from controller.model.wire import rfc3339
 from controller.status.shortage import detail_text
 from controller.steps.again import until_look
 from controller.steps.draft import Draft
@@ -93,6 +94,10 @@ def _held_back(draft: Draft, child: Child) -> tuple[Reason, Detail] | None:
     """Say why a sub-job that there is none of must not be made yet."""
     if child.exists:
         return None
+    stop = draft.observed.hyperjob.stop
+    if stop is not None:
+        text = f"waits until all sub-jobs that are stopped have ended, until {rfc3339(stop.until)}"
+        return Reason.RESTARTING, f"{text} at the latest"
     if child.name in draft.waiting.for_what:
         return Reason.WAITING_FOR_DEPENDENCY, draft.waiting.for_what[child.name]
     record, now = child.record, draft.observed.now

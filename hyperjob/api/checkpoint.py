@@ -63,6 +63,12 @@ class CheckpointStatus(Model):
         " the step that it resumed from.",
     )
     stopped_time: Time | None = Field(default=None, description="When that step was reported.")
+    kept_step: Step | None = Field(
+        default=None,
+        description="Step of the last checkpoint before that stop, or the step that the program had"
+        " started from.",
+    )
+    kept_time: Time | None = Field(default=None, description="When that step was made.")
     stop_cause: StopCause | None = Field(default=None, description="Why that stop came.")
 
 

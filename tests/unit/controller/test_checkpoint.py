@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.expansion.checkpoint import grace_seconds, with_checkpoint
+from controller.expansion.checkpoint import with_checkpoint
 from controller.model.observed import Checkpoint
 from controller.model.planned import CreateChild
 from controller.plan import plan
@@ -81,7 +81,7 @@ def test_the_grace_period_of_a_template_wins(own: int | None, expected: int) -> 
     checkpoint = Checkpoint(directory="/runs", grace_seconds=120)
     made = with_checkpoint(template(each), checkpoint)
     assert pod_spec({"spec": made})["terminationGracePeriodSeconds"] == expected
-    assert grace_seconds(template(each), checkpoint) == expected
+    assert checkpoint.grace_of(template(each)) == expected
 
 
 def test_without_spec_checkpoint_the_template_is_as_it_was() -> None:

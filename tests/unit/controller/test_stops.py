@@ -1,0 +1,349 @@
+"""Stops of a training: what is recorded, what is waited for, from which step all start again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.lifecycle.stops import ON_ITS_WAY, describe
+from controller.model.observed import Observed
+from controller.model.parse import with_status
+from controller.model.planned import CreateChild, DeleteChild, Plan
+from controller.model.training import JobTraining
+from controller.model.wire import rfc3339
+from controller.plan import AT_ONCE, plan
+from hyperjob.kube.microtime import micro_time
+from tests.support.podenv import pods_of
+from tests.unit.controller.builders import (
+    NOW,
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    vcjob_status,
+)
+
+NAMES = "hj-trainer-0", "hj-trainer-1"
+CLUSTERS = cluster("a"), cluster("b")
+CHECKPOINT = {"directory": "s3://bucket/run", "gracePeriodSeconds": 60}
+ASKED = {"training.volcano.sh/restart": "now"}
+BEGAN = NOW - timedelta(seconds=100)
+
+
+def said(
+    step: int,
+    saved: int | None = None,
+    *,
+    start: int = 0,
+    began: datetime = BEGAN,
+    at: datetime = NOW,
+    **fields: Any,
+) -> JobTraining:
+    """What a program said: it makes one step a second."""
+    return JobTraining(
+        step=step,
+        updated=at,
+        start_step=start,
+        started=began,
+        saved_step=saved,
+        saved=None if saved is None else at - timedelta(seconds=step - saved),
+        **fields,
+    )
+
+
+def both(first: JobTraining, second: JobTraining | None = None) -> dict[str, JobTraining]:
+    return {NAMES[0]: first, NAMES[1]: second or first}
+
+
+def records(phase: str = "Running", attempt: int = 0, **fields: Any) -> list[Object]:
+    return [
+        {
+            "name": name,
+            "replicatedJob": "trainer",
+            "index": index,
+            "phase": phase,
+            "attempt": attempt,
+            **fields,
+        }
+        for index, name in enumerate(NAMES)
+    ]
+
+
+def world(
+    trainings: Mapping[str, JobTraining] | None = None,
+    *,
+    jobs: bool = True,
+    status: Object | None = None,
+    now: datetime = NOW,
+    annotations: Object | None = None,
+    phase: str = "Running",
+    attempt: int = 0,
+    **spec: Any,
+) -> Observed:
+    """Two sub-jobs, that run where there are `jobs`."""
+    spec = {"checkpoint": CHECKPOINT, "plugins": {"env": []}, **spec}
+    told = {"jobs": records(phase if jobs else "Unplaced", attempt), **(status or {})}
+    raw = hyperjob(group(replicas=2, gpus=60), status=told, **spec)
+    raw["metadata"]["annotations"] = annotations or {}
+    made: list[Object] = []
+    for name, where in zip(NAMES if jobs else (), "ab", strict=False):
+        made += [job(name, gpus=60), policy(name, cluster=where)]
+        made.append(binding(name, cluster=where, status=vcjob_status(phase)))
+    seen = observed(raw, *made, clusters=CLUSTERS, now=now)
+    return replace(seen, trainings=trainings or {})
+
+
+def status_of(decided: Plan) -> Object:
+    assert decided.status is not None
+    return decided.status
+
+
+def recorded(seen: Observed) -> Observed:
+    """Return what is observed once the plan's status is written."""
+    return replace(seen, hyperjob=with_status(seen.hyperjob, status_of(plan(seen))))
+
+
+def emptied(seen: Observed, **changes: Any) -> Observed:
+    """Return what is observed once all vcjobs and policies are gone."""
+    return replace(seen, jobs={}, policies={}, bindings={}, **changes)
+
+
+def created(decided: Plan) -> list[CreateChild]:
+    return [action for action in decided.actions if isinstance(action, CreateChild)]
+
+
+def resume_steps(decided: Plan) -> set[str | None]:
+    found: set[str | None] = set()
+    for action in created(decided):
+        assert action.job is not None
+        metadata = {**action.job["metadata"], "uid": f"uid-{action.name}"}
+        env = pods_of({**action.job, "metadata": metadata})[0].env
+        found.add(env.get("HYPERJOB_RESUME_STEP"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        pytest.param({"suspend": True}, "Suspended", id="suspend"),
+        pytest.param({"annotations": ASKED}, "Restarted", id="restart"),
+    ],
+)
+def test_a_planned_stop_is_recorded_before_anything_is_deleted(change: Object, cause: str) -> None:
+    seen = world(both(said(100, 90)), **change)
+    first = plan(seen)
+    assert first.actions == ()
+    assert first.requeue_after == AT_ONCE
+    assert status_of(first)["stop"] == {
+        "cause": cause,
+        "since": rfc3339(NOW),
+        "until": rfc3339(NOW + timedelta(seconds=61) + ON_ITS_WAY),
+        "jobs": list(NAMES),
+    }
+    second = plan(recorded(seen))
+    assert sorted(a.name for a in second.actions if isinstance(a, DeleteChild)) == sorted(NAMES)
+
+
+def test_without_spec_checkpoint_a_suspension_is_carried_out_at_once() -> None:
+    decided = plan(world(both(said(100, 90)), suspend=True, checkpoint=None))
+    assert len([a for a in decided.actions if isinstance(a, DeleteChild)]) == 2
+    assert "stop" not in status_of(decided)
+
+
+def test_nothing_is_made_again_until_all_have_ended() -> None:
+    stopping = recorded(world(both(said(100, 90)), annotations=ASKED))
+    gone = emptied(stopping)
+    waits = plan(gone)
+    assert created(waits) == []
+    assert "waits until all sub-jobs" in status_of(waits)["state"]["message"]
+    assert waits.requeue_after is not None
+    one = both(said(100, 100, ended=True), said(100, 90))
+    assert created(plan(replace(gone, trainings=one))) == []
+    assert "stop" in status_of(plan(replace(gone, trainings=one)))
+
+
+def test_all_start_from_what_was_saved_on_the_way_out() -> None:
+    stopping = recorded(world(both(said(100, 90)), annotations=ASKED))
+    assert stopping.hyperjob.resume_step == 90
+    ended = emptied(stopping, trainings=both(said(104, 104, ended=True)))
+    over = plan(ended)
+    assert created(over) == []
+    assert status_of(over)["stop"] is None
+    assert status_of(over)["checkpoint"]["resumeStep"] == 104
+    assert [(each.type, each.reason) for each in over.events if each.action == "Stop"] == [
+        ("Normal", "Stopped")
+    ]
+    again = plan(recorded(ended))
+    assert len(created(again)) == 2
+    assert resume_steps(again) == {"104"}
+
+
+def test_what_one_sub_job_has_not_saved_no_sub_job_starts_from() -> None:
+    stopping = recorded(world(both(said(100, 90)), annotations=ASKED))
+    mixed = both(said(104, 104, ended=True), said(104, 90, ended=True))
+    ended = emptied(stopping, trainings=mixed)
+    over = plan(ended)
+    (event,) = [each for each in over.events if each.action == "Stop"]
+    assert (event.type, event.reason) == ("Warning", "NotSaved")
+    assert "step 104 was reached, and all sub-jobs have saved step 90" in event.note
+    assert "all sub-jobs have saved step 90" in status_of(over)["state"]["message"]
+    assert resume_steps(plan(recorded(ended))) == {"90"}
+
+
+def test_a_program_that_says_nothing_gets_its_grace_period() -> None:
+    gone = emptied(recorded(world(annotations=ASKED)))
+    until = gone.hyperjob.stop
+    assert until is not None
+    assert created(plan(gone)) == []
+    later = replace(gone, now=until.until)
+    assert status_of(plan(later))["stop"] is None
+    again = plan(recorded(later))
+    assert len(created(again)) == 2
+    assert resume_steps(again) == {None}
+
+
+def test_a_stop_is_over_when_the_sub_jobs_have_ended_by_themselves() -> None:
+    stopping = recorded(world(both(said(100, 90)), suspend=True))
+    completed = world(both(said(100, 100)), phase="Completed", suspend=True)
+    ended = replace(stopping, jobs=completed.jobs, bindings=completed.bindings)
+    assert status_of(plan(ended))["state"]["phase"] == "Completed"
+    assert status_of(plan(ended))["stop"] is None
+
+
+def test_a_suspended_hyperjob_says_what_is_saved() -> None:
+    stopping = recorded(world(both(said(100, 90)), suspend=True))
+    over = plan(emptied(stopping, trainings=both(said(104, 104, ended=True))))
+    assert status_of(over)["state"]["phase"] == "Suspended"
+    assert status_of(over)["state"]["message"].endswith("; saved at step 104")
+
+
+def test_a_failure_waits_for_nobody_and_all_start_from_one_step() -> None:
+    policy_ = {"maxRestarts": 3}
+    trainings = both(said(100, 90), said(100, 80))
+    seen = world(trainings, phase="Failed", failurePolicy=policy_)
+    decided = plan(seen)
+    assert "stop" not in status_of(decided)
+    assert status_of(decided)["checkpoint"] == {
+        "resumeStep": 80,
+        "stoppedStep": 100,
+        "stoppedTime": micro_time(NOW),
+        "keptStep": 90,
+        "keptTime": micro_time(NOW - timedelta(seconds=10)),
+        "stopCause": "Failure",
+    }
+    assert resume_steps(plan(emptied(recorded(seen)))) == {"80"}
+
+
+@pytest.mark.parametrize(
+    ("cause", "resumed", "expected"),
+    [
+        ("Failure", 90, {"cause": "Failure", "stops": 1, "steps": 10, "milliseconds": 10_000}),
+        ("Failure", 95, {"cause": "Failure", "stops": 1, "steps": 5, "milliseconds": 5_000}),
+        ("Restarted", 100, {"cause": "Restarted", "stops": 1, "steps": 0, "milliseconds": 0}),
+        ("Restarted", 120, {"cause": "Restarted", "stops": 1, "steps": 0, "milliseconds": 0}),
+        ("ClusterLost", 0, {"cause": "ClusterLost", "stops": 1, "steps": 100}),
+    ],
+)
+def test_lost_work_is_counted_when_the_program_says_where_it_resumed(
+    cause: str, resumed: int, expected: Object
+) -> None:
+    entry = {
+        "resumeStep": 90,
+        "stoppedStep": 100,
+        "stoppedTime": micro_time(NOW - timedelta(seconds=30)),
+        "keptStep": 90,
+        "keptTime": micro_time(NOW - timedelta(seconds=40)),
+        "stopCause": cause,
+    }
+    now_said = said(resumed, start=resumed, began=NOW - timedelta(seconds=1))
+    seen = world(both(now_said), status={"checkpoint": entry})
+    status = status_of(plan(seen))
+    assert status["checkpoint"] == {"resumeStep": 90}
+    assert expected.items() <= status["lostWork"][0].items()
+    assert "lostWork" in status_of(plan(recorded(seen)))
+    assert status_of(plan(recorded(seen)))["lostWork"] == status["lostWork"]
+
+
+def test_lost_work_adds_up_by_cause() -> None:
+    entry = {
+        "stoppedStep": 100,
+        "stoppedTime": micro_time(NOW - timedelta(seconds=30)),
+        "keptStep": 0,
+        "keptTime": micro_time(NOW - timedelta(seconds=130)),
+        "stopCause": "Failure",
+    }
+    before = [
+        {"cause": "ClusterLost", "stops": 1, "steps": 7, "milliseconds": 7},
+        {"cause": "Failure", "stops": 2, "steps": 5, "milliseconds": 50},
+    ]
+    now_said = said(40, start=40, began=NOW - timedelta(seconds=1))
+    status = {"checkpoint": entry, "lostWork": before}
+    assert status_of(plan(world(both(now_said), status=status)))["lostWork"] == [
+        before[0],
+        {"cause": "Failure", "stops": 3, "steps": 65, "milliseconds": 60_050},
+    ]
+
+
+def test_a_second_stop_before_the_program_says_a_word_counts_once() -> None:
+    seen = world(both(said(100, 90)), phase="Failed", failurePolicy={"maxRestarts": 3})
+    once = recorded(seen)
+    again = replace(
+        once, jobs=world(phase="Failed", attempt=1).jobs, hyperjob=once.hyperjob, now=NOW
+    )
+    assert status_of(plan(again))["checkpoint"]["stoppedStep"] == 100
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({}, ""),
+        ({"resumeStep": 90}, ""),
+        ({"resumeStep": 90, "stoppedStep": 100, "stopCause": "Failure"}, ""),
+        ({"resumeStep": 100, "stoppedStep": 100, "stopCause": "Suspended"}, "saved at step 100"),
+        (
+            {"stoppedStep": 100, "stopCause": "Suspended"},
+            "step 100 was reached, and no sub-job has reported a checkpoint",
+        ),
+        (
+            {"resumeStep": 0, "stoppedStep": 100, "stopCause": "Restarted"},
+            "step 100 was reached, and all sub-jobs have saved step 0",
+        ),
+    ],
+)
+def test_what_a_planned_stop_saved_is_said(entry: Object, expected: str) -> None:
+    assert describe({"checkpoint": entry}) == expected
+
+
+@given(
+    saved=st.lists(st.none() | st.integers(0, 100), min_size=2, max_size=2),
+    final=st.lists(st.none() | st.integers(0, 120), min_size=2, max_size=2),
+    ends=st.booleans(),
+)
+def test_all_sub_jobs_are_made_with_one_step_that_each_has_saved(
+    saved: Sequence[int | None], final: Sequence[int | None], ends: bool
+) -> None:
+    last = [
+        max(pair, key=lambda each: -1 if each is None else each)
+        for pair in zip(saved, final, strict=True)
+    ]
+    before = both(said(100, saved[0]), said(100, saved[1]))
+    stopping = recorded(world(before, annotations=ASKED))
+    after = both(
+        said(120, last[0], ended=ends),
+        said(120, last[1], ended=ends),
+    )
+    gone = emptied(stopping, trainings=after)
+    if not ends:
+        assert created(plan(gone)) == []
+        gone = replace(gone, now=NOW + timedelta(seconds=61) + ON_ITS_WAY)
+    (step,) = resume_steps(plan(recorded(gone)))
+    told = [each for each in last if each is not None]
+    assert step == (str(min(told)) if told else None)
