@@ -7,7 +7,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ from controller.causes.reader import CauseReader
 from controller.insight.accelerators import accelerator_samples
 from controller.insight.debug import debug_routes
 from controller.insight.measures import Meter
+from controller.insight.timeuse import TimeUses
 from controller.learn import Learner
 from controller.memory.capacity import Capacity
 from controller.memory.priorities import Priorities
@@ -35,6 +37,7 @@ from controller.plan import CAUSE_RECHECK
 from controller.queueing.cache import QueueCache
 from controller.reconciler import Reconciler
 from controller.splitting.client import Splitter
+from controller.training.reader import Reader
 from controller.wake.handlers import Handlers
 from controller.wake.ratelimit import PassRateLimit
 from controller.wake.workers import CONTROLLER, run_workers
@@ -50,7 +53,7 @@ from hyperjob.kube.workqueue import WorkQueue
 from hyperjob.telemetry.endpoints import serve
 from hyperjob.telemetry.health import Checks
 from hyperjob.telemetry.metrics import Metrics
-from hyperjob.telemetry.training import TrainingMetrics, show_accelerators
+from hyperjob.telemetry.training import TrainingMetrics, show_accelerators, show_time_use
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +98,9 @@ class Manager:
         *,
         metrics: Metrics | None = None,
         now: Callable[[], datetime] = utc_now,
+        progress: Kube | None = None,
     ) -> None:
+        """`progress` is the client that reads the logs of trainings; None: none are read."""
         self.options = options
         self.metrics = metrics or Metrics()
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
@@ -150,6 +155,19 @@ class Manager:
             self._causes = CauseReader(
                 kube, answered=self.queue.add, now=now, time_limit=CAUSE_RECHECK
             )
+        training_metrics = TrainingMetrics(self.metrics.families)
+        self.reader = (
+            None
+            if progress is None
+            else Reader(
+                progress,
+                qps=options.progress_qps,
+                interval=options.progress_interval,
+                now=now,
+                wake=self.queue.add_after,
+                counts=training_metrics,
+            )
+        )
         observer = Observer(
             self.caches,
             capacity,
@@ -166,10 +184,11 @@ class Manager:
             now=now,
             splitter=self._splitter,
             cause_reader=self._causes,
+            trainings=(lambda _key: {}) if self.reader is None else self.reader.trainings,
         )
         self.observer = observer
         self.learner = Learner(observer, line, reservations=reservations, tombstones=tombstones)
-        meter = Meter(TrainingMetrics(self.metrics.families))
+        meter = Meter(training_metrics)
         reconciler = Reconciler(
             kube,
             self.caches,
@@ -182,9 +201,21 @@ class Manager:
             meter=meter,
             splitter=self._splitter,
             cause_reader=self._causes,
+            reader=self.reader,
+            progress_seconds=options.progress_interval,
         )
         self._rate_limit = PassRateLimit(reconciler.reconcile)
         self.caches.hyperjobs.add_handler(meter.seen)
+        time_uses = TimeUses()
+        self.caches.hyperjobs.add_handler(time_uses.seen)
+        show_time_use(
+            self.metrics.families,
+            {
+                "hyperjob_time_seconds": lambda: time_uses.seconds(now()),
+                "hyperjob_goodput_ratio": lambda: time_uses.ratios(now()),
+                "hyperjob_training_reporting": time_uses.reporting,
+            },
+        )
         Handlers(
             self.caches,
             self.queue,
@@ -231,14 +262,17 @@ class Manager:
         self.working.set()
         try:
             async with asyncio.TaskGroup() as group:
-                rounds = group.create_task(self._admit())
+                background = [group.create_task(self._admit())]
+                if self.reader is not None:
+                    background.append(group.create_task(self.reader.run()))
                 await run_workers(
                     self.queue,
                     self._rate_limit.reconcile,
                     workers=self.options.workers,
                     metrics=self.metrics,
                 )
-                rounds.cancel()
+                for task in background:
+                    task.cancel()
         finally:
             self.working.clear()
 
@@ -353,16 +387,32 @@ class Manager:
         )
 
 
+@asynccontextmanager
+async def _progress_client(options: Options, own: Kube) -> AsyncIterator[Kube | None]:
+    """Give the client that reads logs; its requests are counted apart from the controller's."""
+    if not options.progress:
+        yield None
+    elif options.progress_kubeconfig is None:
+        yield own
+    else:
+        kubeconfig = options.progress_kubeconfig
+        async with Kube.connect(kubeconfig=kubeconfig, user_agent=USER_AGENT) as kube:
+            yield kube
+
+
 async def run(options: Options) -> None:
     """Run the controller as a process does, endpoints included, until cancelled."""
     metrics = Metrics()
-    async with Kube.connect(
-        kubeconfig=options.kubeconfig,
-        context=options.context,
-        user_agent=USER_AGENT,
-        metrics=metrics,
-    ) as kube:
-        manager = Manager(kube, options, metrics=metrics)
+    async with (
+        Kube.connect(
+            kubeconfig=options.kubeconfig,
+            context=options.context,
+            user_agent=USER_AGENT,
+            metrics=metrics,
+        ) as kube,
+        _progress_client(options, kube) as progress,
+    ):
+        manager = Manager(kube, options, metrics=metrics, progress=progress)
         readyz = Checks("readyz")
         readyz.add("caches", manager.ready)
         async with serve(

@@ -39,6 +39,10 @@ class Options:
     splitter_token_file: str | None = None
     splitter_ca_file: str | None = None
     failure_causes: bool = True
+    progress: bool = False
+    progress_kubeconfig: str | None = None
+    progress_interval: float = 30.0
+    progress_qps: float = 40.0
     require_vcjob_api: bool = True
     require_resource_summary: bool = True
     leader_elect: bool = True
@@ -65,6 +69,10 @@ class Options:
             raise ValueError("--splitter-timeout must be between 0.1 and 300 seconds")
         if not 1 <= self.silence_timeout <= 86400:
             raise ValueError("--silence-timeout must be between 1 and 86400 seconds")
+        if not 0.1 <= self.progress_interval <= 3600:
+            raise ValueError("--progress-interval must be between 0.1 and 3600 seconds")
+        if not 0.1 <= self.progress_qps <= 1000:
+            raise ValueError("--progress-qps must be between 0.1 and 1000")
         if self.splitter_url is not None and not is_web_address(self.splitter_url):
             raise ValueError(f"--splitter-url: {self.splitter_url!r} is no http or https URL")
         for name in ("metrics_bind_address", "health_probe_bind_address", "debug_bind_address"):
@@ -149,6 +157,24 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "splitter_ca_file": Setting(
         "certificate authorities of the splitter; without it the system's", metavar="FILE"
+    ),
+    "progress": Setting(
+        "read how far trainings are from the logs of their pods, through Karmada's cluster proxy;"
+        " takes the right to read logs in the clusters, see docs/tasks/progress.md"
+    ),
+    "progress_kubeconfig": Setting(
+        "kubeconfig of the account that reads these logs, best one that may do nothing else;"
+        " without it the controller's own",
+        metavar="FILE",
+    ),
+    "progress_interval": Setting(
+        "how often the log of a program that reports progress is read, and a status written in"
+        " which nothing else has changed",
+        float,
+        metavar="SECONDS",
+    ),
+    "progress_qps": Setting(
+        "logs read in a second, over all HyperJobs, which take turns", float, metavar="N"
     ),
     "tenant_messages": Setting(
         "whether messages of one namespace name HyperJobs of other namespaces (names) or only say"

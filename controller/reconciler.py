@@ -25,6 +25,7 @@ from controller.plan import plan
 from controller.splitting.client import Splitter
 from controller.status.diff import Weight, merge_patch, weigh
 from controller.status.transitions import action_events
+from controller.training.reader import Reader
 from hyperjob.api.meta import Object
 from hyperjob.api.names import FIELD_MANAGER
 from hyperjob.kube.client import Kube, PatchType
@@ -64,6 +65,7 @@ class Reconciler:
         meter: Meter,
         splitter: Splitter | None = None,
         cause_reader: CauseReader | None = None,
+        reader: Reader | None = None,
         progress_seconds: float = 30.0,
     ) -> None:
         """Make a reconciler; a status in which only the progress changed waits for so long."""
@@ -78,6 +80,7 @@ class Reconciler:
         self._meter = meter
         self._splitter = splitter
         self._cause_reader = cause_reader
+        self._reader = reader
         self._progress_seconds = progress_seconds
         self._worded: dict[str, datetime] = {}
 
@@ -87,6 +90,8 @@ class Reconciler:
         if observed is None:
             self._forget(key)
             return None
+        if self._reader is not None:
+            self._reader.observe(observed)
         decided = plan(observed)
         self._meter.passed(decided)
         result = await self._carry_out(observed, decided)
@@ -230,6 +235,8 @@ class Reconciler:
             self._splitter.forget(key)
         if self._cause_reader is not None:
             self._cause_reader.forget(key)
+        if self._reader is not None:
+            self._reader.forget(key)
 
 
 def _sooner(decided: Plan, wait: timedelta) -> timedelta:

@@ -12,7 +12,7 @@ from typing import Final
 from hyperjob.markdown import row, table
 from hyperjob.telemetry.families import Family
 from hyperjob.telemetry.metrics import Metrics
-from hyperjob.telemetry.training import TrainingMetrics, show_accelerators
+from hyperjob.telemetry.training import TIME_USE, TrainingMetrics, show_accelerators, show_time_use
 
 INTRO: Final = """\
 # Metrics
@@ -22,8 +22,8 @@ page is made from the code (`python -m hyperjob.telemetry.reference docs/referen
 not edit it.
 
 What Go controllers have too bears the names of controller-runtime and client-go, so dashboards and
-alerts made for those work. No label holds the name of an object, but for those of clusters. A
-histogram has `_bucket`, `_sum` and `_count`. Each controller replica counts HyperJobs and
+alerts made for those work. No label holds the name of an object, but for those of clusters and
+queues. A histogram has `_bucket`, `_sum` and `_count`. Each controller replica counts HyperJobs and
 accelerators, the leader alone acts: take the `max` of gauges and the `sum` of counters.
 
 The chart has [alerts](../runbooks.md) and a dashboard (`metrics.prometheusRule`,
@@ -51,6 +51,7 @@ def families() -> list[Family]:
     TrainingMetrics(metrics.families)
     kinds = ("allocatable", "free", "reserved")
     show_accelerators(metrics.families, {kind: lambda: () for kind in kinds})
+    show_time_use(metrics.families, {name: lambda: () for name in TIME_USE})
     return metrics.families.known
 
 

@@ -1,7 +1,7 @@
 """What the controller measures of HyperJobs: waits, restarts, phases, accelerators.
 
-Only counts what it is told. No label holds the name of an object but that of a cluster, of which
-there are few.
+Only counts what it is told. No label holds the name of an object but that of a cluster or a queue,
+of which there are few.
 """
 
 from collections import Counter
@@ -70,6 +70,13 @@ class TrainingMetrics:
             "Objects of sub-jobs that the API server refused, by its reason",
             "reason",
         )
+        self._reads = families.counter(
+            "hyperjob_progress_reads_total",
+            "Logs that were read for progress lines: there were some (progress) or none (silent),"
+            " there was no such pod or it had not started (missing), the right to read it is"
+            " missing (refused), its cluster did not answer (unreachable)",
+            "result",
+        )
         families.computed(
             "hyperjob_hyperjobs",
             "HyperJobs by phase",
@@ -114,6 +121,10 @@ class TrainingMetrics:
         """Count an object that the API server did not take."""
         self._refusals.labels(reason).inc()
 
+    def read(self, result: str) -> None:
+        """Count a log that was read for progress lines."""
+        self._reads.labels(result).inc()
+
     def phases_changed(self, before: Iterable[str], after: Iterable[str]) -> None:
         """Count HyperJobs that went from one phase to another, or came, or are gone."""
         self._phases.subtract(before)
@@ -131,6 +142,28 @@ def show_accelerators(families: Families, samples: Mapping[str, Samples]) -> Non
         families.computed(
             f"hyperjob_accelerators_{state}", text, "cluster", "type", samples=samples[state]
         )
+
+
+_TIME_USE = {
+    "hyperjob_time_seconds": (
+        "Time of the HyperJobs that there are, since their creation, by what it went to",
+        ("queue", "use"),
+    ),
+    "hyperjob_goodput_ratio": (
+        "Productive part of the time that HyperJobs were not suspended, from 0 to 1",
+        ("queue",),
+    ),
+    "hyperjob_training_reporting": ("HyperJobs whose programs have reported progress", ()),
+}
+
+
+def show_time_use(families: Families, samples: Mapping[str, Samples]) -> None:
+    """Show what `samples` gives for each metric of `TIME_USE`."""
+    for name, (text, labels) in _TIME_USE.items():
+        families.computed(name, text, *labels, samples=samples[name])
+
+
+TIME_USE = tuple(_TIME_USE)
 
 
 def _samples(phases: Mapping[str, int]) -> list[tuple[tuple[str, ...], float]]:

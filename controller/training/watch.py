@@ -1,0 +1,151 @@
+"""One sub-job whose log is read: which pod reports, what was read, and when to look again.
+
+Does no I/O. Whatever a log holds, a watch stays small, and asks ever less often where there is
+nothing to hear.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from controller.model.training import JobTraining
+from controller.training.lines import said, time_of
+from controller.training.schedule import Lane
+from controller.training.sources import Source
+from controller.training.track import Track, advance, training_of
+from hyperjob.kube.microtime import micro_time
+
+LIMIT_BYTES: Final = 256 * 1024
+"""Bytes of a log that are read at a time."""
+_TAIL: Final = 100
+_TAILS: Final = (10, 10_000)
+_LONGEST: Final = 300.0
+_SEARCH_SECONDS: Final = 2.0
+_CYCLE_SECONDS: Final = 15.0
+_LONGEST_CYCLE: Final = 900.0
+_MISSES: Final = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """`number` is the pod that is read next, the one that reports where it was `found`.
+
+    `others`: another sub-job of the HyperJob reports, so this one may well not, and only the first
+    pods of its tasks are searched. `silent` counts reads without progress since the last line,
+    `cycles` searches, `missed` reads of a reporting pod that is not there.
+    """
+
+    source: Source
+    track: Track | None = None
+    number: int = 0
+    found: bool = False
+    others: bool = False
+    cursor: bytes = b""
+    tail: int = _TAIL
+    silent: int = 0
+    cycles: int = 0
+    missed: int = 0
+    ended: bool = False
+    following: bool = False
+
+    @property
+    def training(self) -> JobTraining | None:
+        """Return what is known of the program."""
+        if self.track is not None:
+            return replace(training_of(self.track, attempt=self.source.attempt), ended=self.ended)
+        if not self.ended:
+            return None
+        moment = datetime.min.replace(tzinfo=UTC)
+        return JobTraining(
+            step=0, updated=moment, start_step=0, started=moment,
+            attempt=self.source.attempt, ended=True, said=False,
+        )  # fmt: skip
+
+    @property
+    def lane(self) -> Lane:
+        """Say what the next read is for."""
+        known = self.found or self.source.leaving or self.source.ended
+        return Lane.REPORT if known else Lane.SEARCH
+
+    def params(self, *, follow: bool = False) -> dict[str, str]:
+        """Return the query of the next read."""
+        query = {"container": self.source.pod(self.number)[1], "timestamps": "true"}
+        if self.cursor:
+            query["sinceTime"] = self.cursor.decode()
+        if follow:
+            return query | {"follow": "true"}
+        return query | {"tailLines": str(self.tail), "limitBytes": str(LIMIT_BYTES)}
+
+    def hear(self, log: bytes, *, now: datetime) -> bool:
+        """Take in what was read; return whether there was progress in it."""
+        whole = log.count(b"\n") >= self.tail
+        heard = self._take_in(log, began_before=whole and self.track is None, now=now)
+        self.missed = 0
+        self.found = self.found or heard
+        self.silent = 0 if heard else self.silent + 1
+        least, most = _TAILS
+        if len(log) >= LIMIT_BYTES:  # its end, the newest lines, was cut off
+            self.tail = max(least, self.tail // 4)
+        elif whole and not heard:
+            self.tail = min(most, self.tail * 4)
+        if not self.found:
+            self._go_on()
+        return heard
+
+    def miss(self) -> None:
+        """Take in that the pod is not there, or has not started."""
+        self.missed += 1
+        if not self.found or self.missed >= _MISSES:
+            self.missed, self.found = 0, False
+            self._go_on()
+
+    def pause(self, interval: float) -> float:
+        """Return the seconds until the next look, given those between two reads of a program."""
+        if self.found and self.track is not None:
+            samples = self.track.samples
+            if len(samples) < 2:
+                return min(interval, 5.0) * 2.0 ** min(self.silent, 6)
+            gap = (samples[-1][1] - samples[0][1]).total_seconds() / (len(samples) - 1)
+            longest = max(interval, _LONGEST)
+            return min(longest, max(interval, gap) * 2.0 ** min(self.silent, 10))
+        if self.number:
+            return min(interval, _SEARCH_SECONDS)
+        least = min(interval, _CYCLE_SECONDS) * (4.0 if self.others else 1.0)
+        return min(_LONGEST_CYCLE, least * 2.0 ** min(self.cycles, 10))
+
+    def _go_on(self) -> None:
+        """Turn to the next pod; the log of another pod begins anew."""
+        self.number += 1
+        if self.number >= (self.source.first if self.others else self.source.size):
+            self.number, self.cycles = 0, self.cycles + 1
+        self.tail = _TAIL
+
+    def _take_in(self, log: bytes, *, began_before: bool, now: datetime) -> bool:
+        heard = False
+        for line in said(log, since=self.cursor):
+            if self.track is None and began_before and self.source.since is not None:
+                self.track = advance(None, line, now=now)
+                started = min(self.track.started, self.source.since)
+                self.track = replace(self.track, started=started)
+            else:
+                self.track = advance(self.track, line, now=now)
+            heard = True
+        last = time_of(log[log.rfind(b"\n", 0, max(0, len(log) - 1)) + 1 :])
+        self.cursor = max(self.cursor, last) if self.track is not None else b""
+        return heard
+
+
+def watch(source: Source) -> Watch:
+    """Begin to watch a sub-job, from where the status left off."""
+    made = Watch(source=source)
+    told = source.recorded
+    if told is not None:
+        made.track = Track(
+            start_step=told.start_step,
+            started=told.started,
+            samples=((told.step, told.updated),),
+            saved_step=told.saved_step,
+            saved=told.saved,
+        )
+        made.cursor = micro_time(told.updated).encode().replace(b"Z", b"000Z")
+    return made

@@ -1,0 +1,414 @@
+"""Whose logs are read, in what order, and how often; and what comes of what they hold."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.model.observed import Observed
+from controller.training.reader import Reader
+from controller.training.schedule import Lane, Schedule
+from controller.training.sources import Source, Task, sources_of
+from controller.training.watch import LIMIT_BYTES, Watch, watch
+from hyperjob.kube.errors import unreachable
+from tests.unit.controller.builders import binding, hyperjob, job, observed, pod, template
+
+T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+A, B = ("ns/a", "a-0"), ("ns/b", "b-0")
+
+
+# Turns.
+
+
+def test_nothing_is_taken_before_it_is_due() -> None:
+    schedule = Schedule()
+    assert schedule.wait(0) is None
+    schedule.put(A, due=5, lane=Lane.REPORT)
+    assert schedule.take(4) is None
+    assert schedule.wait(4) == 1
+    assert schedule.take(5) == A
+    assert schedule.take(100) is None
+
+
+def test_what_is_put_again_is_taken_once_at_its_new_time() -> None:
+    schedule = Schedule()
+    schedule.put(A, due=1, lane=Lane.REPORT)
+    schedule.put(A, due=9, lane=Lane.REPORT)
+    assert schedule.take(5) is None
+    schedule.put(A, due=2, lane=Lane.SEARCH)
+    assert schedule.take(5) == A
+    assert schedule.take(10) is None
+    schedule.put(A, due=1, lane=Lane.REPORT)
+    schedule.remove(A)
+    assert schedule.take(10) is None
+    assert len(schedule) == 0
+
+
+def test_hyperjobs_take_turns_however_many_sub_jobs_they_have() -> None:
+    schedule = Schedule()
+    for number in range(100):
+        schedule.put(("ns/big", f"big-{number}"), due=0, lane=Lane.REPORT)
+    for name in ("x", "y"):
+        schedule.put((f"ns/{name}", name), due=1, lane=Lane.REPORT)
+    first = [schedule.take(2) for _ in range(3)]
+    assert {item[0] for item in first if item} == {"ns/big", "ns/x", "ns/y"}
+
+
+def test_a_search_has_a_turn_under_any_load() -> None:
+    schedule = Schedule()
+    for number in range(40):
+        schedule.put((f"ns/{number}", "r"), due=0, lane=Lane.REPORT)
+        schedule.put((f"ns/{number}", "s"), due=0, lane=Lane.SEARCH)
+    kinds = Counter(item[1] for item in (schedule.take(1) for _ in range(40)) if item)
+    assert kinds == {"r": 30, "s": 10}
+
+
+ITEMS = st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"))
+CHANGES = st.lists(st.tuples(ITEMS, st.integers(0, 20), st.sampled_from([*Lane, None])))
+
+
+@given(CHANGES)
+def test_whatever_is_put_is_taken_once_and_never_early(changes: list[Any]) -> None:
+    schedule, wanted = Schedule(), dict[tuple[str, str], int]()
+    for item, due, lane in changes:
+        if lane is None:
+            schedule.remove(item)
+            wanted.pop(item, None)
+        else:
+            schedule.put(item, due=due, lane=lane)
+            wanted[item] = due
+    for now in range(21):
+        while (taken := schedule.take(now)) is not None:
+            assert wanted.pop(taken) <= now
+        assert all(due > now for due in wanted.values())
+    assert not wanted
+
+
+# Sources.
+
+
+def seen(*jobs: Any, status: Mapping[str, Any] | None = None) -> Observed:
+    entries = [
+        {"name": each["metadata"]["name"], "replicatedJob": "trainer", "index": number}
+        for number, each in enumerate(jobs)
+    ]
+    bindings = [binding(each["metadata"]["name"], cluster="a") for each in jobs]
+    raw = hyperjob(status={"jobs": entries, **(status or {})})
+    return observed(raw, *jobs, *bindings)
+
+
+@pytest.mark.parametrize(
+    ("phase", "found"),
+    [("Running", True), ("Completing", True), ("Completed", True), ("Pending", False), ("", False)],
+)
+def test_what_runs_or_has_ended_is_read(phase: str, found: bool) -> None:
+    assert bool(list(sources_of(seen(job(phase=phase))))) is found
+
+
+def test_a_sub_job_that_is_being_stopped_is_leaving() -> None:
+    (source,) = sources_of(seen(job(phase="Running", deleting=True)))
+    assert source.leaving
+    (source,) = sources_of(seen(job(phase="Running"), status={"stop": {"jobs": ["hj-trainer-0"]}}))
+    assert source.leaving
+
+
+def test_pods_are_named_by_volcano_s_rule_first_ones_first() -> None:
+    many = pod()
+    many["containers"] = [{"name": "proxy"}, {"name": "main"}]
+    annotated = {"annotations": {"kubectl.kubernetes.io/default-container": "main"}}
+    spec = template(
+        {"name": "master", "replicas": 1, "template": {"spec": pod()}},
+        {"name": "worker", "replicas": 3, "template": {"spec": many, "metadata": annotated}},
+    )
+    (source,) = sources_of(seen(job(phase="Running", spec=spec)))
+    assert [source.pod(number) for number in range(source.size)] == [
+        ("hj-trainer-0-master-0", "main"),
+        ("hj-trainer-0-worker-0", "main"),
+        ("hj-trainer-0-worker-1", "main"),
+        ("hj-trainer-0-worker-2", "main"),
+    ]
+
+
+# One sub-job.
+
+
+def source(**fields: Any) -> Source:
+    known = {"name": "j", "uid": "u", "attempt": 0, "namespace": "ns", "cluster": "a"}
+    tasks = (Task("worker", "main", fields.pop("pods", 4)),)
+    return Source(**{**known, "tasks": tasks, **fields})
+
+
+def text(second: float, step: int | None = None, more: str = "") -> bytes:
+    stamp = (T0 + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
+    said = f'{{"hyperjob": {{"step": {step}{more}}}}}' if step is not None else "loss is falling"
+    return f"{stamp} {said}\n".encode()
+
+
+NOW = T0 + timedelta(hours=1)
+
+
+def test_the_pod_that_reports_is_found_and_remembered() -> None:
+    made = watch(source())
+    assert not made.hear(text(1), now=NOW)
+    made.miss()
+    assert (made.number, made.lane) == (2, Lane.SEARCH)
+    assert made.hear(text(1) + text(2, 5), now=NOW)
+    assert (made.number, made.lane) == (2, Lane.REPORT)
+    assert "sinceTime" in made.params()
+    assert not made.hear(text(2, 5), now=NOW)
+    assert made.number == 2
+    for _ in range(3):
+        made.miss()
+    assert made.lane is Lane.SEARCH
+
+
+def test_where_nothing_is_ever_said_looks_grow_rare() -> None:
+    made, pauses = watch(source(pods=2)), []
+    for _ in range(40):
+        made.hear(text(1), now=NOW)
+        pauses.append(made.pause(30))
+    assert pauses[0] == 2
+    assert pauses[1::2] == sorted(pauses[1::2])
+    assert max(pauses) == 900
+    made.others, made.number = True, 0
+    made.hear(text(1), now=NOW)
+    assert made.number == 0, "only first pods are searched where another sub-job reports"
+
+
+def test_a_program_is_read_as_often_as_it_says_something() -> None:
+    made = watch(source())
+    made.hear(text(0, 1) + text(100, 2), now=NOW)
+    assert made.pause(30) == 100
+    made.hear(b"", now=NOW)
+    assert made.pause(30) == 200
+    assert made.pause(1000) == 1000
+
+
+def test_a_log_that_says_too_much_is_read_in_other_portions() -> None:
+    made = watch(source())
+    made.hear(text(1) * 100, now=NOW)
+    assert made.tail == 100, "another pod is tried first"
+    made.found = True
+    made.hear(text(1) * 100, now=NOW)
+    assert made.tail == 400
+    made.hear(b"x" * LIMIT_BYTES, now=NOW)
+    assert made.tail == 100
+
+
+def test_a_program_that_ran_before_it_was_read_began_with_its_sub_job() -> None:
+    made = watch(source(since=T0 - timedelta(hours=1)))
+    made.hear(b"".join(text(number, number) for number in range(1, 101)), now=NOW)
+    assert made.training is not None
+    assert made.training.started == T0 - timedelta(hours=1)
+
+
+def test_a_new_controller_goes_on_where_the_status_left_off() -> None:
+    first = watch(source())
+    first.hear(text(1, 1) + text(5, 50, ', "saved": 40'), now=NOW)
+    second = watch(source(recorded=first.training))
+    assert not second.hear(text(1, 1) + text(5, 50, ', "saved": 40'), now=NOW)
+    assert second.hear(text(1, 1) + text(5, 50) + text(9, 90), now=NOW)
+    training = second.training
+    assert training is not None
+    assert (training.start_step, training.step, training.saved_step) == (1, 90, 40)
+    assert training.steps_per_second == pytest.approx(10)
+
+
+@given(st.lists(st.binary(max_size=200) | st.sampled_from([text(1, 1), text(2, 0), b"\n"])))
+def test_no_log_does_harm(logs: list[bytes]) -> None:
+    made: Watch = watch(source())
+    for log in logs:
+        made.hear(log, now=NOW)
+        assert 0 <= made.number < 4
+        assert 0 < made.pause(30) <= 900
+        made.params()
+
+
+# Reading.
+
+
+class Logs:
+    """A client whose logs are made up; `answers` gives a log, or an error, by cluster and pod."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, bytes | Exception] = {}
+        self.asked: list[str] = []
+        self.times: list[float] = []
+        self.queries: list[dict[str, str]] = []
+        self.holding = asyncio.Event()
+
+    async def lines(
+        self, path: str, *, params: Mapping[str, str], idle_limit: float | None = None
+    ) -> AsyncIterator[bytes]:
+        parts = path.split("/")
+        name = f"{parts[5]}/{parts[parts.index('pods') + 1]}"
+        self.asked.append(name)
+        self.times.append(asyncio.get_running_loop().time())
+        self.queries.append(dict(params))
+        answer = self.answers.get(name, b"")
+        if isinstance(answer, Exception):
+            raise answer
+        for line in answer.splitlines():
+            yield line
+        if "follow" in params:
+            await self.holding.wait()
+
+
+class Results(Counter[str]):
+    def read(self, result: str) -> None:
+        self[result] += 1
+
+
+class Bench:
+    """A reader over made-up logs."""
+
+    def __init__(self, *, qps: float = 1000, interval: float = 0.05) -> None:
+        self.logs, self.results, self.woken = Logs(), Results(), list[tuple[str, float]]()
+        self.reader = Reader(
+            self.logs,  # type: ignore[arg-type]  # all that it calls
+            qps=qps,
+            interval=interval,
+            now=lambda: NOW,
+            wake=lambda key, seconds: self.woken.append((key, seconds)),
+            counts=self.results,
+        )
+
+    async def __aenter__(self) -> Self:
+        self.task = asyncio.create_task(self.reader.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+    async def until(self, condition: Any) -> None:
+        async with asyncio.timeout(30):
+            while not condition():  # noqa: ASYNC110 - it has no event
+                await asyncio.sleep(0.005)
+
+
+KEY = "default/hj"
+
+
+async def test_progress_is_read_and_the_hyperjob_looked_at() -> None:
+    async with Bench() as bench:
+        bench.logs.answers["a/hj-trainer-0-worker-3"] = text(1, 7)
+        bench.reader.observe(seen(job(phase="Running", gpus=8)))
+        await bench.until(lambda: bench.reader.trainings(KEY))
+        assert bench.reader.trainings(KEY)["hj-trainer-0"].step == 7
+        assert bench.logs.asked == [f"a/hj-trainer-0-worker-{number}" for number in range(4)]
+        assert bench.woken == [(KEY, 0)]
+        bench.logs.answers["a/hj-trainer-0-worker-3"] = text(1, 7) + text(2, 8)
+        await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].step == 8)
+        assert set(bench.logs.asked[4:]) == {"a/hj-trainer-0-worker-3"}
+        assert {int(query["limitBytes"]) for query in bench.logs.queries} == {LIMIT_BYTES}
+
+
+async def test_without_a_hyperjob_that_runs_nothing_is_asked() -> None:
+    async with Bench() as bench:
+        bench.reader.observe(seen(job(phase="Pending")))
+        bench.reader.observe(seen(job(phase="Completed")))
+        await asyncio.sleep(0.2)
+        assert bench.logs.asked == []
+
+
+async def test_the_budget_holds_over_all_hyperjobs() -> None:
+    async with Bench(qps=50, interval=0.1) as bench:
+        jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(100)]
+        bench.reader.observe(seen(*jobs))
+        await bench.until(lambda: len(bench.logs.times) > 100)
+        times = bench.logs.times
+        # A burst of fifty, and fifty in each second after that.
+        assert times[100] - times[0] > 0.9
+        assert len(set(bench.logs.asked[:100])) > 90
+
+
+async def test_a_hyperjob_is_looked_at_once_an_interval() -> None:
+    async with Bench(interval=0.5) as bench:
+        jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(20)]
+        for number in range(20):
+            bench.logs.answers[f"a/hj-trainer-{number}-worker-0"] = text(1, 7)
+        bench.reader.observe(seen(*jobs))
+        await bench.until(lambda: len(bench.reader.trainings(KEY)) == 20)
+        assert len(bench.woken) <= 2
+
+
+@pytest.mark.parametrize("fault", [TimeoutError(), unreachable("GET x", "refused")])
+async def test_a_cluster_that_does_not_answer_is_left_alone(fault: Exception) -> None:
+    async with Bench(interval=0.02) as bench:
+        for number in range(50):
+            bench.logs.answers[f"a/hj-trainer-{number}-worker-0"] = fault
+        jobs = [job(f"hj-trainer-{number}", phase="Running", gpus=1) for number in range(50)]
+        bench.reader.observe(seen(*jobs))
+        await bench.until(lambda: bench.results["unreachable"])
+        await asyncio.sleep(0.3)
+        assert len(bench.logs.asked) <= 33, "those on their way when it was found out, and no more"
+
+
+async def test_the_log_of_a_sub_job_that_is_stopped_is_followed_to_its_end() -> None:
+    async with Bench(interval=60) as bench:
+        name = "a/hj-trainer-0-worker-0"
+        bench.logs.answers[name] = text(1, 7)
+        bench.reader.observe(seen(job(phase="Running")))
+        await bench.until(lambda: bench.reader.trainings(KEY))
+        bench.logs.answers[name] = text(2, 8, ', "saved": 8')
+        bench.reader.observe(seen(job(phase="Running", deleting=True)))
+        await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].saved_step == 8)
+        assert not bench.reader.trainings(KEY)["hj-trainer-0"].ended
+        bench.reader.observe(seen())
+        assert bench.reader.trainings(KEY), "it is kept until its log has ended"
+        bench.logs.holding.set()
+        await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].ended)
+        assert bench.woken[-1] == (KEY, 0)
+        bench.reader.observe(seen())
+        assert bench.reader.trainings(KEY) == {}
+
+
+async def test_a_sub_job_that_never_said_a_word_ends_too() -> None:
+    async with Bench() as bench:
+        bench.logs.holding.set()
+        bench.reader.observe(seen(job(phase="Running", deleting=True)))
+        await bench.until(lambda: bench.reader.trainings(KEY))
+        training = bench.reader.trainings(KEY)["hj-trainer-0"]
+        assert training.ended
+        assert not training.said
+
+
+async def test_the_last_lines_are_read_when_a_sub_job_has_ended() -> None:
+    async with Bench(interval=60) as bench:
+        name = "a/hj-trainer-0-worker-0"
+        bench.logs.answers[name] = text(1, 7)
+        bench.reader.observe(seen(job(phase="Running")))
+        await bench.until(lambda: bench.reader.trainings(KEY))
+        bench.logs.answers[name] = text(2, 9)
+        bench.reader.observe(seen(job(phase="Completed")))
+        await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].step == 9)
+        asked = len(bench.logs.asked)
+        bench.reader.observe(seen(job(phase="Completed")))
+        await asyncio.sleep(0.1)
+        assert len(bench.logs.asked) == asked
+
+
+async def test_a_log_without_end_is_cut_off() -> None:
+    async with Bench() as bench:
+        bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7) + b"x" * 1000 + b"\n" * 300_000
+        bench.reader.observe(seen(job(phase="Running")))
+        await bench.until(lambda: bench.reader.trainings(KEY))
+        assert bench.reader.trainings(KEY)["hj-trainer-0"].step == 7
+
+
+async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
+    async with Bench() as bench:
+        bench.logs.answers["a/hj-trainer-0-worker-0"] = text(1, 7)
+        bench.reader.observe(seen(job(phase="Running")))
+        await bench.until(lambda: bench.reader.trainings(KEY))
+        bench.reader.forget(KEY)
+        assert bench.reader.trainings(KEY) == {}
+        asked = len(bench.logs.asked)
+        await asyncio.sleep(0.2)
+        assert len(bench.logs.asked) <= asked + 1
