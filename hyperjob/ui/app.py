@@ -8,27 +8,16 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from hyperjob.ui.context import Context
+from hyperjob.ui.headers import add_headers
 from hyperjob.ui.live import Live
 from hyperjob.ui.pages.answers import pages, problem
+from hyperjob.ui.pages.one import about_one
 from hyperjob.ui.render import static
 from hyperjob.ui.visitor import VISITOR
 
 log = logging.getLogger(__name__)
 
 _LARGEST_FORM: Final = 64 * 1024
-_HEADERS: Final[Mapping[str, str]] = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
-        " img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-store",
-}
 _STATIC: Final[Mapping[str, str]] = {
     "ui.css": "text/css",
     "ui.js": "text/javascript",
@@ -38,33 +27,34 @@ _STATIC: Final[Mapping[str, str]] = {
 
 def make_app(context: Context) -> web.Application:
     """Make the application; `context.world` is kept up to date by the caller."""
-    live = Live(context.world, context.cache, context.access)
-    app = web.Application(client_max_size=_LARGEST_FORM, middlewares=[_headers, _visited(context)])
+    live = Live(context)
+    app = web.Application(client_max_size=_LARGEST_FORM, middlewares=[_errors, _visited(context)])
     app.add_routes([web.get("/healthz", _healthz(context)), web.get("/static/{name}", _static)])
     app.add_routes(context.access.routes())
     app.add_routes([web.get("/live", live.handle)])
+    app.add_routes(about_one(context))
     app.add_routes(pages(context))
+    app.on_response_prepare.append(add_headers)
     app.on_shutdown.append(live.close)
     return app
 
 
 @web.middleware
-async def _headers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer every error in HTML, and put the security headers on every answer."""
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer every error in words."""
     try:
-        response = await handler(request)
+        return await handler(request)
     except web.HTTPException as error:
-        response = error if error.status < 400 else problem(error.status, error.text or "")
-        for name in ("Location", "Set-Cookie", "Retry-After", "Allow", "WWW-Authenticate"):
-            if error.status >= 400 and name in error.headers:
+        if error.status < 400 or error.content_type == "text/html":
+            raise
+        response = problem(error.status, error.text or "")
+        for name in ("Set-Cookie", "WWW-Authenticate", "Retry-After", "Allow"):
+            if name in error.headers:
                 response.headers[name] = error.headers[name]
+        return response
     except Exception:
         log.exception("A page could not be made", extra={"path": request.path})
-        response = problem(500, "The page could not be made; the log of hyperjob ui says why.")
-    if not response.prepared:
-        for name, value in _HEADERS.items():
-            response.headers.setdefault(name, value)
-    return response
+        return problem(500, "The page could not be made; the log of hyperjob ui says why.")
 
 
 def _visited(context: Context) -> Middleware:

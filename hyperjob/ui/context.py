@@ -1,8 +1,10 @@
 """What every handler of the page needs."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hyperjob.ui.attention import Attention
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.pages.page import PageCache
 from hyperjob.ui.visitor import Access
@@ -16,6 +18,7 @@ class Context:
     world: World
     access: Access
     history: History
-    read_only: bool = False
+    attention: Attention
     command: Callable[[str], str] = str
+    planning: asyncio.Lock = field(default_factory=asyncio.Lock)
     cache: PageCache = field(default_factory=PageCache)

@@ -12,10 +12,9 @@ import orjson
 from aiohttp import web
 from yarl import URL
 
-from hyperjob.ui.pages.page import Made, Page, PageCache
+from hyperjob.ui.context import Context
+from hyperjob.ui.pages.page import Made, Page
 from hyperjob.ui.pages.resolve import resolve
-from hyperjob.ui.visitor import Access
-from hyperjob.ui.world import World
 
 VIEWERS: Final = 200
 PAUSE_SECONDS: Final = 1.0
@@ -26,12 +25,8 @@ WRITE_SECONDS: Final = 20.0
 class Live:
     """Streams to all viewers, `limit` at most."""
 
-    def __init__(
-        self, world: World, cache: PageCache, access: Access, *, limit: int = VIEWERS
-    ) -> None:
-        self._world = world
-        self._cache = cache
-        self._access = access
+    def __init__(self, context: Context, *, limit: int = VIEWERS) -> None:
+        self._context = context
         self._limit = limit
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -65,13 +60,13 @@ class Live:
 
     async def _page(self, request: web.Request) -> Page | None:
         """Give the page that a visitor watches; an HTTPException where that is over."""
-        visitor = await self._access.visitor(request)
+        visitor = await self._context.access.visitor(request)
         url = URL(request.query.get("page", "/"))
         query = list(url.query.items())
-        return resolve(url.path, query, world=self._world, scope=visitor.scope)
+        return resolve(url.path, query, context=self._context, scope=visitor.scope)
 
     async def _stream(self, request: web.Request, response: web.StreamResponse, page: Page) -> None:
-        made = self._cache.parts(page)
+        made = await self._context.cache.parts(page)
         await _write(response, "marks", made.marks)
         while True:
             await asyncio.sleep(PAUSE_SECONDS)
@@ -80,7 +75,7 @@ class Live:
             found = await self._page(request)
             if found is None:
                 return
-            page, known, made = found, made.marks, self._cache.parts(found)
+            page, known, made = found, made.marks, await self._context.cache.parts(found)
             if made.marks.keys() != known.keys():
                 await _write(response, "reload", made.marks)
                 continue
@@ -95,7 +90,7 @@ class Live:
         try:
             async with asyncio.timeout(SILENCE_SECONDS):
                 while page.version() == made.version:
-                    await self._world.changed()
+                    await self._context.world.changed()
         except TimeoutError:
             return False
         return True

@@ -1,20 +1,26 @@
 """What is kept in memory of each HyperJob: its summary and what tables need of it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.model.reasons import Reason
-from controller.model.wire import at, mapping, string, string_map
+from controller.model.runs import Run
+from controller.model.wire import at, integer, mapping, string, string_map
 from controller.queueing.priority import value_of
 from controller.queueing.units import OrderInQueue
 from hyperjob.api.meta import Object
+from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.phases import Phase
-from hyperjob.client.summary import Summary, read
+from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.client.tally import waits
 from hyperjob.text import shortened
 
 _MESSAGE_LIMIT: Final = 4096
+_WORD: Final = 64
+_METRICS: Final = 12
+_FAILURES: Final = 50
+_BAD_ENDS: Final = frozenset({Reason.JOBS_FAILED, Reason.CLUSTER_LOST, "JobFailed"})
 _NOT_IN_LINE: Final = frozenset(
     {
         Reason.WAITING_FOR_DEPENDENCY,
@@ -25,6 +31,37 @@ _NOT_IN_LINE: Final = frozenset(
         Reason.BEING_DELETED,
     }
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far the training is; `percent` is None where the number of steps is not known."""
+
+    text: str
+    percent: int | None
+    step: int
+    steps: int | None
+    saved_step: int | None
+    speed: str
+    finished_by: str
+    metrics: Mapping[str, str]
+    goodput: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A run of a sub-job that ended badly, and the container that was the cause where known."""
+
+    job: str
+    attempt: int
+    cluster: str
+    begin: str
+    end: str
+    reason: str
+    message: str
+    pod: str
+    container: str
+    exit_code: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +79,10 @@ class Row:
     accelerators: Mapping[str, int]
     search: str
     version: str
+    progress: Progress | None = None
+    started: str = ""
+    ended: str = ""
+    failures: Sequence[Failure] = ()
 
     @property
     def key(self) -> str:
@@ -51,14 +92,18 @@ class Row:
 
 def row_of(hyperjob: Object) -> Row:
     """Read a HyperJob; texts that no person reads to their end are cut."""
-    summary = read(hyperjob)
+    summary, status = read(hyperjob), mapping(hyperjob.get("status"))
     summary = replace(
         summary,
         message=shortened(summary.message, _MESSAGE_LIMIT),
         jobs=tuple(
             replace(job, message=shortened(job.message, _MESSAGE_LIMIT)) for job in summary.jobs
         ),
-        annotations={},
+        annotations={
+            name: shortened(summary.annotations[name], _MESSAGE_LIMIT)
+            for name in (RESTART_REQUEST, MIGRATE_REQUEST)
+            if name in summary.annotations
+        },
     )
     labels = string_map(mapping(hyperjob.get("metadata")).get("labels"))
     words = [summary.key, summary.reason, *summary.clusters]
@@ -70,7 +115,67 @@ def row_of(hyperjob: Object) -> Row:
         waits_in=_line_of(summary),
         accelerators=_accelerators(summary),
         search=" ".join(words).lower(),
+        progress=_progress(status),
+        started=string(status.get("startTime")),
+        ended=string(status.get("completionTime")),
+        failures=_failures(summary),
         version=f"{summary.uid}/{string(at(hyperjob, 'metadata', 'resourceVersion'))}",
+    )
+
+
+def _progress(status: Object) -> Progress | None:
+    """Read how far the training is; None where its program does not say it."""
+    training = mapping(status.get("training"))
+    if not training:
+        return None
+    metrics = string_map(training.get("metrics"))
+    return Progress(
+        text=shortened(string(training.get("progress")), _WORD),
+        percent=integer(training.get("percent")),
+        step=integer(training.get("step")) or 0,
+        steps=integer(training.get("steps")),
+        saved_step=integer(training.get("savedStep")),
+        speed=shortened(string(training.get("stepsPerSecond")), _WORD),
+        finished_by=string(training.get("estimatedCompletionTime")),
+        metrics={
+            shortened(name, _WORD): shortened(value, _WORD)
+            for name, value in list(metrics.items())[:_METRICS]
+        },
+        goodput=shortened(string(mapping(status.get("goodput")).get("ratio")), _WORD),
+    )
+
+
+def _failures(summary: Summary) -> tuple[Failure, ...]:
+    """Give the runs that ended badly, the latest first: those before, and the present one."""
+    found = [
+        _failure(job, run.attempt, run.cluster, run.start, run.end, run.reason, run)
+        for job in summary.jobs
+        for run in job.history
+        if run.failure is not None or run.reason in _BAD_ENDS
+    ]
+    found += [
+        _failure(job, job.attempt - 1, job.cluster, job.started, "", job.reason, job)
+        for job in summary.jobs
+        if job.failure is not None
+    ]
+    return tuple(sorted(found, key=lambda each: each.end, reverse=True)[:_FAILURES])
+
+
+def _failure(
+    job: SubJob, attempt: int, cluster: str, begin: str, end: str, reason: str, run: Run | SubJob
+) -> Failure:
+    cause = run.failure
+    return Failure(
+        job=job.name,
+        attempt=attempt + 1,
+        cluster=cluster,
+        begin=begin,
+        end=end or (cause.time if cause is not None else ""),
+        reason=(cause.reason if cause is not None else "") or reason,
+        message=shortened((cause.message if cause else "") or run.message, _MESSAGE_LIMIT),
+        pod=cause.pod if cause is not None else "",
+        container=cause.container if cause is not None else "",
+        exit_code=cause.exit_code if cause is not None else None,
     )
 
 

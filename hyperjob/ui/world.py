@@ -9,15 +9,16 @@ from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 
 from controller.model.wire import at, string
 from hyperjob.api.leader import Leader, leader_of
 from hyperjob.api.meta import Object
 from hyperjob.client import usage
+from hyperjob.client.reading import Reading
 from hyperjob.client.tally import Tally
 from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.errors import Unavailable, make_status
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import (
     CLUSTERS,
@@ -38,6 +39,7 @@ _LISTINGS: Final = 64
 _TICK_SECONDS: Final = 0.25
 _LEASE: Final = "hyperjob-controller"
 _ROW: Final = "row"
+_UNREAD: Final = Unavailable(make_status(503, "not read yet", reason="ServiceUnavailable"))
 
 OnChange = Callable[[Row | None, Row | None], None]
 
@@ -64,6 +66,7 @@ class World:
             field_selector=f"metadata.name={_LEASE}",
         )
         self._tallies: dict[str, Tally] = {}
+        self._by_queue: dict[str, Counter[tuple[str, str]]] = {}
         self._listings: OrderedDict[tuple[Query, Scope], Listing] = OrderedDict()
         self._listeners: list[OnChange] = []
         self._dirty = asyncio.Event()
@@ -144,9 +147,19 @@ class World:
         return leader_of(found[0], now=datetime.now(UTC)) if found else None
 
     @property
-    def lease_seen(self) -> bool:
-        """Tell whether the controller's Lease could be looked for."""
-        return self._leases.synced.is_set()
+    def queues_reading(self) -> Reading:
+        """Give the Queues, or why they cannot be read."""
+        return self._reading(self._queues)
+
+    @property
+    def classes_reading(self) -> Reading:
+        """Give the PriorityClasses, or why they cannot be read."""
+        return self._reading(self._classes)
+
+    @property
+    def leases(self) -> Reading:
+        """Give the controller's Lease, or why it cannot be read."""
+        return self._reading(self._leases)
 
     @property
     def namespaces(self) -> list[str]:
@@ -199,6 +212,30 @@ class World:
             self._colours = {name: number for number, (_, name) in enumerate(created)}
         return self._colours.get(queue, -1)
 
+    def note(self, topic: str) -> None:
+        """Count a change of a topic that another part follows, and tell those who wait."""
+        self.versions[topic] += 1
+        self._dirty.set()
+
+    @staticmethod
+    def _reading(informer: Informer) -> Reading:
+        if informer.synced.is_set():
+            return informer.items()
+        return informer.last_error or _UNREAD
+
+    def phases_by_queue(self, scope: Scope) -> Counter[tuple[str, str]]:
+        """Count HyperJobs by queue and phase."""
+        found: Counter[tuple[str, str]] = Counter()
+        for namespace, counts in self._by_queue.items():
+            if scope.includes(namespace):
+                found.update(counts)
+        return found
+
+    def _count(self, row: Row, by: int) -> None:
+        counts = self._by_queue.setdefault(row.summary.namespace, Counter())
+        for queue in row.queues:
+            counts[queue, row.summary.phase] += by
+
     def _order(self, row: Row) -> tuple[int, str, str]:
         return order_of(row, self.lines.classes)
 
@@ -209,8 +246,10 @@ class World:
         before = self.rows.pop(key, None)
         if before is not None:
             self._tallies[before.summary.namespace].remove(before.summary)
+            self._count(before, -1)
         if after is not None:
             self._tallies.setdefault(after.summary.namespace, Tally()).add(after.summary)
+            self._count(after, 1)
             self.rows[key] = after
         self.lines.change(key, after)
         self.holdings.change(key, after)
@@ -235,11 +274,7 @@ class World:
             self._colours = {}
 
     def _other_changed(self, topic: str) -> Callable[..., None]:
-        return partial(self._note, topic)
-
-    def _note(self, topic: str, *_: object) -> None:
-        self.versions[topic] += 1
-        self._dirty.set()
+        return lambda *_: self.note(topic)
 
     async def _ticking(self) -> None:
         """Tell all that wait of changes, a few times a second at most."""

@@ -91,11 +91,9 @@ def ui(
     """
     from hyperjob.cli.ui.visitors import Entry, entrance
     from hyperjob.ui.context import Context
-    from hyperjob.ui.history.feed import fed
-    from hyperjob.ui.history.recorder import History
     from hyperjob.ui.history.store import default_path
+    from hyperjob.ui.running import running
     from hyperjob.ui.serve import serving
-    from hyperjob.ui.world import World
 
     host, port = listen or Address().convert(_ADDRESS, None, None)
     entry = Entry(
@@ -110,25 +108,28 @@ def ui(
     async def serve() -> None:
         async with AsyncExitStack() as stack:
             kube = await stack.enter_async_context(access.connect())
-            world = World(kube, lease_namespace=lease_namespace)
             file = default_path(kube.host) if history is None else history
-            kept = await stack.enter_async_context(History(None if str(file) == "-" else file))
-            await stack.enter_async_context(fed(kept, world))
-            await stack.enter_async_context(world.running())
-            door = await stack.enter_async_context(entrance(entry, kube, world))
+            known = await stack.enter_async_context(
+                running(
+                    kube,
+                    lease_namespace=lease_namespace,
+                    history=None if str(file) == "-" else file,
+                )
+            )
+            door = await stack.enter_async_context(entrance(entry, kube, known.world))
             context = Context(
-                world=world,
+                world=known.world,
+                history=known.history,
+                attention=known.attention,
                 access=door,
-                history=kept,
-                read_only=read_only,
                 command=access.command,
             )
             try:
                 async with serving(context, host, port, other=listen is None) as found:
                     address = door.listens_on(host, found)
                     click.echo(f"HyperJob: {address}")
-                    if kept.problem:
-                        remark(f"No history is kept: {kept.problem}")
+                    if known.history.problem:
+                        remark(f"No history is kept: {known.history.problem}")
                     remark("Ctrl-C ends it.")
                     sys.stdout.flush()
                     if not no_open and not require_login:

@@ -1,37 +1,42 @@
 """Answers to requests for pages."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from http import HTTPStatus
+from typing import Any, Final
 
 from aiohttp import web
 
+from hyperjob.client.errors import words
+from hyperjob.kube.errors import KubeError
 from hyperjob.ui.context import Context
+from hyperjob.ui.pages.attention import lost, visible
 from hyperjob.ui.pages.page import Page
 from hyperjob.ui.pages.resolve import resolve
 from hyperjob.ui.render import render
 from hyperjob.ui.visitor import VISITOR, Visitor
 
-_OLDEST_SECONDS = 20.0
+_OLDEST_SECONDS: Final = 20.0
+_HERE: Final = "<!-- body -->"
 
 
 def pages(context: Context) -> Sequence[web.RouteDef]:
-    """Give the routes of all pages."""
+    """Give the routes of all pages that need nothing but the world."""
 
     async def show(request: web.Request) -> web.StreamResponse:
         visitor = request[VISITOR]
         page = resolve(
-            request.path, list(request.query.items()), world=context.world, scope=visitor.scope
+            request.path, list(request.query.items()), context=context, scope=visitor.scope
         )
         if page is None:
             raise web.HTTPNotFound(text=f"There is no page {request.path}.")
-        return html(whole(context, page, visitor))
+        return html(await whole(context, page, visitor))
 
     return [web.get("/{path:.*}", show)]
 
 
-def whole(context: Context, page: Page, visitor: Visitor) -> str:
+async def whole(context: Context, page: Page, visitor: Visitor, **more: Any) -> str:  # noqa: ANN401 - what the template shows
     """Make a whole page."""
-    made = context.cache.parts(page, oldest=_OLDEST_SECONDS)
+    made = await context.cache.parts(page, oldest=_OLDEST_SECONDS)
     return str(
         render(
             page.template,
@@ -40,8 +45,36 @@ def whole(context: Context, page: Page, visitor: Visitor) -> str:
             marks=made.marks,
             world=context.world,
             visitor=visitor,
+            needs=needs(context, visitor),
+            **more,
         )
     )
+
+
+def needs(context: Context, visitor: Visitor) -> int:
+    """Count what needs a person, as far as a visitor may see it."""
+    lost_clusters = len(lost(context.world)) if visitor.scope.clusters else 0
+    findings = len(context.attention.findings) if visitor.scope.namespaces is None else 0
+    return len(visible(context.attention, visitor.scope)) + lost_clusters + findings
+
+
+async def streamed(request: web.Request, frame: str, body: Awaitable[str]) -> web.StreamResponse:
+    """Answer with the frame of a page at once, and with what takes longer when it is there.
+
+    `frame` has a mark where the body belongs. What the API server refuses is said in the page.
+    """
+    head, _, tail = frame.partition(_HERE)
+    response = web.StreamResponse(headers={"Content-Type": "text/html; charset=utf-8"})
+    await response.prepare(request)
+    await response.write(head.encode())
+    try:
+        text = await body
+    except KubeError as error:
+        text = str(render("parts/refused.html", text=words(error)))
+    await response.write(text.encode())
+    await response.write(tail.encode())
+    await response.write_eof()
+    return response
 
 
 def html(text: str, *, status: int = 200) -> web.Response:

@@ -32,7 +32,7 @@ class FleetPage:
         """Give a value that differs when a part may have changed."""
         return self.world.version("hyperjobs", "clusters", "queues")
 
-    def parts(self) -> Mapping[str, str]:
+    async def parts(self) -> Mapping[str, str]:
         """Make the totals, and a card for each cluster."""
         world, scope = self.world, self.scope
         cards = fleet.cards(

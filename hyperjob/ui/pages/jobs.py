@@ -32,7 +32,7 @@ class JobsPage:
         """Give a value that differs when a part may have changed."""
         return self.world.version("hyperjobs", "queues")
 
-    def parts(self) -> Mapping[str, str]:
+    async def parts(self) -> Mapping[str, str]:
         """Make the filter by phase, and the rows."""
         world, query = self.world, self.query
         listing = world.listing(query, self.scope)

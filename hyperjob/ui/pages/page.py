@@ -1,5 +1,6 @@
 """What a page is to the server: parts of HTML, made anew when what they show has changed."""
 
+import asyncio
 import math
 import time
 from collections import OrderedDict
@@ -39,7 +40,7 @@ class Page(Protocol):
         """Give a value that differs when a part may have changed."""
         ...
 
-    def parts(self) -> Mapping[str, str]:
+    async def parts(self) -> Mapping[str, str]:
         """Make the HTML of each part, by the id of its element."""
         ...
 
@@ -59,13 +60,22 @@ class PageCache:
 
     def __init__(self) -> None:
         self._made: OrderedDict[Hashable, Made] = OrderedDict()
+        self._making: dict[Hashable, asyncio.Lock] = {}
 
-    def parts(self, page: Page, *, oldest: float = math.inf) -> Made:
+    async def parts(self, page: Page, *, oldest: float = math.inf) -> Made:
         """Give the parts of a page as they are now; ages in them may be `oldest` seconds old."""
+        lock = self._making.setdefault(page.key, asyncio.Lock())
+        async with lock:
+            made = await self._parts(page, oldest)
+        if not lock.locked():
+            self._making.pop(page.key, None)
+        return made
+
+    async def _parts(self, page: Page, oldest: float) -> Made:
         version, now = page.version(), time.monotonic()
         made = self._made.pop(page.key, None)
         if made is None or made.version != version or now - made.at > oldest:
-            html = page.parts()
+            html = await page.parts()
             made = Made(version, html, {name: mark(text) for name, text in html.items()}, now)
         self._made[page.key] = made
         while len(self._made) > _PAGES_KEPT:

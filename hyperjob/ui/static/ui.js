@@ -44,9 +44,11 @@
     }
   };
 
+  let stopLive = () => {};
   const follow = () => {
+    stopLive();
     if (!document.documentElement.hasAttribute("data-live") || !window.EventSource) return;
-    let source = null;
+    let source = null, retry = 0;
     const open = () => {
       source = new EventSource("/live?page=" + encodeURIComponent(location.pathname + location.search));
       source.addEventListener("marks", (event) => {
@@ -68,12 +70,11 @@
       source.addEventListener("beat", () => say("on", "live"));
       source.onerror = () => {
         say("off", "not connected");
-        if (source.readyState === EventSource.CLOSED) setTimeout(open, 5000);
+        if (source.readyState === EventSource.CLOSED) retry = setTimeout(open, 5000);
       };
     };
+    stopLive = () => { clearTimeout(retry); source?.close(); };
     open();
-    addEventListener("pagehide", () => source?.close());
-    addEventListener("pageshow", (event) => { if (event.persisted) open(); });
   };
 
   // Ages count on between changes, in the words of kubectl.
@@ -102,7 +103,10 @@
     const go = () => {
       const url = new URL(form.action);
       for (const [name, value] of new FormData(form)) if (value) url.searchParams.append(name, value);
-      if (url.href !== location.href) location.assign(url);
+      if (url.href === location.href) return;
+      history.replaceState(null, "", url);
+      refresh();
+      follow();
     };
     form.addEventListener("input", (event) => {
       clearTimeout(timer);
@@ -119,6 +123,52 @@
     });
   };
 
+  // Follow logs: lines come as text, and only the last few thousand are kept.
+  const following = () => {
+    const button = document.getElementById("follow"), log = document.getElementById("log");
+    if (!button || !log || !window.EventSource) return;
+    let source = null;
+    const add = (className, from, text) => {
+      const line = document.createElement("div");
+      if (className) line.className = className;
+      if (from) {
+        const label = document.createElement("span");
+        label.className = "from";
+        label.textContent = from;
+        line.append(label, " ");
+      }
+      line.append(text);
+      log.append(line);
+    };
+    const take = (event) => {
+      const end = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+      const found = JSON.parse(event.data);
+      for (const text of found.remarks) add("remark", "", text);
+      for (const [from, text] of found.lines) add("", from, text);
+      while (log.childElementCount > 5000) log.firstElementChild.remove();
+      if (end) log.scrollTop = log.scrollHeight;
+    };
+    const stop = (text) => {
+      source?.close();
+      source = null;
+      button.setAttribute("aria-pressed", "false");
+      button.textContent = "Follow";
+      if (text) add("remark", "", text);
+    };
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      if (source) return stop("");
+      log.replaceChildren();
+      button.setAttribute("aria-pressed", "true");
+      button.textContent = "Stop";
+      source = new EventSource(location.pathname + "/follow?" + new URLSearchParams(new FormData(button.form)));
+      source.addEventListener("lines", take);
+      source.addEventListener("end", (event) => { take(event); stop("The logs have ended."); });
+      source.onerror = () => stop("The connection is lost.");
+    });
+    addEventListener("pagehide", () => source?.close());
+  };
+
   const start = (root) => {
     root.querySelectorAll("form[data-auto]").forEach(filters);
     root.querySelectorAll("button[data-copy]").forEach(copying);
@@ -131,7 +181,10 @@
       if (search) { event.preventDefault(); search.focus(); search.select(); }
     }
   });
+  addEventListener("pagehide", () => stopLive());
+  addEventListener("pageshow", (event) => { if (event.persisted) follow(); });
   start(document);
   setInterval(() => ages(document), 5000);
+  following();
   follow();
 })();

@@ -29,8 +29,8 @@ class JobLine:
     restarts: int
     created: str
     deleting: bool
-    progress: str = ""
-    fraction: float | None = None
+    progress: str
+    percent: int | None
 
 
 def line_of(row: Row, *, place: int, length: int, colours: Mapping[str, int]) -> JobLine:
@@ -53,4 +53,6 @@ def line_of(row: Row, *, place: int, length: int, colours: Mapping[str, int]) ->
         restarts=summary.restarts,
         created=summary.created,
         deleting=bool(summary.deleting),
+        progress=row.progress.text if row.progress is not None else "",
+        percent=row.progress.percent if row.progress is not None else None,
     )

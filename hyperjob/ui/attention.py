@@ -1,0 +1,137 @@
+"""Which HyperJobs need a person, by the rules of `hyperjob why`, and what preflight finds.
+
+Each HyperJob is judged after it has changed, a few at a time, so that ten thousand of them keep no
+request waiting. What only the API server of a member knows is for the page of the HyperJob.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from hyperjob.api.phases import Phase
+from hyperjob.client.why.evidence import Cause, Evidence, Outcome
+from hyperjob.client.why.explain import explain
+from hyperjob.install.preflight import Finding, Status, preflight
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.ui.rows import Row
+from hyperjob.ui.world import World
+
+_AT_A_TIME: Final = 10
+_PAUSE_SECONDS: Final = 0.01
+_AGAIN_SECONDS: Final = 60.0
+_PREFLIGHT_SECONDS: Final = 300.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A HyperJob that needs a person, and the deciding cause."""
+
+    key: str
+    headline: str
+    causes: Sequence[Cause]
+
+
+class Attention:
+    """Keeps the list; `run` belongs in the caller's TaskGroup."""
+
+    def __init__(self, world: World, kube: Kube) -> None:
+        self.findings: Sequence[Finding] = ()
+        self.examined: datetime | None = None
+        self._world = world
+        self._kube = kube
+        self._troubles: dict[str, Trouble] = {}
+        self._due: dict[str, None] = {}
+        self._wake = asyncio.Event()
+        world.add_listener(self._changed)
+
+    @property
+    def troubles(self) -> Mapping[str, Trouble]:
+        """Give the HyperJobs that need a person, by namespace/name."""
+        return self._troubles
+
+    async def run(self) -> None:
+        """Judge what has changed, and everything anew now and then, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._judging())
+            group.create_task(self._again())
+            group.create_task(self._examining())
+
+    def _changed(self, old: Row | None, new: Row | None) -> None:
+        row = new or old
+        assert row is not None, "a change has an old or a new"
+        self._due[row.key] = None
+        self._wake.set()
+
+    async def _judging(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._due:
+                for key in list(self._due)[:_AT_A_TIME]:
+                    del self._due[key]
+                    self._judge(key)
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _again(self) -> None:
+        """Judge what waits once more: clusters, queues and the time may have changed it."""
+        while True:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            settled = (Phase.COMPLETED, Phase.FAILED, Phase.SUSPENDED)
+            for key, row in self._world.rows.items():
+                if row.summary.phase not in settled:
+                    self._due[key] = None
+            self._wake.set()
+
+    def _judge(self, key: str) -> None:
+        row = self._world.rows.get(key)
+        before = self._troubles.pop(key, None)
+        now = None if row is None else self._trouble(row)
+        if now is not None:
+            self._troubles[key] = now
+        if now != before:
+            self._world.note("attention")
+
+    def _trouble(self, row: Row) -> Trouble | None:
+        world = self._world
+        summary = row.summary
+        if summary.phase == Phase.COMPLETED and not summary.deleting:
+            return None
+        evidence = Evidence(
+            now=datetime.now(UTC),
+            summary=summary,
+            queues=world.queues_reading,
+            clusters=world.clusters,
+            priority_classes=world.classes_reading,
+            lease=world.leases,
+            lease_name=f"{world.lease_namespace}/hyperjob-controller",
+        )
+        found = explain(evidence)
+        if found.outcome is not Outcome.NEEDS_HELP:
+            return None
+        return Trouble(row.key, found.headline, found.causes)
+
+    async def _examining(self) -> None:
+        """Run preflight every few minutes."""
+        while True:
+            now = datetime.now(UTC)
+            try:
+                report = await preflight(
+                    self._kube, now=now, lease_namespace=self._world.lease_namespace
+                )
+            except KubeError as error:
+                log.warning("Preflight could not be run", extra={"error": str(error)})
+            else:
+                self.findings = [
+                    finding
+                    for finding in report.findings
+                    if finding.verdict.status in (Status.FAILED, Status.WARNING)
+                ]
+                self.examined = now
+                self._world.note("attention")
+            await asyncio.sleep(_PREFLIGHT_SECONDS)

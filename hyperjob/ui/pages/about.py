@@ -1,0 +1,120 @@
+"""What is read of one HyperJob with the visitor's own rights: why, events, YAML, plan."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+import yaml
+
+from controller.model.wire import string
+from hyperjob.api.meta import Object
+from hyperjob.client.events import event_time, events_of
+from hyperjob.client.plan.judge import Judgement, judge
+from hyperjob.client.plan.reading import read_world
+from hyperjob.client.reading import items
+from hyperjob.client.why.explain import explain
+from hyperjob.client.why.gather import gather
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import HYPERJOBS
+from hyperjob.text import shortened
+from hyperjob.ui.context import Context
+from hyperjob.ui.render import render
+
+_EVENTS: Final = 300
+_TEXT: Final = 2000
+_YAML: Final = 400_000
+
+Section = Callable[[Context, Kube, str, str], Awaitable[str]]
+"""Makes the HTML of a section about the HyperJob of a namespace and a name."""
+
+
+async def why(context: Context, kube: Kube, namespace: str, name: str) -> str:
+    """Say why it is not running, with the command to type next."""
+    evidence = await gather(kube, namespace, name, lease_namespace=context.world.lease_namespace)
+    found = explain(evidence)
+    commands = dict.fromkeys(cause.next for cause in found.causes if cause.next)
+    return str(
+        render(
+            "parts/why.html",
+            found=found,
+            commands=[context.command(words) for words in commands],
+            next_of={cause.reason: context.command(cause.next) for cause in found.causes},
+            warnings=[each for each in _events(items(evidence.events)) if each["warning"]][:5],
+        )
+    )
+
+
+async def events(_: Context, kube: Kube, namespace: str, name: str) -> str:
+    """List its events, the latest first."""
+    reading = await events_of(kube, await kube.get(HYPERJOBS, name, namespace=namespace))
+    if isinstance(reading, KubeError):
+        raise reading
+    found = _events(reading)
+    return str(render("parts/events.html", events=found[:_EVENTS], total=len(found)))
+
+
+async def manifest(_: Context, kube: Kube, namespace: str, name: str) -> str:
+    """Show the object as the API server has it."""
+    found = await kube.get(HYPERJOBS, name, namespace=namespace)
+    found["metadata"].pop("managedFields", None)
+    text: str = await asyncio.to_thread(_dumped, found)
+    return str(
+        render("parts/yaml.html", text=shortened(text, _YAML), cut=len(text) > _YAML, name=name)
+    )
+
+
+async def plan(context: Context, kube: Kube, namespace: str, name: str) -> str:
+    """Show where it would go now, and why not elsewhere."""
+    remarks: list[str] = []
+    hyperjob = await kube.get(HYPERJOBS, name, namespace=namespace)
+    world = await read_world(kube, namespace=namespace, left_out=remarks.append)
+    async with context.planning:  # one at a time: it takes the processor
+        judgement, _ = await asyncio.to_thread(judge, hyperjob, world)
+    return str(
+        render(
+            "parts/plan.html",
+            plan=judgement,
+            passed=_passed(judgement),
+            remarks=remarks,
+            now=datetime.now(UTC),
+        )
+    )
+
+
+SECTIONS: Final[Mapping[str, Section]] = {
+    "why": why,
+    "events": events,
+    "yaml": manifest,
+    "plan": plan,
+}
+
+
+def _dumped(found: Object) -> str:
+    return str(yaml.safe_dump(found, sort_keys=False, allow_unicode=True))
+
+
+def _passed(judgement: Judgement) -> list[tuple[str, str, list[str]]]:
+    """Give the clusters that were passed over, with the reason and for which sub-jobs."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for piece in judgement.pieces:
+        for cluster, reason in piece.elsewhere.items():
+            found.setdefault((cluster, reason), []).append(piece.name)
+    return [(cluster, reason, names) for (cluster, reason), names in found.items()]
+
+
+def _events(found: list[Object]) -> list[dict[str, object]]:
+    newest = sorted(found, key=event_time, reverse=True)
+    return [
+        {
+            "time": event_time(event),
+            "warning": event.get("type") == "Warning",
+            "reason": string(event.get("reason")),
+            "message": shortened(string(event.get("message")), _TEXT),
+            "times": event.get("count") or (event.get("series") or {}).get("count") or 1,
+            "source": string(event.get("reportingComponent"))
+            or string((event.get("source") or {}).get("component")),
+        }
+        for event in newest
+    ]

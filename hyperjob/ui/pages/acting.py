@@ -1,0 +1,33 @@
+"""Carry an action out, with the visitor's own rights and the functions of the command line."""
+
+from hyperjob.client.errors import ClientError
+from hyperjob.client.requests import ask, migrate, restart
+from hyperjob.client.suspending import suspend
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import HYPERJOBS
+from hyperjob.ui.rows import Row
+
+
+async def act(kube: Kube, row: Row, action: str, *, target: str, typed: str) -> str:
+    """Do it, and say what was done; ClientError or KubeError where it cannot be."""
+    summary = row.summary
+    namespace, name = summary.namespace, summary.name
+    match action:
+        case "suspend" | "resume":
+            await suspend(kube, namespace, name, on=action == "suspend")
+            return f"{name} is being suspended." if action == "suspend" else f"{name} is resumed."
+        case "restart":
+            await ask(kube, namespace, name, restart([target] if target else []))
+            return f"A restart of {target or name} is asked for."
+        case "migrate":
+            if not target:
+                raise ClientError("choose the cluster that the sub-jobs shall leave")
+            await ask(kube, namespace, name, migrate(cluster=target))
+            return f"A move away from {target} is asked for."
+        case "delete":
+            if typed.strip() != name:
+                raise ClientError(f"type {name} into the field: nothing was deleted")
+            await kube.delete(HYPERJOBS, name, namespace=namespace, uid=summary.uid)
+            return f"{name} is being deleted."
+        case _:
+            raise ClientError(f"there is no action {action}")

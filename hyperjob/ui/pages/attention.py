@@ -1,0 +1,90 @@
+"""Everything that needs a person."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controller.model.parse import condition
+from controller.model.wire import mapping, string
+from hyperjob.api.phases import Phase
+from hyperjob.ui.attention import Attention, Trouble
+from hyperjob.ui.render import render
+from hyperjob.ui.rows import Row
+from hyperjob.ui.visitor import Scope
+from hyperjob.ui.world import World
+
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionPage:
+    """HyperJobs, clusters and findings."""
+
+    world: World
+    attention: Attention
+    scope: Scope
+
+    title = "Needs attention"
+    section = "attention"
+    template = "parts.html"
+
+    @property
+    def key(self) -> Hashable:
+        """Tell pages apart."""
+        return "attention", self.scope
+
+    def version(self) -> Hashable:
+        """Give a value that differs when a part may have changed."""
+        return self.world.version("attention", "clusters")
+
+    async def parts(self) -> Mapping[str, str]:
+        """Make the lists."""
+        found = visible(self.attention, self.scope)
+        rows = self.world.rows
+        failed: list[tuple[Row, Trouble]] = []
+        stuck: list[tuple[Row, Trouble]] = []
+        for trouble in found:
+            row = rows.get(trouble.key)
+            if row is not None:
+                ended = row.summary.phase == Phase.FAILED
+                (failed if ended else stuck).append((row, trouble))
+        failed.sort(key=lambda each: each[0].ended or each[0].summary.since, reverse=True)
+        stuck.sort(key=lambda each: each[0].summary.since)
+        clusters = lost(self.world) if self.scope.clusters else []
+        everything = self.scope.namespaces is None
+        return {
+            "attention": str(
+                render(
+                    "parts/attention.html",
+                    failed=failed[:_SHOWN],
+                    failed_count=len(failed),
+                    stuck=stuck[:_SHOWN],
+                    stuck_count=len(stuck),
+                    clusters=clusters,
+                    findings=self.attention.findings if everything else [],
+                    examined=self.attention.examined if everything else None,
+                    everything=everything,
+                )
+            )
+        }
+
+
+def visible(attention: Attention, scope: Scope) -> list[Trouble]:
+    """Give what a visitor may see of the HyperJobs that need a person."""
+    return [
+        trouble
+        for key, trouble in attention.troubles.items()
+        if scope.includes(key.partition("/")[0])
+    ]
+
+
+def lost(world: World) -> list[tuple[str, str, str]]:
+    """Give the clusters that are not Ready: name, why, and since when."""
+    found = []
+    for cluster in world.clusters:
+        ready = condition(mapping(cluster.get("status")), "Ready")
+        if ready.get("status") != "True":
+            why = string(ready.get("message")) or string(ready.get("reason")) or "reports no state"
+            since = string(ready.get("lastTransitionTime"))
+            found.append((string(cluster["metadata"]["name"]), why, since))
+    return found

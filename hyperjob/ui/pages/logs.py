@@ -1,0 +1,155 @@
+"""The logs of a HyperJob's pods, with the visitor's own rights: the last lines, and following."""
+
+import asyncio
+import contextlib
+import re
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from hyperjob.client.errors import ClientError, words
+from hyperjob.client.logs.choosing import Wanted
+from hyperjob.client.logs.following import Following
+from hyperjob.client.logs.standing import Standing
+from hyperjob.client.summary import read
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import HYPERJOBS
+from hyperjob.text import printable, shortened
+
+SIZES: Final = (50, 200, 1000)
+_LINE: Final = 4000
+_LINES: Final = 2000
+_FOLLOWED: Final = 50
+_ANSI: Final = re.compile(r"\x1b\[[0-9;:]*m")
+_GATHER_SECONDS: Final = 0.2
+_WRITE_SECONDS: Final = 20.0
+_BEAT_SECONDS: Final = 10.0
+_BATCH: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which logs, and how many of their last lines each."""
+
+    job: str = ""
+    task: str = ""
+    container: str = ""
+    tail: int = 50
+
+    @classmethod
+    def of(cls, request: web.Request) -> "Choice":
+        """Read it from an address."""
+        given = request.query
+        tail = given.get("tail", "")
+        return cls(
+            job=given.get("job", "")[:253],
+            task=given.get("task", "")[:63],
+            container=given.get("container", "")[:63],
+            tail=int(tail) if tail in {str(size) for size in SIZES} else SIZES[0],
+        )
+
+    @property
+    def wanted(self) -> Wanted:
+        """Give it as the command line does."""
+        return Wanted(
+            jobs=(self.job,) if self.job else (),
+            task=self.task or None,
+            container=self.container or None,
+        )
+
+
+def text_of(line: bytes) -> str:
+    """Give a line as text: colours dropped, controls shown, and not longer than a screen."""
+    text = line[: _LINE * 4].decode(errors="replace").rstrip("\r")
+    return printable(shortened(_ANSI.sub("", text), _LINE))
+
+
+async def last_lines(
+    kube: Kube, namespace: str, name: str, choice: Choice
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Read the last lines of each log, and remarks about logs that are left out."""
+    remarks: list[str] = []
+    found: list[tuple[str, str]] = []
+    try:
+        summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
+        standing = await Standing.of(
+            kube, summary, choice.wanted, query={}, tail=choice.tail, say=remarks.append
+        )
+        async with aclosing(standing.lines()) as lines:
+            async for source, line in lines:
+                if len(found) >= _LINES:
+                    remarks.append(f"only the first {_LINES} lines are shown: choose a sub-job")
+                    break
+                found.append((source.label, text_of(line)))
+    except ClientError as error:
+        remarks.append(str(error))
+    except KubeError as error:
+        remarks.append(words(error))
+    return found, remarks
+
+
+async def follow(
+    response: web.StreamResponse, kube: Kube, namespace: str, name: str, choice: Choice
+) -> None:
+    """Stream lines as server-sent events until all logs have ended."""
+    said: list[str] = []
+    try:
+        summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
+        following = Following(
+            kube,
+            summary,
+            choice.wanted,
+            query={"follow": "true"},
+            tail=choice.tail,
+            limit=_FOLLOWED,
+            say=said.append,
+        )
+        await _pump(response, following, said)
+    except ClientError as error:
+        said.append(str(error))
+    except KubeError as error:
+        said.append(words(error))
+    await _send(response, "end", {"lines": [], "remarks": said})
+
+
+async def _pump(response: web.StreamResponse, following: Following, said: list[str]) -> None:
+    """Send what has come together, a few times a second; the log waits for a slow viewer."""
+    held: list[tuple[str, str]] = []
+    came, room = asyncio.Event(), asyncio.Event()
+
+    async def read_all() -> None:
+        async with aclosing(following.lines()) as found:
+            async for source, line in found:
+                held.append((source.label, text_of(line)))
+                came.set()
+                if len(held) >= _BATCH:
+                    room.clear()
+                    await room.wait()
+
+    reading = asyncio.create_task(read_all())
+    reading.add_done_callback(lambda _: came.set())
+    try:
+        while not reading.done() or held:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_BEAT_SECONDS):
+                    await came.wait()
+            await asyncio.sleep(_GATHER_SECONDS)
+            came.clear()
+            lines, held[:] = held[:], []
+            remarks, said[:] = said[:], []
+            room.set()
+            await _send(response, "lines", {"lines": lines, "remarks": remarks})
+        await reading
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+
+async def _send(response: web.StreamResponse, event: str, value: object) -> None:
+    data = b"event: " + event.encode() + b"\ndata: " + orjson.dumps(value) + b"\n\n"
+    async with asyncio.timeout(_WRITE_SECONDS):
+        await response.write(data)

@@ -1,0 +1,194 @@
+"""Answers about one HyperJob: its overview, what is read of it, its logs, and actions."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from aiohttp import web
+
+from hyperjob.client.errors import ClientError, words
+from hyperjob.kube.errors import KubeError
+from hyperjob.ui.context import Context
+from hyperjob.ui.pages import logs
+from hyperjob.ui.pages.about import SECTIONS, Section
+from hyperjob.ui.pages.acting import act
+from hyperjob.ui.pages.answers import html, needs, streamed, whole
+from hyperjob.ui.pages.job import TABS, JobPage
+from hyperjob.ui.pages.resolve import job_page
+from hyperjob.ui.render import render
+from hyperjob.ui.views.actions import LABELS, VERBS, available, confirmation
+from hyperjob.ui.visitor import VISITOR, Visitor
+
+_PATH: Final = "/hyperjobs/{namespace}/{name}"
+_FOLLOWERS: Final = 100
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def about_one(context: Context) -> Sequence[web.RouteDef]:
+    """Give the routes of one HyperJob."""
+    one = _One(context)
+    return [
+        web.get(_PATH, one.overview),
+        *(web.get(f"{_PATH}/{name}", one.section(name, make)) for name, make in SECTIONS.items()),
+        web.get(f"{_PATH}/logs", one.logs),
+        web.get(f"{_PATH}/logs/follow", one.follow),
+        *(web.get(f"{_PATH}/{name}", one.asked(name)) for name in LABELS),
+        *(web.post(f"{_PATH}/{name}", one.done(name)) for name in LABELS),
+    ]
+
+
+class _One:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._followers = 0
+
+    def _page(self, request: web.Request) -> JobPage:
+        key = f"{request.match_info['namespace']}/{request.match_info['name']}"
+        page = job_page(self._context, request[VISITOR].scope, key)
+        if page is None:
+            raise web.HTTPNotFound(text=f"There is no HyperJob {key}, or you may not see it.")
+        return page
+
+    async def _actions(self, page: JobPage, visitor: Visitor) -> list[tuple[str, str]]:
+        row = page.row
+        if row is None:
+            return []
+        namespace, name = row.summary.namespace, row.summary.name
+        allowed = {
+            verb: await visitor.may(verb, namespace, name) for verb in dict.fromkeys(VERBS.values())
+        }
+        return [
+            (action, LABELS[action]) for action in available(row.summary) if allowed[VERBS[action]]
+        ]
+
+    async def _frame(
+        self, request: web.Request, page: JobPage, template: str, **more: object
+    ) -> str:
+        visitor = request[VISITOR]
+        return str(
+            render(
+                template,
+                page=page,
+                world=self._context.world,
+                visitor=visitor,
+                needs=needs(self._context, visitor),
+                tabs=TABS,
+                actions=await self._actions(page, visitor),
+                **more,
+            )
+        )
+
+    async def overview(self, request: web.Request) -> web.StreamResponse:
+        page, visitor = self._page(request), request[VISITOR]
+        return html(
+            await whole(
+                self._context,
+                page,
+                visitor,
+                tabs=TABS,
+                actions=await self._actions(page, visitor),
+                done=LABELS.get(request.query.get("done", ""), ""),
+            )
+        )
+
+    def section(self, tab: str, make: Section) -> Handler:
+        async def show(request: web.Request) -> web.StreamResponse:
+            page = self._page(request)
+            frame = await self._frame(request, page, "job_section.html", tab=tab)
+            namespace, _, name = page.name.partition("/")
+            body = make(self._context, request[VISITOR].kube, namespace, name)
+            return await streamed(request, frame, body)
+
+        return show
+
+    async def logs(self, request: web.Request) -> web.StreamResponse:
+        page = self._page(request)
+        choice = logs.Choice.of(request)
+        row = page.row
+        assert row is not None, "a page is made of a row"
+        frame = await self._frame(
+            request,
+            page,
+            "job_logs.html",
+            tab="logs",
+            choice=choice,
+            sizes=logs.SIZES,
+            summary=row.summary,
+        )
+
+        async def body() -> str:
+            namespace, _, name = page.name.partition("/")
+            found, remarks = await logs.last_lines(request[VISITOR].kube, namespace, name, choice)
+            return str(render("parts/log_lines.html", lines=found, remarks=remarks))
+
+        return await streamed(request, frame, body())
+
+    async def follow(self, request: web.Request) -> web.StreamResponse:
+        page = self._page(request)
+        if self._followers >= _FOLLOWERS:
+            raise web.HTTPServiceUnavailable(
+                text="too many follow logs", headers={"Retry-After": "30"}
+            )
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        namespace, _, name = page.name.partition("/")
+        self._followers += 1
+        try:
+            await response.prepare(request)
+            kube = request[VISITOR].kube
+            await logs.follow(response, kube, namespace, name, logs.Choice.of(request))
+        except (ConnectionError, TimeoutError):
+            pass  # the viewer has gone, or reads too slowly
+        finally:
+            self._followers -= 1
+        return response
+
+    def asked(self, action: str) -> Handler:
+        async def show(request: web.Request) -> web.StreamResponse:
+            page = self._page(request)
+            return html(await self._question(request, page, action))
+
+        return show
+
+    def done(self, action: str) -> Handler:
+        async def do(request: web.Request) -> web.StreamResponse:
+            page, visitor = self._page(request), request[VISITOR]
+            row = page.row
+            assert row is not None, "a page is made of a row"
+            form = await request.post()
+            if not await visitor.may(VERBS[action], row.summary.namespace, row.summary.name):
+                raise web.HTTPForbidden(text=f"You may not {VERBS[action]} this HyperJob here.")
+            try:
+                await act(
+                    visitor.kube,
+                    row,
+                    action,
+                    target=str(form.get("target", "")),
+                    typed=str(form.get("typed", "")),
+                )
+            except ClientError as error:
+                return html(await self._question(request, page, action, str(error)), status=409)
+            except KubeError as error:
+                status = error.http_code if 400 <= error.http_code < 600 else 502
+                text = await self._question(request, page, action, words(error))
+                return html(text, status=status)
+            where = "/hyperjobs" if action == "delete" else page.path
+            raise web.HTTPSeeOther(f"{where}?done={action}")
+
+        return do
+
+    async def _question(
+        self, request: web.Request, page: JobPage, action: str, error: str = ""
+    ) -> str:
+        row = page.row
+        assert row is not None, "a page is made of a row"
+        if action not in available(row.summary) and not error:
+            error = f"{row.summary.name} is {row.summary.phase}: it cannot be done now."
+        return await self._frame(
+            request,
+            page,
+            "confirm.html",
+            tab=None,
+            question=confirmation(action, row),
+            error=error,
+            possible=action in available(row.summary),
+        )

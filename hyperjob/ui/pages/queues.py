@@ -1,0 +1,54 @@
+"""The queues: their tree, what each uses of its share, and who waits."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from hyperjob.client import usage
+from hyperjob.client.tally import Tally
+from hyperjob.ui.render import render
+from hyperjob.ui.views import queues
+from hyperjob.ui.visitor import Scope
+from hyperjob.ui.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class QueuesPage:
+    """All queues."""
+
+    world: World
+    scope: Scope
+
+    title = "Queues"
+    section = "queues"
+    template = "parts.html"
+
+    @property
+    def key(self) -> Hashable:
+        """Tell pages apart."""
+        return "queues", self.scope
+
+    def version(self) -> Hashable:
+        """Give a value that differs when a part may have changed."""
+        return self.world.version("hyperjobs", "clusters", "queues")
+
+    async def parts(self) -> Mapping[str, str]:
+        """Make a section for each queue."""
+        world, scope = self.world, self.scope
+        found: list[queues.QueueNode] = []
+        if scope.queues:
+            totals = usage.all_ready(usage.clusters_of(world.clusters, Tally()))
+            tree = usage.tree_of(world.queues, totals)
+            uses = world.queue_uses(scope)
+            phases = world.phases_by_queue(scope)
+            found = queues.nodes(tree, uses, world.rows, world.lines, phases, scope, world.colour)
+        leader = world.leader
+        return {
+            "queues": str(
+                render(
+                    "parts/queues.html",
+                    nodes=found,
+                    admission=leader.admission if leader is not None else "",
+                    readable=scope.queues and world.queues_readable,
+                )
+            )
+        }

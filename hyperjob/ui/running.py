@@ -1,0 +1,38 @@
+"""Start what pages are made from: informers, the history, and the list of what needs a person."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperjob.kube.client import Kube
+from hyperjob.ui.attention import Attention
+from hyperjob.ui.history.feed import fed
+from hyperjob.ui.history.recorder import History
+from hyperjob.ui.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What is known, and kept up to date."""
+
+    world: World
+    history: History
+    attention: Attention
+
+
+@asynccontextmanager
+async def running(
+    kube: Kube, *, lease_namespace: str, history: Path | None = None
+) -> AsyncIterator[Running]:
+    """Follow an API server for the length of the block; without a file, history is in memory."""
+    world = World(kube, lease_namespace=lease_namespace)
+    attention = Attention(world, kube)
+    async with History(history) as kept, fed(kept, world), world.running():
+        judging = asyncio.create_task(attention.run())
+        try:
+            yield Running(world, kept, attention)
+        finally:
+            judging.cancel()
+            await asyncio.gather(judging, return_exceptions=True)

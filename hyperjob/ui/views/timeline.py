@@ -1,0 +1,251 @@
+"""The life of a HyperJob over time: a lane for it and for each sub-job, and a table of its runs."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from controller.model.reasons import Reason
+from hyperjob.api.phases import JobPhase, Phase
+from hyperjob.client.summary import Summary
+from hyperjob.text import human_duration, shortened
+from hyperjob.ui.history.spans import Span
+
+_LANES: Final = 60
+_ROWS: Final = 300
+_MESSAGE: Final = 300
+_STEPS: Final = tuple(
+    timedelta(seconds=seconds)
+    for seconds in (
+        *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
+        *(3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000),
+    )
+)
+_WAITING: Final = frozenset({"Unplaced", "Queued", str(Phase.PENDING), ""})
+_STARTING: Final = frozenset({"Placed", str(Phase.STARTING), "Unknown"})
+_SMALLEST: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A stretch of a lane in percent; `kind` is a CSS word, `label` is drawn in it."""
+
+    kind: str
+    start: float
+    width: float
+    label: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """A sub-job, or the HyperJob itself when `job` is empty; `marks` are failures."""
+
+    job: str
+    label: str
+    phase: str
+    cluster: str
+    blocks: Sequence[Block]
+    marks: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A time on the axis, at `at` percent."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A span in words, for the table beside the picture; `length` is empty for a moment."""
+
+    job: str
+    attempt: int
+    phase: str
+    cluster: str
+    begin: datetime
+    length: str
+    lasts: bool
+    reason: str
+    message: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """All lanes between two times; `hidden` lanes are left out of the picture."""
+
+    begin: datetime
+    end: datetime
+    lanes: Sequence[Lane]
+    ticks: Sequence[Tick]
+    runs: Sequence[Run]
+    hidden: int
+    running: bool
+
+
+def timeline(summary: Summary, spans: Sequence[Span], now: datetime) -> Timeline | None:
+    """Draw what is known of a HyperJob; None while nothing is."""
+    known = [span for span in spans if span.phase]
+    if not known:
+        return None
+    running = not summary.has_ended
+    begin = min(span.begin for span in known)
+    end = now if running else max(span.end or span.begin for span in known)
+    end = max(end, begin + timedelta(seconds=1))
+    scale = _Scale(begin, end)
+    by_job: dict[str, list[Span]] = {}
+    for span in spans:
+        by_job.setdefault(span.job, []).append(span)
+    order = {job.name: place for place, job in enumerate(summary.jobs)}
+    names = sorted(by_job, key=lambda name: (bool(name), order.get(name, len(order)), name))
+    lanes = [_lane(name, by_job[name], summary, scale, now) for name in names[:_LANES]]
+    return Timeline(
+        begin=begin,
+        end=end,
+        lanes=lanes,
+        ticks=_ticks(scale),
+        runs=_runs(known, now),
+        hidden=max(0, len(names) - _LANES),
+        running=running,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    begin: datetime
+    end: datetime
+
+    def at(self, moment: datetime) -> float:
+        whole = (self.end - self.begin).total_seconds()
+        part = (moment - self.begin).total_seconds() / whole
+        return round(100 * min(max(part, 0.0), 1.0), 3)
+
+
+def _lane(name: str, spans: Iterable[Span], summary: Summary, scale: _Scale, now: datetime) -> Lane:
+    blocks: list[Block] = []
+    marks: list[Block] = []
+    for span in spans:
+        start, end = scale.at(span.begin), scale.at(span.end or now)
+        title = _title(span, now)
+        if _failed(span):
+            marks.append(Block(kind="failed", start=start, width=0, label="", title=title))
+        if not span.phase or end <= start:
+            continue
+        _draw(
+            blocks,
+            Block(
+                kind=_kind(span),
+                start=start,
+                width=max(end - start, _SMALLEST),
+                label=_label(span),
+                title=title,
+            ),
+        )
+    job = summary.job(name) if name else None
+    return Lane(
+        job=name,
+        label=name.removeprefix(f"{summary.name}-") or summary.name,
+        phase=summary.phase if not name else job.phase if job is not None else "",
+        cluster=job.cluster if job is not None else "",
+        blocks=blocks,
+        marks=marks,
+    )
+
+
+def _draw(blocks: list[Block], new: Block) -> None:
+    """Add a block; one that looks like the block before it makes that one longer."""
+    last = blocks[-1] if blocks else None
+    alike = last is not None and (last.kind, last.label) == (new.kind, new.label)
+    if last is not None and alike and new.start - last.start - last.width < _SMALLEST:
+        width = new.start + new.width - last.start
+        blocks[-1] = replace(last, width=width, title=new.title)
+    else:
+        blocks.append(new)
+
+
+def _kind(span: Span) -> str:
+    phase = span.phase
+    if phase == Phase.SUSPENDED or span.reason == Reason.SUSPENDED:
+        return "suspended"
+    if phase in (Phase.RUNNING, JobPhase.COMPLETING):
+        return "running"
+    if phase == Phase.DEGRADED:
+        return "degraded"
+    if phase in (Phase.RESTARTING, JobPhase.ABORTING, JobPhase.TERMINATING):
+        return "restarting"
+    if phase in _WAITING and not (span.job and span.cluster):
+        return "waiting"
+    if phase in _STARTING or span.cluster:
+        return "starting"
+    return "waiting"
+
+
+def _label(span: Span) -> str:
+    if not span.job:
+        return span.phase
+    attempt = f" · try {span.attempt}" if span.attempt > 1 else ""
+    return f"{span.cluster or span.phase}{attempt}"
+
+
+def _title(span: Span, now: datetime) -> str:
+    parts = [span.job or "HyperJob", span.phase]
+    if span.cluster:
+        parts.append(f"on {span.cluster}")
+    if span.job:
+        parts.append(f"attempt {span.attempt}")
+    length = human_duration(((span.end or now) - span.begin).total_seconds())
+    parts.append(f"from {span.begin.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC for {length}")
+    if span.reason:
+        parts.append(span.reason)
+    if span.message:
+        parts.append(shortened(span.message, _MESSAGE))
+    return ", ".join(parts)
+
+
+def _failed(span: Span) -> bool:
+    """Tell whether a span is the bad end of something."""
+    return JobPhase(span.phase).is_failed or span.phase == Phase.FAILED
+
+
+def _ticks(scale: _Scale) -> list[Tick]:
+    """Choose round times, six to twelve of them."""
+    whole = scale.end - scale.begin
+    step = next((step for step in _STEPS if whole / step <= 8), _STEPS[-1])
+    seconds = step.total_seconds()
+    first = datetime.fromtimestamp(-(-scale.begin.timestamp() // seconds) * seconds, UTC)
+    form = "%m-%d" if step >= timedelta(days=1) else "%H:%M"
+    form = "%H:%M:%S" if step < timedelta(minutes=1) else form
+    found: list[Tick] = []
+    moment = first
+    while moment <= scale.end and len(found) < 16:
+        found.append(Tick(at=scale.at(moment), text=moment.strftime(form)))
+        moment += step
+    return found
+
+
+def _runs(spans: Sequence[Span], now: datetime) -> list[Run]:
+    """List the spans in words, the latest first."""
+    chosen = sorted(spans, key=lambda span: (span.begin, span.job), reverse=True)[:_ROWS]
+    return [
+        Run(
+            job=span.job,
+            attempt=span.attempt,
+            phase=span.phase,
+            cluster=span.cluster,
+            begin=span.begin,
+            length=_length(span, now),
+            lasts=span.end is None,
+            reason=span.reason,
+            message=shortened(span.message, _MESSAGE),
+            failed=_failed(span),
+        )
+        for span in chosen
+    ]
+
+
+def _length(span: Span, now: datetime) -> str:
+    seconds = ((span.end or now) - span.begin).total_seconds()
+    return human_duration(seconds) if seconds > 0 else ""
