@@ -1,0 +1,203 @@
+"""The web page over HTTP, against an API server and a member behind it."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from hyperjob.kube.errors import NotFound
+from hyperjob.kube.resources import HYPERJOBS
+from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
+from tests.support.uiworld import Ui, open_ui
+
+pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
+
+ONE = f"/hyperjobs/{NAMESPACE}/llm"
+PAGES = (
+    "/",
+    "/hyperjobs",
+    "/hyperjobs?phase=Running&sort=name&desc=1&col=restarts",
+    "/queues",
+    "/attention",
+    ONE,
+    f"{ONE}/why",
+    f"{ONE}/events",
+    f"{ONE}/logs",
+    f"{ONE}/yaml",
+    f"{ONE}/plan",
+    f"{ONE}/suspend",
+    f"{ONE}/restart",
+    f"{ONE}/migrate",
+    f"{ONE}/delete",
+    "/nowhere",
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CliWorld]:
+    async with AsyncExitStack() as stack:
+        yield await open_world(stack, tmp_path_factory.mktemp("ui"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ui(world: CliWorld) -> AsyncIterator[Ui]:
+    async with AsyncExitStack() as stack:
+        yield await open_ui(stack, world.kube)
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_page_is_whole_and_lets_browsers_load_nothing_else(ui: Ui, path: str) -> None:
+    page = await ui.get(path)
+    assert page.status == (404 if path == "/nowhere" else 200)
+    assert page.html.rstrip().endswith("</html>")
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert page.headers["Cache-Control"] == "no-store"
+    # Nothing inline, nothing from elsewhere.
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]* src=\"/static/)", page.html)
+    assert not re.search(r"(?:src|href)=\"(?:https?:)?//", page.html)
+
+
+async def test_the_fleet_shows_each_cluster_and_who_uses_it(ui: Ui) -> None:
+    page = await ui.get("/")
+    assert "east" in page.text
+    assert "16 /32" in page.text
+    assert f"{NAMESPACE}/ llm" in page.text
+
+
+async def test_the_table_takes_filters_from_the_address(ui: Ui) -> None:
+    every = await ui.get("/hyperjobs")
+    assert all(name in every.text for name in ("llm", "queued", "done"))
+    waiting = await ui.get("/hyperjobs?phase=Queued")
+    assert "1\u20131 of 1" in waiting.text
+    assert f'href="{ONE}"' not in waiting.html
+    assert "1 of 1" in waiting.text
+    labelled = await ui.get("/hyperjobs?label=team%3Dllm")
+    assert "1\u20131 of 1" in labelled.text
+    assert "No HyperJob passes" in (await ui.get("/hyperjobs?q=nothing-like-this")).text
+
+
+async def test_one_hyperjob_shows_its_sub_jobs_and_its_life(ui: Ui) -> None:
+    page = await ui.until(ONE, "The timeline in words")
+    assert "llm-trainer-0" in page.text
+    assert "2 of 2 sub-jobs run" in page.text
+    assert 'role="img" aria-label="Timeline of llm' in page.html
+
+
+async def test_why_says_what_the_command_line_says(ui: Ui, world: CliWorld) -> None:
+    said = (await world.run("why", "queued")).stdout
+    page = await ui.get(f"/hyperjobs/{NAMESPACE}/queued/why")
+    reason = said.splitlines()[1].split()[0]
+    assert reason in page.text
+    assert "kubectl hyperjob top --by queue" in page.text
+
+
+async def test_logs_are_read_from_the_member(ui: Ui) -> None:
+    page = await ui.get(f"{ONE}/logs")
+    assert "east/llm-trainer-0-worker-0" in page.text
+
+
+async def test_what_is_not_there_is_not_found(ui: Ui) -> None:
+    for path in ("/hyperjobs/ml/none", "/hyperjobs/ml/none/why", "/hyperjobs/ml/none/logs/follow"):
+        assert (await ui.get(path)).status == 404
+
+
+async def test_a_change_reaches_a_viewer_as_parts(ui: Ui, world: CliWorld) -> None:
+    await world.make(HYPERJOBS, hyperjob("moving"), status("moving", "Pending", {}, {}))
+    await ui.until("/hyperjobs", "moving")
+    reading = asyncio.create_task(ui.events("/live?page=/hyperjobs%3Fq%3Dmoving", until="Degraded"))
+    await asyncio.sleep(0)
+    await world.set_status(HYPERJOBS, "moving", status("moving", "Degraded", {}, {}))
+    found = await reading
+    name, first = found[0]
+    assert name == "marks"
+    assert set(first) == {"jobs-phases", "jobs-table"}
+    await world.kube.delete(HYPERJOBS, "moving", namespace=NAMESPACE)
+    await ui.until("/hyperjobs?q=moving", "No HyperJob passes")
+
+
+async def test_an_action_is_asked_for_once_more_and_then_done(ui: Ui, world: CliWorld) -> None:
+    await world.make(HYPERJOBS, hyperjob("acted"), status("acted", "Running", {"cluster": "east"}))
+    path = f"/hyperjobs/{NAMESPACE}/acted"
+    await ui.until(path, "acted")
+    question = await ui.get(f"{path}/suspend")
+    assert "The controller removes 1 sub-job from east" in question.text
+    assert (await world.hyperjob("acted"))["spec"].get("suspend") is not True
+    done = await ui.post(f"{path}/suspend")
+    assert (done.status, done.headers["Location"]) == (303, f"{path}?done=suspend")
+    assert (await world.hyperjob("acted"))["spec"]["suspend"] is True
+    await ui.until(path, "Resume")
+    assert (await ui.post(f"{path}/resume")).status == 303
+    assert (await world.hyperjob("acted"))["spec"]["suspend"] is False
+    await ui.until(path, "Restart")
+    assert (await ui.post(f"{path}/restart")).status == 303
+    again = await ui.post(f"{path}/restart")
+    assert again.status == 409
+    assert "was asked for before" in again.text
+    wrong = await ui.post(f"{path}/delete", typed="other")
+    assert wrong.status == 409
+    assert "nothing was deleted" in wrong.text
+    assert (await ui.post(f"{path}/delete", typed="acted")).status == 303
+    with pytest.raises(NotFound):
+        await world.hyperjob("acted")
+
+
+async def test_a_read_only_page_offers_and_does_nothing(world: CliWorld) -> None:
+    async with AsyncExitStack() as stack:
+        ui = await open_ui(stack, world.kube, read_only=True)
+        page = await ui.get(ONE)
+        assert "Suspend" not in page.text
+        assert (await ui.post(f"{ONE}/suspend")).status == 403
+        assert (await world.hyperjob("llm"))["spec"].get("suspend") is not True
+
+
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b>bold</b> {{7*7777}}"
+    " \x1b[31mred\x1b]0;title\x07 \u202egnp.exe\u2066 "
+)
+
+
+async def test_hostile_text_is_shown_as_text(ui: Ui, world: CliWorld) -> None:
+    body = hyperjob("hostile")
+    body["metadata"]["annotations"] = {"note": HOSTILE}
+    told = status(
+        "hostile",
+        "Failed",
+        {"cluster": "east", "phase": "Failed", "message": HOSTILE, "reason": "<i>x</i>"},
+        message=HOSTILE + "m" * 1_000,
+    )
+    told["jobs"][0]["failure"] = {"pod": "<u>p</u>", "exitCode": 1, "message": HOSTILE}
+    await world.make(HYPERJOBS, body, told)
+    path = f"/hyperjobs/{NAMESPACE}/hostile"
+    await ui.until(path, "Failed")
+    await ui.until("/attention", "hostile")
+    paths = ("/hyperjobs", "/attention", path, f"{path}/why", f"{path}/yaml", "/")
+    for each in paths:
+        page = await ui.get(each)
+        assert page.status == 200
+        for bad in ("<script>alert", "<img", "<b>bold", "<i>x", "<u>p", "54439"):
+            assert bad not in page.html, (each, bad)
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", page.html)
+    shown = (await ui.get(path)).text
+    assert "<script>alert(1)</script>" in shown
+    assert "\\u202egnp.exe" in shown
+    await world.kube.delete(HYPERJOBS, "hostile", namespace=NAMESPACE)
+
+
+async def test_an_address_with_anything_in_it_is_answered(ui: Ui) -> None:
+    for query in (
+        "q=%00%1b%3Cscript%3E",
+        "page=99999999",
+        "label=%3D%3D",
+        "sort=../..",
+        "q=" + "a" * 5000,
+    ):
+        page = await ui.get(f"/hyperjobs?{query}")
+        assert page.status == 200
+        assert "<script>" not in page.html.replace('<script src="/static/', "")
+    for path in ("/static/../app.py", "/static/nothing.js", "/hyperjobs/a/b/c/d", "/live?page=//x"):
+        assert (await ui.get(path)).status == 404
