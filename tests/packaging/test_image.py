@@ -208,6 +208,7 @@ def tree(root: Path) -> set[tuple[str, float]]:
 
 
 @pytest.mark.scenario
+@pytest.mark.timeout(700)
 def test_the_list_of_what_it_holds_is_the_lock_and_the_same_every_time(tmp_path: Path) -> None:
     made = []
     for name in ("first", "again"):

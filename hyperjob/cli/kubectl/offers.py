@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hyperjob.client.summary import Summary
     from hyperjob.kube.client import Kube
 
-SECONDS: Final = 3.0
+SECONDS = 3.0
 
 Offer = tuple[str, str]
 """A candidate and the words beside it."""
