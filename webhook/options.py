@@ -94,8 +94,8 @@ def _shown(version: ssl.TLSVersion) -> str:
 
 SETTINGS: Final[Mapping[str, Setting]] = {
     "kubeconfig": Setting(
-        "kubeconfig of the Karmada API server, to warn of clusters and queues that are missing or"
-        " not ready; without it nothing is said of them, and no connection is opened",
+        "kubeconfig of the Karmada API server, to warn of clusters, queues and PriorityClasses that"
+        " are missing or not ready; without it nothing is said of them",
         metavar="FILE",
     ),
     "controller_users": Setting(

@@ -1,4 +1,4 @@
-"""The clusters and queues around HyperJobs, watched so that warnings can tell of them.
+"""The clusters, queues and priority classes around HyperJobs, watched for warnings.
 
 Only where the webhook was given a kubeconfig. Reviews never wait for it: what is not known yet, or
 not known any more, is not spoken of. Nothing here refuses anything.
@@ -13,7 +13,7 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import CLUSTERS, QUEUES
+from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob.telemetry.metrics import Metrics
 from webhook.validation.context import NOTHING_KNOWN, Cluster, Context, Queue
 
@@ -26,8 +26,9 @@ async def watched(kubeconfig: str, *, metrics: Metrics) -> AsyncIterator[Callabl
     async with Kube.connect(kubeconfig=kubeconfig, user_agent=USER_AGENT, metrics=metrics) as kube:
         clusters = Informer(kube, CLUSTERS, metrics=metrics)
         queues = Informer(kube, QUEUES, metrics=metrics)
-        surroundings = Surroundings(clusters, queues)
-        tasks = [asyncio.create_task(each.run()) for each in (clusters, queues)]
+        priorities = Informer(kube, PRIORITY_CLASSES, metrics=metrics)
+        surroundings = Surroundings(clusters, queues, priorities)
+        tasks = [asyncio.create_task(each.run()) for each in (clusters, queues, priorities)]
         try:
             yield surroundings.context
         finally:
@@ -39,25 +40,28 @@ async def watched(kubeconfig: str, *, metrics: Metrics) -> AsyncIterator[Callabl
 
 
 class Surroundings:
-    """Turns what two informers hold into a context, anew only after a change."""
+    """Turns what the informers hold into a context, anew only after a change."""
 
-    def __init__(self, clusters: Informer, queues: Informer) -> None:
+    def __init__(self, clusters: Informer, queues: Informer, priorities: Informer) -> None:
         self._clusters = clusters
         self._queues = queues
+        self._priorities = priorities
         self._known = NOTHING_KNOWN
         self._changed = True
-        for informer in (clusters, queues):
+        for informer in (clusters, queues, priorities):
             informer.add_handler(self._note)
 
     def context(self) -> Context:
         """Return what is known now."""
         if self._changed:
+            priorities = self._priorities
             self._known = Context(
                 clusters=_clusters(self._clusters.items()) if _is_whole(self._clusters) else None,
                 queues=_queues(self._queues.items()) if _is_whole(self._queues) else None,
+                priority_classes=_names(priorities.items()) if _is_whole(priorities) else None,
             )
-            # Until both lists are complete the next review has to look again.
-            self._changed = not (_is_whole(self._clusters) and _is_whole(self._queues))
+            # Until all lists are complete the next review has to look again.
+            self._changed = not all(map(_is_whole, (self._clusters, self._queues, priorities)))
         return self._known
 
     def _note(self, kind: EventType, old: Object | None, new: Object | None) -> None:
@@ -71,6 +75,10 @@ def _is_whole(informer: Informer) -> bool:
 
 def _clusters(items: Iterable[Object]) -> dict[str, Cluster]:
     return {item["metadata"]["name"]: Cluster(ready=_is_ready(item)) for item in items}
+
+
+def _names(items: Iterable[Object]) -> frozenset[str]:
+    return frozenset(item["metadata"]["name"] for item in items)
 
 
 def _is_ready(cluster: Object) -> bool:

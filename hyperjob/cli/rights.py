@@ -9,13 +9,17 @@ from typing import Final
 
 from hyperjob.kube.resources import (
     CLUSTERS,
+    CONFIG_MAPS,
     HYPERJOBS,
     LEASES,
     MUTATING_WEBHOOKS,
+    PERSISTENT_VOLUME_CLAIMS,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
     VCJOBS,
     Resource,
 )
@@ -108,6 +112,10 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
             MUTATING_WEBHOOKS, "list", when="without --queue-admission or --clusters", optional=True
         ),
         _right(PRIORITY_CLASSES, "list", optional=True),
+        *(
+            _right(resource, "get", when="where the pods name one", optional=True)
+            for resource in (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS)
+        ),
     ),
 }
 """By command; those that are not here make no request, or are an administrator's."""

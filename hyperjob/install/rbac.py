@@ -135,7 +135,7 @@ def certs_rules() -> list[Object]:
 
 def webhook_rules() -> list[Object]:
     """List what the webhook may do, for its warnings; it decides without them."""
-    return [_rule(CLUSTERS, "list", "watch"), _rule(QUEUES, "list", "watch")]
+    return [_rule(each, "list", "watch") for each in (CLUSTERS, QUEUES, PRIORITY_CLASSES)]
 
 
 def token_rules() -> list[Object]:

@@ -165,7 +165,9 @@ class AsyncClient:
 
         document = _document(hyperjob)
         with translated():
-            world = await read_world(self.kube, namespace=self.namespace, left_out=silent)
+            world = await read_world(
+                self.kube, namespace=self.namespace, hyperjobs=[document], left_out=silent
+            )
         return judge(document, world)[0]
 
     async def get(self, name: str, *, namespace: str | None = None) -> "AsyncJob":

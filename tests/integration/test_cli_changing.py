@@ -13,7 +13,7 @@ import yaml
 from hyperjob.api.names import MIGRATE_REQUEST, QUEUE_ADMISSION, RESTART_REQUEST
 from hyperjob.cli.rights import RIGHTS, allowed
 from hyperjob.kube.client import PatchType
-from hyperjob.kube.resources import CLUSTER_ROLES, HYPERJOBS, LEASES, NAMESPACES
+from hyperjob.kube.resources import CLUSTER_ROLES, HYPERJOBS, LEASES, NAMESPACES, SECRETS
 from tests.support.cliworld import NAMESPACE, CliWorld, hyperjob, open_world, status
 
 EXAMPLE = Path(__file__).parents[2] / "examples/llm-training.yaml"
@@ -159,7 +159,9 @@ async def test_a_status_about_an_older_spec_is_not_waited_out_as_true(world: Cli
     assert why.exit_code == 4
 
 
-async def test_every_command_asks_for_exactly_what_the_reference_says(world: CliWorld) -> None:
+async def test_every_command_asks_for_exactly_what_the_reference_says(
+    world: CliWorld, tmp_path: Path
+) -> None:
     pending = status("llm", "Running", {"cluster": "east", "running": 1}, {"cluster": "east"})
     commands = {
         "get": (["get"], ["get", "llm"]),
@@ -173,7 +175,7 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(world: Cli
         "resume": (["resume", "llm", "--wait"],),
         "restart": (["restart", "llm"],),
         "migrate": (["migrate", "llm", "trainer-0"],),
-        "plan": (["plan", "-f", str(EXAMPLE)],),
+        "plan": (["plan", "-f", str(needy(tmp_path))],),
     }
     assert set(commands) == set(RIGHTS)
     await world.set_status(HYPERJOBS, "llm", pending)
@@ -215,6 +217,57 @@ async def test_a_plan_reads_the_control_plane_and_changes_nothing(
     assert item["verdict"] == "CannotRun"
     assert "does not serve" in item["jobs"][0]["notOn"]["east"]
     assert {verb for _, _, verb in world.actions()} == {"list"}
+
+
+def needy(folder: Path) -> Path:
+    """Write a HyperJob whose pods need one object of each kind, and one of them beside it."""
+    job = hyperjob("needy")
+    job["metadata"]["namespace"] = NAMESPACE
+    template = job["spec"]["replicatedJobs"][0]["templateSpec"]
+    template["priorityClassName"] = "deadlin"
+    pod = template["tasks"][0]["template"]["spec"]
+    pod |= {
+        "serviceAccountName": "trainer",
+        "imagePullSecrets": [{"name": "registry"}],
+        "volumes": [
+            {"name": "conf", "configMap": {"name": "conf"}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+        ],
+    }
+    beside = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "conf", "namespace": NAMESPACE},
+    }
+    path = folder / "needy.yaml"
+    path.write_text(yaml.safe_dump_all([beside, job]))
+    return path
+
+
+async def test_a_plan_warns_of_what_the_pods_need_and_is_not_there(
+    world: CliWorld, tmp_path: Path
+) -> None:
+    await world.kube.create(SECRETS, {"metadata": {"name": "registry", "namespace": NAMESPACE}})
+    (item,) = json.loads(
+        (await world.run("plan", "-f", str(needy(tmp_path)), "-o", "json")).stdout
+    )["items"]
+    told = "\n".join(item["warnings"])
+    for missing in ("PriorityClass", "ServiceAccount", "PersistentVolumeClaim"):
+        assert f'there is no {missing} "' in told
+    for found in ("ConfigMap", "Secret"):
+        assert f"there is no {found}" not in told
+    assert {verb for _, _, verb in world.actions()} == {"list", "get"}
+
+
+async def test_a_plan_that_may_not_see_what_pods_need_says_so(
+    world: CliWorld, tmp_path: Path
+) -> None:
+    rules = [{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": ["list"]}]
+    await world.kube.patch(CLUSTER_ROLES, "hyperjob-user", {"rules": rules}, kind=PatchType.MERGE)
+    done = await world.run("plan", "-f", str(needy(tmp_path)))
+    for left_out in ("secrets", "serviceaccounts", "persistentvolumeclaims", "priorityclasses"):
+        assert f"{left_out}" in done.stderr, done.stderr
+    assert "there is no" not in done.stdout
 
 
 async def test_a_plan_tells_place_and_share_of_a_built_in_queue(

@@ -34,6 +34,7 @@ class Context:
     config_maps: AbstractSet[str] | None = None
     secrets: AbstractSet[str] | None = None
     persistent_volume_claims: AbstractSet[str] | None = None
+    service_accounts: AbstractSet[str] | None = None
     vcjobs: Mapping[str, str] | None = None
     """Existing vcjobs and propagation policies, with the name of the HyperJob that owns each."""
     batch_jobs: AbstractSet[str] | None = None

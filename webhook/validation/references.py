@@ -4,7 +4,6 @@ They may come later, so nothing is refused for one that is missing; what is not 
 spoken of.
 """
 
-from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -12,6 +11,7 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
 from webhook.validation.context import NOTHING_KNOWN, Context
 from webhook.validation.fieldpath import SPEC, Path
+from webhook.validation.needs import needed_by
 from webhook.validation.report import Report
 from webhook.validation.rules import WARNING, rule
 from webhook.validation.split import sub_jobs
@@ -140,65 +140,16 @@ def _warn_objects(template: Object, path: Path, report: Report, context: Context
         "ConfigMap": context.config_maps,
         "Secret": context.secrets,
         "PersistentVolumeClaim": context.persistent_volume_claims,
+        "ServiceAccount": context.service_accounts,
     }
     seen: set[tuple[str, str]] = set()
-    for kind, name, at in _references(template, path):
+    for kind, name, at in needed_by(template, path):
         names = known[kind]
         if names is None or name in names or (kind, name) in seen:
             continue
         seen.add((kind, name))
         hint = report.hints.did_you_mean(name, names)
         report.warn(OBJECT_UNKNOWN, at, kind=kind, name=name, hint=hint)
-
-
-Reference = tuple[str, str, Path]
-
-
-def _references(template: Object, path: Path) -> Iterator[Reference]:
-    """Yield the objects without which the pods of a template do not start."""
-    for index, volume in enumerate(template.get("volumes") or ()):
-        if volume.get("volumeClaimName") and not volume.get("volumeClaim"):
-            at = path.child("volumes").index(index).child("volumeClaimName")
-            yield "PersistentVolumeClaim", volume["volumeClaimName"], at
-    for index, task in enumerate(template.get("tasks") or ()):
-        spec = (task.get("template") or {}).get("spec") or {}
-        at = path.child("tasks").index(index).child("template", "spec")
-        yield from _of_volumes(spec, at)
-        for kind in ("initContainers", "containers"):
-            for position, container in enumerate(spec.get(kind) or ()):
-                yield from _of_container(container, at.child(kind).index(position))
-
-
-def _of_volumes(spec: Object, path: Path) -> Iterator[Reference]:
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        at = path.child("volumes").index(index)
-        for source, kind, field in (
-            ("configMap", "ConfigMap", "name"),
-            ("secret", "Secret", "secretName"),
-            ("persistentVolumeClaim", "PersistentVolumeClaim", "claimName"),
-        ):
-            given = volume.get(source) or {}
-            if given.get(field) and not given.get("optional"):
-                yield kind, given[field], at.child(source, field)
-
-
-def _of_container(container: Object, path: Path) -> Iterator[Reference]:
-    for index, variable in enumerate(container.get("env") or ()):
-        at = path.child("env").index(index).child("valueFrom")
-        yield from _named(variable.get("valueFrom") or {}, at, _KEYS)
-    for index, source in enumerate(container.get("envFrom") or ()):
-        yield from _named(source, path.child("envFrom").index(index), _WHOLE)
-
-
-_KEYS: Final = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))
-_WHOLE: Final = (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))
-
-
-def _named(holder: Object, path: Path, fields: Iterable[tuple[str, str]]) -> Iterator[Reference]:
-    for field, kind in fields:
-        given = holder.get(field) or {}
-        if given.get("name") and not given.get("optional"):
-            yield kind, given["name"], path.child(field, "name")
 
 
 def _warn_taken(hyperjob: str, job: Object, path: Path, report: Report, context: Context) -> None:

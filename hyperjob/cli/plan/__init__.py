@@ -17,6 +17,7 @@ from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
+from hyperjob.cli.lint.check import is_hyperjob
 from hyperjob.cli.lint.documents import Source, UnreadableError, read
 from hyperjob.cli.plan import view
 from hyperjob.cli.plan.judge import judge
@@ -102,6 +103,7 @@ def plan(
     Example: kubectl hyperjob plan -f job.yaml
     """
     sources = [_read(name) for name in files]
+    objects = [document.content for source in sources for document in source.documents]
     admission = None if queue_admission is None else QueueAdmission(queue_admission)
     world = _world(
         access,
@@ -112,8 +114,9 @@ def plan(
             require_vcjob_api=require_vcjob_api,
             require_resource_summary=require_resource_summary,
         ),
+        hyperjobs=[each for each in objects if is_hyperjob(each)],
     )
-    world = world.with_queues(_queues(sources))
+    world = world.with_queues(_queues(objects)).with_objects(objects)
     found: list[Judgement] = []
     for source in sources:
         judgements, world = judge(source, world)
@@ -124,12 +127,11 @@ def plan(
     sys.exit(_code(found))
 
 
-def _queues(sources: Sequence[Source]) -> list[Object]:
+def _queues(objects: Sequence[Object]) -> list[Object]:
     """Choose the queues that are written beside the HyperJobs."""
-    documents = [document.content for source in sources for document in source.documents]
     return [
         content
-        for content in documents
+        for content in objects
         if (content.get("apiVersion"), content.get("kind")) == (QUEUES.api_version, "Queue")
     ]
 
@@ -148,10 +150,15 @@ def _world(
     *,
     lag: timedelta,
     candidacy: Candidacy,
+    hyperjobs: Sequence[Object],
 ) -> World:
     if clusters is not None:
         return from_file(clusters, namespace=access.namespace, admission=admission)
-    return run(from_control_plane(access, admission=admission, lag=lag, candidacy=candidacy))
+    return run(
+        from_control_plane(
+            access, admission=admission, lag=lag, candidacy=candidacy, hyperjobs=hyperjobs
+        )
+    )
 
 
 def _print(found: Sequence[Judgement], form: str) -> None:

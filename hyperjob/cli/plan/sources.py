@@ -1,5 +1,6 @@
 """Where the world of a plan comes from: a live control plane, read only, or a clusters file."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -50,7 +51,12 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | 
 
 
 async def from_control_plane(
-    access: Access, *, admission: QueueAdmission | None, lag: timedelta, candidacy: Candidacy
+    access: Access,
+    *,
+    admission: QueueAdmission | None,
+    lag: timedelta,
+    candidacy: Candidacy,
+    hyperjobs: Sequence[Object],
 ) -> World:
     """Read a live control plane; raises KubeError when the clusters cannot be read, ConfigError."""
     async with access.connect() as kube:
@@ -60,5 +66,6 @@ async def from_control_plane(
             admission=admission,
             lag=lag,
             candidacy=candidacy,
+            hyperjobs=hyperjobs,
             left_out=remark,
         )

@@ -107,7 +107,7 @@ def judge(
     namespace = string(metadata.get("namespace")) or world.namespace
     name = string(metadata.get("name"))
     old = world.hyperjobs.get(f"{namespace}/{name}")
-    context = _context(world)
+    context = _context(world, namespace)
     report = (
         inspect(content, context=context, strict=True)
         if old is None
@@ -282,7 +282,7 @@ def _stored(content: Object, old: Object | None, namespace: str, name: str, worl
     return {**content, "metadata": metadata, "status": {}}
 
 
-def _context(world: World) -> Context:
+def _context(world: World, namespace: str) -> Context:
     return Context(
         clusters={
             item.name: KnownCluster(ready=item.usable or not is_down(item))
@@ -291,6 +291,11 @@ def _context(world: World) -> Context:
         queues=None
         if world.queues is None
         else {name: KnownQueue(state=state or "Open") for name, state in world.queues.items()},
+        priority_classes=world.there.get(("", "PriorityClass")),
+        config_maps=world.there.get((namespace, "ConfigMap")),
+        secrets=world.there.get((namespace, "Secret")),
+        persistent_volume_claims=world.there.get((namespace, "PersistentVolumeClaim")),
+        service_accounts=world.there.get((namespace, "ServiceAccount")),
     )
 
 

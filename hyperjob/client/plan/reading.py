@@ -1,7 +1,7 @@
 """The world of a plan from a live control plane, read only."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 from controller.model.observed import QueueAdmission
@@ -10,6 +10,7 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.api.volcano_global import queues_bindings
 from hyperjob.client.errors import words
+from hyperjob.client.plan.needs import needed, read_needed
 from hyperjob.client.plan.world import World, world_of
 from hyperjob.client.reading import attempt, items
 from hyperjob.kube.client import Kube
@@ -34,13 +35,14 @@ async def read_world(
     admission: QueueAdmission | None = None,
     lag: timedelta = timedelta(seconds=30),
     candidacy: Candidacy | None = None,
+    hyperjobs: Iterable[Object] = (),
     left_out: Callable[[str], None],
 ) -> World:
     """Read what the controller reads; `left_out` gets a line about what one may not read.
 
     `lag` is for how long a cluster's status may not show what was placed there. Without
     `admission`, whether Volcano Global is here says who admits. Raises KubeError when the clusters
-    cannot be read.
+    cannot be read. What the pods of `hyperjobs` need is looked for, too.
     """
     selected = {"label_selector": LABEL_HYPERJOB}
     wanted = {**_OTHERS, **({MUTATING_WEBHOOKS: False} if admission is None else {})}
@@ -57,6 +59,11 @@ async def read_world(
         )
     )
     clusters = await kube.list(CLUSTERS)
+    wanted_by_pods = needed(hyperjobs, namespace=namespace)
+    there = dict(await read_needed(kube, wanted_by_pods, left_out=left_out))
+    classes = readings[PRIORITY_CLASSES]
+    if not isinstance(classes, KubeError):
+        there["", PRIORITY_CLASSES.kind] = frozenset(item["metadata"]["name"] for item in classes)
     for resource, reading in readings.items():
         if isinstance(reading, KubeError):
             left_out(f"{resource.group_resource} left out: {words(reading)}")
@@ -77,7 +84,8 @@ async def read_world(
         jobs=items(readings[VCJOBS]),
         policies=items(readings[PROPAGATION_POLICIES]),
         bindings=items(readings[RESOURCE_BINDINGS]),
-        priority_classes=items(readings[PRIORITY_CLASSES]),
+        priority_classes=items(classes),
+        there=there,
     )
 
 

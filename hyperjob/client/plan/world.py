@@ -20,6 +20,7 @@ from controller.queueing.priority import priority_of
 from controller.queueing.quota import Charge, charge_of
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
+from hyperjob.client.plan.needs import Names, together, written
 from hyperjob.kube.resources import key_of
 
 # Name, cluster, demand and pods of a sub-job that would be made.
@@ -30,9 +31,9 @@ Taken: TypeAlias = tuple[str, str, Resources, tuple[PodGroup, ...]]
 class World:
     """Everything there is, by `namespace/name`; children by that of their HyperJob.
 
-    `queues` are their states by name or unknown. `shown` is what the clusters' status alone says is
-    free; `earlier` are HyperJobs planned
-    before, and `taken` the keys of their children.
+    `queues` are their states by name or unknown. `there` are the objects that pods need and have.
+    `shown` is what the clusters' status alone says is free; `earlier` are HyperJobs planned before,
+    and `taken` the keys of their children.
     """
 
     now: datetime
@@ -49,6 +50,7 @@ class World:
     shown: Mapping[str, Resources] = field(default_factory=dict)
     earlier: Mapping[str, Object] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
+    there: Names = field(default_factory=dict)
 
     def charges(self) -> Iterator[tuple[str, Charge]]:
         """Give what Volcano Global counts of the HyperJobs' bindings."""
@@ -100,6 +102,11 @@ class World:
         mine = [item | {"status": {"state": states[name]}} for name, item in written.items()]
         return replace(self, queues={**self.queues, **states}, queue_objects=[*others, *mine])
 
+    def with_objects(self, objects: Iterable[Object]) -> "World":
+        """Return the world with objects as they are written beside the HyperJobs."""
+        more = written(objects, namespace=self.namespace)
+        return replace(self, there=together(self.there, more))
+
     def after(self, raw: Object, taken: Sequence[Taken]) -> "World":
         """Return the world with a planned HyperJob as its status says it is then."""
         clusters = {cluster.name: cluster for cluster in self.clusters}
@@ -134,6 +141,7 @@ def world_of(
     policies: Iterable[Object] = (),
     bindings: Iterable[Object] = (),
     priority_classes: Iterable[Object] = (),
+    there: Names | None = None,
 ) -> World:
     """Read objects; what was placed and is not in a cluster's status yet is taken off."""
     hyperjobs_by, jobs_by, policies_by = _by_key(hyperjobs), _by_key(jobs), _by_key(policies)
@@ -176,6 +184,7 @@ def world_of(
         queue_objects=queues or (),
         priority_classes={string(at(item, "metadata", "name")): item for item in priority_classes},
         shown={item.name: item.free for item in summaries},
+        there=there or {},
     )
 
 

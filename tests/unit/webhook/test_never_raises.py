@@ -32,6 +32,7 @@ KNOWN = Context(
     queues={"default": Queue()},
     priority_classes=frozenset(),
     config_maps=frozenset(),
+    service_accounts=frozenset(),
     secrets=frozenset(),
     persistent_volume_claims=frozenset(),
     vcjobs={"x-a-0": "y"},

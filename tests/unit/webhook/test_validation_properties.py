@@ -47,6 +47,7 @@ CONTEXT = Context(
     queues={"a": Queue(state="", children=1)},
     priority_classes=frozenset({"b"}),
     config_maps=frozenset({"worker"}),
+    service_accounts=frozenset(),
     secrets=frozenset(),
     persistent_volume_claims=frozenset(),
     vcjobs={"a-a-0": "b"},
