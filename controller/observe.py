@@ -141,6 +141,7 @@ class Observer:
             capacity_changes_in=turn.changes_in,
             passed_over=turn.passed_over,
             unanswered=turn.unanswered,
+            forgotten=turn.forgotten,
         )
 
     def remains(self, key: str) -> list[tuple[Object, Binding]]:

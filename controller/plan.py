@@ -15,7 +15,7 @@ from controller.lifecycle.causes import unexplained
 from controller.lifecycle.ending import ending
 from controller.lifecycle.failures import judge
 from controller.lifecycle.finished import after_end, needs_more
-from controller.lifecycle.quota import releases
+from controller.lifecycle.quota import forgotten, releases
 from controller.lifecycle.reclaimed import giving_back
 from controller.lifecycle.records import with_restart
 from controller.lifecycle.requests import answer
@@ -112,6 +112,7 @@ def _decide(observed: Observed) -> Decision:
     give_back(draft)
     # 14. What has ended holds no quota of Volcano Global.
     draft.actions += releases(observed, draft.staying)
+    draft.actions += forgotten(observed, draft.staying)
     # 15. The status tells all of it.
     return Decision(plan=_tell(draft), draft=draft)
 

@@ -16,11 +16,12 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import yaml
 
-from e2e.support.crowd import Crowd, asks, crowd, watched
+from e2e.support.crowd import ENDED, Crowd, asks, crowd, watched
 from e2e.support.scenario import Scenario
 from e2e.support.settings import from_environment
 from e2e.support.world import CLUSTERS_FILE, World, open_world
-from tests.support.stack import Service
+from hyperjob.install.interpreters import interpreters
+from tests.support.stack import Service, kubectl
 
 COUNT = int(os.environ.get("HYPERJOB_CROWD", "24"))
 SECONDS = tuple(float(each) for each in os.environ.get("HYPERJOB_CROWD_SECONDS", "1-2").split("-"))
@@ -46,11 +47,16 @@ def world(
         cluster["nodes"] = [node]
     content["volcanoGlobal"] = {"enabled": request.param}
     file.write_text(yaml.safe_dump(content))
-    with open_world(settings, directory, clusters=file, queue_admission="auto") as opened:
+    with open_world(
+        settings, directory, clusters=file, queue_admission="auto", gang_timeout=300
+    ) as opened:
         if opened.volcano_global is not request.param:
             pytest.skip(
                 "this Karmada has Volcano Global" if opened.volcano_global else "it has not"
             )
+        if settings.embedded:  # elsewhere `hyperjob install` has brought them
+            scripts = yaml.safe_dump_all([item.object for item in interpreters()])
+            kubectl(opened.kubeconfig, "apply", "--server-side", "-f", "-", stdin=scripts)
         yield opened
 
 
@@ -123,8 +129,23 @@ async def until_all_have_ended(scenario: Scenario, seen: Crowd, count: int) -> N
         if seen.ended != before:
             before, since = seen.ended, time.monotonic()
         if time.monotonic() - since > STANDSTILL:
-            said = await scenario.kubectl("get", "hyperjobs", "-o", "wide", check=False)
-            raise AssertionError(f"{before} of {count} ended, then none:\n{said}{scenario.logs()}")
+            left = [name for name, phase in seen.phases.items() if phase not in ENDED]
+            raise AssertionError(
+                f"{before} of {count} ended, then none: {left}\n{await about(scenario, left[0])}"
+            )
         seen.changed.clear()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(seen.changed.wait(), 5)
+
+
+async def about(scenario: Scenario, name: str) -> str:
+    """Show a HyperJob that hangs, what it consists of, and what the controller logged of it."""
+    kinds = "hyperjobs,jobs.batch.volcano.sh,propagationpolicies,resourcebindings"
+    wide = await scenario.kubectl("get", "hyperjobs", "-o", "wide", check=False)
+    found = yaml.safe_load(await scenario.kubectl("get", kinds, "-o", "yaml", check=False))
+    items = [each for each in found["items"] if each["metadata"]["name"].startswith(name)]
+    stack = scenario.world.stack
+    lines = stack.controller.text().splitlines() if stack is not None else []
+    said = [line for line in lines if name in line][-40:]
+    left = [line for line in wide.splitlines() if "Completed" not in line]
+    return "\n".join([*left, yaml.safe_dump_all(items), *said])

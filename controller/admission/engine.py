@@ -130,6 +130,10 @@ class Admission:
         """Name the sub-jobs that Volcano Global should have released for long."""
         return self._named(observed, self._releases.unanswered)
 
+    def forgotten(self, observed: Observed) -> frozenset[str]:
+        """Name the sub-jobs that Volcano Global leaves out while it releases others."""
+        return self._named(observed, self._releases.forgotten)
+
     def _named(self, observed: Observed, tells: Callable[..., bool]) -> frozenset[str]:
         namespace = observed.hyperjob.namespace
         return frozenset(

@@ -26,7 +26,8 @@ class Turn:
 
     `promised` are sub-jobs of others that room is kept for, by cluster; `changes_in` is when
     capacity changes by time alone. `passed_over` are sub-jobs that Volcano Global has no quota for,
-    `unanswered` those that it should have released for long.
+    `unanswered` those that it should have released for long, `forgotten` those of them that it
+    leaves out while it releases others.
     """
 
     verdict: Verdict
@@ -35,6 +36,7 @@ class Turn:
     changes_in: timedelta | None = None
     passed_over: frozenset[str] = frozenset()
     unanswered: frozenset[str] = frozenset()
+    forgotten: frozenset[str] = frozenset()
 
 
 class Line:
@@ -71,6 +73,7 @@ class Line:
             changes_in=None if wait is None else max(wait, _SOON),
             passed_over=admission.passed_over(observed),
             unanswered=admission.unanswered(observed),
+            forgotten=admission.forgotten(observed),
         )
 
     def decided(self, observed: Observed, plan: Plan) -> None:

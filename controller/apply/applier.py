@@ -21,6 +21,7 @@ from controller.model.planned import (
     Look,
     OpenGate,
     ReleaseQuota,
+    ReleaseScheduling,
     Repin,
     Resize,
 )
@@ -151,6 +152,12 @@ class Applier:
             case ReleaseQuota():
                 nothing = {"spec": {"replicaRequirements": {"resourceRequest": None}}}
                 await self._merge(RESOURCE_BINDINGS, namespace, action.binding, nothing)
+            case ReleaseScheduling():
+                let_go = {
+                    "metadata": {"uid": action.binding_uid},
+                    "spec": {"suspension": {"scheduling": False}},
+                }
+                await self._merge(RESOURCE_BINDINGS, namespace, action.binding, let_go)
             case DeleteChild():
                 await self._delete(VCJOBS, namespace, action.name, action.job_uid)
                 await self._delete(PROPAGATION_POLICIES, namespace, action.name, action.policy_uid)

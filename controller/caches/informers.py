@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from controller.caches.mutationcache import MutationCache
+from controller.caches.shared import Shared
 from controller.model.parse import controller_of
 from controller.model.wire import at, mapping, string, string_map
 from controller.status.diff import merge_patch
@@ -89,6 +90,13 @@ def slim_binding(obj: Object) -> Object:
     return obj
 
 
+def slim_policy(obj: Object) -> Object:
+    """Leave out which vcjob a policy of ours is for, which its own name says."""
+    strip_managed_fields(obj)
+    mapping(obj.get("spec")).pop("resourceSelectors", None)
+    return obj
+
+
 def slim_job(obj: Object) -> Object:
     """Keep of a vcjob that is no sub-job only its queue."""
     kept = {key: obj["metadata"][key] for key in _IDENTITY if key in obj["metadata"]}
@@ -123,13 +131,13 @@ class Caches:
             scope = namespace if resource.namespaced else None
             return Informer(kube, resource, namespace=scope, metrics=metrics, **options)  # type: ignore[arg-type]  # passed through
 
-        index = {BY_HYPERJOB: hyperjob_keys}
-        self.hyperjobs = informer(HYPERJOBS)
-        self.jobs = informer(VCJOBS, label_selector=LABEL_HYPERJOB, indexers=index)
-        self.policies = informer(
-            PROPAGATION_POLICIES, label_selector=LABEL_HYPERJOB, indexers=index
-        )
-        self.bindings = informer(RESOURCE_BINDINGS, transform=slim_binding)
+        ours = {"label_selector": LABEL_HYPERJOB, "indexers": {BY_HYPERJOB: hyperjob_keys}}
+        shared = Shared()
+        whole = shared.of(strip_managed_fields)
+        self.hyperjobs = informer(HYPERJOBS, transform=whole)
+        self.jobs = informer(VCJOBS, transform=whole, **ours)
+        self.policies = informer(PROPAGATION_POLICIES, transform=shared.of(slim_policy), **ours)
+        self.bindings = informer(RESOURCE_BINDINGS, transform=shared.of(slim_binding))
         self.clusters = informer(CLUSTERS)
         self.queues = informer(QUEUES)
         self.priority_classes = informer(PRIORITY_CLASSES)

@@ -28,6 +28,7 @@ class _Written:
     obj: Object | None
     uid: str
     version: int
+    number: int
 
 
 class MutationCache:
@@ -50,6 +51,7 @@ class MutationCache:
         self._indexer = indexer
         self._selected = selected
         self._written: dict[str, _Written] = {}
+        self._writes = 0
         self._handlers: list[Handler] = []
         informer.add_handler(self._seen)
 
@@ -92,7 +94,8 @@ class MutationCache:
                 return
         elif self._selected(obj) and self._informer.seen_version >= _version(obj):
             return  # it came and went, or was replaced, before the answer was read
-        self._put(key, _Written(obj, _uid(obj), _version(obj)))
+        obj = self._informer.transformed(obj)
+        self._put(key, obj, _uid(obj), _version(obj))
 
     def note_deleted(self, key: str, uid: str) -> None:
         """Remember that an object is gone."""
@@ -100,14 +103,17 @@ class MutationCache:
         if known is None or _uid(known) != uid:
             self._written.pop(key, None)
             return
-        self._put(key, _Written(None, uid, 0))
+        self._put(key, None, uid, 0)
 
-    def _put(self, key: str, written: _Written) -> None:
-        self._written[key] = written
-        asyncio.get_running_loop().call_later(LIFETIME, self._lapse, key, written)
+    def _put(self, key: str, obj: Object | None, uid: str, version: int) -> None:
+        self._writes += 1
+        self._written[key] = _Written(obj, uid, version, self._writes)
+        # By its number: the timer of what was overtaken long ago must not keep the object.
+        asyncio.get_running_loop().call_later(LIFETIME, self._lapse, key, self._writes)
 
-    def _lapse(self, key: str, written: _Written) -> None:
-        if self._written.get(key) is not written:
+    def _lapse(self, key: str, number: int) -> None:
+        written = self._written.get(key)
+        if written is None or written.number != number:
             return
         del self._written[key]
         known = self._informer.get(key)

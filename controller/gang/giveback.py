@@ -17,6 +17,7 @@ from controller.model.observed import GangRecord, Observed, QueueAdmission
 # In lengths of the time limit: the first wait, the longest, and what each HyperJob adds of its own.
 _FIRST: Final = 0.25
 _LONGEST: Final = 4.0
+_PATIENCE: Final = timedelta(seconds=30)  # of a gang of which the queue has released nothing
 _SHORTEST: Final = timedelta(seconds=2)  # below a queue's own pace waits would not differ
 SOON: Final = timedelta(milliseconds=1)
 WHY: Final = "given back because the gang stayed incomplete"
@@ -69,10 +70,13 @@ def go_on(observed: Observed, children: Sequence[Child], *, opening: Collection[
         return Judgement(record=GangRecord(attempts=record.attempts) if record.attempts else None)
     theirs = observed.admission is QueueAdmission.VOLCANO_GLOBAL
     waits = any(child.name in observed.passed_over for child in parts)
-    if theirs and waits and not any(is_through(child) for child in children):
-        return _give_back(observed, record, window=_SHORTEST)
     released = sum(is_released(child) for child in parts) if theirs else 0
-    return _gathering(observed, record, released=released)
+    if not (theirs and waits) or any(is_through(child) for child in children):
+        return _gathering(observed, record, released=released, limit=observed.gang_timeout)
+    if released:
+        return _give_back(observed, record, window=_SHORTEST)
+    limit = min(_PATIENCE, observed.gang_timeout)
+    return _gathering(observed, record, released=released, limit=limit)
 
 
 def describe_wait(observed: Observed) -> str:
@@ -86,11 +90,13 @@ def describe_wait(observed: Observed) -> str:
     )
 
 
-def _gathering(observed: Observed, record: GangRecord, *, released: int) -> Judgement:
+def _gathering(
+    observed: Observed, record: GangRecord, *, released: int, limit: timedelta
+) -> Judgement:
     since = record.incomplete_since
     if since is None or released > record.admitted:
         since = observed.now.replace(microsecond=0)
-    wait = since + observed.gang_timeout - observed.now
+    wait = since + limit - observed.now
     if wait <= timedelta() and (released or observed.contended):
         return _give_back(observed, record, window=observed.gang_timeout * _FIRST)
     return Judgement(
@@ -99,7 +105,7 @@ def _gathering(observed: Observed, record: GangRecord, *, released: int) -> Judg
             admitted=max(released, record.admitted),
             attempts=record.attempts,
         ),
-        wait=wait if wait > timedelta() else observed.gang_timeout,
+        wait=wait if wait > timedelta() else limit,
     )
 
 

@@ -21,6 +21,7 @@ from hyperjob.kube.resources import key_of
 
 SILENT_AFTER: Final = timedelta(seconds=30)
 GIVES_BACK_AFTER: Final = timedelta(seconds=5)
+_CYCLES: Final = timedelta(seconds=5)  # several of its dispatcher's
 _DEFAULT_QUEUE: Final = "default"
 _QUEUE_NAMES: Final = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
 
@@ -34,6 +35,9 @@ class Releases:
         self._charges = Charges()
         self._on = False
         self._since: dict[str, tuple[bool, datetime]] = {}
+        self._released: set[str] = set()
+        self._skipped: set[str] = set()
+        self._looked: datetime | None = None
         caches.bindings.add_handler(self._binding)
         caches.jobs.add_handler(self._template(VCJOB_KIND))
         caches.other_jobs.add_handler(self._template(VCJOB_KIND))
@@ -43,6 +47,8 @@ class Releases:
         """Begin to follow, or forget everything."""
         self._on, self._charges = on, Charges()
         self._since.clear()
+        self._released.clear()
+        self._skipped.clear()
         for obj in self._caches.bindings.items() if on else ():
             self._charges.put(key_of(obj), self._charge(obj))
 
@@ -55,6 +61,8 @@ class Releases:
         classes = {each["metadata"]["name"]: each for each in self._caches.priority_classes.items()}
         found = foretell(self._charges, queues, partial(self._priority, classes))
         states = dict.fromkeys(found.released, True) | dict.fromkeys(found.passed_over, False)
+        self._note_skipped(now=now)
+        self._looked = now
         before, self._since = self._since, {}
         overdue = set()
         for key, state in states.items():
@@ -72,8 +80,10 @@ class Releases:
 
     def next_change(self, *, now: datetime) -> timedelta | None:
         """Tell when something becomes overdue by time alone."""
+        looked = self._looked or now
         due = [since + _limit(state) for state, since in self._since.values()]
-        return min((each - now for each in due if each > now), default=None)
+        waits = (max(each - now, timedelta()) for each in due if each > looked)
+        return min(waits, default=None)
 
     def passed_over(self, key: str, *, now: datetime) -> bool:
         """Tell whether Volcano Global has had no quota for a vcjob for some seconds."""
@@ -83,6 +93,25 @@ class Releases:
         """Tell whether Volcano Global has had the quota for a vcjob for long, and not released."""
         return self._is(key, True, now)
 
+    def forgotten(self, key: str, *, now: datetime) -> bool:
+        """Tell whether Volcano Global releases others, and leaves a vcjob out for good.
+
+        Its dispatcher never works on a name again whose binding was deleted between its decision
+        and the release, until it is started anew (`unSuspendResourceBindingTaskWorker` of 0.3.0).
+        """
+        return key in self._skipped and self.unanswered(key, now=now)
+
+    def _note_skipped(self, *, now: datetime) -> None:
+        """Note what should have been released before something that was."""
+        if self._released:
+            self._skipped |= {
+                key
+                for key, (state, since) in self._since.items()
+                if state and now >= since + _CYCLES
+            }
+        self._skipped &= self._since.keys() - self._released
+        self._released.clear()
+
     def _is(self, key: str, state: bool, now: datetime) -> bool:
         known = self._since.get(key)
         return known is not None and known[0] is state and now >= known[1] + _limit(state)
@@ -91,7 +120,11 @@ class Releases:
         obj = new or old
         if not self._on or obj is None:
             return
-        if self._charges.put(key_of(obj), None if new is None else self._charge(new)):
+        charge = None if new is None else self._charge(new)
+        waited = old is not None and at(old, "spec", "suspension", "scheduling") is True
+        if charge is not None and charge.sub_job and waited and not charge.waits:
+            self._released.add(charge.sub_job)
+        if self._charges.put(key_of(obj), charge):
             self._changed()
 
     def _template(self, kind: str) -> Callable[[EventType, Object | None, Object | None], None]:

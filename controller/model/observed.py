@@ -427,6 +427,7 @@ class Observed:
     preempts: bool = True  # its PriorityClass lets it stop HyperJobs of lower priority
     passed_over: frozenset[str] = frozenset()  # sub-jobs that Volcano Global has no quota for
     unanswered: frozenset[str] = frozenset()  # sub-jobs that it should have released for long
+    forgotten: frozenset[str] = frozenset()  # those of them left out while it releases others
     split_answers: Mapping[str, SplitAnswer] | None = None  # by replicatedJob; None: none is asked
     trainings: Mapping[str, JobTraining] = field(default_factory=dict)  # as their logs say
     stopped_by: TimeUse | None = None  # what the time is lost to that a decided restart takes

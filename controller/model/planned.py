@@ -88,6 +88,15 @@ class ReleaseQuota:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseScheduling:
+    """Let Karmada schedule a binding that Volcano Global has forgotten; it then counts there."""
+
+    name: str
+    binding: str
+    binding_uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskAgain:
     """Have Karmada apply a vcjob again, which any new annotation does; `mark` tells them apart."""
 
@@ -133,6 +142,7 @@ Action: TypeAlias = (
     | Resize
     | OpenGate
     | ReleaseQuota
+    | ReleaseScheduling
     | AskAgain
     | DeleteChild
     | DeleteHyperJob

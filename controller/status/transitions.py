@@ -20,6 +20,7 @@ from controller.model.planned import (
     Look,
     OpenGate,
     ReleaseQuota,
+    ReleaseScheduling,
     Repin,
     Resize,
 )
@@ -171,6 +172,9 @@ def _told(actions: Sequence[Action]) -> Event | None:
         case OpenGate():
             together = " together" if len(actions) > 1 else ""
             return _event("GateOpened", "Dispatch", f"Let {names} be dispatched{together}")
+        case ReleaseScheduling():
+            note = f"Released {names}, which Volcano Global's dispatcher left out: start it anew"
+            return Event(type="Warning", reason="Released", action="Dispatch", note=note)
         case Repin():
             return _event("Moved", "Move", f"Moved {names} to another cluster")
         case DeleteChild():

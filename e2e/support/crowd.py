@@ -12,14 +12,13 @@ from e2e.support.manifests import group, hyperjob
 from e2e.support.scenario import Scenario, phase_of
 from e2e.support.world import World
 from hyperjob.api.meta import Object
-from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.api.quantity import Quantity
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.informer import Handler, Informer
 from hyperjob.kube.resources import HYPERJOBS, PODS, RESOURCE_BINDINGS, Resource
 
-_FORMS = ((1, 1), (1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (4, 1))  # sub-jobs, pods of each
-_ENDED = frozenset({"Completed", "Failed"})
+_FORMS = ((1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 2), (4, 1), (4, 2))  # sub-jobs, their pods
+ENDED = frozenset({"Completed", "Failed"})
 _WAITING = frozenset({"", "Pending", "Queued"})
 
 
@@ -27,7 +26,7 @@ def crowd(
     world: World, count: int, moments: random.Random, *, queue: str, seconds: tuple[float, float]
 ) -> Iterator[Object]:
     """Make HyperJobs of mixed sizes whose sub-jobs must all start together."""
-    sizes = [size for size in (world.per_pod, world.per_pod // 2, world.per_pod // 4) if size]
+    sizes = (world.per_pod, world.per_pod, max(1, world.per_pod // 2))
     for number in range(count):
         replicas, pods = moments.choice(_FORMS)
         made = group(
@@ -80,7 +79,7 @@ class Crowd:
     @property
     def ended(self) -> int:
         """Count the HyperJobs that have ended."""
-        return sum(phase in _ENDED for phase in self.phases.values())
+        return sum(phase in ENDED for phase in self.phases.values())
 
     @property
     def mean_use(self) -> float:
@@ -100,9 +99,7 @@ class Crowd:
     def saw_binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         """Learn whether Volcano Global has released a binding, or the controller in its place."""
         obj = new or old or {}
-        name = (obj["metadata"].get("labels") or {}).get(LABEL_HYPERJOB)
-        if name is None:
-            return
+        name = obj["metadata"]["name"].partition("-g-")[0]
         suspension = obj["spec"].get("suspension") or {}
         released = self._released.setdefault(name, set())
         if kind is EventType.DELETED or suspension.get("scheduling"):
@@ -133,7 +130,7 @@ class Crowd:
         """Learn whether a HyperJob has a part of its gang released, and for how long it had."""
         released = len(self._released.get(name, ()))
         gang = self.gangs.get(name, 0)
-        if 0 < released < gang and self.phases.get(name) not in _ENDED:
+        if 0 < released < gang and self.phases.get(name) not in ENDED:
             self._partial.setdefault(name, time.monotonic())
         elif name in self._partial:
             self.in_part = max(self.in_part, time.monotonic() - self._partial.pop(name))

@@ -73,6 +73,7 @@ def open_world(
     *,
     clusters: Path = CLUSTERS_FILE,
     queue_admission: str | None = None,
+    gang_timeout: float = GANG_TIMEOUT,
 ) -> Iterator[World]:
     """Start what is to be started, and take it away at the end.
 
@@ -95,7 +96,7 @@ def open_world(
                     kubeconfig,
                     queue_admission=queue_admission
                     or ("volcano-global" if volcano_global else "none"),
-                    gang_timeout=GANG_TIMEOUT,
+                    gang_timeout=gang_timeout,
                     cluster_lost_timeout=LOST_TIMEOUT,
                     address=settings.address,
                 )

@@ -121,6 +121,10 @@ class Informer:
         """Give the resourceVersion up to which the store is complete, 0 while it is not known."""
         return int(self._version) if self._version.isdecimal() else 0
 
+    def transformed(self, obj: Object) -> Object:
+        """Give an object that the server answered as the store would have it; it may be changed."""
+        return self._transform(obj) if self._transform else obj
+
     def items(self) -> list[Object]:
         """List all objects."""
         return self._store.items()
@@ -200,7 +204,7 @@ class Informer:
         gone = [self._store.pop(key) for key in [k for k in self._store if k not in present]]
         changed: list[tuple[Object | None, Object]] = []
         for obj in listed.items:
-            new = self._transform(obj) if self._transform else obj
+            new = self.transformed(obj)
             changed.append((self._store.put(new), new))
         for vanished in gone:
             self._tell(EventType.DELETED, vanished, None)
@@ -213,8 +217,7 @@ class Informer:
             self._changes += 1
             if self._said is not None:
                 self._recovered()
-            if self._transform:
-                obj = self._transform(obj)
+            obj = self.transformed(obj)
             if event.type is EventType.DELETED:
                 if self._store.pop(key_of(obj)) is not None:
                     self._tell(EventType.DELETED, obj, None)

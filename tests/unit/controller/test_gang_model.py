@@ -77,12 +77,29 @@ def test_a_gang_that_another_workload_came_before_gives_back_at_once_and_comes_a
     run_out(world)
 
 
+def test_a_gang_of_which_nothing_was_released_keeps_its_turn_for_half_a_minute() -> None:
+    """It holds no quota; made again at once it would only come to the same end again."""
+    world = GangWorld.of([32, 32], [32])
+    world.submit(made(0, ([(2, 16, "q0", False)], None, None)))
+    pass_on(world, releases=0)
+    world.quotas["q0"] = 16
+    world.queues_arrive()
+    world.submit(made(1, ([(1, 16, "q0", False)], None, None)))
+    pass_on(world, releases=0)
+    world.now += timedelta(seconds=20)
+    pass_on(world, releases=0)
+    assert world.given_back["hj0"] == 0
+    world.now += timedelta(seconds=11)
+    pass_on(world, releases=0)
+    assert world.given_back["hj0"] == 1
+
+
 def pass_on(world: GangWorld, *, releases: int) -> None:
     """Let everybody work until all is quiet, without any time passing."""
     for _ in range(20):
         world.bind()
         world.release(at_most=releases)
-        releases = 0
+        releases = releases if not world.bindings else 0
         world.schedule()
         for name in list(world.hyperjobs):
             world.deliver(name)

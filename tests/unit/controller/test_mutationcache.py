@@ -25,6 +25,9 @@ class Informers:
     def by_index(self, name: str, value: str) -> list[Object]:
         return self.store.by_index(name, value)
 
+    def transformed(self, obj: Object) -> Object:
+        return obj
+
     def add_handler(self, handler: Any) -> None:
         self.handlers.append(handler)
 

@@ -22,6 +22,7 @@ from controller.model.planned import (
     OpenGate,
     Plan,
     ReleaseQuota,
+    ReleaseScheduling,
     Repin,
     Resize,
 )
@@ -225,6 +226,8 @@ class World:
                 target["spec"]["suspension"].pop("dispatching", None)
             case ReleaseQuota():
                 self.bindings[action.binding]["spec"]["replicaRequirements"] = {}
+            case ReleaseScheduling():
+                self.bindings[action.binding]["spec"]["suspension"]["scheduling"] = False
 
     def _stored(self, document: Object) -> Object:
         self.serial += 1

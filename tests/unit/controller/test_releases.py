@@ -1,0 +1,135 @@
+"""Volcano Global's account as the controller follows it: what is overdue, and what is forgotten."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from controller.caches.informers import Caches
+from controller.memory.releases import Releases
+from controller.model.observed import QueueAdmission
+from controller.model.planned import ReleaseScheduling
+from controller.plan import plan
+from hyperjob.kube.client import EventType, WatchEvent
+from hyperjob.kube.informer import Informer
+from tests.unit.controller.builders import GPU, NOW, binding, hyperjob, job, observed, policy
+from tests.unit.controller.plans import FULL
+from tests.unit.controller.queueworld import queue
+
+Object = dict[str, Any]
+QUEUES = (queue("default", gpus=32),)
+
+
+class Followed:
+    """What the API server says of bindings, and the account of it."""
+
+    def __init__(self) -> None:
+        self.caches = Caches(None)  # type: ignore[arg-type]  # no call is made
+        self.releases = Releases(self.caches, changed=lambda: None)
+        self.releases.switch(on=True)
+        self.version = 0
+
+    def tell(self, informer: Informer, obj: Object, *, deleted: bool = False) -> None:
+        self.version += 1
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        kind = EventType.DELETED if deleted else EventType.MODIFIED
+        informer._take(WatchEvent(kind, obj))
+
+    def bound(self, name: str, *, waits: bool, gpus: int = 8) -> None:
+        """Have a vcjob, and its binding that Volcano Global has released or not."""
+        if self.caches.jobs.get(f"default/{name}") is None:
+            self.tell(self.caches.jobs, job(name))
+        found = binding(name, suspension={"scheduling": waits}, requests={GPU: str(gpus)})
+        found["spec"]["replicas"] = 1
+        self.tell(self.caches.bindings, found)
+
+    def look(self, seconds: float) -> set[str]:
+        return self.releases.look(QUEUES, now=NOW + timedelta(seconds=seconds))
+
+    def is_unanswered(self, name: str, seconds: float) -> bool:
+        now = NOW + timedelta(seconds=seconds)
+        return self.releases.unanswered(f"default/{name}", now=now)
+
+    def is_forgotten(self, name: str, seconds: float) -> bool:
+        now = NOW + timedelta(seconds=seconds)
+        return self.releases.forgotten(f"default/{name}", now=now)
+
+
+def test_what_becomes_overdue_between_two_looks_is_looked_at_at_once() -> None:
+    """A round takes time: what is due when it ends must not wait for the next event."""
+    followed = Followed()
+    followed.bound("a", waits=True)
+    followed.look(0)
+    assert followed.releases.next_change(now=NOW + timedelta(seconds=10)) == timedelta(seconds=20)
+    assert followed.look(29.9) == set()
+    late = NOW + timedelta(seconds=30.1)
+    assert followed.releases.next_change(now=late) == timedelta()
+    assert followed.look(30.1) == {"default/hj"}
+    assert followed.releases.next_change(now=late) is None
+
+
+def test_a_dispatcher_that_releases_nothing_forgets_nothing() -> None:
+    followed = Followed()
+    followed.bound("a", waits=True)
+    followed.look(0)
+    followed.look(31)
+    assert followed.is_unanswered("a", 31)
+    assert not followed.is_forgotten("a", 31)
+
+
+def test_what_is_left_out_while_others_are_released_is_forgotten() -> None:
+    followed = Followed()
+    followed.bound("a", waits=True)
+    followed.look(0)
+    followed.bound("b", waits=True)
+    followed.look(9)
+    followed.bound("b", waits=False)
+    followed.look(10)
+    assert not followed.is_forgotten("a", 29), "it has 30 seconds"
+    assert followed.look(31) == {"default/hj"}
+    assert followed.is_forgotten("a", 31)
+    followed.bound("a", waits=False)
+    followed.look(32)
+    assert not followed.is_forgotten("a", 90)
+
+
+def test_what_is_due_for_a_moment_only_is_not_forgotten() -> None:
+    followed = Followed()
+    followed.bound("a", waits=True)
+    followed.bound("b", waits=True)
+    followed.look(0)
+    followed.bound("b", waits=False)
+    followed.look(1)
+    followed.look(40)
+    assert followed.is_unanswered("a", 40)
+    assert not followed.is_forgotten("a", 40), "one cycle releases one after the other"
+
+
+def test_what_there_was_no_quota_for_is_not_forgotten() -> None:
+    followed = Followed()
+    followed.bound("a", waits=True, gpus=32)
+    followed.bound("on", waits=False, gpus=8)
+    followed.look(0)
+    followed.bound("b", waits=True)
+    followed.look(10)
+    followed.bound("b", waits=False)
+    followed.look(40)
+    assert not followed.is_forgotten("a", 40)
+
+
+def test_a_forgotten_binding_is_released_and_its_gate_stays() -> None:
+    held = binding(gate="held", suspension={"scheduling": True, "dispatching": True})
+    seen = observed(
+        hyperjob(),
+        *(job(), policy(suspended=True), held),
+        clusters=FULL,
+        admission=QueueAdmission.VOLCANO_GLOBAL,
+    )
+
+    def released(**fields: Any) -> list[ReleaseScheduling]:
+        made = plan(replace(seen, **fields))
+        return [action for action in made.actions if isinstance(action, ReleaseScheduling)]
+
+    assert released() == []
+    assert [each.binding for each in released(forgotten=frozenset({"hj-trainer-0"}))] == [
+        "hj-trainer-0-job"
+    ]

@@ -1,0 +1,81 @@
+"""Objects of caches that share what is equal in them."""
+
+import copy
+import gc
+import weakref
+from typing import Any
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.caches.informers import slim_policy
+from controller.caches.shared import Shared
+from hyperjob.kube.informer import strip_managed_fields
+from tests.unit.controller.builders import policy
+
+scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, "", "a"])
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab1"), inner),
+    max_leaves=12,
+)
+
+
+@given(st.lists(values, max_size=12), st.integers(1, 6))
+def test_what_is_shared_is_the_same_to_the_last_byte(given_: list[Any], known: int) -> None:
+    shared = Shared(known)
+    for value in given_:
+        assert orjson.dumps(shared.part(copy.deepcopy(value))) == orjson.dumps(value)
+
+
+def vcjob(index: int) -> dict[str, Any]:
+    command = ["python", "train.py", "--model", "llm", "--steps", "100000"]
+    env = [{"name": "INDEX", "value": str(index)}, {"name": "MODE", "value": "train"}]
+    container = {"name": "main", "image": "i", "command": command, "env": env}
+    owner = {"kind": "HyperJob", "name": "hj", "uid": "1"}
+    return {
+        "metadata": {
+            "name": f"hj-{index}",
+            "namespace": "ns",
+            "ownerReferences": [owner],
+            "managedFields": [{}],
+        },
+        "spec": {"tasks": [{"name": "w", "template": {"spec": {"containers": [container]}}}]},
+    }
+
+
+def test_sub_jobs_of_one_template_share_all_that_is_equal_in_them() -> None:
+    transform = Shared().of(strip_managed_fields)
+    one, two = (transform(vcjob(index)) for index in range(2))
+    assert "managedFields" not in one["metadata"]
+    assert one["metadata"]["ownerReferences"] is two["metadata"]["ownerReferences"]
+    first, second = (
+        made["spec"]["tasks"][0]["template"]["spec"]["containers"][0] for made in (one, two)
+    )
+    assert first is not second
+    assert first["command"] is second["command"]
+    assert first["env"][1] is second["env"][1]
+    assert [each["env"][0]["value"] for each in (first, second)] == ["0", "1"]
+
+
+class Part(dict[str, Any]):
+    """A dict that can be referred to weakly."""
+
+
+def test_what_no_object_has_any_more_is_forgotten() -> None:
+    shared = Shared(known=4)
+    part = Part(a=1)
+    gone = weakref.ref(part)
+    shared._keep(hash(b"x"), part)
+    del part
+    for number in range(8):
+        shared.part([number])
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_policy_is_held_without_its_selectors() -> None:
+    raw = policy()
+    raw["spec"]["resourceSelectors"] = [{"kind": "Job"}]
+    assert "resourceSelectors" not in Shared().of(slim_policy)(raw)["spec"]
