@@ -4,12 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH_VENV ?= .venv-torch
 SBOM_VENV ?= .venv-sbom
+UI_VENV ?= .venv-ui
 DIST ?= dist
 WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-torch test test-torch e2e lint bench fuzz mutants docs crds lock picture wheel sbom image clean
+.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench fuzz mutants docs crds lock picture wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -45,6 +46,16 @@ demo-torch: $(TORCH_VENV)/.torch ## watch torchrun train a small network for rea
 
 test-torch: $(TORCH_VENV)/.torch ## run torchrun over two clusters, in an environment of its own with torch in it
 	$(TORCH_VENV)/bin/python -m pytest tests/torch $(ARGS)
+
+$(UI_VENV)/.ui: requirements/ui.txt requirements/dev.txt requirements/demo.txt pyproject.toml sandbox/pyproject.toml
+	@test -x $(UI_VENV)/bin/python || $(PYTHON) -m venv $(UI_VENV)
+	$(UI_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(UI_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ui.txt
+	$(UI_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable sandbox
+	@touch $@
+
+test-ui: $(UI_VENV)/.ui ## run the tests of the web page in Chromium (HYPERJOB_CHROMIUM names it; pictures in build/ui)
+	HYPERJOB_CHROMIUM="$$(requirements/chromium.sh)" $(UI_VENV)/bin/python -m pytest tests/browser -p no:randomly $(ARGS)
 
 e2e: $(VENV)/.dev ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
 	$(BIN)/python -m pytest e2e $(ARGS)
@@ -108,4 +119,4 @@ image: ## build the image (docker or podman, as IMAGE_TOOL says)
 		--build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) $(TORCH_VENV) $(SBOM_VENV) $(DIST) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(TORCH_VENV) $(SBOM_VENV) $(UI_VENV) $(DIST) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -13,6 +13,8 @@ compile demo pyproject.toml sandbox/pyproject.toml --group demo --no-emit-packag
 compile dev pyproject.toml sandbox/pyproject.toml --group dev --no-emit-package hyperjob --constraints requirements/demo.txt
 compile build --group build --constraints requirements/demo.txt
 compile sbom --group sbom
+# What the tests in a browser need beside all others.
+compile ui --group ui --constraints requirements/dev.txt
 # What the image holds: the project's own dependencies, at the versions that are tested.
 compile runtime pyproject.toml --constraints requirements/demo.txt
 # Only files of these are used, so nothing that they depend on.

@@ -1,0 +1,40 @@
+"""What other people write is text, and what other sites send is refused, in a real browser."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.uiscene import HOSTILE
+
+
+@pytest.mark.parametrize("path", ["/", "/hyperjobs"])
+def test_hostile_text_is_shown_and_never_run(rude, open_page, picture, path):
+    page = open_page(rude, path)
+    expect(page.locator("h1")).to_be_visible()
+    picture(page, f"hostile-{path.strip('/') or 'fleet'}")
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("main script, main img, main svg[onload]").count() == 0
+    text = page.locator("body").inner_text()
+    assert not any(sign in text for sign in "\x1b\x07\u202e\u2066")
+    if path == "/hyperjobs":
+        assert HOSTILE[0] in text
+        assert "49" not in text, "a template was filled in twice"
+
+
+def test_a_session_is_good_under_its_own_host_name_alone(fleet, open_page, watch):
+    page = open_page(fleet)
+    watch[0].expected.append("status of 403")
+    other = fleet.base.replace("127.0.0.1", "localhost")  # another site to a browser's cookies
+    answer = page.request.post(f"{fleet.base}/hyperjobs", form={"csrf": "0" * 64})
+    assert answer.status in (403, 404, 405)
+    stranger = page.context.new_page()
+    refused = stranger.goto(f"{other}/hyperjobs")
+    assert refused.status == 403
+
+
+def test_a_browser_without_the_token_is_told_where_it_is(fleet, browser):
+    context = browser.new_context()
+    page = context.new_page()
+    answer = page.goto(fleet.base)
+    assert answer.status == 403
+    expect(page.locator("main")).to_contain_text("hyperjob ui")
+    context.close()

@@ -1,0 +1,82 @@
+"""The web page over objects in memory, as a process: any number of HyperJobs, and any text in them.
+
+`python -m tests.support.uiplane FILE` reads JSON lines: first the objects in FILE, later from its
+standard input: `{"put": OBJECT}` or `{"remove": "hyperjobs/NAMESPACE/NAME"}`. It prints the address
+of the page, and a line `done` after each change.
+"""
+
+import asyncio
+import json
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
+from hyperjob.ui.access.local import LocalAccess
+from hyperjob.ui.context import Context
+from hyperjob.ui.history.feed import fed
+from hyperjob.ui.history.recorder import History
+from hyperjob.ui.serve import serving
+from hyperjob.ui.world import World
+from tests.support.fakekube import FakeKube
+
+KINDS = {"HyperJob": HYPERJOBS, "Cluster": CLUSTERS, "Queue": QUEUES}
+
+
+class PlaneKube(FakeKube):
+    """Allows everything."""
+
+    host = "karmada.example:5443"
+    namespace = "default"
+
+    async def create(self, resource, obj, **more):
+        if resource.kind.endswith("Review"):
+            return {"status": {"allowed": True}}
+        return await super().create(resource, obj, **more)
+
+
+def change(kube, line):
+    """Carry out one line."""
+    asked = json.loads(line)
+    if "put" in asked:
+        kube.put(KINDS[asked["put"]["kind"]], asked["put"])
+    else:
+        plural, _, key = asked["remove"].partition("/")
+        kube.remove(next(kind for kind in KINDS.values() if kind.plural == plural), key)
+
+
+async def lines():
+    """Give the lines of standard input."""
+    reader = asyncio.StreamReader(limit=2**24)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    try:
+        while line := await reader.readline():
+            yield line
+    finally:
+        transport.close()
+
+
+async def serve(file):
+    """Serve until standard input ends."""
+    kube = PlaneKube()
+    for line in Path(file).read_text(encoding="utf-8").splitlines():
+        change(kube, line)
+    async with AsyncExitStack() as stack:
+        world = World(kube, lease_namespace="karmada-system")
+        history = await stack.enter_async_context(History(None))
+        await stack.enter_async_context(fed(history, world))
+        await stack.enter_async_context(world.running())
+        access = await stack.enter_async_context(LocalAccess(kube))
+        context = Context(world=world, access=access, history=history)
+        port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
+        await world.synced()
+        print(access.listens_on("127.0.0.1", port), flush=True)
+        async for line in lines():
+            change(kube, line)
+            print("done", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1]))

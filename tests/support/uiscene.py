@@ -1,0 +1,235 @@
+"""Objects for the web page to show: clusters, queues and HyperJobs in every phase."""
+
+from datetime import UTC, datetime, timedelta
+
+GPU = "nvidia.com/gpu"
+NOW = datetime.now(UTC).replace(microsecond=0)
+HOSTILE = (
+    "<script>window.pwned=1</script>",
+    "<img src=x onerror=window.pwned=1>",
+    "\"'><svg onload=window.pwned=1>",
+    "javascript:window.pwned=1",
+    "\x1b[31mred\x1b]0;title\x07",
+    "\u202etxt.exe\u2066",
+    "{{7*7}} {%raw%} ${7*7}",
+    "a" * 5000,
+)
+
+
+def ago(seconds):
+    """Print the time of some seconds ago."""
+    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def cluster(name, *, total=64, used=0, ready=True, accelerator=GPU):
+    """Make a Cluster."""
+    return {
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": name, "creationTimestamp": ago(90_000)},
+        "spec": {"region": "eu", "provider": "on-premises"},
+        "status": {
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True" if ready else "False",
+                    "reason": "ClusterReady" if ready else "ClusterNotReachable",
+                    "message": "",
+                    "lastTransitionTime": ago(4000),
+                }
+            ],
+            "resourceSummary": {
+                "allocatable": {"cpu": "512", "memory": "4Ti", accelerator: str(total)},
+                "allocated": {accelerator: str(used)},
+            },
+        },
+    }
+
+
+def queue(name, *, weight=1, parent="root", deserved=None):
+    """Make a Queue."""
+    spec = {"weight": weight, "parent": parent, "reclaimable": True}
+    if deserved is not None:
+        spec["deserved"] = {GPU: deserved}
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name, "creationTimestamp": ago(80_000)},
+        "spec": spec,
+        "status": {"state": "Open"},
+    }
+
+
+def hyperjob(
+    name,
+    phase="Running",
+    *,
+    namespace="team-a",
+    queue="research",
+    clusters=("east", "west"),
+    gpus=8,
+    reason="",
+    message="",
+    labels=None,
+    restarts=0,
+    since=600,
+    suspend=False,
+    uid="",
+):
+    """Make a HyperJob with a sub-job for each cluster; an empty name is no cluster."""
+    jobs = [
+        {
+            "name": f"{name}-trainer-{index}",
+            "replicatedJob": "trainer",
+            "index": index,
+            "cluster": where,
+            "accelerators": gpus,
+            "phase": _job_phase(phase, where),
+            "reason": reason,
+            "message": message,
+            "attempt": restarts,
+            "running": gpus if phase == "Running" else 0,
+            "pods": gpus,
+            "startTime": ago(since),
+            "lastTransitionTime": ago(since),
+        }
+        for index, where in enumerate(clusters)
+    ]
+    ready = sum(job["phase"] in ("Running", "Completed") for job in jobs)
+    template = {
+        "queue": queue,
+        "tasks": [
+            {
+                "name": "worker",
+                "replicas": gpus,
+                "template": {
+                    "spec": {
+                        "containers": [
+                            {"name": "main", "image": "i", "resources": {"limits": {GPU: "1"}}}
+                        ]
+                    }
+                },
+            }
+        ],
+    }
+    return {
+        "apiVersion": "training.volcano.sh/v1alpha1",
+        "kind": "HyperJob",
+        "metadata": {
+            "namespace": namespace,
+            "name": name,
+            "uid": uid or f"uid-{namespace}-{name}",
+            "creationTimestamp": ago(since + 120),
+            "labels": dict(labels or {}),
+        },
+        "spec": {
+            "suspend": suspend,
+            "replicatedJobs": [
+                {"name": "trainer", "replicas": len(clusters), "templateSpec": template}
+            ],
+        },
+        "status": {
+            "observedGeneration": 1,
+            "state": {
+                "phase": phase,
+                "reason": reason,
+                "message": message,
+                "lastTransitionTime": ago(since),
+            },
+            "jobs": jobs,
+            "jobsReady": f"{ready}/{len(jobs)}",
+            "runningPods": gpus * len(clusters) if phase == "Running" else 0,
+            "clusterNames": ",".join(sorted(filter(None, set(clusters)))),
+            "restarts": restarts,
+            "queue": queue,
+            "startTime": ago(since),
+        },
+    }
+
+
+def _job_phase(phase, where):
+    if not where:
+        return "Queued"
+    return {"Queued": "Queued", "Pending": "Unplaced", "Suspended": "", "Degraded": "Failed"}.get(
+        phase, phase
+    )
+
+
+def scene():
+    """Give a fleet of four clusters, three queues, and HyperJobs in every phase."""
+    return [
+        cluster("east", used=24),
+        cluster("west", used=40),
+        cluster("north", total=32, accelerator="huawei.com/Ascend910"),
+        cluster("south", ready=False),
+        queue("research", weight=2, deserved="64"),
+        queue("production", weight=4),
+        queue("default"),
+        hyperjob("llm-pretrain", labels={"project": "llm"}),
+        hyperjob("ranker", queue="production", clusters=("west",), namespace="team-b"),
+        hyperjob(
+            "waiting",
+            "Queued",
+            clusters=("", ""),
+            reason="NoCapacity",
+            message="16 nvidia.com/gpu are missing in clusters east, west",
+        ),
+        hyperjob(
+            "broken",
+            "Failed",
+            clusters=("east",),
+            reason="JobFailed",
+            message="broken-trainer-0 has failed on east: exit code 1",
+            restarts=3,
+        ),
+        hyperjob("done", "Completed", clusters=("east",)),
+        hyperjob("paused", "Suspended", clusters=("",), suspend=True),
+        hyperjob(
+            "limping",
+            "Degraded",
+            clusters=("west", "south"),
+            reason="ClusterLost",
+            message="cluster south does not answer",
+        ),
+    ]
+
+
+def crowd(number):
+    """Give many HyperJobs over ten clusters and five queues."""
+    phases = ("Running", "Running", "Running", "Queued", "Completed", "Failed", "Suspended")
+    made = [cluster(f"c{n}", total=8192, used=512) for n in range(10)]
+    made += [queue(f"q{n}", weight=n + 1) for n in range(5)]
+    for index in range(number):
+        phase = phases[index % len(phases)]
+        waits = phase in ("Queued", "Suspended")
+        made.append(
+            hyperjob(
+                f"job-{index:05}",
+                phase,
+                namespace=f"team-{index % 20}",
+                queue=f"q{index % 5}",
+                clusters=("",) if waits else (f"c{index % 10}", f"c{(index + 3) % 10}"),
+                gpus=8,
+                labels={"team": f"t{index % 20}"},
+                since=index % 86_400,
+            )
+        )
+    return made
+
+
+def hostile():
+    """Give HyperJobs with text that would like to be a program."""
+    made = [cluster("east"), queue("default")]
+    for index, text in enumerate(HOSTILE):
+        made.append(
+            hyperjob(
+                f"hostile-{index}",
+                "Failed",
+                clusters=("east",),
+                reason=text[:200],
+                message=f"{text} end",
+                labels={"note": text[:63]},
+                queue=text[:60] if index == 0 else "default",
+            )
+        )
+    return made
