@@ -15,6 +15,7 @@ from controller.lifecycle.causes import unexplained
 from controller.lifecycle.ending import ending
 from controller.lifecycle.failures import judge
 from controller.lifecycle.finished import after_end, needs_more
+from controller.lifecycle.quorum import trainers
 from controller.lifecycle.quota import forgotten, releases
 from controller.lifecycle.reclaimed import giving_back
 from controller.lifecycle.records import with_restart
@@ -190,6 +191,7 @@ def _tell(draft: Draft) -> Plan:
         items=[draft.outlook(member) for member in draft.children],
         minimum=draft.minimum,
         quorum=observed.hyperjob.quorum,
+        trainers=trainers(observed.hyperjob),
         room_for=draft.placement.room_for,
         needed=draft.needed,
         never=draft.placement.never,

@@ -4,12 +4,13 @@ Each failure is answered by the first rule that matches it. Of several answers t
 the HyperJob wins, then the one that restarts all of it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from controller.lifecycle.loss import Loss
+from controller.lifecycle.quorum import trainers
 from controller.lifecycle.runs import failure_of
 from controller.lifecycle.verdict import Again, End, Member, Restart
 from controller.model.observed import FailurePolicy, FailureRule, Observed
@@ -83,7 +84,9 @@ def judge(
     left = max(0, policy.max_restarts - count(observed.hyperjob.status.get("restarts")))
     whole = [answer for answer in answers if answer[1].action in _WHOLE]
     if quorum is not None and not whole:
-        answers = _affordable(answers, left=left, spare=len(members) - quorum)
+        groups = trainers(observed.hyperjob)
+        spare = sum(sub_job.group.name in groups for sub_job, _ in members) - quorum
+        answers = _affordable(answers, left=left, spare=spare, groups=groups)
         if not answers:
             return None
     chosen = whole[:1] or answers
@@ -106,11 +109,14 @@ def judge(
     return Restart(again=tuple(_again(failure, rule) for failure, rule, _ in answers), spent=costs)
 
 
-def _affordable(answers: Sequence[Answer], *, left: int, spare: int) -> list[Answer]:
+def _affordable(
+    answers: Sequence[Answer], *, left: int, spare: int, groups: Collection[str]
+) -> list[Answer]:
     """Leave out the failed sub-jobs that no restart is left for, as many as a quorum can spare."""
     costly = [answer for answer in answers if answer[1].action not in _FREE]
     too_many = costly[left:]
-    if len(too_many) > spare:
+    needed = any(answer[0].member[0].group.name not in groups for answer in too_many)
+    if needed or len(too_many) > spare:
         return list(answers)
     return [answer for answer in answers if answer not in too_many]
 

@@ -10,7 +10,20 @@ from controller.lifecycle.loss import Loss
 from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import HyperJob
+from controller.model.wire import objects, string
 from hyperjob.api.phases import JobPhase
+from hyperjob.api.plugins import lighthouse_of
+
+
+def trainers(hyperjob: HyperJob) -> frozenset[str]:
+    """Name the replicatedJobs that train: all but those that only run a lighthouse."""
+    task = lighthouse_of(hyperjob.plugins)
+    return frozenset(
+        group.name
+        for group in hyperjob.replicated_jobs
+        if not task
+        or any(string(each.get("name")) != task for each in objects(group.template.get("tasks")))
+    )
 
 
 def together(hyperjob: HyperJob, children: Sequence[Child], *, able: int) -> int:
@@ -29,6 +42,8 @@ def has_trained(hyperjob: HyperJob, members: Sequence[Member], losses: Mapping[s
     """
     if hyperjob.quorum is None:
         return ""
+    groups = trainers(hyperjob)
+    members = [member for member in members if member[0].group.name in groups]
     completed = [child for _, child in members if child.phase is JobPhase.COMPLETED]
     if len(completed) < max(1, hyperjob.quorum):
         return ""

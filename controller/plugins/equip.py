@@ -15,6 +15,7 @@ from controller.plugins.mpi import Mpi
 from controller.plugins.plugin import Place, Plugin
 from controller.plugins.pytorch import PyTorch
 from controller.plugins.template import with_service, with_variables
+from controller.plugins.torchft import TorchFT
 from controller.plugins.world import Crew, Site, World
 from hyperjob.api.arguments import values_of
 from hyperjob.api.meta import Object
@@ -26,6 +27,7 @@ ACTING: Final[Mapping[str, Plugin]] = {
     "jax": Jax(),
     "mpi": Mpi(),
     "pytorch": PyTorch(),
+    "torchft": TorchFT(),
 }
 """Those that set variables; svc acts on names and Services alone."""
 

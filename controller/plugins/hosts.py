@@ -40,6 +40,21 @@ class Hosts:
             },
         )
 
+    def service(self, world: World, seen_from: Site, site: Site, crew: Crew) -> str:
+        """Return the name of the only pod of a sub-job, the same wherever that pod runs.
+
+        The name of its Service without those of pod and cluster; that of the pod where the pattern
+        has no such name.
+        """
+        if site.name == seen_from.name or len(site.crews) > 1 or crew.pods > 1:
+            return self.name(world, seen_from, site, crew, 0)
+        labels = self.pattern.split(".")
+        rest = [label for label in labels if label not in ("{pod}", "{cluster}")]
+        glued = any("{pod}" in label or "{cluster}" in label for label in rest)
+        if glued or "{service}" not in rest:
+            return self.name(world, seen_from, site, crew, 0)
+        return fill(".".join(rest), {"service": site.name, "namespace": world.namespace})
+
     @property
     def names_clusters(self) -> bool:
         """Tell whether a name changes with the cluster that a pod runs in."""

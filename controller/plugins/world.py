@@ -24,7 +24,10 @@ class Crew:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One sub-job in the world; its cluster is empty while it has none."""
+    """One sub-job in the world; its cluster is empty while it has none.
+
+    `number` is its index in its replicatedJob, which it keeps while others come and go.
+    """
 
     name: str
     group: str
@@ -32,6 +35,7 @@ class Site:
     attempt: int
     cluster: str
     crews: tuple[Crew, ...]
+    number: int = 0
 
     @property
     def pods(self) -> int:
@@ -56,6 +60,7 @@ class World:
     size: int
     sites: tuple[Site, ...]
     by_name: Mapping[str, Site]
+    quorum: int | None = None
     checkpoint_dir: str = ""
     resume_step: int | None = None
 
@@ -91,6 +96,7 @@ def world_of(
             attempt=attempts.get(sub_job.name, 0),
             cluster=clusters.get(sub_job.name, ""),
             crews=crews,
+            number=sub_job.index,
         )
         sites.append(site)
         offset += site.pods
@@ -103,6 +109,7 @@ def world_of(
         size=offset,
         sites=tuple(sites),
         by_name={site.name: site for site in sites},
+        quorum=hyperjob.quorum,
         checkpoint_dir="" if hyperjob.checkpoint is None else hyperjob.checkpoint.directory,
         resume_step=hyperjob.resume_step,
     )

@@ -3,7 +3,7 @@
 Carries words already chosen; takes no decision.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from controller.lifecycle.verdict import End
@@ -44,13 +44,14 @@ class Outlook:
 class Outlooks:
     """All sub-jobs of a HyperJob in the order of its spec, and how many must run together.
 
-    `quorum` of them train on without the others.
+    `quorum` of those of the replicatedJobs `trainers` train on without the others.
     `never`: not even empty clusters would hold as many as are `needed`.
     """
 
     items: Sequence[Outlook]
     minimum: int
     quorum: int | None = None
+    trainers: Collection[str] = ()
     room_for: int = 0
     needed: int = 0
     never: bool = False

@@ -41,8 +41,11 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
     if ready >= minimum:
         return _state(Phase.RUNNING, Reason.JOBS_RUNNING, _running(jobs, ready, total))
     quorum = outlooks.quorum
-    if quorum is not None and ready and (previous in _TRAINED or _is_back(previous, ready, quorum)):
-        return _with_quorum(jobs, failed, ready, quorum)
+    if quorum is not None:
+        training = [job for job in jobs if job.group in outlooks.trainers]
+        able = sum(job.is_ready for job in training)
+        if able and (previous in _TRAINED or _is_back(previous, able, quorum)):
+            return _with_quorum(jobs, failed, (able, len(training)), quorum)
     restarting = [job for job in jobs if job.phase == UNPLACED and job.reason == Reason.RESTARTING]
     if restarting:
         text = f"{ready} of {minimum} needed sub-jobs run; {_each(restarting)}"
@@ -95,11 +98,12 @@ def _is_back(previous: str, ready: int, quorum: int) -> bool:
 
 
 def _with_quorum(
-    jobs: Sequence[JobState], failed: Sequence[JobState], ready: int, quorum: int
+    jobs: Sequence[JobState], failed: Sequence[JobState], trains: tuple[int, int], quorum: int
 ) -> State:
+    ready, total = trains
     missing = [*failed, *(job for job in jobs if not job.is_ready and not job.is_terminal)]
     verb = "the training goes on" if ready >= quorum else "the training waits"
-    text = f"{ready} of {len(jobs)} sub-jobs run or completed, quorum is {quorum}: {verb}"
+    text = f"{ready} of {total} sub-jobs run or completed, quorum is {quorum}: {verb}"
     reason = Reason.QUORUM_MET if ready >= quorum else Reason.QUORUM_NOT_MET
     return _state(Phase.DEGRADED, reason, f"{text}; {_each(missing)}")
 

@@ -5,11 +5,11 @@ plugin does.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hyperjob.api.arguments import Flags, Kind
+from hyperjob.api.arguments import Flags, Kind, values_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,16 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
         needs_hosts=True,
     ),
     "svc": Plugin(flags={"name-pattern": Kind.HOST, "export": Kind.SWITCH}, needs_hosts=True),
+    "torchft": Plugin(
+        flags={
+            "lighthouse": Kind.TASK,
+            "address": Kind.TEXT,
+            "port": Kind.PORT,
+            "nproc-per-node": Kind.NUMBER,
+            "timeout": Kind.NUMBER,
+        },
+        needs_hosts=True,
+    ),
 }
 
 MPI_MASTER: Final = "master"
@@ -85,6 +95,15 @@ def knowing_world(plugins: Iterable[str], *, comes_and_goes: bool = False) -> li
         if name in PLUGINS
         and (PLUGINS[name].one_world if comes_and_goes else PLUGINS[name].knows_world)
     )
+
+
+def lighthouse_of(plugins: Mapping[str, Sequence[str]]) -> str:
+    """Return the task that runs the lighthouse of torchft; empty where none of the HyperJob does.
+
+    A replicatedJob that has only this task does not train.
+    """
+    given = plugins.get("torchft") or ()
+    return values_of(given, PLUGINS["torchft"].flags).get("lighthouse", "")
 
 
 def placeholders_of(pattern: str) -> tuple[str, ...]:

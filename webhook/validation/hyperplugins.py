@@ -8,6 +8,7 @@ from hyperjob.api.meta import Object
 from hyperjob.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, have_hosts
 from webhook.validation.arguments import Argument, validate_arguments
 from webhook.validation.fieldpath import SPEC, Path
+from webhook.validation.lighthouse import TWO_WORLDS, validate_lighthouse
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, rule
 from webhook.validation.split import sub_jobs
@@ -81,6 +82,10 @@ def validate_hyperjob_plugins(
         _validate_tasks(name, found, jobs, at, report)
         if name == "mpi":
             _validate_launcher(found, jobs, at, report)
+        if name == "torchft":
+            validate_lighthouse(found, jobs, at, report)
+        if plugin.one_world and "torchft" in plugins:
+            report.add(TWO_WORLDS, at)
         if plugin.fixed_world and min_available and total is not None and min_available < total:
             report.warn(PARTIAL, at, count=total, available=min_available)
     if have_hosts(plugins):

@@ -1,7 +1,7 @@
 """spec.quorum: how many sub-jobs must train, and what cannot train without the others."""
 
 from hyperjob.api.meta import Object
-from hyperjob.api.plugins import PLUGINS
+from hyperjob.api.plugins import PLUGINS, lighthouse_of
 from webhook.validation.fieldpath import SPEC
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, WARNING, rule
@@ -54,7 +54,9 @@ def validate_quorum(spec: Object, report: Report) -> None:
             report.warn(NO_QUORUM, SPEC.child("plugins").key("torchft"))
         return
     path = SPEC.child("quorum")
-    counts = [sub_jobs(job) for job in spec.get("replicatedJobs") or ()]
+    task = lighthouse_of(plugins)
+    jobs = [job for job in spec.get("replicatedJobs") or () if not _is_only(job, task)]
+    counts = [sub_jobs(job) for job in jobs]
     total = sum(count or 0 for count in counts)
     if None not in counts and quorum > total:
         report.add(TOO_MANY, path, quorum, count=total)
@@ -69,3 +71,9 @@ def validate_quorum(spec: Object, report: Report) -> None:
         if str(each.get("action") or "").startswith("RestartHyperJob"):
             at = SPEC.child("failurePolicy", "rules").index(index).child("action")
             report.warn(RESTARTS_ALL, at)
+
+
+def _is_only(job: Object, task: str) -> bool:
+    """Tell whether a replicatedJob runs the lighthouse and nothing else."""
+    tasks = (job.get("templateSpec") or {}).get("tasks") or ()
+    return bool(task) and all(each.get("name") == task for each in tasks)

@@ -1,0 +1,80 @@
+"""The plugin torchft: each sub-job is a replica group, and a lighthouse brings them together.
+
+Within a sub-job torchrun makes one world, as with the plugin pytorch. Across sub-jobs torchft's
+managers find each other through the lighthouse: a task of the HyperJob, or an address outside. A
+group that cannot reach the lighthouse asks again, for the lighthouse itself may be made again
+elsewhere; so it has a name that does not change with its cluster.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from controller.plugins.plugin import Place
+from controller.plugins.pytorch import PyTorch
+from controller.plugins.template import from_field, variable
+from controller.plugins.world import Crew, Site, World
+from hyperjob.api.meta import Object
+
+PORT: Final = 29510
+RETRIES: Final = 100
+"""How often a manager asks the lighthouse for a quorum before its group fails, if it is silent."""
+
+_TORCHRUN: Final = PyTorch()
+
+
+class TorchFT:
+    """Makes a replica group of each sub-job, and tells it where the lighthouse is."""
+
+    def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
+        """Return what torchft and torchrun read; raises UnknownHostError."""
+        world, task = place.world, place.arguments.get("lighthouse", "")
+        shared = [variable("HYPERJOB_QUORUM", world.quorum or 1)]
+        if crew.task == task:
+            return shared
+        groups = [site for site in world.sites if _training(site, task)]
+        address = place.arguments.get("address") or _lighthouse(place, task)
+        return (
+            *shared,
+            variable("TORCHFT_LIGHTHOUSE", address),
+            variable("TORCHFT_QUORUM_RETRIES", RETRIES),
+            variable("REPLICA_GROUP_ID", _number(groups, place.site)),
+            variable("NUM_REPLICA_GROUPS", len(groups)),
+            # torchft tells other groups the name of its host, which no other cluster knows.
+            from_field("HYPERJOB_POD_IP", "status.podIP"),
+            *_TORCHRUN.variables(_alone(place, task), crew, container),
+        )
+
+
+def _training(site: Site, lighthouse: str) -> tuple[Crew, ...]:
+    return tuple(crew for crew in site.crews if crew.task != lighthouse and crew.pods > 0)
+
+
+def _number(groups: Sequence[Site], site: Site) -> int:
+    """Return a number of a group that stays while others come and go, where one can be had."""
+    if len({each.group for each in groups}) == 1:
+        return site.number
+    return [each.name for each in groups].index(site.name)
+
+
+def _lighthouse(place: Place, task: str) -> str:
+    found = place.world.first(task)
+    port = place.number("port", PORT)
+    if found is None:
+        return f"http://localhost:{port}"
+    site, crew = found
+    return f"http://{place.hosts.service(place.world, place.site, site, crew)}:{port}"
+
+
+def _alone(place: Place, lighthouse: str) -> Place:
+    """Return a sub-job as a world of its own, as its torchrun sees it."""
+    site = replace(place.site, crews=_training(place.site, lighthouse))
+    world: World = replace(
+        place.world, sites=(site,), by_name={site.name: site}, minimum=1, size=site.pods
+    )
+    given = {
+        name: text
+        for name, text in place.arguments.items()
+        if name in ("nproc-per-node", "timeout")
+    }
+    return replace(place, world=world, site=site, arguments=given)
