@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -98,9 +99,13 @@ class Manager:
         *,
         metrics: Metrics | None = None,
         now: Callable[[], datetime] = utc_now,
+        clock: Callable[[], float] = time.monotonic,
         progress: Kube | None = None,
     ) -> None:
-        """`progress` is the client that reads the logs of trainings; None: none are read."""
+        """`now` gives the wall clock's time, `clock` the seconds that passes are timed with.
+
+        `progress` is the client that reads the logs of trainings; None: none are read.
+        """
         self.options = options
         self.metrics = metrics or Metrics()
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
@@ -204,7 +209,7 @@ class Manager:
             reader=self.reader,
             progress_seconds=options.progress_interval,
         )
-        self._rate_limit = PassRateLimit(reconciler.reconcile)
+        self._rate_limit = PassRateLimit(reconciler.reconcile, clock=clock)
         self.caches.hyperjobs.add_handler(meter.seen)
         time_uses = TimeUses()
         self.caches.hyperjobs.add_handler(time_uses.seen)

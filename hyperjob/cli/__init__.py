@@ -38,6 +38,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Write and try HyperJobs": {
         "plan": ("hyperjob.cli.plan", "Show where HyperJobs would run, and why not elsewhere."),
+        "simulate": ("hyperjob.cli.simulate", "Try queues and policies on a workload."),
         "lint": ("hyperjob.cli.lint", "Check HyperJob files offline, as admission would."),
         "demo": ("hyperjob.cli.demo", "Watch HyperJobs run across simulated clusters."),
         "sandbox": ("hyperjob.cli.sandbox", "Run the embedded control plane on its own."),

@@ -1,0 +1,110 @@
+"""Where a scenario comes from: a clusters file, files of HyperJobs, a trace, or the generator."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from controller.expansion.expand import SpecError, expand
+from controller.model.parse import parse_hyperjob
+from hyperjob.api.duration import nanoseconds
+from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl.exits import Code, FailureError
+from hyperjob.cli.lint.documents import Source, UnreadableError, files_of, read
+from hyperjob.kube.resources import HYPERJOBS, PRIORITY_CLASSES, QUEUES
+from hyperjob.simulate.nodes import devices
+from hyperjob.simulate.sites import queue, site, usual_sites
+from hyperjob.simulate.workload import ARRIVAL, DURATION, Outage, Site, Submission
+from webhook.defaulting import default
+from webhook.validation.context import Context
+from webhook.validation.create import inspect
+
+
+def sites_of(path: Path | None) -> tuple[list[Site], list[Object], list[Outage]]:
+    """Read clusters, queues and outages from a clusters file, or take the usual clusters."""
+    if path is None:
+        return usual_sites(), [], []
+    from hyperjob.cli.embedded import SandboxConfigError, idle_clusters, load
+
+    try:
+        config = load(path)
+    except SandboxConfigError as error:
+        raise FailureError(str(error), code=Code.USAGE) from None
+    sites = [
+        site(
+            cluster.name,
+            [(group.name, group.allocatable, group.count) for group in cluster.nodes],
+            spec=raw["spec"],
+        )
+        for raw, cluster in zip(idle_clusters(config), config.clusters, strict=True)
+    ]
+    queues = [
+        queue(each.name, each.model_dump(exclude_none=True, exclude={"name"}))
+        for each in config.queues
+    ]
+    outages = [
+        Outage(
+            cluster=lost.cluster,
+            at=lost.at / config.speed,
+            until=None if lost.back_at is None else lost.back_at / config.speed,
+        )
+        for lost in config.lost_clusters
+    ]
+    return sites, queues, outages
+
+
+class Files:
+    """The objects of files: HyperJobs with their times, Queues and PriorityClasses."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.jobs: list[Submission] = []
+        self.queues: list[Object] = []
+        self.classes: list[Object] = []
+        for name in (each for given in names for each in files_of(given)):
+            source = _read(name)
+            for document in source.documents:
+                self._take(source.name, document.line, document.content)
+
+    def _take(self, name: str, line: int, content: Object) -> None:
+        kind = content.get("apiVersion"), content.get("kind")
+        try:
+            if kind == (HYPERJOBS.api_version, HYPERJOBS.kind):
+                self.jobs.append(_submission(content))
+            elif kind == (QUEUES.api_version, QUEUES.kind):
+                made = queue(content["metadata"]["name"], content.get("spec") or {})
+                self.queues.append({**made, "metadata": content["metadata"]})
+            elif kind == (PRIORITY_CLASSES.api_version, PRIORITY_CLASSES.kind):
+                self.classes.append(content)
+        except (ValueError, KeyError, SpecError) as error:
+            raise FailureError(f"{name}, line {line}: {error}", code=Code.USAGE) from None
+
+
+def _read(name: str) -> Source:
+    try:
+        return read(name)
+    except UnreadableError as error:
+        raise FailureError(f"{name}: {error}", code=Code.USAGE) from None
+
+
+def _submission(content: Object) -> Submission:
+    """Read a HyperJob as admission would store it; raises ValueError with what admission says."""
+    stored = default(content)
+    refusals = list(
+        dict.fromkeys(
+            str(item.error) for item in inspect(stored, context=Context(), strict=True).refusals
+        )
+    )
+    if refusals:
+        raise ValueError("; ".join(refusals))
+    metadata = {"namespace": "default", **stored["metadata"]}
+    annotations = metadata.get("annotations") or {}
+    hyperjob = {**stored, "metadata": metadata}
+    if DURATION not in annotations:
+        raise ValueError(f"annotation {DURATION} is missing: it says how long the HyperJob runs")
+    observed = parse_hyperjob(hyperjob)
+    sizes = [size for group in expand(observed) for size in group.sizes]
+    return Submission(
+        arrival=nanoseconds(annotations.get(ARRIVAL, "0s")) / 1e9,
+        duration=max(1.0, nanoseconds(annotations[DURATION]) / 1e9),
+        hyperjob=hyperjob,
+        gpus=sum(devices(size.demand) for size in sizes),
+        queue=str(observed.replicated_jobs[0].template.get("queue") or "default"),
+    )

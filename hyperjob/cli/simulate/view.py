@@ -1,0 +1,158 @@
+"""Reports as tables and as values. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.text import Text
+
+from hyperjob.cli.kubectl.table import Row, indented, table
+from hyperjob.simulate.measure import Report, Spread
+from hyperjob.simulate.nodes import Nodes
+from hyperjob.simulate.policies import POLICIES
+from hyperjob.simulate.workload import Site
+
+_DIGITS = 6
+
+
+def sizes(sites: Iterable[Site]) -> dict[str, int]:
+    """Count the accelerators of each cluster."""
+    return {site.name: Nodes(site.nodes).accelerators for site in sites}
+
+
+def value(report: Report) -> dict[str, Any]:
+    """Return a report as JSON holds it: seconds and parts of 1, rounded."""
+    found: dict[str, Any] = _rounded(asdict(report))
+    return found
+
+
+def _rounded(item: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(item, float):
+        return round(item, _DIGITS)
+    if isinstance(item, dict):
+        return {_camel(str(key)): _rounded(each) for key, each in item.items()}
+    if isinstance(item, list | tuple):
+        return [_rounded(each) for each in item]
+    return item
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(each.title() for each in rest)
+
+
+def one(report: Report) -> list[Text]:
+    """Lay one report out."""
+    words, _ = POLICIES[report.policy]
+    lines = [
+        Text.assemble((f"Policy {report.policy}", "bold"), f": {words}"),
+        Text(_jobs(report)),
+        Text(
+            f"Jobs arrive for {length(report.window)}; the last ends after {length(report.end)}."
+            f" In the time of arrivals {_part(report.use)} of the accelerators are in use"
+            f" ({_part(report.goodput)} do work that is kept), {_part(report.idle)} are free while"
+            f" jobs wait, {_part(report.splinters)} on nodes in use."
+        ),
+        Text(_trouble(report)),
+        Text(),
+    ]
+    header = ("", "JOBS", "MEAN", "P50", "P95", "P99", "MAX")
+    rows: list[Row] = [
+        _row("wait", report.wait),
+        _row("completion", report.completion),
+        ("slowdown", str(report.slowdown.count), *map(_times, _values(report.slowdown))),
+        *(_row(f"wait, {name} accelerators", each) for name, each in report.sizes.items()),
+        *(_row(f"wait, queue {name}", each.wait) for name, each in report.queues.items()),
+    ]
+    lines += table(header, rows)
+    lines.append(Text())
+    places: list[Row] = [(name, _part(used)) for name, used in report.clusters.items()]
+    lines += table(("CLUSTER", "IN USE"), places)
+    lines.append(Text())
+    shares: list[Row] = [
+        (name, _part(each.share), _part(each.used)) for name, each in report.queues.items()
+    ]
+    lines += table(("QUEUE", "SHARE", "USED"), shares)
+    return lines
+
+
+def side_by_side(reports: Sequence[Report]) -> list[Text]:
+    """Lay several reports out, one in a line."""
+    header = (
+        *("POLICY", "USE", "KEPT", "WAIT MEAN", "P50", "P95", "P99", "SLOWDOWN P50", "P95"),
+        *("UNFAIR", "STOPS", "LOST", "NEVER STARTED", "STUCK", "ENDS AFTER"),
+    )
+    rows: list[Row] = [
+        (
+            report.policy,
+            _part(report.use),
+            _part(report.goodput),
+            length(report.wait.mean),
+            length(report.wait.p50),
+            length(report.wait.p95),
+            length(report.wait.p99),
+            _times(report.slowdown.p50),
+            _times(report.slowdown.p95),
+            _part(report.unfair),
+            str(sum(report.stops.values())),
+            f"{report.lost / 3600:.0f} h",
+            str(report.never_started),
+            str(report.unfinished),
+            length(report.end) if not report.never_started + report.unfinished else "never",
+        )
+        for report in reports
+    ]
+    lines = table(header, rows)
+    lines.append(Text())
+    lines += indented([Text(f"{each.policy}: {POLICIES[each.policy][0]}") for each in reports], 0)
+    return lines
+
+
+def _jobs(report: Report) -> str:
+    parts = [f"{report.completed} of {report.jobs} jobs completed"]
+    if report.failed:
+        parts.append(f"{report.failed} failed")
+    if report.never_started:
+        parts.append(f"{report.never_started} never started")
+    if report.unfinished:
+        parts.append(f"{report.unfinished} started and were never done")
+    return f"{', '.join(parts)}."
+
+
+def _trouble(report: Report) -> str:
+    stops = ", ".join(f"{number} by {cause}" for cause, number in report.stops.items())
+    told = f"Stopped: {stops}" if stops else "No job was stopped"
+    return (
+        f"{told}; {report.lost / 3600:.0f} accelerator-hours were done again."
+        f" Queues had {_part(report.unfair)} beyond what was theirs while others went short."
+    )
+
+
+def _row(name: str, found: Spread) -> Row:
+    return (name, str(found.count), *map(length, _values(found)))
+
+
+def _values(found: Spread) -> tuple[float, ...]:
+    return found.mean, found.p50, found.p95, found.p99, found.max
+
+
+def _times(number: float) -> str:
+    return f"{number:.2f}" if number < 100 else f"{number:.0f}"
+
+
+def _part(part: float) -> str:
+    return f"{100 * part:.1f}%"
+
+
+def length(seconds: float) -> str:
+    """Say a length of time in its two largest units."""
+    if seconds < 60:
+        return f"{seconds:.0f}s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes}m"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours}h{minutes:02d}m"
+    days, hours = divmod(round(seconds / 3600), 24)
+    return f"{days}d{hours:02d}h"

@@ -1,0 +1,69 @@
+"""What breaks in a simulation: pods, nodes and whole clusters, at random times out of the seed."""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+
+from hyperjob.simulate.scene import Scene
+from hyperjob.simulate.workload import Failures, Outage
+
+_HOUR = 3600.0
+
+
+class Breakage:
+    """Breaks parts of a world and has them repaired; each part breaks independently."""
+
+    def __init__(self, world: Scene, failures: Failures, *, seed: int) -> None:
+        self._world = world
+        self._failures = failures
+        self._draw = random.Random(f"failures {seed}")
+        self._nodes = [
+            (name, node) for name, member in world.members.items() for node in member.nodes.all
+        ]
+
+    def begin(self, outages: Iterable[Outage]) -> None:
+        """Set the first failures, and the outages at their times."""
+        loop, failures = asyncio.get_running_loop(), self._failures
+        for mean, strike in (
+            (failures.pod / len(self._nodes), self._pod),
+            (failures.node / len(self._nodes), self._node),
+            (failures.cluster / len(self._world.members), self._cluster),
+        ):
+            if mean:
+                self._again(mean * _HOUR, strike)
+        for outage in outages:
+            loop.call_at(outage.at, self._set_cluster, outage.cluster, True)
+            if outage.until is not None:
+                loop.call_at(outage.until, self._set_cluster, outage.cluster, False)
+
+    def _again(self, mean: float, strike: Callable[[], None]) -> None:
+        def struck() -> None:
+            strike()
+            self._again(mean, strike)
+
+        asyncio.get_running_loop().call_later(self._draw.expovariate(1 / mean), struck)
+
+    def _pod(self) -> None:
+        """Let a pod fail on some node, if one runs there."""
+        _, node = self._draw.choice(self._nodes)
+        if node.held:
+            self._world.fail(self._draw.choice(list(node.held)), cause="pod")
+
+    def _node(self) -> None:
+        cluster, node = self._draw.choice(self._nodes)
+        if not node.out:
+            self._world.set_node(cluster, node, out=True)
+            repair = self._failures.node_repair * _HOUR
+            asyncio.get_running_loop().call_later(
+                repair, lambda: self._world.set_node(cluster, node, out=False)
+            )
+
+    def _cluster(self) -> None:
+        cluster = self._draw.choice(list(self._world.members))
+        if not self._world.members[cluster].down:
+            self._set_cluster(cluster, True)
+            repair = self._failures.cluster_repair * _HOUR
+            asyncio.get_running_loop().call_later(repair, self._set_cluster, cluster, False)
+
+    def _set_cluster(self, cluster: str, down: bool) -> None:
+        self._world.set_cluster(cluster, down=down)

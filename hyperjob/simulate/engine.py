@@ -1,0 +1,95 @@
+"""Runs a scenario: the controller as its process runs it, on virtual time and in memory."""
+
+import asyncio
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from controller.manager import Manager
+from controller.model.observed import QueueAdmission
+from controller.options import Options
+from hyperjob.kube.client import Kube
+from hyperjob.simulate.breakage import Breakage
+from hyperjob.simulate.clock import now, run
+from hyperjob.simulate.ledger import Ledger
+from hyperjob.simulate.plane import Plane
+from hyperjob.simulate.policies import OURS, POLICIES, STATIC
+from hyperjob.simulate.scene import Scene
+from hyperjob.simulate.static import StaticWeights
+from hyperjob.simulate.workload import Scenario
+from hyperjob.simulate.world import World
+
+Progress = Callable[[int, int, float], None]
+"""Takes how many jobs have ended, of how many, and the seconds of virtual time so far."""
+
+_TOLD_EVERY: Final = 3600.0
+_STANDSTILL: Final = 48
+"""Hours without any progress, after the last arrival, that end a simulation."""
+
+
+def simulate(
+    scenario: Scenario, *, policy: str = OURS, progress: Progress = lambda *_: None
+) -> Ledger:
+    """Run a scenario by a policy until every job has ended, or nothing happens any more."""
+    _, change = POLICIES[policy]
+    play = _static if policy == STATIC else _played
+    with _rare_collections():
+        return run(play(change(scenario), progress))
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage in circles less often: a simulation makes many objects and few circles."""
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, 20, 20)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+async def _static(scenario: Scenario, progress: Progress) -> Ledger:
+    return await _run_to_end(StaticWeights(scenario), progress, None)
+
+
+async def _played(scenario: Scenario, progress: Progress) -> Ledger:
+    plane = Plane(now=now)
+    options = Options(
+        queue_admission=QueueAdmission.BUILTIN, leader_elect=False, workers=1, in_flight=1
+    )
+    async with Kube(plane) as kube:
+        manager = Manager(kube, options, now=now, clock=asyncio.get_running_loop().time)
+        return await _run_to_end(World(scenario, plane), progress, manager)
+
+
+async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None) -> Ledger:
+    scene.begin()
+    Breakage(scene, scene.scenario.failures, seed=scene.scenario.seed).begin(scene.scenario.outages)
+    tasks: list[asyncio.Task[None]] = [asyncio.create_task(_watch(scene, progress))]
+    if manager is not None:
+        tasks.append(asyncio.create_task(manager.run()))
+    ended: asyncio.Task[object] = asyncio.create_task(scene.ended.wait())
+    try:
+        await asyncio.wait({*tasks, ended}, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        every: list[asyncio.Task[object] | asyncio.Task[None]] = [*tasks, ended]
+        for each in every:
+            each.cancel()
+        await asyncio.gather(*every, return_exceptions=True)
+    return scene.ledger
+
+
+async def _watch(scene: Scene, progress: Progress) -> None:
+    """Tell the progress, and end a simulation in which nothing can happen any more."""
+    loop, idle = asyncio.get_running_loop(), 0
+    while not scene.ended.is_set():
+        await asyncio.sleep(_TOLD_EVERY)
+        progress(*scene.progress, loop.time())
+        idle = idle + 1 if scene.is_idle else 0
+        if idle > _STANDSTILL:
+            scene.ledger.end = loop.time()
+            scene.ended.set()

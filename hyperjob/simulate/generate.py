@@ -1,0 +1,121 @@
+"""A workload out of a seed: arrivals, sizes and durations shaped like those of public traces.
+
+Sizes are a table of shares, durations a log-normal law whose long tail makes a few jobs most of the
+work, arrivals follow the hours of the day. The same seed gives the same jobs.
+"""
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hyperjob.simulate.jobs import Plain
+
+_DAY: Final = 86400.0
+_LONGEST: Final = 7 * _DAY
+_LONGEST_PART: Final = 0.25  # of the time of arrivals: else most work came after it
+_NIGHT: Final = 0.4  # arrivals at night, of those at noon
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Shares of sizes in accelerators, and the spread of durations: sigma of their logarithms."""
+
+    sizes: Mapping[int, float]
+    sigma: float
+
+
+SHAPES: Final[Mapping[str, Shape]] = {
+    # Most jobs have one accelerator and the mean is below 2 (Jeon and others, ATC 2019).
+    "philly": Shape(sizes={1: 0.8, 2: 0.07, 4: 0.06, 8: 0.05, 16: 0.02}, sigma=2.3),
+    # More than half have one accelerator and the mean is near 4 (Hu and others, SC 2021).
+    "helios": Shape(
+        sizes={1: 0.55, 2: 0.12, 4: 0.11, 8: 0.16, 16: 0.035, 32: 0.02, 64: 0.004, 128: 0.001},
+        sigma=2.3,
+    ),
+    # Pretraining beside fine-tuning: whole nodes, and jobs larger than a cluster.
+    "llm": Shape(
+        sizes={8: 0.46, 16: 0.2, 32: 0.14, 64: 0.1, 128: 0.06, 256: 0.03, 512: 0.01}, sigma=1.4
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """Which jobs say how long they run: `share` of them, wrong by up to `error` times."""
+
+    share: float = 0.0
+    error: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """How much is asked of so many accelerators.
+
+    Durations are scaled so that the work of all jobs is `load` of what they can do in `days`.
+    """
+
+    jobs: int
+    days: float
+    load: float
+    shape: str = "helios"
+    queues: Mapping[str, float] = field(default_factory=lambda: {"default": 1.0})
+    urgent: float = 0.0
+    """Share of jobs with the PriorityClass `urgent`."""
+    estimates: Estimates = field(default_factory=Estimates)
+
+
+def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> list[Plain]:
+    """Return the jobs; none is larger than `largest`."""
+    draw = random.Random(f"hyperjob {seed}")
+    shape = SHAPES[demand.shape]
+    sizes = {size: share for size, share in shape.sizes.items() if size <= largest} or {1: 1.0}
+    chosen = draw.choices(list(sizes), list(sizes.values()), k=demand.jobs)
+    raw = [draw.lognormvariate(0.0, shape.sigma) for _ in chosen]
+    longest = min(_LONGEST, _LONGEST_PART * demand.days * _DAY)
+    durations = _scaled(raw, chosen, demand.load * accelerators * demand.days * _DAY, longest)
+    arrivals = sorted(_arrival(draw, demand.days) for _ in chosen)
+    digits = len(str(demand.jobs))
+    names, shares = list(demand.queues), list(demand.queues.values())
+    return [
+        Plain(
+            name=f"job-{number:0{digits}d}",
+            arrival=round(arrival, 3),
+            duration=round(duration, 3),
+            gpus=gpus,
+            queue=draw.choices(names, shares)[0],
+            priority="urgent" if draw.random() < demand.urgent else "",
+            estimate=_estimate(draw, duration, demand.estimates),
+        )
+        for number, (arrival, duration, gpus) in enumerate(
+            zip(arrivals, durations, chosen, strict=True), start=1
+        )
+    ]
+
+
+def _scaled(raw: Sequence[float], sizes: Sequence[int], work: float, longest: float) -> list[float]:
+    """Stretch durations to a sum of work, each between a second and the longest."""
+    low, high = 0.0, work
+    for _ in range(200):
+        factor = (low + high) / 2
+        total = sum(
+            min(longest, max(1.0, each * factor)) * size
+            for each, size in zip(raw, sizes, strict=True)
+        )
+        low, high = (factor, high) if total < work else (low, factor)
+    return [min(longest, max(1.0, each * high)) for each in raw]
+
+
+def _arrival(draw: random.Random, days: float) -> float:
+    """Draw a time, more often by day than by night."""
+    while True:
+        time = draw.uniform(0.0, days * _DAY)
+        day = (1 - math.cos(2 * math.pi * time / _DAY)) / 2  # 0 at midnight, 1 at noon
+        if draw.random() < _NIGHT + (1 - _NIGHT) * day:
+            return time
+
+
+def _estimate(draw: random.Random, duration: float, estimates: Estimates) -> float | None:
+    says, exponent = draw.random() < estimates.share, draw.uniform(-1.0, 1.0)
+    return max(1.0, duration * estimates.error**exponent) if says else None

@@ -1,0 +1,103 @@
+"""The HyperJob of a job of which only size and times are known: from a trace or the generator."""
+
+import re
+from dataclasses import dataclass
+
+from hyperjob.api.meta import Object
+from hyperjob.api.names import API_VERSION, KIND
+from hyperjob.simulate.workload import Submission
+
+_UNUSUAL = re.compile(r"[^a-z0-9-]+")
+_NAME_LIMIT = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How jobs are written as HyperJobs.
+
+    One of more than `per_pod` accelerators is an automatic split over at most `max_domains`
+    clusters; `restarts`: what fails, or loses its cluster, is started again.
+    """
+
+    accelerator: str = "nvidia.com/gpu"
+    per_pod: int = 8
+    max_domains: int | None = 4
+    restarts: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """A job in plain numbers; `arrival`, `duration` and `estimate` in seconds."""
+
+    name: str
+    arrival: float
+    duration: float
+    gpus: int
+    queue: str = "default"
+    namespace: str = "default"
+    priority: str = ""
+    estimate: float | None = None
+
+
+def submission(job: Plain, style: Style) -> Submission:
+    """Write a job as a HyperJob."""
+    pods, each = divide(job.gpus, style.per_pod)
+    request = {style.accelerator: str(each)} if each else {"cpu": "1"}
+    container: Object = {
+        "name": "main",
+        "image": "simulated",
+        "resources": {"requests": request, "limits": request},
+    }
+    task: Object = {
+        "name": "worker",
+        "replicas": pods,
+        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+    }
+    template: Object = {"queue": job.queue, "minAvailable": pods, "tasks": [task]}
+    if job.priority:
+        template["priorityClassName"] = job.priority
+    if job.estimate is not None:
+        template["runningEstimate"] = f"{max(1, round(job.estimate))}s"
+    group: Object = {"name": "train", "replicas": 1, "templateSpec": template}
+    spec: Object = {"replicatedJobs": [group]}
+    if pods > 1:
+        group["splitPolicy"] = {
+            "mode": "auto",
+            "accelerators": job.gpus,
+            "acceleratorType": style.accelerator,
+        }
+        if style.max_domains is not None:
+            spec["maxDomains"] = style.max_domains
+    if style.restarts:
+        spec["failurePolicy"] = {
+            "maxRestarts": 0,
+            "rules": [
+                {"action": "RestartHyperJobAndIgnoreMaxRestarts", "onJobPhases": ["Failed"]},
+                {"action": "RestartHyperJobAndIgnoreMaxRestarts", "onClusterLost": True},
+            ],
+        }
+    return Submission(
+        arrival=job.arrival,
+        duration=max(1.0, job.duration),
+        gpus=job.gpus,
+        queue=job.queue,
+        hyperjob={
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {"namespace": job.namespace, "name": job.name},
+            "spec": spec,
+        },
+    )
+
+
+def divide(gpus: int, per_pod: int) -> tuple[int, int]:
+    """Return the number of pods and the accelerators of each: as few pods as are alike."""
+    if gpus <= per_pod:
+        return 1, gpus
+    each = next(size for size in range(per_pod, 0, -1) if gpus % size == 0)
+    return gpus // each, each
+
+
+def name_of(text: str) -> str:
+    """Return a text as a name that Kubernetes takes."""
+    return _UNUSUAL.sub("-", text.lower()).strip("-")[:_NAME_LIMIT].strip("-") or "job"

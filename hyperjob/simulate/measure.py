@@ -1,0 +1,270 @@
+"""What a simulation means: use, waiting, completion, slowdown, fairness, fragmentation, loss. Pure.
+
+Times are in seconds and use is a part of 1. A job that never started counts as one that waited
+until the end of the simulation, so that a policy cannot look better by starving jobs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob.api.phases import Phase
+from hyperjob.simulate.ledger import Ledger, Life, Steps
+
+PARTS: Final = 120
+"""How many parts of the time a series has."""
+SHORTEST: Final = 60.0
+"""Seconds that a shorter job counts as in the slowdown, so that tiny jobs do not decide it."""
+_SIZES: Final = ((1, 1), (2, 8), (9, 64), (65, 256), (257, 10**9))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How values lie: their number, mean, percentiles and the largest."""
+
+    count: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueReport:
+    """One queue: `share` and `used` as parts of all accelerators, in the time of arrivals."""
+
+    share: float
+    used: float
+    wait: Spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that is told of one simulation.
+
+    `unfair` is the part of all accelerators that queues had beyond what they were due while
+    another one went short, on average. `splinters` is the part that was free on nodes in use.
+    `idle` is the part that was free while jobs waited. `series` are means over equal parts of time.
+    """
+
+    policy: str
+    jobs: int
+    completed: int
+    failed: int
+    never_started: int
+    unfinished: int
+    window: float
+    end: float
+    use: float
+    goodput: float
+    clusters: Mapping[str, float]
+    wait: Spread
+    completion: Spread
+    slowdown: Spread
+    queues: Mapping[str, QueueReport]
+    sizes: Mapping[str, Spread]
+    unfair: float
+    splinters: float
+    idle: float
+    stops: Mapping[str, int]
+    lost: float
+    series: Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """Return how values lie, by the nearest rank; zeros without any."""
+    ranked = sorted(values)
+    if not ranked:
+        return Spread(count=0, mean=0.0, p50=0.0, p95=0.0, p99=0.0, max=0.0)
+    number = len(ranked)
+
+    def rank(part: int) -> float:
+        return ranked[max(0, -(-part * number // 100) - 1)]
+
+    return Spread(
+        count=number,
+        mean=sum(ranked) / number,
+        p50=rank(50),
+        p95=rank(95),
+        p99=rank(99),
+        max=ranked[-1],
+    )
+
+
+def measure(ledger: Ledger, *, policy: str, shares: Mapping[str, float]) -> Report:
+    """Work out a report; `shares` are what queues are entitled to, as parts of all accelerators.
+
+    Use, fairness and fragmentation are those of the time in which jobs arrive: afterwards
+    clusters run empty whatever the policy.
+    """
+    lives = list(ledger.lives.values())
+    window = max((life.job.arrival for life in lives), default=0.0) or ledger.end or 1.0
+    total = sum(ledger.sizes.values()) or 1
+    capacity = total * window
+    waits = {id(life): _waited(life, ledger.end) for life in lives}
+    ended = [life for life in lives if life.ended is not None and life.started is not None]
+    asked, idle = _sum(ledger.asked.values()), 0.0
+    for begin, value, until in _pieces(asked, window):
+        if value > 0:
+            idle += ledger.free.integral(begin, until)
+    queues = sorted({life.job.queue for life in lives} | set(ledger.queues))
+    used = {name: ledger.queues.get(name, Steps()) for name in queues}
+    return Report(
+        policy=policy,
+        jobs=len(lives),
+        completed=sum(life.outcome == Phase.COMPLETED for life in lives),
+        failed=sum(life.outcome == Phase.FAILED for life in lives),
+        never_started=sum(life.started is None for life in lives),
+        unfinished=sum(life.started is not None and life.ended is None for life in lives),
+        window=window,
+        end=ledger.end,
+        use=sum(each.integral(0.0, window) for each in ledger.used.values()) / capacity,
+        goodput=_goodput(lives, window) / capacity,
+        clusters={
+            name: each.integral(0.0, window) / (window * (ledger.sizes[name] or 1))
+            for name, each in sorted(ledger.used.items())
+        },
+        wait=spread(waits.values()),
+        completion=spread(life.ended - life.job.arrival for life in ended if life.ended),
+        slowdown=spread(
+            (life.ended - life.job.arrival) / max(life.job.duration, SHORTEST)
+            for life in ended
+            if life.ended
+        ),
+        queues={
+            name: QueueReport(
+                share=shares.get(name, 0.0),
+                used=used[name].integral(0.0, window) / capacity,
+                wait=spread(waits[id(life)] for life in lives if life.job.queue == name),
+            )
+            for name in queues
+        },
+        sizes={
+            label: found
+            for low, high in _SIZES
+            if (
+                found := spread(
+                    waits[id(life)] for life in lives if low <= max(1, life.job.gpus) <= high
+                )
+            ).count
+            for label in [_label(low, high)]
+        },
+        unfair=_unfair(used, ledger.asked, shares, window, total),
+        splinters=ledger.splinters.integral(0.0, window) / capacity,
+        idle=idle / capacity,
+        stops=_stops(lives),
+        lost=sum(life.lost for life in lives),
+        series={
+            "clusters": {
+                name: [
+                    value / (ledger.sizes[name] or 1)
+                    for value in each.averages(ledger.end or window, PARTS)
+                ]
+                for name, each in sorted(ledger.used.items())
+            },
+            "queues": {
+                name: [value / total for value in each.averages(ledger.end or window, PARTS)]
+                for name, each in used.items()
+            },
+            "waiting": {
+                name: each.averages(ledger.end or window, PARTS)
+                for name, each in sorted(ledger.asked.items())
+            },
+        },
+    )
+
+
+def _label(low: int, high: int) -> str:
+    if low == high:
+        return str(low)
+    return f"{low}-{high}" if high < 10**9 else f"{low}+"
+
+
+def _waited(life: Life, end: float) -> float:
+    return life.waited if life.waited is not None else max(0.0, end - life.job.arrival)
+
+
+def _goodput(lives: Iterable[Life], window: float) -> float:
+    """Return the accelerator-seconds of running in the window, less what was lost of all."""
+    ran = lost = 0.0
+    for life in lives:
+        for part in life.segments:
+            seconds = max(0.0, min(part.end, window) - min(part.begin, window))
+            ran += seconds * sum(part.devices.values())
+        lost += life.lost
+    return max(0.0, ran - lost)
+
+
+def _stops(lives: Iterable[Life]) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for life in lives:
+        for cause, number in life.stops.items():
+            found[cause] = found.get(cause, 0) + number
+    return dict(sorted(found.items()))
+
+
+def _sum(steps: Iterable[Steps]) -> Steps:
+    changes: list[tuple[float, float]] = []
+    for each in steps:
+        before = 0.0
+        for time, value in zip(each.times, each.values, strict=True):
+            changes.append((time, value - before))
+            before = value
+    found = Steps()
+    for time, change in sorted(changes):
+        found.add(time, change)
+    return found
+
+
+def _pieces(steps: Steps, end: float) -> Iterable[tuple[float, float, float]]:
+    """Give begin, value and end of each part of the time in which a value stays the same."""
+    edges = [*steps.times[1:], end]
+    for begin, value, until in zip(steps.times, steps.values, edges, strict=True):
+        if begin < end:
+            yield begin, value, min(until, end)
+
+
+def _unfair(
+    used: Mapping[str, Steps],
+    asked: Mapping[str, Steps],
+    shares: Mapping[str, float],
+    window: float,
+    total: int,
+) -> float:
+    """Return how much queues had beyond what they were due while others went short."""
+    have = {name: each.averages(window, PARTS) for name, each in used.items()}
+    want = {
+        name: asked[name].averages(window, PARTS) if name in asked else [0.0] * PARTS
+        for name in used
+    }
+    sums = 0.0
+    for part in range(PARTS):
+        demand = {name: have[name][part] + want[name][part] for name in used}
+        due = due_of(demand, {name: shares.get(name, 0.0) * total for name in used})
+        over = sum(max(0.0, have[name][part] - due[name]) for name in used)
+        short = sum(max(0.0, due[name] - have[name][part]) for name in used)
+        sums += min(over, short)
+    return sums / PARTS / total
+
+
+def due_of(demand: Mapping[str, float], shares: Mapping[str, float]) -> dict[str, float]:
+    """Divide the sum of shares: nobody gets more than is asked for, what is left goes by share."""
+    left, due = sum(shares.values()), dict.fromkeys(demand, 0.0)
+    hungry = {name for name, amount in demand.items() if amount > 0 and shares.get(name, 0.0) > 0}
+    while hungry and left > 1e-9:
+        weight = sum(shares[name] for name in sorted(hungry))
+        full = {
+            name
+            for name in sorted(hungry)
+            if due[name] + left * shares[name] / weight >= demand[name]
+        }
+        if not full:
+            for name in sorted(hungry):
+                due[name] += left * shares[name] / weight
+            break
+        for name in sorted(full):
+            left -= demand[name] - due[name]
+            due[name] = demand[name]
+        hungry -= full
+    return due

@@ -1,0 +1,282 @@
+"""The Karmada API server of a simulation: objects in memory, behind the client's transport.
+
+It keeps what is created, patched and deleted, gives out versions and watch events, and collects
+garbage by ownerReferences. It validates and admits nothing: what a simulation writes is known.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import unquote
+
+import orjson
+
+from controller.model.wire import rfc3339
+from hyperjob.api.meta import Object
+from hyperjob.kube.client import PatchType
+from hyperjob.kube.errors import KubeError, from_status, make_status
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    EVENTS,
+    HYPERJOBS,
+    MUTATING_WEBHOOKS,
+    PRIORITY_CLASSES,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    SERVICE_EXPORTS,
+    VCJOBS,
+    Resource,
+    key_of,
+)
+from hyperjob.kube.transport import Params, Response
+from hyperjob.simulate.patches import merged, patched
+
+Listener = Callable[[str, Object | None, Object | None], None]
+"""Takes the kind, the object before and the object after: None before it was, and after it is."""
+
+_BY_PLURAL: Final = {
+    resource.plural: resource
+    for resource in (
+        CLUSTERS,
+        EVENTS,
+        HYPERJOBS,
+        MUTATING_WEBHOOKS,
+        PRIORITY_CLASSES,
+        PROPAGATION_POLICIES,
+        QUEUES,
+        RESOURCE_BINDINGS,
+        SERVICE_EXPORTS,
+        VCJOBS,
+    )
+}
+
+
+class Plane:
+    """All objects; a `Transport` for clients, plain methods for what simulates the rest."""
+
+    host = "simulation"
+
+    def __init__(self, *, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._objects: dict[str, dict[str, Object]] = {}
+        self._owned: dict[str, dict[tuple[str, str], None]] = {}
+        self._watches: dict[str, list[_Watch]] = {}
+        self._listeners: list[Listener] = []
+        self._version = 1
+        self._number = 0
+        self.requests = 0
+
+    def listen(self, listener: Listener) -> None:
+        """Have it told of every change, at once."""
+        self._listeners.append(listener)
+
+    def get(self, resource: Resource, key: str) -> Object | None:
+        """Give an object, which must not be changed."""
+        return self._objects.get(resource.plural, {}).get(key)
+
+    def items(self, resource: Resource) -> list[Object]:
+        """Give all objects of a kind, which must not be changed."""
+        return list(self._objects.get(resource.plural, {}).values())
+
+    def create(self, resource: Resource, obj: Object) -> Object:
+        """Store a new object and return it as stored; raises AlreadyExists."""
+        key = key_of(obj)
+        store = self._objects.setdefault(resource.plural, {})
+        if key in store:
+            raise _error(409, f"{resource.plural} {key} already exists", "AlreadyExists")
+        self._number += 1
+        made: Object = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            **obj,
+            "metadata": {
+                **obj["metadata"],
+                "uid": f"{self._number:08d}-0000-4000-8000-000000000000",
+                "generation": 1,
+                "creationTimestamp": rfc3339(self._now()),
+            },
+        }
+        for owner in obj["metadata"].get("ownerReferences") or ():
+            self._owned.setdefault(owner["uid"], {})[resource.plural, key] = None
+        self._put(resource.plural, key, None, made, "ADDED")
+        return made
+
+    def change(self, resource: Resource, key: str, patch: Object, *, status: bool = False) -> None:
+        """Merge a patch into an object that is there; one that is gone stays gone."""
+        old = self.get(resource, key)
+        if old is not None:
+            self._write(resource, key, old, merged(old, patch), status=status)
+
+    def replace(self, resource: Resource, key: str, new: Object) -> None:
+        """Store the status of an object that is there anew; one that is gone stays gone."""
+        old = self.get(resource, key)
+        if old is not None:
+            self._write(resource, key, old, new, status=True)
+
+    def remove(self, resource: Resource, key: str) -> None:
+        """Delete an object and what it owns; nothing where it is gone."""
+        old = self._objects.get(resource.plural, {}).pop(key, None)
+        if old is None:
+            return
+        self._version += 1
+        metadata = old["metadata"]
+        gone = {**old, "metadata": {**metadata, "resourceVersion": str(self._version)}}
+        self._tell(resource.plural, gone, "DELETED")
+        for listener in self._listeners:
+            listener(resource.kind, old, None)
+        for owner in metadata.get("ownerReferences") or ():
+            self._owned.get(owner["uid"], {}).pop((resource.plural, key), None)
+        for plural, owned in self._owned.pop(metadata["uid"], {}):
+            self.remove(_BY_PLURAL[plural], owned)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        time_limit: float = 30.0,
+    ) -> Response:
+        """Answer one call of a client."""
+        self.requests += 1
+        answer = self._answer(method, path, body, content_type, params or {})
+        return Response(200, {}, orjson.dumps(answer))
+
+    async def lines(
+        self,
+        path: str,
+        *,
+        params: Params,
+        idle_limit: float | None,
+        time_limit: float | None,
+        opened: Callable[[], None] | None = None,
+        empty: bool = False,
+    ) -> AsyncGenerator[bytes, None]:
+        """Give the events of a watch; it never ends by itself."""
+        plural, _, _, _ = _parts(path)
+        watch = _Watch(params.get("labelSelector", ""))
+        self._watches.setdefault(plural, []).append(watch)
+        if opened is not None:
+            opened()
+        try:
+            while True:
+                while watch.events:
+                    yield watch.events.popleft()
+                watch.arrived.clear()
+                await watch.arrived.wait()
+        finally:
+            self._watches[plural].remove(watch)
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def _answer(
+        self, method: str, path: str, body: bytes | None, content_type: str, params: Params
+    ) -> Object:
+        plural, namespace, name, subresource = _parts(path)
+        resource = _BY_PLURAL[plural]
+        if method == "POST":
+            obj: Object = orjson.loads(body or b"{}")
+            if resource is EVENTS:
+                for listener in self._listeners:
+                    listener(EVENTS.kind, None, obj)
+                return obj
+            return self.create(resource, obj)
+        if not name:
+            selected = _selects(params.get("labelSelector", ""))
+            items = [item for item in self.items(resource) if selected(item)]
+            return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
+        key = f"{namespace}/{name}" if namespace else name
+        found = self.get(resource, key)
+        if found is None:
+            raise _error(404, f"{plural} {key} not found", "NotFound")
+        if method == "PATCH":
+            patch: Any = orjson.loads(body or b"{}")
+            merge = content_type == PatchType.MERGE
+            _check(found, patch if merge else {})
+            new = merged(found, patch) if merge else patched(found, patch)
+            return self._write(resource, key, found, new, status=subresource == "status")
+        if method == "DELETE":
+            uid = (orjson.loads(body or b"{}").get("preconditions") or {}).get("uid")
+            if uid is not None and uid != found["metadata"]["uid"]:
+                raise _error(409, f"{plural} {key} has another UID", "Conflict")
+            self.remove(resource, key)
+            return {"kind": "Status", "status": "Success"}
+        return found
+
+    def _write(
+        self, resource: Resource, key: str, old: Object, new: Object, *, status: bool
+    ) -> Object:
+        if new == old:
+            return old
+        if not status and new.get("spec") != old.get("spec"):
+            generation = old["metadata"]["generation"] + 1
+            new = {**new, "metadata": {**new["metadata"], "generation": generation}}
+        return self._put(resource.plural, key, old, new, "MODIFIED")
+
+    def _put(self, plural: str, key: str, old: Object | None, new: Object, kind: str) -> Object:
+        self._version += 1
+        new["metadata"] = {**new["metadata"], "resourceVersion": str(self._version)}
+        self._objects[plural][key] = new
+        self._tell(plural, new, kind)
+        for listener in self._listeners:
+            listener(new["kind"], old, new)
+        return new
+
+    def _tell(self, plural: str, obj: Object, kind: str) -> None:
+        watches = self._watches.get(plural)
+        if not watches:
+            return
+        line = orjson.dumps({"type": kind, "object": obj})
+        for watch in watches:
+            if watch.selects(obj):
+                watch.events.append(line)
+                watch.arrived.set()
+
+
+class _Watch:
+    """What one watch has not taken yet."""
+
+    def __init__(self, label_selector: str) -> None:
+        self.selects = _selects(label_selector)
+        self.events: deque[bytes] = deque()
+        self.arrived = asyncio.Event()
+
+
+def _selects(label_selector: str) -> Callable[[Object], bool]:
+    """Read the selectors that the controller uses: a label exists, or does not."""
+    if not label_selector:
+        return lambda _: True
+    label, wanted = label_selector.removeprefix("!"), not label_selector.startswith("!")
+    return lambda obj: (label in (obj["metadata"].get("labels") or {})) is wanted
+
+
+def _check(found: Object, patch: Mapping[str, Any]) -> None:
+    """Refuse a patch that was written for another version or another object of this name."""
+    wanted = patch.get("metadata") or {}
+    for field in ("uid", "resourceVersion"):
+        if wanted.get(field, found["metadata"][field]) != found["metadata"][field]:
+            raise _error(409, f"{key_of(found)} has another {field}", "Conflict")
+
+
+def _error(code: int, message: str, reason: str) -> KubeError:
+    return from_status(make_status(code, message, reason=reason), "simulation")
+
+
+@lru_cache(maxsize=65536)
+def _parts(path: str) -> tuple[str, str, str, str]:
+    """Split a URL path into plural, namespace, name and subresource, empty where there is none."""
+    steps = path.split("/")[1:]
+    rest = steps[3:] if steps[0] == "apis" else steps[2:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = unquote(rest[1]), rest[2:]
+    rest += [""] * (3 - len(rest))
+    return rest[0], namespace, unquote(rest[1]), rest[2]

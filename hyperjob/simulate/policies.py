@@ -1,0 +1,103 @@
+"""The policies that can be compared: ours, ours without one feature, and what others do. Pure.
+
+A policy is a scenario with other objects in it. Only `static-weights` is not played by our
+controller: it stands for Karmada alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from controller.queueing.queues import DISABLED, PREEMPTION
+from hyperjob.api.meta import Object
+from hyperjob.simulate.workload import Scenario, Submission
+
+OURS: Final = "hyperjob"
+STATIC: Final = "static-weights"
+_LINE: Final = "everybody"
+
+
+def _ours(scenario: Scenario) -> Scenario:
+    return scenario
+
+
+def _without_preemption(scenario: Scenario) -> Scenario:
+    return replace(scenario, queues=[_unpreempted(queue) for queue in scenario.queues])
+
+
+def _without_reclaim(scenario: Scenario) -> Scenario:
+    return replace(
+        scenario,
+        queues=[
+            {**queue, "spec": {**queue["spec"], "reclaimable": False}} for queue in scenario.queues
+        ],
+    )
+
+
+def _without_backfill(scenario: Scenario) -> Scenario:
+    return _with_jobs(scenario, _unestimated)
+
+
+def _one_cluster(scenario: Scenario) -> Scenario:
+    """Keep each job on one cluster, as MultiKueue does."""
+    return _with_jobs(scenario, lambda spec: {**spec, "maxDomains": 1})
+
+
+def _fifo(scenario: Scenario) -> Scenario:
+    """Put all jobs in one line in order of arrival, without priorities: nobody passes."""
+    queue: Object = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": _LINE, "annotations": {PREEMPTION: DISABLED}},
+        "spec": {"weight": 1, "reclaimable": False, "dequeueStrategy": "fifo"},
+        "status": {"state": "Open"},
+    }
+    plain = _with_jobs(scenario, lambda spec: _in_line(_unestimated(spec)))
+    return replace(plain, queues=[queue])
+
+
+POLICIES: Final[Mapping[str, tuple[str, Callable[[Scenario], Scenario]]]] = {
+    OURS: ("the controller as it is", _ours),
+    "no-backfill": ("without the estimates of running times", _without_backfill),
+    "no-preemption": ("without preemption within a queue", _without_preemption),
+    "no-reclaim": ("without taking back what was lent to other queues", _without_reclaim),
+    "one-cluster": ("each job on one cluster only, as MultiKueue places", _one_cluster),
+    "fifo": ("one line in order of arrival, without priorities and shares", _fifo),
+    STATIC: ("Karmada's static weights, no queue and no gang", _ours),
+}
+
+
+def _with_jobs(scenario: Scenario, change: Callable[[Object], Object]) -> Scenario:
+    def changed(job: Submission) -> Submission:
+        spec = change(job.hyperjob["spec"])
+        return replace(job, hyperjob={**job.hyperjob, "spec": spec})
+
+    return replace(scenario, jobs=[changed(job) for job in scenario.jobs])
+
+
+def _with_templates(spec: Object, change: Callable[[Object], Object]) -> Object:
+    groups = [
+        {**group, "templateSpec": change(group["templateSpec"])} for group in spec["replicatedJobs"]
+    ]
+    return {**spec, "replicatedJobs": groups}
+
+
+def _unestimated(spec: Object) -> Object:
+    def without(template: Object) -> Object:
+        return {key: value for key, value in template.items() if key != "runningEstimate"}
+
+    return _with_templates(spec, without)
+
+
+def _in_line(spec: Object) -> Object:
+    def moved(template: Object) -> Object:
+        kept = {key: value for key, value in template.items() if key != "priorityClassName"}
+        return {**kept, "queue": _LINE}
+
+    return _with_templates(spec, moved)
+
+
+def _unpreempted(queue: Object) -> Object:
+    metadata = queue["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), PREEMPTION: DISABLED}
+    return {**queue, "metadata": {**metadata, "annotations": annotations}}

@@ -1,0 +1,229 @@
+"""Reads workloads: our CSV, and the public formats of GPU traces. Pure but for reading a file.
+
+The traces themselves stay where they are published; each reader takes one of their files:
+Philly's `cluster_job_log` (JSON), Helios' `cluster_log.csv`, Alibaba's `pai_task_table.csv` of 2020
+(which has no header) and `openb_pod_list_*.csv` of 2023.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from hyperjob.api.duration import nanoseconds
+from hyperjob.simulate.jobs import Plain, name_of
+from hyperjob.simulate.workload import WorkloadError
+
+_TASK_TABLE: Final = (
+    *("job_name", "task_name", "inst_num", "status", "start_time", "end_time"),
+    *("plan_cpu", "plan_mem", "plan_gpu", "gpu_type"),
+)
+_NEEDED: Final = ("submit", "duration", "gpus")
+_OURS: Final = frozenset({*_NEEDED, "name", "queue", "namespace", "priority", "estimate"})
+
+Row = Mapping[str, str]
+
+
+def read(path: Path, *, form: str = "auto") -> list[Plain]:
+    """Read a file of jobs, sorted by arrival, the first at 0; raises WorkloadError.
+
+    `form` is `auto`, or one of FORMS.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkloadError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    chosen = _recognised(text) if form == "auto" else form
+    try:
+        jobs = list(FORMS[chosen](text))
+    except (KeyError, ValueError, TypeError) as error:
+        raise WorkloadError(f"{path}: {_words(error)}") from None
+    if not jobs:
+        raise WorkloadError(f"{path}: there is no job with an accelerator in it")
+    return _from_zero(jobs) if chosen != "csv" else sorted(jobs, key=_order)
+
+
+def _order(job: Plain) -> tuple[float, str]:
+    return job.arrival, job.name
+
+
+def _words(error: Exception) -> str:
+    return f"column {error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _recognised(text: str) -> str:
+    first = text.lstrip().split("\n", 1)[0]
+    if first.startswith(("[", "{")):
+        return "philly"
+    columns = set(first.strip().split(","))
+    if {"gpu_num", "submit_time"} <= columns:
+        return "helios"
+    if {"gpu_milli", "creation_time"} <= columns:
+        return "alibaba2023"
+    if len(first.split(",")) == len(_TASK_TABLE) and not columns & _OURS:
+        return "alibaba2020"
+    return "csv"
+
+
+def _from_zero(jobs: Iterable[Plain]) -> list[Plain]:
+    """Sort by arrival, begin at 0, and give jobs names of their own."""
+    found = sorted(jobs, key=_order)
+    first, digits = found[0].arrival, len(str(len(found)))
+    return [
+        Plain(
+            name=f"{name_of(job.name)}-{number:0{digits}d}",
+            arrival=job.arrival - first,
+            duration=job.duration,
+            gpus=job.gpus,
+            queue=name_of(job.queue),
+        )
+        for number, job in enumerate(found, start=1)
+    ]
+
+
+def _ours(text: str) -> Iterator[Plain]:
+    """Read our columns: submit and duration in seconds or as 1h30m, gpus, and optional ones."""
+    seen: set[str] = set()
+    for line, row in _rows(text, _NEEDED, allowed=_OURS):
+        name = row.get("name") or f"job-{line - 1}"
+        if name in seen:
+            raise ValueError(f"line {line}: name {name!r} is there twice")
+        seen.add(name)
+        try:
+            yield Plain(
+                name=name,
+                arrival=_seconds(row["submit"]),
+                duration=_seconds(row["duration"]),
+                gpus=_count(row["gpus"]),
+                queue=row.get("queue") or "default",
+                namespace=row.get("namespace") or "default",
+                priority=row.get("priority") or "",
+                estimate=_seconds(row["estimate"]) if row.get("estimate") else None,
+            )
+        except ValueError as error:
+            raise ValueError(f"line {line}: {error}") from None
+
+
+def _helios(text: str) -> Iterator[Plain]:
+    for _, row in _rows(text, ("job_id", "vc", "gpu_num", "submit_time", "duration")):
+        gpus, duration = int(row["gpu_num"]), float(row["duration"])
+        if gpus and duration > 0:
+            yield Plain(
+                name=f"job-{row['job_id']}",
+                arrival=_moment(row["submit_time"]),
+                duration=duration,
+                gpus=gpus,
+                queue=row["vc"],
+            )
+
+
+def _philly(text: str) -> Iterator[Plain]:
+    """Take each job with the accelerators of its last attempt and the time of all of them."""
+    for entry in json.loads(text):
+        seconds, gpus = 0.0, 0
+        for attempt in entry.get("attempts") or ():
+            begin, end = attempt.get("start_time"), attempt.get("end_time")
+            used = sum(len(each.get("gpus") or ()) for each in attempt.get("detail") or ())
+            if begin and end and begin != "None" and end != "None":
+                seconds += max(0.0, _moment(end) - _moment(begin))
+                gpus = used or gpus
+        if gpus and seconds > 0:
+            yield Plain(
+                name=str(entry["jobid"]).removeprefix("application_"),
+                arrival=_moment(entry["submitted_time"]),
+                duration=seconds,
+                gpus=gpus,
+                queue=str(entry.get("vc") or "default"),
+            )
+
+
+def _alibaba2020(text: str) -> Iterator[Plain]:
+    """Take all tasks of a job together; parts of accelerators count as whole ones."""
+    begins: dict[str, float] = {}
+    ends: dict[str, float] = {}
+    gpus: dict[str, int] = {}
+    headed = text.startswith("job_name")
+    for _, row in _rows(text if headed else f"{','.join(_TASK_TABLE)}\n{text}", _TASK_TABLE):
+        job, begin, end = row["job_name"], row["start_time"], row["end_time"]
+        if not begin or not end or not row["plan_gpu"]:
+            continue
+        begins[job] = min(begins.get(job, math.inf), float(begin))
+        ends[job] = max(ends.get(job, 0.0), float(end))
+        each = math.ceil(float(row["plan_gpu"]) / 100)
+        gpus[job] = gpus.get(job, 0) + each * int(float(row["inst_num"] or 1))
+    for job, number in gpus.items():
+        if number and ends[job] > begins[job]:
+            yield Plain(
+                name=job[:12],
+                arrival=begins[job],
+                duration=ends[job] - begins[job],
+                gpus=number,
+            )
+
+
+def _alibaba2023(text: str) -> Iterator[Plain]:
+    """Take the pods of an `openb` list; a part of an accelerator counts as a whole one."""
+    needed = ("name", "num_gpu", "creation_time", "deletion_time", "scheduled_time")
+    for _, row in _rows(text, needed):
+        gpus = int(row["num_gpu"] or 0)
+        if not gpus or not row["scheduled_time"] or not row["deletion_time"]:
+            continue
+        duration = float(row["deletion_time"]) - float(row["scheduled_time"])
+        if duration > 0:
+            yield Plain(
+                name=row["name"],
+                arrival=float(row["creation_time"]),
+                duration=duration,
+                gpus=gpus,
+                queue=row.get("qos") or "default",
+            )
+
+
+FORMS: Final[Mapping[str, Callable[[str], Iterator[Plain]]]] = {
+    "csv": _ours,
+    "philly": _philly,
+    "helios": _helios,
+    "alibaba2020": _alibaba2020,
+    "alibaba2023": _alibaba2023,
+}
+
+
+def _rows(
+    text: str, needed: Sequence[str], *, allowed: frozenset[str] | None = None
+) -> Iterator[tuple[int, Row]]:
+    reader: Any = csv.DictReader(io.StringIO(text))
+    columns = reader.fieldnames or []
+    missing = [name for name in needed if name not in columns]
+    if missing:
+        raise ValueError(f"column {', '.join(missing)} is missing")
+    unknown = sorted(set(columns) - allowed) if allowed is not None else []
+    if unknown:
+        raise ValueError(f"column {', '.join(unknown)} is unknown")
+    for row in reader:
+        yield reader.line_num, {key: (value or "").strip() for key, value in row.items() if key}
+
+
+def _seconds(text: str) -> float:
+    """Read seconds, or a duration such as 1h30m."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = nanoseconds(text) / 1e9
+    if not math.isfinite(found) or found < 0:
+        raise ValueError(f"{text!r} is no time from 0 on")
+    return found
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(f"{text!r} is no number of accelerators")
+    return number
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()

@@ -1,0 +1,131 @@
+"""The work of each job: it goes on while enough of its sub-jobs run, and loses some at a stop."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hyperjob.simulate.ledger import Ledger, Life, Segment
+
+_EPSILON = 1e-6
+
+
+@dataclass(slots=True)
+class SubJob:
+    """A vcjob of a job; `running` since its pods train."""
+
+    cluster: str = ""
+    devices: int = 0
+    running: bool = False
+    own: bool = False  # it runs for a time of its own
+
+
+@dataclass(slots=True)
+class Run:
+    """How far one job is."""
+
+    life: Life
+    minimum: int | None
+    expected: int = 0
+    done: float = 0.0
+    since: float = 0.0
+    rate: float = 0.0
+    jobs: dict[str, SubJob] = field(default_factory=dict)
+    timer: asyncio.TimerHandle | None = None
+    finished: bool = False
+
+    @property
+    def counted(self) -> list[SubJob]:
+        """Return the sub-jobs that do the job's work together."""
+        return [job for job in self.jobs.values() if not job.own]
+
+
+class Runs:
+    """All jobs that have not ended; `finished` is told of each that has done its work."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        checkpoint: float,
+        time: Callable[[], float],
+        finished: Callable[[str], None],
+    ) -> None:
+        self._ledger = ledger
+        self._checkpoint = checkpoint
+        self._time = time
+        self._finished = finished
+        self._runs: dict[str, Run] = {}
+
+    @property
+    def any_progress(self) -> bool:
+        """Tell whether any job progresses."""
+        return any(run.rate for run in self._runs.values())
+
+    def begin(self, life: Life, *, minimum: int | None) -> None:
+        """Take a job on."""
+        self._runs[life.job.key] = Run(life, minimum)
+
+    def get(self, key: str) -> Run | None:
+        """Return a job that has not ended."""
+        return self._runs.get(key)
+
+    def end(self, key: str) -> None:
+        """Forget a job."""
+        run = self._runs.pop(key, None)
+        if run is not None:
+            self._set_rate(run, 0.0)
+
+    def update(self, key: str, *, cause: str = "") -> None:
+        """Work out how fast a job progresses now; `cause` says why something of it has stopped."""
+        run = self._runs.get(key)
+        if run is None or run.finished:
+            return
+        jobs = run.counted
+        running = sum(job.running for job in jobs)
+        wanted = max(run.expected, len(jobs))
+        least = wanted if run.minimum is None else min(run.minimum, wanted)
+        rate = running / wanted if wanted and running >= max(1, least) else 0.0
+        was = run.rate
+        self._set_rate(run, rate)
+        if was and not rate:
+            self._stop(run, cause or "other")
+
+    def _set_rate(self, run: Run, rate: float) -> None:
+        now = self._time()
+        run.done += run.rate * (now - run.since)
+        run.since, life = now, run.life
+        if run.rate and life.segments:
+            life.segments[-1].end = now
+        if rate:
+            if life.started is None:
+                life.started = now
+            devices: dict[str, int] = {}
+            for job in run.counted:
+                if job.running:
+                    devices[job.cluster] = devices.get(job.cluster, 0) + job.devices
+            if not run.rate or devices != life.segments[-1].devices:
+                life.segments.append(Segment(now, now, devices))
+        if rate != run.rate or run.timer is None:
+            run.rate = rate
+            if run.timer is not None:
+                run.timer.cancel()
+                run.timer = None
+            if rate:
+                left = max(0.0, life.job.duration - run.done) / rate
+                loop = asyncio.get_running_loop()
+                run.timer = loop.call_later(left, self._done, life.job.key)
+
+    def _stop(self, run: Run, cause: str) -> None:
+        """Count what was done since the last checkpoint as lost."""
+        kept = run.done // self._checkpoint * self._checkpoint if self._checkpoint else run.done
+        lost = max(0.0, run.done - kept)
+        run.done = min(kept, run.done)
+        run.life.lost += lost * run.life.job.gpus
+        run.life.stops[cause] = run.life.stops.get(cause, 0) + 1
+
+    def _done(self, key: str) -> None:
+        run = self._runs.get(key)
+        if run is not None and not run.finished:
+            self._set_rate(run, 0.0)
+            run.finished = True
+            self._finished(key)

@@ -1,0 +1,167 @@
+"""What every simulation has, whoever decides: members, arrivals, and notes of what is in use."""
+
+import abc
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+
+from hyperjob.simulate.ledger import Ledger, Life, Steps
+from hyperjob.simulate.member import Member, Pods
+from hyperjob.simulate.nodes import Node, Nodes
+from hyperjob.simulate.runs import Runs
+from hyperjob.simulate.workload import Scenario, Submission
+
+
+class Scene(abc.ABC):
+    """The members and jobs of one simulation; `ended` is set once every job has ended."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.ended = asyncio.Event()
+        self.members = {
+            site.name: Member(site.name, Nodes(site.nodes), placed=partial(self._placed, site.name))
+            for site in scenario.sites
+        }
+        sizes = {name: member.nodes.accelerators for name, member in self.members.items()}
+        self.ledger = Ledger(sizes, used={name: Steps() for name in sizes})
+        self.runs = Runs(
+            self.ledger, checkpoint=scenario.checkpoint, time=self.time, finished=self._finished
+        )
+        self.owners: dict[str, str] = {}
+        self._left = self._coming = len(scenario.jobs)
+        self._levels: dict[str, tuple[int, int]] = {}
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Return how many jobs have ended, of how many."""
+        total = len(self.scenario.jobs)
+        return total - self._left, total
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether no job is still to come and none that has come makes progress."""
+        return self._coming == 0 and not self.runs.any_progress
+
+    @staticmethod
+    def time() -> float:
+        """Give the seconds since the start."""
+        return asyncio.get_running_loop().time()
+
+    def begin(self) -> None:
+        """Let the jobs come at their times."""
+        for name in self.members:
+            self._level(name)
+        self._next(iter(sorted(self.scenario.jobs, key=lambda job: (job.arrival, job.key))))
+        if not self._left:
+            self.ended.set()
+
+    def set_node(self, cluster: str, node: Node, *, out: bool) -> None:
+        """Take a node out, with all that runs there, or bring it back."""
+        node.out = out
+        if out:
+            for key in list(node.held):
+                self.fail(key, cause="node")
+        self.members[cluster].schedule()
+        self._level(cluster)
+        self._touch(cluster)
+
+    @abc.abstractmethod
+    def fail(self, key: str, *, cause: str) -> None:
+        """Let a pod of what `key` names fail for good."""
+
+    @abc.abstractmethod
+    def set_cluster(self, cluster: str, *, down: bool) -> None:
+        """Cut a cluster off, and end all that runs there, or bring it back, empty."""
+
+    @abc.abstractmethod
+    def _arrived(self, job: Submission) -> None:
+        """Take a job that has come."""
+
+    @abc.abstractmethod
+    def _running(self, key: str, uid: str, cluster: str) -> None:
+        """Let pods train that have had their nodes for long enough."""
+
+    @abc.abstractmethod
+    def _finished(self, owner: str) -> None:
+        """End a job that has done its work."""
+
+    @abc.abstractmethod
+    def _touch(self, cluster: str) -> None:
+        """Learn that what runs in a cluster has changed."""
+
+    def _next(self, jobs: Iterator[Submission]) -> None:
+        """Take the jobs that are due, and come back for the next one."""
+        for job in jobs:
+            if job.arrival > self.time():
+                asyncio.get_running_loop().call_at(job.arrival, self._submit_and_next, job, jobs)
+                return
+            self._submit(job)
+
+    def _submit_and_next(self, job: Submission, jobs: Iterator[Submission]) -> None:
+        self._submit(job)
+        self._next(jobs)
+
+    def _submit(self, job: Submission) -> None:
+        self._coming -= 1
+        self.ledger.lives[job.key] = Life(job)
+        self._asked(job, job.gpus)
+        self._arrived(job)
+
+    def _asked(self, job: Submission, change: int) -> None:
+        self.ledger.asked.setdefault(job.queue, Steps()).add(self.time(), change)
+
+    def _settle(self, owner: str, *, cause: str = "") -> None:
+        """Work out how a job goes on; note when it starts for the first time."""
+        run = self.runs.get(owner)
+        if run is None:
+            return
+        waited = run.life.started is None
+        self.runs.update(owner, cause=cause)
+        if waited and run.life.started is not None:
+            self._asked(run.life.job, -run.life.job.gpus)
+
+    def _over(self, life: Life, outcome: str) -> None:
+        """Note the end of a job."""
+        self.runs.end(life.job.key)
+        life.ended, life.outcome = self.time(), outcome
+        if life.started is None:
+            self._asked(life.job, -life.job.gpus)
+        self._left -= 1
+        self.ledger.end = max(self.ledger.end, life.ended)
+
+    def _placed(self, cluster: str, pods: Pods) -> None:
+        self._note_use(cluster, pods, 1)
+        self._level(cluster)
+        self._touch(cluster)
+        asyncio.get_running_loop().call_later(
+            self.scenario.startup, self._running, pods.key, pods.uid, cluster
+        )
+
+    def _release(self, key: str, cluster: str) -> Pods | None:
+        """Take pods off their nodes; return them if they were in the cluster."""
+        member = self.members[cluster]
+        known = member.jobs.get(key)
+        if known is None:
+            return None
+        if known.spots:
+            self._note_use(cluster, known, -1)
+        member.drop(key)
+        self._level(cluster)
+        self._touch(cluster)
+        return known
+
+    def _level(self, cluster: str) -> None:
+        """Note what is free in a cluster, and what of it is on nodes that are used in part."""
+        nodes, before = self.members[cluster].nodes, self._levels.get(cluster, (0, 0))
+        down = self.members[cluster].down
+        after = (0, 0) if down else (nodes.free(), nodes.splinters())
+        self._levels[cluster] = after
+        self.ledger.free.add(self.time(), after[0] - before[0])
+        self.ledger.splinters.add(self.time(), after[1] - before[1])
+
+    def _note_use(self, cluster: str, pods: Pods, sign: int) -> None:
+        change, time = sign * pods.devices, self.time()
+        self.ledger.used[cluster].add(time, change)
+        life = self.ledger.lives.get(self.owners.get(pods.key, ""))
+        if life is not None:
+            self.ledger.queues.setdefault(life.job.queue, Steps()).add(time, change)

@@ -1,0 +1,97 @@
+"""Clusters, queues and classes of a scenario as objects of the control plane. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from controller.model.resources import accelerator_of, parse_resources, quantities, scale, total
+from controller.model.wire import rfc3339
+from controller.queueing.queues import Tree, parse_queue
+from hyperjob.api.meta import Object
+from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
+from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
+from hyperjob.simulate.clock import START
+from hyperjob.simulate.workload import Scenario, Site
+
+Groups = Sequence[tuple[str, Mapping[str, object], int]]
+
+URGENT: Final = "urgent"
+_NODE: Final = {"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "110"}
+_USUAL: Final = {"east": 8, "north": 16, "south": 16, "west": 32}
+
+
+def usual_sites() -> list[Site]:
+    """Return four clusters of 8 to 32 nodes with eight GPUs each, for who names no clusters."""
+    return [site(name, [("gpu", _NODE, number)]) for name, number in _USUAL.items()]
+
+
+def site(name: str, nodes: Groups, *, spec: Object | None = None) -> Site:
+    """Make a member cluster with groups of nodes: name, allocatable and number of each.
+
+    `spec` is of its Cluster object. As Karmada's default resource models say nothing of
+    accelerators, none are reported.
+    """
+    allocatable = total(scale(parse_resources(each), number) for _, each, number in nodes)
+    number = sum(number for _, _, number in nodes)
+    since = rfc3339(START)
+    kept = {key: value for key, value in (spec or {}).items() if key != "resourceModels"}
+    cluster: Object = {
+        "apiVersion": CLUSTERS.api_version,
+        "kind": CLUSTERS.kind,
+        "metadata": {"name": name},
+        "spec": kept,
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
+            "apiEnablements": [
+                {
+                    "groupVersion": VCJOB_API_VERSION,
+                    "resources": [{"name": "jobs", "kind": VCJOB_KIND}],
+                }
+            ],
+            "nodeSummary": {"totalNum": number, "readyNum": number},
+            "resourceSummary": {"allocatable": quantities(allocatable)},
+        },
+    }
+    return Site(name=name, cluster=cluster, nodes=list(nodes))
+
+
+def queue(name: str, spec: Object | None = None) -> Object:
+    """Make an open Queue; one without a spec lends what it does not use."""
+    return {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": {"name": name},
+        "spec": {"weight": 1, "reclaimable": True} if spec is None else spec,
+        "status": {"state": "Open"},
+    }
+
+
+def urgent_class() -> Object:
+    """Make the PriorityClass of the urgent jobs that the generator makes."""
+    return {
+        "apiVersion": PRIORITY_CLASSES.api_version,
+        "kind": PRIORITY_CLASSES.kind,
+        "metadata": {"name": URGENT},
+        "value": 1000,
+    }
+
+
+def shares_of(scenario: Scenario) -> dict[str, float]:
+    """Return what each queue is entitled to, as a part of all accelerators."""
+    have = total(
+        scale(parse_resources(each), number)
+        for member in scenario.sites
+        for _, each, number in member.nodes
+    )
+    measure = accelerator_of(have)
+    if measure is None:
+        return {}
+    tree = Tree((parse_queue(each) for each in scenario.queues), have)
+    return {
+        name: amounts.get(measure, 0) / have[measure] for name, amounts in tree.entitled.items()
+    }
+
+
+def missing_queues(queues: Iterable[Object], wanted: Iterable[str]) -> list[str]:
+    """Name the queues that jobs ask for and that nobody has described."""
+    known = {each["metadata"]["name"] for each in queues}
+    return sorted(set(wanted) - known)

@@ -1,0 +1,112 @@
+"""Karmada alone: pods divided over clusters by static weights, without a queue and without gangs.
+
+Each pod takes its node as soon as one is free and holds it. A job trains once all of its pods run,
+so jobs that have got a part of theirs wait for each other, and may do so for ever.
+"""
+
+import asyncio
+import random
+
+from controller.expansion.expand import pod_groups
+from controller.model.nodes import PodGroup
+from controller.model.wire import objects
+from hyperjob.api.phases import Phase
+from hyperjob.simulate.member import Pods
+from hyperjob.simulate.runs import SubJob
+from hyperjob.simulate.scene import Scene
+from hyperjob.simulate.workload import Scenario, Submission
+
+
+class StaticWeights(Scene):
+    """A simulation in which weights alone decide; a cluster weighs as much as it has."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        super().__init__(scenario)
+        self._draw = random.Random(f"weights {scenario.seed}")
+        self._weights = {name: size for name, size in self.ledger.sizes.items() if size}
+        self._attempts: dict[str, int] = {}
+
+    def fail(self, key: str, *, cause: str) -> None:
+        """Start a job again of which a pod has failed."""
+        owner = self.owners.get(key, "")
+        if self.runs.get(owner) is not None:
+            self._clear(owner, cause)
+            self._send(self.ledger.lives[owner].job)
+
+    def set_cluster(self, cluster: str, *, down: bool) -> None:
+        """Cut a cluster off: its pods end, and wait there until it is back."""
+        member = self.members[cluster]
+        if member.down == down:
+            return
+        member.down = down
+        if down:
+            for owner in dict.fromkeys(self.owners[key] for key in list(member.jobs)):
+                self._clear(owner, "cluster")
+                self._send(self.ledger.lives[owner].job)
+        else:
+            member.schedule()
+        self._level(cluster)
+
+    def _arrived(self, job: Submission) -> None:
+        self.runs.begin(self.ledger.lives[job.key], minimum=None)
+        self._send(job)
+
+    def _touch(self, cluster: str) -> None:
+        """Do nothing: weights look at no cluster."""
+
+    def _send(self, job: Submission) -> None:
+        """Give each pod of a job to a cluster, where it waits for a node of its own."""
+        attempt = self._attempts[job.key] = self._attempts.get(job.key, -1) + 1
+        run = self.runs.get(job.key)
+        groups = [
+            group
+            for each in objects(job.hyperjob["spec"]["replicatedJobs"])
+            for _ in range(int(each.get("replicas") or 1))
+            for group in pod_groups(each["templateSpec"])
+        ]
+        names = self._divide(sum(group.number for group in groups))
+        number = 0
+        made: list[tuple[str, Pods]] = []
+        for group in groups:
+            for _ in range(group.number):
+                pods = Pods(f"{job.key}/{number}", str(attempt), (PodGroup(group.request, 1),))
+                made.append((names[number], pods))
+                number += 1
+        for cluster, pods in made:
+            self.owners[pods.key] = job.key
+            if run is not None:
+                run.jobs[pods.key] = SubJob(cluster=cluster)
+        for cluster, pods in made:
+            self.members[cluster].take(pods)
+
+    def _divide(self, number: int) -> list[str]:
+        """Divide pods by weight: whole parts for sure, the rest drawn by weight."""
+        total = sum(self._weights.values())
+        names = [
+            name for name, size in self._weights.items() for _ in range(number * size // total)
+        ]
+        rest = number - len(names)
+        return names + self._draw.choices(list(self._weights), list(self._weights.values()), k=rest)
+
+    def _running(self, key: str, uid: str, cluster: str) -> None:
+        pods, run = self.members[cluster].jobs.get(key), self.runs.get(self.owners.get(key, ""))
+        if pods is None or pods.uid != uid or not pods.spots or run is None:
+            return
+        run.jobs[key].devices, run.jobs[key].running = pods.devices, True
+        self._settle(run.life.job.key)
+
+    def _finished(self, owner: str) -> None:
+        self._clear(owner, "")
+        self._over(self.ledger.lives[owner], Phase.COMPLETED)
+        if not self._left:
+            asyncio.get_running_loop().call_later(1.0, self.ended.set)
+
+    def _clear(self, owner: str, cause: str) -> None:
+        run = self.runs.get(owner)
+        for key, job in list(run.jobs.items()) if run is not None else ():
+            job.running = False
+            self._release(key, job.cluster)
+            self.owners.pop(key, None)
+        self._settle(owner, cause=cause)
+        if run is not None:
+            run.jobs.clear()

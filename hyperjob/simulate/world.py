@@ -1,0 +1,170 @@
+"""The world around the controller, which is the real one and sees only the control plane."""
+
+import asyncio
+from typing import Final
+
+from controller.model.wire import at, integer, objects, string
+from hyperjob.api.duration import nanoseconds
+from hyperjob.api.meta import Object
+from hyperjob.api.phases import JobPhase, Phase
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    VCJOBS,
+    key_of,
+)
+from hyperjob.simulate.clock import now
+from hyperjob.simulate.karmada import Karmada
+from hyperjob.simulate.plane import Plane
+from hyperjob.simulate.runs import SubJob
+from hyperjob.simulate.scene import Scene
+from hyperjob.simulate.workload import DURATION, Scenario, Submission
+
+CLEAN_UP: Final = 60.0
+"""Seconds from the end of a HyperJob until somebody deletes it."""
+
+
+class World(Scene):
+    """A simulation with a control plane, where a controller decides."""
+
+    def __init__(self, scenario: Scenario, plane: Plane) -> None:
+        super().__init__(scenario)
+        self.plane = plane
+        self.karmada = Karmada(
+            plane,
+            self.members,
+            now=now,
+            status_period=scenario.status_period,
+            sent=self._sent,
+            gone=self._gone,
+        )
+        plane.listen(self._changed)
+
+    def begin(self) -> None:
+        """Put clusters and queues into the control plane and let the jobs come."""
+        for site in self.scenario.sites:
+            self.plane.create(CLUSTERS, site.cluster)
+        for queue in self.scenario.queues:
+            self.plane.create(QUEUES, queue)
+        for each in self.scenario.priority_classes:
+            self.plane.create(PRIORITY_CLASSES, each)
+        super().begin()
+
+    def fail(self, key: str, *, cause: str) -> None:
+        """End a vcjob as Failed."""
+        cluster = self.karmada.where(key)
+        if cluster:
+            self._stop(key, cluster, JobPhase.FAILED, cause)
+
+    def set_cluster(self, cluster: str, *, down: bool) -> None:
+        """Cut a cluster off, and end all that runs there, or bring it back, empty."""
+        member = self.members[cluster]
+        if member.down == down:
+            return
+        member.down = down
+        if down:
+            for key in list(member.jobs):
+                self._release(key, cluster)
+                self._lost(key, "cluster")
+        else:
+            for key in self.karmada.sent_to(cluster):
+                self.karmada.report(key, JobPhase.FAILED, pods=1, state="failed")
+            member.schedule()
+        self._level(cluster)
+        self.karmada.touch(cluster)
+
+    def _arrived(self, job: Submission) -> None:
+        life = self.ledger.lives[job.key]
+        self.runs.begin(life, minimum=integer(at(job.hyperjob, "spec", "minAvailable")))
+        self.plane.create(HYPERJOBS, job.hyperjob)
+
+    def _touch(self, cluster: str) -> None:
+        self.karmada.touch(cluster)
+
+    def _changed(self, kind: str, old: Object | None, new: Object | None) -> None:
+        if kind != HYPERJOBS.kind or new is None:
+            return
+        key = key_of(new)
+        run = self.runs.get(key)
+        if run is None:
+            return
+        own = sum(job.own for job in run.jobs.values())
+        expected = len(objects(at(new, "status", "jobs"))) - own
+        if expected != run.expected:
+            run.expected = expected
+            self._settle(key)
+        phase = string(at(new, "status", "state", "phase"))
+        if phase in (Phase.COMPLETED, Phase.FAILED):
+            self._over(run.life, phase)
+            loop = asyncio.get_running_loop()
+            loop.call_later(CLEAN_UP, self.plane.remove, HYPERJOBS, key)
+            if not self._left:
+                loop.call_later(2 * CLEAN_UP, self.ended.set)
+
+    def _sent(self, key: str, uid: str, cluster: str) -> None:
+        job = self.plane.get(VCJOBS, key)
+        owner = _owner(job)
+        run = self.runs.get(owner)
+        self.owners[key] = owner
+        if run is not None:
+            own = at(job, "metadata", "annotations", DURATION) is not None
+            run.jobs[key] = SubJob(cluster=cluster, own=own)
+
+    def _running(self, key: str, uid: str, cluster: str) -> None:
+        pods = self.members[cluster].jobs.get(key)
+        if pods is None or pods.uid != uid or not pods.spots:
+            return
+        self.karmada.report(key, JobPhase.RUNNING, pods=pods.number, state="running")
+        owner = self.owners.get(key, "")
+        run = self.runs.get(owner)
+        if run is None or key not in run.jobs:
+            return
+        job = run.jobs[key]
+        job.devices, job.running = pods.devices, True
+        if job.own:
+            raw = string(at(self.plane.get(VCJOBS, key), "metadata", "annotations", DURATION))
+            loop = asyncio.get_running_loop()
+            loop.call_later(nanoseconds(raw) / 1e9, self._completed, key, uid, cluster)
+        self._settle(owner)
+
+    def _completed(self, key: str, uid: str, cluster: str) -> None:
+        pods = self.members[cluster].jobs.get(key)
+        if pods is not None and pods.uid == uid:
+            self._stop(key, cluster, JobPhase.COMPLETED, "")
+
+    def _finished(self, owner: str) -> None:
+        """Complete the sub-jobs of a job that has done its work."""
+        run = self.runs.get(owner)
+        for key, job in list(run.jobs.items()) if run is not None else ():
+            if not job.own:
+                self._stop(key, job.cluster, JobPhase.COMPLETED, "")
+
+    def _stop(self, key: str, cluster: str, phase: str, cause: str) -> None:
+        pods = self._release(key, cluster)
+        if pods is not None:
+            state = "succeeded" if phase == JobPhase.COMPLETED else "failed"
+            self.karmada.report(key, phase, pods=pods.number, state=state)
+        self._lost(key, cause)
+
+    def _gone(self, key: str, cluster: str) -> None:
+        """Remove a vcjob that was deleted from the control plane."""
+        self._release(key, cluster)
+        self._lost(key, "preempted")
+        run = self.runs.get(self.owners.pop(key, ""))
+        if run is not None:
+            run.jobs.pop(key, None)
+
+    def _lost(self, key: str, cause: str) -> None:
+        owner = self.owners.get(key, "")
+        run = self.runs.get(owner)
+        if run is not None and key in run.jobs:
+            run.jobs[key].running = False
+            self._settle(owner, cause=cause)
+
+
+def _owner(job: Object | None) -> str:
+    for reference in objects(at(job, "metadata", "ownerReferences")):
+        return f"{string(at(job, 'metadata', 'namespace'))}/{string(reference.get('name'))}"
+    return ""
