@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import hyperjob
-from controller.admission.engine import Admission
+from controller.admission.engine import MESSAGES_PER_SECOND, Admission
 from controller.admission.line import Line
 from controller.admission.mode import Mode
 from controller.apply.applier import Applier
@@ -101,10 +101,12 @@ class Manager:
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = time.monotonic,
         progress: Kube | None = None,
+        messages_per_second: float = MESSAGES_PER_SECOND,
     ) -> None:
         """`now` gives the wall clock's time, `clock` the seconds that passes are timed with.
 
         `progress` is the client that reads the logs of trainings; None: none are read.
+        `messages_per_second`: how many messages of HyperJobs that wait are written anew at most.
         """
         self.options = options
         self.metrics = metrics or Metrics()
@@ -150,6 +152,7 @@ class Manager:
             capacity,
             mode=lambda: self.mode.current,
             now=now,
+            messages_per_second=messages_per_second,
         )
         line = Line(capacity, self._own, add_after=self.queue.add_after)
         tombstones = Tombstones(self.caches.jobs, now=now)

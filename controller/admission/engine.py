@@ -30,7 +30,7 @@ from hyperjob.kube.workqueue import WorkQueue
 log = logging.getLogger(__name__)
 
 SETTLE_SECONDS: Final = 0.05
-_TOLD_PER_SECOND: Final = 50.0
+MESSAGES_PER_SECOND: Final = 50.0
 _SWEEP: Final = 50
 _PATIENCE: Final = 10.0
 
@@ -59,8 +59,12 @@ class Admission:
         *,
         mode: Callable[[], QueueAdmission],
         now: Callable[[], datetime],
+        messages_per_second: float = MESSAGES_PER_SECOND,
     ) -> None:
-        """`mode` says who confirms; `reset` begins anew with the present one."""
+        """`mode` says who confirms; `reset` begins anew with the present one.
+
+        Stale messages are written anew at `messages_per_second` at most.
+        """
         self._capacity = capacity
         self._mode = mode
         self._caches = caches
@@ -69,6 +73,7 @@ class Admission:
         self._now = now
         self._changed = asyncio.Event()
         self._patient = True
+        self._messages_per_second = messages_per_second
         self._next_told = 0.0
         self._telling: set[str] = set()
         self._alone = True
@@ -242,7 +247,7 @@ class Admission:
                 self._queue.add(key)
             elif key not in self._telling:
                 self._telling.add(key)
-                self._next_told = max(self._next_told, clock) + 1 / _TOLD_PER_SECOND
+                self._next_told = max(self._next_told, clock) + 1 / self._messages_per_second
                 self._queue.add_after(key, self._next_told - clock)
 
     def _queue_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:

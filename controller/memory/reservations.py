@@ -162,8 +162,8 @@ class Reservations:
 
     def eventual_changes_in(self, *, now: datetime) -> timedelta | None:
         """Tell when that changes next by time alone."""
-        due = self._occupancy.next_change()
-        return None if due is None else max(due - now, timedelta())
+        due = self._occupancy.next_change(after=now)
+        return None if due is None else due - now
 
     @contextmanager
     def assumed(self, actions: Iterable[Action], *, namespace: str = "") -> Iterator[None]:

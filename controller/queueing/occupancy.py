@@ -42,9 +42,9 @@ class Occupancy:
         """Return what has ended, by cluster, and may not show yet."""
         return [(cluster, demand) for _, cluster, demand in self._fading]
 
-    def next_change(self) -> datetime | None:
-        """Tell when the next ended one is forgotten."""
-        return self._fading[0][0] if self._fading else None
+    def next_change(self, *, after: datetime | None = None) -> datetime | None:
+        """Tell when the next ended one is forgotten; with `after`, the next one later than that."""
+        return next((due for due, _, _ in self._fading if after is None or due > after), None)
 
     def eventual(
         self, clusters: Iterable[Cluster], shown: Mapping[str, Resources], *, now: datetime

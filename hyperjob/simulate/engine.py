@@ -24,6 +24,8 @@ Progress = Callable[[int, int, float], None]
 """Takes how many jobs have ended, of how many, and the seconds of virtual time so far."""
 
 _TOLD_EVERY: Final = 3600.0
+_MESSAGES_PER_SECOND: Final = 1 / 300
+"""Nobody reads them here, and nothing is decided by them."""
 _STANDSTILL: Final = 48
 """Hours without any progress, after the last arrival, that end a simulation."""
 
@@ -56,10 +58,20 @@ async def _static(scenario: Scenario, progress: Progress) -> Ledger:
 async def _played(scenario: Scenario, progress: Progress) -> Ledger:
     plane = Plane(now=now)
     options = Options(
-        queue_admission=QueueAdmission.BUILTIN, leader_elect=False, workers=1, in_flight=1
+        queue_admission=QueueAdmission.BUILTIN,
+        leader_elect=False,
+        workers=1,
+        in_flight=1,
+        failure_causes=False,
     )
     async with Kube(plane) as kube:
-        manager = Manager(kube, options, now=now, clock=asyncio.get_running_loop().time)
+        manager = Manager(
+            kube,
+            options,
+            now=now,
+            clock=asyncio.get_running_loop().time,
+            messages_per_second=_MESSAGES_PER_SECOND,
+        )
         return await _run_to_end(World(scenario, plane), progress, manager)
 
 

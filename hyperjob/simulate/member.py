@@ -34,7 +34,16 @@ class Pods:
 class Member:
     """One member cluster; `placed` is told of vcjobs whose pods get their nodes."""
 
-    def __init__(self, name: str, nodes: Nodes, *, placed: Callable[[Pods], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        nodes: Nodes,
+        *,
+        placed: Callable[[Pods], None],
+        reorder: Callable[[list[Pods]], None] = lambda _: None,
+    ) -> None:
+        """`reorder` changes the order of arrival in which those that wait are tried."""
+        self._reorder = reorder
         self.name = name
         self.nodes = nodes
         self.down = False
@@ -62,11 +71,14 @@ class Member:
         return pods
 
     def schedule(self) -> None:
-        """Give nodes to the vcjobs that wait, in order of arrival, each whole or not at all."""
+        """Give nodes to the vcjobs that wait, each whole or not at all."""
         if self.down:
             return
         failed: set[tuple[tuple[tuple[tuple[str, int], ...], int], ...]] = set()
-        for key, pods in list(self._waiting.items()):
+        waiting = list(self._waiting.values())
+        self._reorder(waiting)
+        for pods in waiting:
+            key = pods.key
             shape = tuple((tuple(group.request.items()), group.number) for group in pods.groups)
             if shape in failed:
                 continue

@@ -181,7 +181,9 @@ class Plane:
         self, method: str, path: str, body: bytes | None, content_type: str, params: Params
     ) -> Object:
         plural, namespace, name, subresource = _parts(path)
-        resource = _BY_PLURAL[plural]
+        resource = _BY_PLURAL.get(plural)
+        if resource is None:
+            raise _error(404, f"there is no resource {plural}", "NotFound")
         if method == "POST":
             obj: Object = orjson.loads(body or b"{}")
             if resource is EVENTS:

@@ -19,7 +19,12 @@ class Scene(abc.ABC):
         self.scenario = scenario
         self.ended = asyncio.Event()
         self.members = {
-            site.name: Member(site.name, Nodes(site.nodes), placed=partial(self._placed, site.name))
+            site.name: Member(
+                site.name,
+                Nodes(site.nodes),
+                placed=partial(self._placed, site.name),
+                reorder=self._reorder,
+            )
             for site in scenario.sites
         }
         sizes = {name: member.nodes.accelerators for name, member in self.members.items()}
@@ -64,6 +69,10 @@ class Scene(abc.ABC):
         self.members[cluster].schedule()
         self._level(cluster)
         self._touch(cluster)
+
+    @abc.abstractmethod
+    def _reorder(self, waiting: list[Pods]) -> None:
+        """Change the order of arrival in which pods that wait in a member are tried."""
 
     @abc.abstractmethod
     def fail(self, key: str, *, cause: str) -> None:

@@ -21,10 +21,14 @@ class StaticWeights(Scene):
     """A simulation in which weights alone decide; a cluster weighs as much as it has."""
 
     def __init__(self, scenario: Scenario) -> None:
-        super().__init__(scenario)
         self._draw = random.Random(f"weights {scenario.seed}")
+        super().__init__(scenario)
         self._weights = {name: size for name, size in self.ledger.sizes.items() if size}
         self._attempts: dict[str, int] = {}
+
+    def _reorder(self, waiting: list[Pods]) -> None:
+        """Try them in any order, as kube-scheduler comes back to pods that did not fit."""
+        self._draw.shuffle(waiting)
 
     def fail(self, key: str, *, cause: str) -> None:
         """Start a job again of which a pod has failed."""

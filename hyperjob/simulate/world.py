@@ -17,6 +17,7 @@ from hyperjob.kube.resources import (
 )
 from hyperjob.simulate.clock import now
 from hyperjob.simulate.karmada import Karmada
+from hyperjob.simulate.member import Pods
 from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.runs import SubJob
 from hyperjob.simulate.scene import Scene
@@ -74,6 +75,9 @@ class World(Scene):
             member.schedule()
         self._level(cluster)
         self.karmada.touch(cluster)
+
+    def _reorder(self, waiting: list[Pods]) -> None:
+        """Leave the order as it is."""
 
     def _arrived(self, job: Submission) -> None:
         life = self.ledger.lives[job.key]

@@ -259,3 +259,11 @@ def test_nothing_is_lost_or_left_over_in_the_long_run(books: Books) -> None:
         books.update(now, jobs=job(gpus=3, phase="Pending", pods={"pending": 3}))
     books.update(jobs=None)
     assert books.reservations.reserved(now=NOW) == books.reservations.pods(now=NOW) == {}
+
+
+def test_what_has_ended_is_due_once_and_never_again(books: Books) -> None:
+    running = job(gpus=8, phase="Running", pods={"running": 8})
+    books.update(jobs=running, policies=policy())
+    books.update(jobs=job(gpus=8, phase="Completed", pods={"succeeded": 8}), policies=policy())
+    assert books.reservations.eventual_changes_in(now=NOW) == LAG
+    assert books.reservations.eventual_changes_in(now=NOW + LAG) is None, "rounds would never rest"

@@ -1,0 +1,133 @@
+"""Whole simulations with the real controller: what it decides, and the same each time."""
+
+import pytest
+
+from hyperjob.simulate.engine import simulate
+from hyperjob.simulate.ledger import Ledger
+from hyperjob.simulate.measure import measure
+from hyperjob.simulate.policies import POLICIES
+from hyperjob.simulate.sites import queue, shares_of
+from hyperjob.simulate.workload import Failures, Outage
+from tests.unit.simulate.scenarios import HOUR, MINUTE, clusters, jobs, scenario
+
+LATENCY = 10.0
+"""Seconds that the control plane may take in all between two states."""
+
+
+def ends(ledger: Ledger) -> dict[str, float]:
+    return {
+        key.partition("/")[2]: life.ended
+        for key, life in ledger.lives.items()
+        if life.ended is not None
+    }
+
+
+def test_a_job_runs_for_its_time() -> None:
+    ledger = simulate(scenario(clusters(1), jobs((5.0, HOUR, 8))))
+    life = ledger.lives["default/j0"]
+    assert life.outcome == "Completed"
+    assert life.waited == pytest.approx(2, abs=LATENCY)
+    assert life.ended == pytest.approx(HOUR + 5, abs=2 * LATENCY)
+    assert ledger.used["c0"].integral(0.0, ledger.end) == pytest.approx(8 * HOUR, rel=0.01)
+
+
+def test_a_job_larger_than_a_cluster_is_split_and_starts_together() -> None:
+    ledger = simulate(scenario(clusters(2, 1), jobs((0.0, HOUR, 24))))
+    (segment,) = ledger.lives["default/j0"].segments
+    assert dict(segment.devices) == {"c0": 16, "c1": 8}
+    ledger = simulate(scenario(clusters(2, 1), jobs((0.0, HOUR, 24))), policy="one-cluster")
+    assert ledger.lives["default/j0"].started is None, "no cluster alone is large enough"
+
+
+def test_a_job_that_does_not_fit_waits_for_another_to_end() -> None:
+    ledger = simulate(scenario(clusters(1), jobs((0.0, HOUR, 8), (60.0, HOUR, 8))))
+    found = ends(ledger)
+    assert found["j0"] == pytest.approx(HOUR, abs=2 * LATENCY)
+    assert found["j1"] == pytest.approx(2 * HOUR, abs=90), "a Cluster's status lags behind"
+    assert measure(ledger, policy="hyperjob", shares={"default": 1.0}).wait.max > HOUR - 90
+
+
+def test_an_urgent_job_preempts_and_the_other_goes_on_from_its_checkpoint() -> None:
+    first = jobs((0.0, 2 * HOUR, 8))
+    urgent = jobs((0.0, 0.0, 0), (70 * MINUTE, HOUR, 8), priority="urgent")[1:]
+    ledger = simulate(scenario(clusters(1), [*first, *urgent], checkpoint=30 * MINUTE))
+    low, high = ledger.lives["default/j0"], ledger.lives["default/j1"]
+    assert high.waited is not None
+    assert high.waited < 5 * MINUTE
+    assert low.stops == {"preempted": 1}
+    assert 5 * MINUTE * 8 < low.lost < 15 * MINUTE * 8
+    assert low.outcome == high.outcome == "Completed"
+    without = simulate(
+        scenario(clusters(1), [*first, *urgent], checkpoint=30 * MINUTE), policy="no-preemption"
+    )
+    assert without.lives["default/j0"].stops == {}
+
+
+def test_what_fails_starts_again_elsewhere_or_when_the_cluster_is_back() -> None:
+    given = scenario(
+        clusters(1, 1),
+        jobs((0.0, 4 * HOUR, 8)),
+        outages=[Outage(cluster="c0", at=HOUR + 60, until=None)],
+        checkpoint=30 * MINUTE,
+    )
+    life = simulate(given).lives["default/j0"]
+    assert life.outcome == "Completed"
+    assert life.stops in ({"cluster": 1}, {}), "it may stand on the other cluster"
+    if life.stops:
+        assert [list(each.devices) for each in life.segments] == [["c0"], ["c1"]]
+
+
+def test_nodes_and_pods_fail_at_random_and_every_job_ends_all_the_same() -> None:
+    given = scenario(
+        clusters(4, 4),
+        jobs(*((minute * 10 * MINUTE, HOUR, 8) for minute in range(20))),
+        failures=Failures(pod=20, node=30, node_repair=1, cluster=40, cluster_repair=1),
+        seed=3,
+    )
+    ledger = simulate(given)
+    report = measure(ledger, policy="hyperjob", shares=shares_of(given))
+    assert report.completed == 20
+    assert sum(report.stops.values()) > 0
+    assert report.goodput < report.use
+
+
+def test_without_gangs_jobs_hold_parts_and_wait_for_each_other_for_ever() -> None:
+    """Jobs of 24 that come while all 32 accelerators are in use: each gets some, none gets all."""
+    first = [(0.0, 10 * MINUTE * place, 8) for place in range(1, 5)]
+    given = scenario(clusters(2, 2), jobs(*first, *((60.0, HOUR, 24) for _ in range(6))))
+    stuck = measure(simulate(given, policy="static-weights"), policy="static-weights", shares={})
+    ours = measure(simulate(given), policy="hyperjob", shares={})
+    assert stuck.never_started >= 4
+    assert (ours.completed, ours.never_started) == (10, 0)
+
+
+def test_queues_get_their_shares_while_both_ask() -> None:
+    many = [
+        job
+        for name in ("a", "b")
+        for job in jobs(*((0.0, HOUR, 8) for _ in range(24)), queue=name, namespace=name)
+    ]
+    given = scenario(
+        clusters(4),
+        many,
+        queues=[queue("a"), queue("b", {"weight": 3, "reclaimable": True})],
+    )
+    ledger = simulate(given)
+    used = {name: steps.integral(0.0, 4 * HOUR) for name, steps in ledger.queues.items()}
+    assert used["b"] / used["a"] == pytest.approx(3, rel=0.35)
+    report = measure(ledger, policy="hyperjob", shares=shares_of(given))
+    assert report.queues["b"].share == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_the_same_scenario_gives_the_same_report(policy: str) -> None:
+    given = scenario(
+        clusters(2, 1),
+        jobs(*((minute * 7 * MINUTE, HOUR, 8 << minute % 2) for minute in range(8))),
+        failures=Failures(pod=10),
+    )
+    first, second = (
+        measure(simulate(given, policy=policy), policy=policy, shares={"default": 1.0})
+        for _ in range(2)
+    )
+    assert first == second
