@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 
@@ -33,9 +33,14 @@ _LOOK_SECONDS = 0.2
 
 
 @contextlib.contextmanager
-def open_process_world(settings: Settings, directory: Path) -> Iterator[World]:
-    """Start clusters whose pods are processes, with all of ours that copies what pods name."""
-    with open_world(settings, directory, clusters=CLUSTERS_FILE) as world:
+def open_process_world(
+    settings: Settings, directory: Path, *, controller: Sequence[str] = ()
+) -> Iterator[World]:
+    """Start clusters whose pods are processes, with all of ours that copies what pods name.
+
+    `controller` are more arguments of the controller.
+    """
+    with open_world(settings, directory, clusters=CLUSTERS_FILE, controller=controller) as world:
         scripts = yaml.safe_dump_all([item.object for item in interpreters()])
         kubectl(world.kubeconfig, "apply", "-f", "-", stdin=scripts)
         yield world

@@ -5,7 +5,7 @@ Everything but the way in is found out: sizes from the Clusters, Volcano Global 
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,10 +74,12 @@ def open_world(
     clusters: Path = CLUSTERS_FILE,
     queue_admission: str | None = None,
     gang_timeout: float = GANG_TIMEOUT,
+    controller: Sequence[str] = (),
 ) -> Iterator[World]:
     """Start what is to be started, and take it away at the end.
 
     Our controller uses Volcano Global if it is there, and otherwise no queues, unless told.
+    `controller` are more arguments of it.
     """
     with contextlib.ExitStack() as stack:
         if settings.kubeconfig is None:
@@ -99,6 +101,7 @@ def open_world(
                     gang_timeout=gang_timeout,
                     cluster_lost_timeout=LOST_TIMEOUT,
                     address=settings.address,
+                    controller=controller,
                 )
             )
         per_pod, sizes = _sizes(kubeconfig, members, settings.accelerator)

@@ -1,12 +1,14 @@
-"""States of a HyperJob to wait for: phases, conditions, deletion."""
+"""States of a HyperJob to wait for: phases, conditions, a step of the training, deletion."""
 
 from dataclasses import dataclass
 
+from controller.model.wire import natural
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob.api.phases import Phase
 from hyperjob.client.errors import NeverError, title
 from hyperjob.client.summary import Summary
+from hyperjob.client.training import training_of
 from hyperjob.client.waiting import Progress, not_found, silent, summary_of, until
 from hyperjob.kube.client import Kube
 
@@ -18,21 +20,32 @@ _CONDITIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A state to wait for: deletion, or one of these phases."""
+    """A state to wait for: deletion, one of these phases, or a step of the training."""
 
     words: str
     phases: frozenset[Phase]
+    step: int | None = None
 
     @property
     def is_deletion(self) -> bool:
         """Tell whether the HyperJob shall be gone."""
-        return not self.phases
+        return not self.phases and self.step is None
 
     def holds(self, hyperjob: Object | None, name: str) -> bool:
         """Tell whether it is reached; NeverError when it never will be."""
         if self.is_deletion:
             return hyperjob is None
         summary = summary_of(hyperjob, name)
+        if self.step is not None:
+            training = training_of(summary.training)
+            if training is not None and training.step >= self.step:
+                return True
+            known = training.steps if training is not None else 0
+            # The last lines of a program are read within moments of its end.
+            late = summary.phase == Phase.COMPLETED and (known is None or known >= self.step)
+            if summary.has_ended and not late:
+                raise NeverError(_ended(summary, self.words))
+            return False
         if not summary.is_current or not summary.has_status:
             return False
         if summary.phase in self.phases:
@@ -43,7 +56,7 @@ class Goal:
 
 
 def parse_goal(text: str) -> Goal:
-    """Read `delete`, `phase=A,B` or `condition=Completed`; ValueError for anything else."""
+    """Read `delete`, `phase=A,B`, `condition=Completed`, `step=N`; ValueError for anything else."""
     kind, equals, wanted = text.partition("=")
     if text == "delete":
         return Goal("is deleted", frozenset())
@@ -60,7 +73,13 @@ def parse_goal(text: str) -> Goal:
         if phase is not None and value.lower() in ("", "true"):
             return Goal(f"is {phase}", frozenset({phase}))
         raise ValueError(f"condition must be Completed or Failed; got {wanted!r}")
-    raise ValueError(f"{text!r}: give phase=PHASE, condition=Completed, condition=Failed or delete")
+    if kind == "step" and equals:
+        step = natural(wanted)
+        if step is None:
+            raise ValueError(f"step must be a number; got {wanted!r}")
+        return Goal(f"is at step {step}", frozenset(), step)
+    given = "phase=PHASE, condition=Completed, condition=Failed, step=N or delete"
+    raise ValueError(f"{text!r}: give {given}")
 
 
 async def reach(

@@ -91,6 +91,8 @@ class Summary:
     groups: tuple[Group, ...] = ()
     jobs: tuple[SubJob, ...] = ()
     requests: Mapping[str, str] = field(default_factory=dict)
+    training: Object = field(default_factory=dict)
+    goodput: Object = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -158,6 +160,8 @@ def read(hyperjob: Object) -> Summary:
         groups=_groups(spec, status),
         jobs=jobs,
         requests=string_map(status.get("requests")),
+        training=mapping(status.get("training")),
+        goodput=mapping(status.get("goodput")),
     )
 
 

@@ -21,6 +21,7 @@ from hyperjob.local.ready import READY_FILE
 
 _START_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.5
+_PROGRESS_SECONDS: Final = 5.0
 
 Say = Callable[[str], None]
 
@@ -119,6 +120,8 @@ async def local_plane(options: PlaneOptions) -> AsyncIterator[Plane]:
                 f"--kubeconfig={kubeconfig}",
                 f"--metrics-bind-address=127.0.0.1:{metrics}",
                 f"--health-probe-bind-address=127.0.0.1:{probe}",
+                "--progress",
+                f"--progress-interval={_PROGRESS_SECONDS:g}",
                 log=directory / "controller.log",
             )
         )

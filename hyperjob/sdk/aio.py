@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -19,6 +20,7 @@ from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
 from hyperjob.client.logs.standing import Standing
 from hyperjob.client.summary import Summary, read
+from hyperjob.client.training import Goodput, Training, goodput_of, training_of
 from hyperjob.client.waiting import Progress, silent
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.client.why.explain import explain
@@ -212,6 +214,16 @@ class AsyncJob:
     def phase(self) -> str:
         """Give the phase that was last read."""
         return self.status.phase
+
+    @property
+    def training(self) -> Training | None:
+        """Give how far the training was when last read; None where it reports nothing."""
+        return training_of(self.status.training)
+
+    @property
+    def goodput(self) -> Goodput | None:
+        """Give what its time went to, as of the status that was last read."""
+        return goodput_of(self.status.goodput, datetime.now(UTC))
 
     async def refresh(self) -> Summary:
         """Read it again; raise NotFoundError where it was deleted."""

@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 _SECONDS = 1.0
-_last = [0.0]
+_last: dict[str, Any] = {"time": 0.0, "saved": None}
 
 
 def progress(
@@ -24,12 +24,14 @@ def progress(
 
     `step` of `steps` is done, and `saved` is the last step of a complete checkpoint. Further
     keywords are metrics. A call within a second of the last line prints nothing, unless it reports
-    the last step or a checkpoint. Call it in one process of the training.
+    the last step or a new checkpoint. Call it in one process of the training, the first time before
+    the first step, with the step that the training resumes from.
     """
     now = time.monotonic()
-    if now - _last[0] < _SECONDS and saved is None and step != steps:
+    new = saved is not None and saved != _last["saved"]
+    if now - _last["time"] < _SECONDS and not new and step != steps:
         return False
-    _last[0] = now
+    _last.update(time=now, saved=saved if new else _last["saved"])
     told: dict[str, Any] = {"step": step}
     if steps is not None:
         told["steps"] = steps

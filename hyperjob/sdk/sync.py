@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 from hyperjob.api.meta import Object
 from hyperjob.api.v1alpha1 import HyperJob
 from hyperjob.client.summary import Summary
+from hyperjob.client.training import Goodput, Training
 from hyperjob.client.waiting import Progress, silent
 from hyperjob.client.why.evidence import Explanation
 from hyperjob.sdk import render
@@ -249,6 +250,16 @@ class Job:
     def phase(self) -> str:
         """Give the phase that was last read."""
         return self._job.phase
+
+    @property
+    def training(self) -> Training | None:
+        """Give how far the training was when last read; None where it reports nothing."""
+        return self._job.training
+
+    @property
+    def goodput(self) -> Goodput | None:
+        """Give what its time went to, as of the status that was last read."""
+        return self._job.goodput
 
     def refresh(self) -> Summary:
         """Read it again; raise NotFoundError where it was deleted."""

@@ -26,11 +26,21 @@ async def test_get_lists_the_namespace_of_the_context(world: CliWorld) -> None:
     done = await world.run("get")
     assert done.exit_code == 0, done.output
     header, *rows = words_of(done.stdout.splitlines())
-    assert header == ["NAME", "STATUS", "JOBS", "RUNNING", "CLUSTERS", "RESTARTS", "REASON", "AGE"]
-    assert [row[:5] for row in rows] == [
-        ["done", "Completed", "0/2", "0", "east"],
-        ["llm", "Running", "2/2", "2", "east"],
-        ["queued", "Queued", "0/2", "0", "-"],
+    assert header == [
+        "NAME",
+        "STATUS",
+        "JOBS",
+        "RUNNING",
+        "PROGRESS",
+        "CLUSTERS",
+        "RESTARTS",
+        "REASON",
+        "AGE",
+    ]
+    assert [row[:6] for row in rows] == [
+        ["done", "Completed", "0/2", "0", "-", "east"],
+        ["llm", "Running", "2/2", "2", "-", "east"],
+        ["queued", "Queued", "0/2", "0", "-", "-"],
     ]
 
 

@@ -191,6 +191,7 @@ def controller_service(
     queue_admission: str,
     gang_timeout: float = 300,
     cluster_lost_timeout: float = 300,
+    more: Sequence[str] = (),
 ) -> Service:
     """Describe a controller process; metrics are served beside its health."""
     probe = free_port()
@@ -200,6 +201,7 @@ def controller_service(
     command += [f"--gang-timeout={gang_timeout:g}"]
     command += [f"--cluster-lost-timeout={cluster_lost_timeout:g}"]
     command += [f"--metrics-bind-address={address}", f"--health-probe-bind-address={address}"]
+    command += more
     return Service("controller", command, log=directory / "controller.log", probe_port=probe)
 
 
@@ -221,8 +223,12 @@ def our_stack(
     gang_timeout: float = 300,
     cluster_lost_timeout: float = 300,
     address: str = LOOPBACK,
+    controller: Sequence[str] = (),
 ) -> Iterator[Stack]:
-    """Run webhook and controller, registered by an address of here, for the length of the block."""
+    """Run webhook and controller, registered by an address of here, for the length of the block.
+
+    `controller` are more arguments of the controller.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         stack.enter_context(installed(kubeconfig, [HYPERJOB_CRD]))
@@ -232,16 +238,17 @@ def our_stack(
         stack.callback(webhook.stop)
         webhook.start()
         stack.enter_context(registered(kubeconfig, certificates, port=port, address=address))
-        controller = controller_service(
+        ours = controller_service(
             directory,
             kubeconfig,
             queue_admission=queue_admission,
             gang_timeout=gang_timeout,
             cluster_lost_timeout=cluster_lost_timeout,
+            more=controller,
         )
-        stack.callback(controller.stop)
-        controller.start()
-        yield Stack(kubeconfig, webhook, controller)
+        stack.callback(ours.stop)
+        ours.start()
+        yield Stack(kubeconfig, webhook, ours)
 
 
 @contextlib.contextmanager

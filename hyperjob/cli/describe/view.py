@@ -13,6 +13,7 @@ from hyperjob.cli.kubectl.table import indented, table
 from hyperjob.client.durations import age, lasted
 from hyperjob.client.events import event_time
 from hyperjob.client.summary import SubJob, Summary, pods_text, read
+from hyperjob.client.training import goodput_of, training_of
 
 _NOTHING = "<none>"
 _WIDTH = 20
@@ -46,6 +47,7 @@ def lines(hyperjob: Object, events: Sequence[Object] | str, now: datetime) -> li
         _field("Sub-jobs ready", summary.jobs_ready),
         _field("Pods running", str(summary.running_pods)),
         _field("Restarts", str(summary.restarts)),
+        *_training(summary, now),
         *_wishes(spec),
         *_requests(summary),
         *_replicated_jobs(spec, summary),
@@ -54,6 +56,20 @@ def lines(hyperjob: Object, events: Sequence[Object] | str, now: datetime) -> li
         *_conditions(hyperjob, now),
         *_events(events, now),
     ]
+    return found
+
+
+def _training(summary: Summary, now: datetime) -> list[Text]:
+    """Show how far the training is, and what the time went to."""
+    training, goodput = training_of(summary.training), goodput_of(summary.goodput, now)
+    found = []
+    if training is not None:
+        found.append(_field("Progress", training.words(now)))
+        metrics = [f"{name}={number:g}" for name, number in sorted(training.metrics.items())]
+        if metrics:
+            found.append(_field("Metrics", _joined(metrics)))
+    if goodput is not None:
+        found.append(_field("Goodput", goodput.words()))
     return found
 
 

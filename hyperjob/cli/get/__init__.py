@@ -35,9 +35,10 @@ def get(
     no_headers: bool,
     form: str,
 ) -> None:
-    """List HyperJobs: status, sub-jobs, clusters, restarts.
+    """List HyperJobs: status, sub-jobs, progress, clusters, restarts.
 
-    Wide output adds the queue and the message that says what it waits for.
+    Wide output adds goodput (the productive part of the time that it was not suspended), the queue,
+    and the message that says what it waits for.
 
     Example: kubectl hyperjob get -A -o wide
     """

@@ -3,13 +3,25 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from controller.model.wire import string
 from hyperjob.cli.kubectl.styles import phase
 from hyperjob.cli.kubectl.table import Row
 from hyperjob.client.durations import age
 from hyperjob.client.summary import Summary
+from hyperjob.client.training import goodput_of
 
-_COLUMNS = ("NAME", "STATUS", "JOBS", "RUNNING", "CLUSTERS", "RESTARTS", "REASON", "AGE")
-_WIDE = ("QUEUE", "MESSAGE")
+_COLUMNS = (
+    "NAME",
+    "STATUS",
+    "JOBS",
+    "RUNNING",
+    "PROGRESS",
+    "CLUSTERS",
+    "RESTARTS",
+    "REASON",
+    "AGE",
+)
+_WIDE = ("GOODPUT", "QUEUE", "MESSAGE")
 _NOTHING = "-"
 
 
@@ -26,12 +38,15 @@ def row(summary: Summary, now: datetime, *, wide: bool = False, namespaces: bool
         shown,
         summary.jobs_ready,
         str(summary.running_pods),
+        string(summary.training.get("progress")) or _NOTHING,
         ",".join(summary.clusters) or _NOTHING,
         str(summary.restarts),
         summary.reason or _NOTHING,
         age(summary.created, now),
     )
-    more = (summary.queue or _NOTHING, summary.message or _NOTHING)
+    goodput = goodput_of(summary.goodput, now)
+    spent = _NOTHING if goodput is None else goodput.percent
+    more = (spent, summary.queue or _NOTHING, summary.message or _NOTHING)
     return (
         *((summary.namespace,) if namespaces else ()),
         *cells,

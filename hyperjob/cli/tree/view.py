@@ -22,6 +22,8 @@ def lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> list[Te
     """Draw the tree of a HyperJob."""
     head = Text.assemble((summary.name, "bold"), "  ", phase(summary.phase))
     head.append(f"  {summary.jobs_ready} jobs, {summary.running_pods} pods run", style="dim")
+    if summary.training:
+        head.append(f"  {string(summary.training.get('progress'))}", style="green")
     if summary.message and summary.phase not in ("Running", "Completed"):
         head.append(f"  {summary.message}")
     return draw(Node(head, [_group(summary, name, vcjobs, pods) for name in _group_names(summary)]))
@@ -35,6 +37,7 @@ def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
         "phase": summary.phase,
         "reason": summary.reason,
         "message": summary.message,
+        "training": summary.training,
         "replicatedJobs": [
             {
                 "name": name,

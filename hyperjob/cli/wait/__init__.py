@@ -1,4 +1,4 @@
-"""`hyperjob wait`: wait for a phase, a condition or deletion, with exit codes for scripts."""
+"""`hyperjob wait`: wait for a phase, a condition, a step or deletion, with codes for scripts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from hyperjob.client.errors import title
 from hyperjob.client.goals import Goal, parse_goal, reach
 
 _TIMEOUT = 30.0
-_BEYOND_PHASES = ("condition=Completed", "condition=Failed", "delete")
+_BEYOND_PHASES = ("condition=Completed", "condition=Failed", "step=", "delete")
 
 
 class _GoalType(click.ParamType[Goal]):
@@ -50,7 +50,8 @@ class _GoalType(click.ParamType[Goal]):
     type=_GoalType(),
     required=True,
     metavar="GOAL",
-    help="phase=Running (several with commas), condition=Completed, condition=Failed, or delete.",
+    help="phase=Running (several with commas), condition=Completed, condition=Failed, step=1000, or"
+    " delete.",
 )
 @click.option(
     "--timeout",
@@ -62,7 +63,7 @@ class _GoalType(click.ParamType[Goal]):
 )
 @out.output(out.JSON, out.NAME)
 def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form: str) -> None:
-    """Wait for a phase, a condition or deletion of HyperJobs.
+    """Wait for a phase, a condition, a step of the training or deletion of HyperJobs.
 
     Exit code 0: every HyperJob has reached it; 1: there is no such HyperJob, or the API server does
     not answer; 3: time is up; 4: a HyperJob can never reach it, since it has ended in another phase

@@ -9,6 +9,7 @@ from controller.model.wire import string
 from hyperjob.api.meta import Object
 from hyperjob.client.durations import age
 from hyperjob.client.events import event_time
+from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Explanation, Outcome
 
 _STYLES = {
@@ -34,6 +35,9 @@ def lines(
         Text.assemble("  ", (cause.reason, "bold"), "  ", cause.message)
         for cause in explanation.causes
     ]
+    training = training_of(summary.training)
+    if training is not None:
+        found.append(Text(f"  progress: {training.words(now)}", style="dim"))
     warnings = _warnings(events, since=summary.since)
     for event in warnings:
         text = f"{string(event.get('reason'))}: {string(event.get('message'))}"
@@ -59,6 +63,7 @@ def value(explanation: Explanation, command: Command) -> Object:
         "outcome": str(explanation.outcome),
         "headline": explanation.headline,
         "queueAdmission": explanation.admission,
+        "training": summary.training,
         "causes": [
             {
                 "reason": str(cause.reason),

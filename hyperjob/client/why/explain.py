@@ -17,6 +17,7 @@ _ALWAYS: Final[Sequence[Rule]] = (life.deleted, life.unseen)
 _ENDED: Final[Sequence[Rule]] = (life.failed, life.asked)
 _RUNNING: Final[Sequence[Rule]] = (
     life.failed,
+    life.stalled,
     waiting.silent,
     waiting.karmada,
     pods.troubled,

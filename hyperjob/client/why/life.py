@@ -9,12 +9,15 @@ from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.phases import Phase
 from hyperjob.client.durations import age
 from hyperjob.client.reading import items
+from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Cause, Evidence, is_older
 from hyperjob.kube.errors import KubeError
 from hyperjob.text import human_duration
 
 _FOREGROUND: Final = "foregroundDeletion"
 _LEASE_SECONDS: Final = 15
+_SILENT_SECONDS: Final = 900
+_SILENT_STEPS: Final = 100
 _SHOWN: Final = 3
 _FAILURES: Final = (Reason.JOB_FAILED, Reason.CLUSTER_LOST)
 _LOOK_THERE: Final = "see in the host cluster whether hyperjob-controller runs"
@@ -187,3 +190,20 @@ def _leads(evidence: Evidence) -> bool:
     """Tell whether a controller is known to lead now."""
     leader = evidence.leader
     return leader is not None and leader.leads
+
+
+def stalled(evidence: Evidence) -> Iterator[Cause]:
+    """Say that a program that reported its progress has fallen silent."""
+    summary = evidence.summary
+    training = training_of(summary.training)
+    if training is None or training.updated is None or not training.steps_per_second:
+        return
+    silent = (evidence.now - training.updated).total_seconds()
+    if silent > _SILENT_SECONDS and silent * training.steps_per_second > _SILENT_STEPS:
+        yield Cause(
+            reason="NoProgress",
+            message=f"no progress is known since {human_duration(silent)}: it was at step"
+            f" {training.step}, and made {training.steps_per_second:g} steps/s before",
+            next=f"kubectl hyperjob logs {summary.name} -n {summary.namespace} --since 15m",
+            needs_help=True,
+        )

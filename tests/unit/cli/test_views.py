@@ -44,11 +44,11 @@ RUNNING = hyperjob(
 @pytest.mark.parametrize(
     ("obj", "expected"),
     [
-        (RUNNING, ["llm", "Running", "2/2", "4", "east,west", "1", "JobsRunning", "60m"]),
-        (hyperjob(), ["llm", "Pending", "0/0", "0", "-", "0", "-", "60m"]),
+        (RUNNING, ["llm", "Running", "2/2", "4", "-", "east,west", "1", "JobsRunning", "60m"]),
+        (hyperjob(), ["llm", "Pending", "0/0", "0", "-", "-", "0", "-", "60m"]),
         (
             hyperjob("Running", metadata={"deletionTimestamp": NOW}),
-            ["llm", "Terminating", "0/0", "0", "-", "0", "-", "60m"],
+            ["llm", "Terminating", "0/0", "0", "-", "-", "0", "-", "60m"],
         ),
     ],
     ids=["runs", "has no status", "is being deleted"],

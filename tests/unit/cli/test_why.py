@@ -563,6 +563,7 @@ def test_as_a_value_it_says_the_same() -> None:
         "outcome": "NeedsHelp",
         "headline": "is Suspended",
         "queueAdmission": "",
+        "training": {},
         "causes": [
             {
                 "reason": "Suspended",

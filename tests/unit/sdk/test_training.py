@@ -178,6 +178,7 @@ def test_progress_is_one_line_a_second_but_for_checkpoints_and_the_end(
     told = [progress(step=step, steps=100, loss=1.5) for step in range(1, 100)]
     assert sum(told) == 1
     assert progress(step=50, steps=100, saved=50)
+    assert not progress(step=51, steps=100, saved=50)
     assert progress(step=100, steps=100)
     lines = [json.loads(line)["hyperjob"] for line in capfd.readouterr().out.splitlines()]
     assert lines == [

@@ -1,0 +1,128 @@
+"""How far a training is and what its time went to, in values and in words. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from controller.model.wire import count, integer, string, string_map, timestamp
+from controller.status.goodput import parse_account, ratio
+from hyperjob.api.meta import Object
+from hyperjob.api.training import TimeUse
+from hyperjob.text import human_duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """The progress of a training as its program last reported it.
+
+    `progress` is the percentage of the steps, or the step where their number is not known;
+    `saved` is when `saved_step` was made, `updated` when `step` was.
+    """
+
+    step: int
+    steps: int | None = None
+    percent: int | None = None
+    progress: str = ""
+    steps_per_second: float | None = None
+    completion: datetime | None = None
+    start_step: int = 0
+    saved_step: int | None = None
+    saved: datetime | None = None
+    updated: datetime | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def words(self, now: datetime) -> str:
+        """Say it in one line."""
+        told = [f"step {self.step}" + (f" of {self.steps}" if self.steps else "")]
+        if self.percent is not None:
+            told.insert(0, f"{self.percent}%")
+        if self.steps_per_second:
+            told.append(f"{self.steps_per_second:g} steps/s")
+        if self.completion is not None:
+            left = max(0.0, (self.completion - now).total_seconds())
+            told.append(f"done in {human_duration(left)}")
+        if self.saved_step is not None and self.saved is not None:
+            told.append(f"saved step {self.saved_step}, made {_ago(self.saved, now)}")
+        if self.updated is not None:
+            told.append(f"reported {_ago(self.updated, now)}")
+        return ", ".join(told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goodput:
+    """What the time of a HyperJob went to, in seconds, and the productive part of it."""
+
+    ratio: float
+    seconds: Mapping[TimeUse, float]
+
+    def words(self) -> str:
+        """Say it in one line."""
+        spent = ", ".join(
+            f"{_WORDS[use]} {human_duration(seconds)}"
+            for use, seconds in self.seconds.items()
+            if seconds >= 1
+        )
+        return f"{self.percent} ({spent})" if spent else self.percent
+
+    @property
+    def percent(self) -> str:
+        """Give the ratio as a percentage."""
+        return f"{100 * self.ratio:.0f}%"
+
+
+_WORDS = {
+    TimeUse.WAITING_FOR_QUEUE: "waiting for queue",
+    TimeUse.WAITING_FOR_CAPACITY: "waiting for capacity",
+    TimeUse.BLOCKED: "blocked",
+    TimeUse.STARTING: "starting",
+    TimeUse.PRODUCTIVE: "productive",
+    TimeUse.DEGRADED: "degraded",
+    TimeUse.LOST_TO_FAILURES: "lost to failures",
+    TimeUse.LOST_TO_PLANNED_STOPS: "lost to planned stops",
+    TimeUse.SUSPENDED: "suspended",
+    TimeUse.FINISHING: "finishing",
+}
+
+
+def training_of(raw: Object) -> Training | None:
+    """Read `status.training`; None where no program has reported anything."""
+    if not raw:
+        return None
+    return Training(
+        step=count(raw.get("step")),
+        steps=integer(raw.get("steps")),
+        percent=integer(raw.get("percent")),
+        progress=string(raw.get("progress")),
+        steps_per_second=_number(raw.get("stepsPerSecond")),
+        completion=timestamp(raw.get("estimatedCompletionTime")),
+        start_step=count(raw.get("startStep")),
+        saved_step=integer(raw.get("savedStep")),
+        saved=timestamp(raw.get("savedTime")),
+        updated=timestamp(raw.get("updateTime")),
+        metrics={
+            name: number
+            for name, text in string_map(raw.get("metrics")).items()
+            if (number := _number(text)) is not None
+        },
+    )
+
+
+def goodput_of(raw: Object, now: datetime) -> Goodput | None:
+    """Read `status.goodput` as it is now: time has gone on since it was written."""
+    account = parse_account(raw)
+    if account is None:
+        return None
+    spent = account.until(now).spent
+    seconds = {use: spent[use] / 1000 for use in TimeUse if spent.get(use)}
+    return Goodput(ratio=ratio(account, now), seconds=seconds)
+
+
+def _ago(moment: datetime, now: datetime) -> str:
+    return f"{human_duration(max(0.0, (now - moment).total_seconds()))} ago"
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(string(value))
+    except ValueError:
+        return None

@@ -1,0 +1,108 @@
+"""How far a training is and what its time went to, in the words of the commands."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from hyperjob.api.phases import Phase
+from hyperjob.cli.describe.view import lines as described
+from hyperjob.cli.get.view import header, row
+from hyperjob.cli.tree.view import lines as tree
+from hyperjob.client.errors import NeverError
+from hyperjob.client.goals import parse_goal
+from hyperjob.client.summary import read
+from hyperjob.client.training import goodput_of, training_of
+
+NOW = datetime(2026, 1, 2, 3, 10, 0, tzinfo=UTC)
+TRAINING = {
+    "step": 1200,
+    "steps": 5000,
+    "percent": 24,
+    "progress": "24%",
+    "stepsPerSecond": "12.5",
+    "estimatedCompletionTime": "2026-01-02T03:15:00Z",
+    "savedStep": 1000,
+    "savedTime": "2026-01-02T03:09:14.000000Z",
+    "updateTime": "2026-01-02T03:09:30.000000Z",
+    "metrics": {"loss": "2.1"},
+}
+GOODPUT = {
+    "state": "productive",
+    "since": "2026-01-02T03:05:00.000000Z",
+    "ratio": "0.5",
+    "milliseconds": {"starting": 100000, "suspended": 50000},
+}
+
+
+def hyperjob(phase: str = "Running", **status: Any) -> Any:
+    known = {"state": {"phase": phase}, "observedGeneration": 1}
+    metadata = {"name": "llm", "namespace": "default", "generation": 1}
+    metadata["creationTimestamp"] = "2026-01-02T03:00:00Z"
+    return {"metadata": metadata, "spec": {}, "status": known | status}
+
+
+def test_a_training_is_said_in_a_line() -> None:
+    training = training_of(TRAINING)
+    assert training is not None
+    assert training.words(NOW) == (
+        "24%, step 1200 of 5000, 12.5 steps/s, done in 5m, saved step 1000, made 46s ago,"
+        " reported 30s ago"
+    )
+    few = training_of({"step": 7, "progress": "step 7"})
+    assert few is not None
+    assert few.words(NOW) == "step 7"
+    assert training_of({}) is None
+
+
+def test_goodput_goes_on_while_it_is_not_written() -> None:
+    goodput = goodput_of(GOODPUT, NOW)
+    assert goodput is not None
+    assert goodput.ratio == pytest.approx(0.75)
+    assert goodput.words() == "75% (starting 100s, productive 5m, suspended 50s)"
+    assert goodput_of({}, NOW) is None
+
+
+def test_the_table_has_progress_and_goodput() -> None:
+    summary = read(hyperjob(training=TRAINING, goodput=GOODPUT))
+    cells = dict(zip(header(wide=True), row(summary, NOW, wide=True), strict=True))
+    assert (cells["PROGRESS"], cells["GOODPUT"]) == ("24%", "75%")
+    cells = dict(zip(header(wide=True), row(read(hyperjob()), NOW, wide=True), strict=True))
+    assert (cells["PROGRESS"], cells["GOODPUT"]) == ("-", "-")
+
+
+def test_describe_and_tree_tell_of_it() -> None:
+    raw = hyperjob(training=TRAINING, goodput=GOODPUT)
+    text = "\n".join(line.plain for line in described(raw, [], NOW))
+    assert "Progress:            24%, step 1200 of 5000" in text
+    assert "Metrics:             loss=2.1" in text
+    assert "Goodput:             75% (starting" in text
+    assert "24%" in tree(read(raw), {}, {})[0].plain
+
+
+STEPS = {
+    "it is beyond the step": ("step=1000", "Running", {"step": 1200}, True),
+    "it is not there yet": ("step=2000", "Running", {"step": 1200}, False),
+    "nothing was said": ("step=1", "Running", {}, False),
+    "its last lines are still to come": ("step=5", "Completed", {"step": 4, "steps": 5}, False),
+}
+
+
+@pytest.mark.parametrize(("goal", "phase", "training", "held"), STEPS.values(), ids=STEPS)
+def test_a_step_is_waited_for(goal: str, phase: str, training: Any, held: bool) -> None:
+    assert parse_goal(goal).holds(hyperjob(phase, training=training), "llm") is held
+
+
+@pytest.mark.parametrize(
+    ("phase", "training"),
+    [(Phase.FAILED, {"step": 4}), (Phase.COMPLETED, {"step": 4, "steps": 4}), ("Completed", {})],
+)
+def test_a_step_that_never_comes_is_not_waited_for(phase: str, training: Any) -> None:
+    with pytest.raises(NeverError, match="never is at step 5"):
+        parse_goal("step=5").holds(hyperjob(phase, training=training), "llm")
+
+
+@pytest.mark.parametrize("text", ["step=", "step=x", "step=-1", "steps=4"])
+def test_a_step_is_a_number(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_goal(text)
