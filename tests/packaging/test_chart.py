@@ -19,6 +19,7 @@ from controller.options import SETTINGS as CONTROLLER_SETTINGS
 from controller.options import Options as ControllerOptions
 from controller.options import parse as parse_controller
 from hyperjob.cli import main as cli
+from hyperjob.install.rbac import CONTROLLER, account_user
 from tests.support.helm import CHART, MAJORS, NAMESPACE, one, run, template, unpack
 from webhook.options import SETTINGS as WEBHOOK_SETTINGS
 from webhook.options import Options as WebhookOptions
@@ -288,6 +289,21 @@ def test_settings_arrive_as_they_are_written(helms: list[Path]) -> None:
     told = parse_controller(controller, {})
     assert (told.gang_timeout, told.require_vcjob_api) == (600, False)
     assert told.splitter_token_file == "/etc/splitter/token"
+
+
+def test_only_the_controllers_own_account_opens_gates_unless_the_values_say_otherwise(
+    helms: list[Path],
+) -> None:
+    def users(**values: Any) -> list[str]:
+        webhook = one(template(helms[-1], values), "Deployment", "-webhook")
+        arguments = webhook["spec"]["template"]["spec"]["containers"][0]["args"]
+        flag = "--controller-users="
+        return [word.removeprefix(flag) for word in arguments if word.startswith(flag)]
+
+    account = account_user("leases", CONTROLLER)
+    assert users(karmada={"leaseNamespace": "leases"}) == [account]
+    assert users(webhook={"settings": {"controller-users": "ann,bob"}}) == ["ann,bob"]
+    assert users(webhook={"settings": {"controller-users": ""}}) == [""]
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ CHECKS: Final[Mapping[str, Callable[[Observed], Verdict]]] = {
     "api-server": karmada.api_server,
     "karmada": karmada.karmada,
     "hyperjob-definition": volcano.hyperjob_definition,
+    "stored-hyperjobs": volcano.stored_hyperjobs,
     "volcano-definitions": volcano.volcano_definitions,
     "lease-namespace": karmada.lease_namespace,
     "volcano-global": volcano.volcano_global,

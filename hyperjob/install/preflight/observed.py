@@ -8,6 +8,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import WEBHOOK_VERSION
+from hyperjob.install.preflight.stored import Stored, read_stored
 from hyperjob.install.rbac import LEASE
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
@@ -71,6 +72,7 @@ class Observed:
     validating: Read
     tenancy: Read
     trial: Trial | None
+    stored: Stored | KubeError
 
 
 def need(read: Read) -> list[Object]:
@@ -117,6 +119,7 @@ async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observe
             "leases": group.create_task(lease()),
         }
         trial = group.create_task(_trial(kube))
+        stored = group.create_task(read_stored(kube))
     return Observed(
         now=now,
         host=kube.host,
@@ -124,6 +127,7 @@ async def observe(kube: Kube, *, now: datetime, lease_namespace: str) -> Observe
         groups=frozenset(each["name"] for each in groups.get("groups") or []),
         lease_namespace=lease_namespace,
         trial=trial.result(),
+        stored=stored.result(),
         **{name: task.result() for name, task in reads.items()},
     )
 

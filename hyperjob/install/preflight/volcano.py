@@ -9,8 +9,10 @@ from hyperjob.api.volcano_global import queues_bindings
 from hyperjob.install.definitions import VOLCANO, lost_fields, missing_fields, name_of
 from hyperjob.install.diff import shorten
 from hyperjob.install.policies import DEFAULT_QUEUE, QUEUE_POLICY
+from hyperjob.install.preflight import stored
 from hyperjob.install.preflight.finding import INSTALL, Verdict, failed, ok, warning
-from hyperjob.install.preflight.observed import Observed, named, need
+from hyperjob.install.preflight.observed import Observed, UnreadError, named, need
+from hyperjob.kube.errors import KubeError
 from hyperjob.kube.resources import HYPERJOBS, QUEUES, VCJOBS, Resource
 
 _CLAIM: Final = "clusterpropagationpolicy.karmada.io/name"
@@ -36,6 +38,13 @@ def hyperjob_definition(observed: Observed) -> Verdict:
             mend="use the hyperjob release that installed it",
         )
     return ok(f"definition {name} is this release's")
+
+
+def stored_hyperjobs(observed: Observed) -> Verdict:
+    """Check the HyperJobs that are stored against the schema of this release."""
+    if isinstance(observed.stored, KubeError):
+        raise UnreadError(observed.stored.message)
+    return stored.stored_hyperjobs(observed.stored)
 
 
 def volcano_definitions(observed: Observed) -> Verdict:

@@ -15,6 +15,7 @@ from hyperjob.api.schema import hyperjob_crd
 from hyperjob.install.interpreters import interpreters
 from hyperjob.install.policies import queue_policy
 from hyperjob.install.preflight.observed import Observed, Trial
+from hyperjob.install.preflight.stored import Stored
 from tests.support.structural import crds
 from webhook.configuration import configurations
 
@@ -162,6 +163,7 @@ def healthy(**changes: Any) -> Observed:
         validating=[validating],
         tenancy=[],
         trial=Trial(None, hyperjob.__version__),
+        stored=Stored(3),
     )
     return replace(observed, **changes)
 

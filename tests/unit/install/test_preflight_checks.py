@@ -8,6 +8,7 @@ import pytest
 from hyperjob import __version__
 from hyperjob.install.preflight import CHECKS, Status, examine
 from hyperjob.install.preflight.observed import Observed, Trial
+from hyperjob.install.preflight.stored import Stored
 from hyperjob.install.tenancy import POLICIES
 from hyperjob.kube.errors import Forbidden, InternalError, Invalid, make_status
 from tests.unit.install.changes import add, changed, drop, not_established, older_karmada, without
@@ -104,6 +105,21 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         FAILED,
         "not served",
         "kubectl describe crd hyperjobs.training.volcano.sh",
+    ),
+    "a stored HyperJob beyond the schema": (
+        "stored-hyperjobs",
+        healthy(
+            stored=Stored(
+                9,
+                [
+                    ("ml/big", "spec.replicatedJobs: Too many: 2000: must have at most"),
+                    ("ml/odd", "x"),
+                ],
+            )
+        ),
+        WARNING,
+        "refuses 2 of 9 stored HyperJobs (ml/big, ml/odd): spec.replicatedJobs: Too many",
+        "hyperjob lint",
     ),
     "an older HyperJob": (
         "hyperjob-definition",
