@@ -1,0 +1,477 @@
+"""Thousands of HyperJobs: what one controller does, and what it asks of the API server.
+
+usage: python -m benchmarks.bench_scale [--hyperjobs 5000] [--replicas 4] [--clusters 100]
+       [--one 1000] [--churn-seconds 600]
+
+An API server (a real one where KUBEBUILDER_ASSETS says so) and the controller as processes, with
+`--queue-admission builtin`; this process plays Karmada: it makes the ResourceBinding of every
+vcjob, held and placed, and writes the status of vcjobs. On one control plane, one after the other:
+many HyperJobs, a storm in which every sub-job changes its phase, a killed controller that starts
+again with all of it there, one HyperJob of many sub-jobs, and steady churn. Ratios are to a plain
+loop of this process over the same objects on 8 connections.
+"""
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.bench_expansion import copied, hyperjobs
+from benchmarks.bench_storm import vcjob_status
+from hyperjob.api.meta import Object
+from hyperjob.api.names import AFFINITY_GATED, GATE, GATE_HELD, GATE_OPEN, binding_name
+from hyperjob.kube.client import EventType, Kube, PatchType
+from hyperjob.kube.errors import NotFound
+from hyperjob.kube.informer import Informer
+from hyperjob.kube.resources import (
+    HYPERJOBS,
+    NAMESPACES,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+)
+from tests.support.controller import set_cluster
+from tests.support.controlplane import ControlPlane, control_plane
+from tests.support.stack import Service, controller_service
+from tests.support.system import phase_of
+
+CONNECTIONS = 8
+TIME_LIMIT = 3600.0
+PER_SECOND = 20.0
+_TICK = os.sysconf("SC_CLK_TCK")
+_TIMED = ("created", "released")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """CPU seconds so far, and the memory now and at most in MB, of a process."""
+
+    name: str
+    cpu: float
+    memory: float
+    most: float
+
+
+@dataclass(slots=True)
+class Times:
+    """When each sub-job was asked for, created and released, by `namespace/name`."""
+
+    submitted: dict[str, float] = field(default_factory=dict)
+    created: dict[str, float] = field(default_factory=dict)
+    released: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, str] = field(default_factory=dict)
+    status_writes: Counter[str] = field(default_factory=Counter)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def until(self, holds: Callable[[], bool]) -> float:
+        """Wait until something holds of what was seen; return the time."""
+        async with asyncio.timeout(TIME_LIMIT):
+            while not holds():
+                self.changed.clear()
+                await self.changed.wait()
+        return time.monotonic()
+
+
+class Karmada:
+    """Binds every vcjob, as Karmada and the webhook do together, and notes what happens."""
+
+    def __init__(self, kube: Kube, namespace: str) -> None:
+        self.times = Times()
+        self._kube, self._namespace = kube, namespace
+        self._unbound: asyncio.Queue[Object] = asyncio.Queue()
+        self._pins: dict[str, str] = {}
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[Times]:
+        """Work for the length of the block."""
+        handlers = {
+            HYPERJOBS: self._hyperjob,
+            PROPAGATION_POLICIES: self._policy,
+            VCJOBS: self._vcjob,
+            RESOURCE_BINDINGS: self._binding,
+        }
+        informers = []
+        for resource, handler in handlers.items():
+            informer = Informer(self._kube, resource, namespace=self._namespace)
+            informer.add_handler(handler)
+            informers.append(informer)
+        tasks = [asyncio.create_task(each.run()) for each in informers]
+        tasks += [asyncio.create_task(self._bind()) for _ in range(CONNECTIONS)]
+        try:
+            for informer in informers:
+                await informer.synced.wait()
+            yield self.times
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        if new is not None and kind is not EventType.DELETED:
+            name = new["metadata"]["name"]
+            if old is not None and old.get("status") != new.get("status"):
+                self.times.status_writes[name] += 1
+            self.times.phases[name] = phase_of(new)
+            self.times.changed.set()
+        elif old is not None:
+            self.times.phases.pop(old["metadata"]["name"], None)
+
+    def _policy(self, kind: EventType, _old: Object | None, new: Object | None) -> None:
+        if kind is EventType.ADDED and new is not None:
+            affinity = new["spec"]["placement"]["clusterAffinities"][0]
+            self._pins[new["metadata"]["name"]] = affinity["clusterNames"][0]
+
+    def _vcjob(self, kind: EventType, _old: Object | None, new: Object | None) -> None:
+        if kind is EventType.ADDED and new is not None:
+            self.times.created[new["metadata"]["name"]] = time.monotonic()
+            self._unbound.put_nowait(new)
+            self.times.changed.set()
+
+    def _binding(self, kind: EventType, _old: Object | None, new: Object | None) -> None:
+        if kind is EventType.DELETED or new is None:
+            return
+        name = new["spec"]["resource"]["name"]
+        if (new["metadata"].get("annotations") or {}).get(GATE) == GATE_OPEN:
+            self.times.released.setdefault(name, time.monotonic())
+            self.times.changed.set()
+
+    async def _bind(self) -> None:
+        while True:
+            job = await self._unbound.get()
+            metadata, name = job["metadata"], job["metadata"]["name"]
+            cluster = self._pins.get(name)
+            if cluster is None:  # the policy was written first, and is seen in a moment
+                await asyncio.sleep(0.01)
+                self._unbound.put_nowait(job)
+                continue
+            await self._kube.create(
+                RESOURCE_BINDINGS, _binding_of(metadata, cluster, self._namespace)
+            )
+
+
+def _binding_of(job: Object, cluster: str, namespace: str) -> Object:
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job["name"]}
+    affinity = {"affinityName": AFFINITY_GATED, "clusterNames": [cluster]}
+    return {
+        "apiVersion": RESOURCE_BINDINGS.api_version,
+        "kind": RESOURCE_BINDINGS.kind,
+        "metadata": {
+            "name": binding_name(job["name"]),
+            "namespace": namespace,
+            "annotations": {GATE: GATE_HELD},
+            "ownerReferences": [{**owner, "uid": job["uid"], "controller": True}],
+        },
+        "spec": {
+            "resource": {**owner, "namespace": namespace, "uid": job["uid"]},
+            "placement": {"clusterAffinities": [affinity]},
+            "replicas": 1,
+            "replicaRequirements": {"resourceRequest": {"nvidia.com/gpu": "1"}},
+            "clusters": [{"name": cluster, "replicas": 1}],
+            "suspension": {"dispatching": True},
+        },
+    }
+
+
+@dataclass(slots=True)
+class Bench:
+    """The control plane, the controller, and the plain loop's namespace."""
+
+    plane: ControlPlane
+    kube: Kube
+    controller: Service
+
+    def processes(self) -> dict[str, Process]:
+        """Look at the processes that were started here."""
+        return {each.name: each for each in _processes()}
+
+    async def many(self, namespace: str, count: int, replicas: int) -> None:
+        """Submit HyperJobs all at once, and print what becomes of them, in four parts."""
+        wanted = hyperjobs(namespace, count, replicas)
+        total, karmada = count * replicas, Karmada(self.kube, namespace)
+        writes, before = self.plane.writes(), self.processes()
+        async with karmada.working() as times:
+            began = time.monotonic()
+            submitting = asyncio.create_task(submit(self.kube, wanted, times))
+            marks, last = [], before["controller"]
+            for quarter in range(1, 5):
+                at = await times.until(
+                    lambda quarter=quarter: len(times.released) >= total * quarter // 4
+                )
+                now = self.processes()["controller"]
+                cost = (now.cpu - last.cpu) / (total / 4) * 1000
+                marks.append(f"{cost:.2f} ms, {now.memory:.0f} MB")
+                last = now
+            await submitting
+            print(
+                f"{namespace}: {total} sub-jobs of {count} HyperJobs created and released in"
+                f" {at - began:.1f} s, {total / (at - began):.0f}/s"
+            )
+            print(f"  CPU per sub-job and memory of the controller, by quarter: {'; '.join(marks)}")
+            self.latencies(times)
+            self.requests(writes, total)
+        self.usage(before, total)
+        took = at - began
+        plain = await plain_loop(self.kube, namespace, f"{namespace}-plain")
+        print(f"  plain loop of the same creates {plain:.1f} s: {plain / took:.2f} of its speed")
+
+    def latencies(self, times: Times) -> None:
+        """Print how long sub-jobs took from one step to the next."""
+        owners = {name: name.partition("-t-")[0] for name in times.created}
+        steps = {
+            "submit to created": [
+                at - times.submitted[owners[name]]
+                for name, at in times.created.items()
+                if owners[name] in times.submitted
+            ],
+            "created to released": [
+                at - times.created[name]
+                for name, at in times.released.items()
+                if name in times.created
+            ],
+        }
+        for step, seconds in steps.items():
+            print(f"  {step}: {percentiles(seconds)}")
+
+    def requests(self, before: Counter[tuple[str, str, str]], total: int) -> None:
+        """Print the writes that the API server saw from the controller, per sub-job."""
+        made = self.plane.writes() - before
+        ours = {
+            " ".join(filter(None, key)): number / total
+            for key, number in sorted(made.items())
+            if key[1] in {"propagationpolicies", "jobs", "resourcebindings", "hyperjobs"}
+            and key not in {("POST", "hyperjobs", ""), ("POST", "resourcebindings", "")}
+        }
+        text = ", ".join(f"{number:.2f} {name}" for name, number in ours.items())
+        print(f"  writes of the controller per sub-job: {sum(ours.values()):.2f} ({text})")
+
+    def usage(self, before: dict[str, Process], total: int) -> None:
+        """Print what each process took."""
+        for name, now in sorted(self.processes().items()):
+            cpu = now.cpu - (before[name].cpu if name in before else 0.0)
+            print(
+                f"  {name}: {cpu:.1f} s CPU, {cpu / total * 1000:.2f} ms per sub-job;"
+                f" {now.memory:.0f} MB, at most {now.most:.0f} MB"
+            )
+
+    async def storm(self, namespace: str, phase: str) -> None:
+        """Have every sub-job of a namespace change its phase as fast as the API server takes it."""
+        jobs = (await self.kube.list(VCJOBS, namespace=namespace)).items
+        karmada, before = Karmada(self.kube, namespace), self.processes()
+        async with karmada.working() as times:
+            times.status_writes.clear()
+            began = time.monotonic()
+            await report(self.kube, namespace, jobs, phase)
+            plain = time.monotonic() - began
+            at = await times.until(lambda: set(times.phases.values()) == {phase})
+            writes = sum(times.status_writes.values())
+            print(
+                f"storm to {phase}: {len(jobs)} sub-jobs written in {plain:.1f} s, every HyperJob"
+                f" right {at - began - plain:.1f} s later ({(at - began) / plain:.2f} of the plain"
+                f" loop's time); {writes / len(times.phases):.2f} status writes per HyperJob"
+            )
+        self.usage(before, len(jobs))
+
+    async def restart(self, namespace: str) -> None:
+        """Kill the controller; see how long it takes to decide again, and what it writes."""
+        self.controller.kill()
+        await self.kube.create(NAMESPACES, {"metadata": {"name": "first"}})
+        karmada, writes = Karmada(self.kube, "first"), self.plane.writes()
+        async with karmada.working() as times:
+            began = time.monotonic()
+            self.controller.start(until_ready=False)
+            await submit(self.kube, hyperjobs("first", 1, 1), times)
+            at = await times.until(lambda: bool(times.created))
+            await times.until(lambda: bool(times.released))
+        await asyncio.sleep(5)
+        made = self.plane.writes() - writes
+        found = {key: n for key, n in made.items() if key[1] in {"hyperjobs", "jobs"}}
+        print(
+            f"restart with all of {namespace} there: first decision after {at - began:.1f} s;"
+            f" writes since: {dict(found)}"
+        )
+        self.usage({}, 1)
+
+    async def churn(self, namespace: str, seconds: float) -> None:
+        """Submit, run, end and delete HyperJobs of one sub-job at a steady rate."""
+        karmada, before = Karmada(self.kube, namespace), self.processes()
+        async with karmada.working() as times, asyncio.TaskGroup() as group:
+            began = time.monotonic()
+            for number in range(int(seconds * PER_SECOND)):
+                await asyncio.sleep(began + number / PER_SECOND - time.monotonic())
+                group.create_task(self._life(namespace, f"hj{number}", times))
+                if number and number % int(60 * PER_SECOND) == 0:
+                    now = self.processes()["controller"]
+                    print(f"  {number} so far: {now.cpu:.1f} s CPU, {now.memory:.0f} MB")
+        total = int(seconds * PER_SECOND)
+        print(f"churn of {PER_SECOND:.0f}/s for {seconds:.0f} s: {total} HyperJobs")
+        self.latencies(times)
+        self.usage(before, total)
+
+    async def _life(self, namespace: str, name: str, times: Times) -> None:
+        made = hyperjobs(namespace, 1, 1)[0]
+        made["metadata"]["name"] = name
+        await submit(self.kube, [made], times)
+        job = f"{name}-t-0"
+        await times.until(lambda: job in times.released)
+        for phase in ("Running", "Completed"):
+            await report(self.kube, namespace, [{"metadata": {"name": job}}], phase)
+        await times.until(lambda: times.phases.get(name) == "Completed")
+        await self.kube.delete(HYPERJOBS, name, namespace=namespace)
+        for resource, each in (
+            (VCJOBS, job),
+            (PROPAGATION_POLICIES, job),
+            (RESOURCE_BINDINGS, binding_name(job)),
+        ):  # a bare API server collects no garbage
+            try:
+                await self.kube.delete(resource, each, namespace=namespace)
+            except NotFound:
+                continue
+
+
+async def parallel(items: Iterable[Object], work: Callable[[Object], object]) -> None:
+    """Do something for each item, over several connections."""
+    waiting: Iterator[Object] = iter(items)
+
+    async def worker() -> None:
+        for item in waiting:
+            await work(item)  # type: ignore[misc]  # it is a coroutine function
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CONNECTIONS):
+            group.create_task(worker())
+
+
+async def submit(kube: Kube, wanted: Sequence[Object], times: Times) -> None:
+    """Create HyperJobs."""
+
+    async def one(item: Object) -> None:
+        times.submitted[item["metadata"]["name"]] = time.monotonic()
+        await kube.create(HYPERJOBS, item)
+
+    await parallel(wanted, one)
+
+
+async def report(kube: Kube, namespace: str, jobs: Sequence[Object], phase: str) -> None:
+    """Write the status of vcjobs."""
+
+    async def one(job: Object) -> None:
+        await kube.patch(
+            VCJOBS,
+            job["metadata"]["name"],
+            {"status": vcjob_status(phase)},
+            kind=PatchType.MERGE,
+            namespace=namespace,
+            subresource="status",
+        )
+
+    await parallel(jobs, one)
+
+
+async def plain_loop(kube: Kube, source: str, target: str) -> float:
+    """Create copies of all policies, vcjobs and bindings; return the seconds that it took."""
+    await kube.create(NAMESPACES, {"metadata": {"name": target}})
+    kinds: tuple[Resource, ...] = (PROPAGATION_POLICIES, VCJOBS, RESOURCE_BINDINGS)
+    made: list[tuple[Resource, Object]] = []
+    for kind in kinds:
+        for obj in (await kube.list(kind, namespace=source)).items:
+            obj["metadata"].setdefault("labels", {})
+            made.append((kind, copied(obj, target)))
+
+    async def one(pair: tuple[Resource, Object]) -> None:
+        await kube.create(*pair)
+
+    began = time.monotonic()
+    await parallel(made, one)  # type: ignore[arg-type]  # pairs instead of objects
+    took = time.monotonic() - began
+    for kind in kinds:
+        await kube.raw("DELETE", kind.path(target))
+    return took
+
+
+def percentiles(seconds: Sequence[float]) -> str:
+    """Say the median and the 99th percentile."""
+    ordered = sorted(seconds)
+    if not ordered:
+        return "none seen"
+    p50, p99 = (ordered[min(len(ordered) - 1, len(ordered) * p // 100)] for p in (50, 99))
+    return f"p50 {p50:.2f} s, p99 {p99:.2f} s"
+
+
+def _processes() -> Iterator[Process]:
+    """Read /proc of the children of this process, by what they are."""
+    names = {"controller": "controller", "kube-apiserver": "kube-apiserver", "etcd": "etcd"}
+    names |= {"tests.support.embedded": "embedded API server"}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        try:
+            stat = (folder / "stat").read_text().rpartition(")")[2].split()
+            command = (folder / "cmdline").read_bytes().decode().split("\0")
+            status = (folder / "status").read_text()
+        except (OSError, ValueError):
+            continue
+        if int(stat[1]) != os.getpid():
+            continue
+        words = {word.rpartition("/")[2] for word in command[:3]}
+        name = next((shown for word, shown in names.items() if word in words), "")
+        sizes = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
+        if name and "VmRSS" in sizes:
+            now, most = (int(sizes[key].split()[0]) / 1024 for key in ("VmRSS", "VmHWM"))
+            yield Process(name, (int(stat[11]) + int(stat[12])) / _TICK, now, most)
+
+
+async def run(options: argparse.Namespace, directory: Path, plane: ControlPlane) -> None:
+    """Play all cases."""
+    controller = controller_service(directory, plane.kubeconfig, queue_admission="builtin")
+    async with Kube.connect(kubeconfig=plane.kubeconfig, user_agent="hyperjob-bench") as kube:
+        for number in range(options.clusters):
+            await set_cluster(kube, f"c{number:03}", 10 * options.hyperjobs * options.replicas)
+        queue: Object = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind}
+        await kube.create(QUEUES, {**queue, "metadata": {"name": "default"}, "spec": {}})
+        status = {"status": {"state": "Open"}}
+        kind = PatchType.MERGE
+        await kube.patch(QUEUES, "default", status, kind=kind, subresource="status")
+        controller.start()
+        try:
+            bench = Bench(plane, kube, controller)
+            for name in ("many", "one", "churn"):
+                await kube.create(NAMESPACES, {"metadata": {"name": name}})
+            await bench.many("many", options.hyperjobs, options.replicas)
+            await bench.storm("many", "Running")
+            await bench.restart("many")
+            if options.one:
+                await bench.many("one", 1, options.one)
+            await bench.storm("many", "Completed")
+            if options.churn_seconds:
+                await bench.churn("churn", options.churn_seconds)
+        finally:
+            controller.stop()
+
+
+def main() -> None:
+    """Read the arguments and measure."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--hyperjobs", type=int, default=5000)
+    parser.add_argument("--replicas", type=int, default=4)
+    parser.add_argument("--clusters", type=int, default=100)
+    parser.add_argument("--one", type=int, default=1000)
+    parser.add_argument("--churn-seconds", type=float, default=600)
+    options = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as directory,
+        control_plane(Path(directory)) as plane,
+    ):
+        print("real kube-apiserver" if plane.real else "embedded API server")
+        asyncio.run(run(options, Path(directory), plane))
+
+
+if __name__ == "__main__":
+    main()
