@@ -10,7 +10,7 @@ WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench fuzz mutants docs crds lock picture wheel sbom image clean
+.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale fuzz mutants docs crds lock picture wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -73,6 +73,9 @@ lint: $(VENV)/.dev ## formatting, lint, types, layers, dependencies, spelling, Y
 
 bench: $(VENV)/.dev ## print ratios against baselines measured in the same run
 	@for f in benchmarks/bench_*.py; do echo "== $$f"; $(BIN)/python $$f || exit 1; done
+
+bench-scale: $(VENV)/.dev ## measure thousands of HyperJobs (ARGS="--hyperjobs 500 --churn-seconds 60"); see docs/scale.md
+	$(BIN)/python -m benchmarks.scale $(ARGS)
 
 fuzz: $(VENV)/.dev ## send 100,000 mutated reviews through admission, and 5,000 over HTTPS
 	HYPERJOB_FUZZ_COUNT=100000 HYPERJOB_FUZZ_HTTP_COUNT=5000 $(BIN)/pytest -q \

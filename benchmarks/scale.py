@@ -1,6 +1,6 @@
 """Thousands of HyperJobs: what one controller does, and what it asks of the API server.
 
-usage: python -m benchmarks.bench_scale [--hyperjobs 5000] [--replicas 4] [--clusters 100]
+usage: python -m benchmarks.scale [--hyperjobs 5000] [--replicas 4] [--clusters 100]
        [--one 1000] [--churn-seconds 600]
 
 An API server (a real one where KUBEBUILDER_ASSETS says so) and the controller as processes, with
