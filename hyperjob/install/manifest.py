@@ -36,6 +36,7 @@ class Settings:
     controller_user: str = "hyperjob-controller"
     certs_user: str = "hyperjob-certs"
     webhook_user: str = "hyperjob-webhook"
+    ui_user: str = ""
     lease_namespace: str = "karmada-system"
     service_accounts: bool = False
     tenancy: bool = False
@@ -49,6 +50,7 @@ def manifest(settings: Settings) -> list[Item]:
         controller_user=settings.controller_user,
         certs_user=settings.certs_user,
         webhook_user=settings.webhook_user,
+        ui_user=settings.ui_user,
         lease_namespace=settings.lease_namespace,
         service_accounts=settings.service_accounts,
     )

@@ -22,6 +22,8 @@ from hyperjob.kube.resources import (
     QUEUES,
     RESOURCE_BINDINGS,
     SERVICE_EXPORTS,
+    SUBJECT_ACCESS_REVIEWS,
+    TOKEN_REVIEWS,
     VALIDATING_WEBHOOKS,
     VCJOBS,
     Resource,
@@ -31,6 +33,7 @@ from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
 CONTROLLER: Final = "hyperjob-controller"
 CERTS: Final = "hyperjob-certs"
 WEBHOOK: Final = "hyperjob-webhook"
+UI: Final = "hyperjob-ui"
 LEASE: Final = "hyperjob-controller"
 
 # Karmada copies each new namespace into every member unless this label is there.
@@ -52,19 +55,22 @@ def rbac(
     webhook_user: str,
     lease_namespace: str,
     service_accounts: bool = False,
+    ui_user: str = "",
 ) -> list[Item]:
     """Build roles and bindings for the processes, and roles for people.
 
     A user is a name, or `system:serviceaccount:NAMESPACE:NAME`; with `service_accounts` all are
     accounts that are made in the namespace of the controller's Lease, and the second may renew the
-    tokens of all. That namespace is made where it is missing.
+    tokens of all. That namespace is made where it is missing. `ui_user` is the user of the web page
+    of a cluster, empty where there is none.
     """
     accounts: list[Item] = []
     if service_accounts:
         controller_user = account_user(lease_namespace, CONTROLLER)
         certs_user = account_user(lease_namespace, CERTS)
         webhook_user = account_user(lease_namespace, WEBHOOK)
-        accounts = _accounts(lease_namespace, certs_user)
+        ui_user = ui_user and account_user(lease_namespace, UI)
+        accounts = _accounts(lease_namespace, certs_user, ui=bool(ui_user))
     return [
         _item(
             NAMESPACES,
@@ -92,6 +98,7 @@ def rbac(
         ),
         _item(CLUSTER_ROLE_BINDINGS, CERTS, _binding(CLUSTER_ROLES, CERTS, certs_user)),
         _item(CLUSTER_ROLE_BINDINGS, WEBHOOK, _binding(CLUSTER_ROLES, WEBHOOK, webhook_user)),
+        *(_for_ui(ui_user, lease_namespace) if ui_user else ()),
     ]
 
 
@@ -138,12 +145,32 @@ def webhook_rules() -> list[Object]:
     return [_rule(each, "list", "watch") for each in (CLUSTERS, QUEUES, PRIORITY_CLASSES)]
 
 
-def token_rules() -> list[Object]:
+def ui_rules() -> list[Object]:
+    """List what the web page of a cluster may do by itself: lists, and asking who may see them.
+
+    Everything else is read and done with the tokens of its visitors.
+    """
+    return [
+        _rule(HYPERJOBS, "list", "watch"),
+        _rule(CLUSTERS, "list", "watch"),
+        _rule(QUEUES, "list", "watch"),
+        _rule(PRIORITY_CLASSES, "list", "watch"),
+        _rule(TOKEN_REVIEWS, "create"),
+        _rule(SUBJECT_ACCESS_REVIEWS, "create"),
+    ]
+
+
+def ui_lease_rules() -> list[Object]:
+    """List what the web page may do in the namespace of the controller's Lease."""
+    return [{**_rule(LEASES, "list", "watch"), "resourceNames": [LEASE]}]
+
+
+def token_rules(*, ui: bool = False) -> list[Object]:
     """List what `hyperjob credentials renew` may do in the namespace of the accounts."""
     return [
         {
             **_rule(SERVICE_ACCOUNTS, "create", subresource="token"),
-            "resourceNames": [CERTS, CONTROLLER, WEBHOOK],
+            "resourceNames": [CERTS, CONTROLLER, *([UI] if ui else []), WEBHOOK],
         }
     ]
 
@@ -166,14 +193,24 @@ def subject(user: str) -> Object:
     return {"kind": "ServiceAccount", "namespace": namespace, "name": name}
 
 
-def _accounts(namespace: str, certs_user: str) -> list[Item]:
+def _for_ui(user: str, namespace: str) -> list[Item]:
+    role = {"rules": ui_lease_rules()}
+    return [
+        _item(CLUSTER_ROLES, UI, {"rules": ui_rules()}),
+        _item(CLUSTER_ROLE_BINDINGS, UI, _binding(CLUSTER_ROLES, UI, user)),
+        _item(ROLES, UI, role, namespace=namespace),
+        _item(ROLE_BINDINGS, UI, _binding(ROLES, UI, user), namespace=namespace),
+    ]
+
+
+def _accounts(namespace: str, certs_user: str, *, ui: bool) -> list[Item]:
     binding = _binding(ROLES, CERTS, certs_user)
     return [
         *(
             _item(SERVICE_ACCOUNTS, name, {}, namespace=namespace)
-            for name in (CONTROLLER, CERTS, WEBHOOK)
+            for name in (CONTROLLER, CERTS, WEBHOOK, *((UI,) if ui else ()))
         ),
-        _item(ROLES, CERTS, {"rules": token_rules()}, namespace=namespace),
+        _item(ROLES, CERTS, {"rules": token_rules(ui=ui)}, namespace=namespace),
         _item(ROLE_BINDINGS, CERTS, binding, namespace=namespace),
     ]
 

@@ -10,7 +10,7 @@ from hyperjob.install.manifest import Settings, manifest
 from hyperjob.install.objects import Item, Part, is_ours
 from hyperjob.install.plan import Action, Change
 from hyperjob.install.problems import InstallError
-from hyperjob.install.rbac import LEASE
+from hyperjob.install.rbac import LEASE, UI
 from hyperjob.install.waiting import until
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
@@ -27,7 +27,11 @@ def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
     # rights to make it anew.
     items = manifest(
         Settings(
-            url=_ANYWHERE, lease_namespace=lease_namespace, service_accounts=True, tenancy=True
+            url=_ANYWHERE,
+            lease_namespace=lease_namespace,
+            service_accounts=True,
+            ui_user=UI,
+            tenancy=True,
         )
     )
     definitions = {Part.CRDS, Part.VOLCANO_CRDS}

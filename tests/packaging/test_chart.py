@@ -117,6 +117,19 @@ VALUES: dict[str, Object] = {
         },
         "controller": {"queueAdmission": "none"},
     },
+    "with a web page": {"ui": {"enabled": True}},
+    "with a web page for many": {
+        "ui": {
+            "enabled": True,
+            "hosts": ["hyperjob.example.org", "hj.example.org:8443"],
+            "readOnly": True,
+            "history": {"persistentVolumeClaim": {"enabled": True, "storageClassName": "fast"}},
+            "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
+            "podLabels": {"team": "ml"},
+            "nodeSelector": {"pool": "system"},
+        },
+        "networkPolicy": {"uiFrom": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]},
+    },
     "with queues of its own": {"controller": {"queueAdmission": "builtin"}},
 }
 REFUSED = {
@@ -135,6 +148,10 @@ REFUSED = {
     "a setting that the chart makes": (
         {"webhook": {"settings": {"secure-port": 8443}}},
         "secure-port",
+    ),
+    "a host of the web page that is an address": (
+        {"ui": {"enabled": True, "hosts": ["https://hj.example.org"]}},
+        "hosts",
     ),
     "a setting out of range": ({"controller": {"settings": {"gang-timeout": 0}}}, "gang-timeout"),
 }
@@ -195,7 +212,8 @@ def test_every_object_is_one_that_kubernetes_takes(rendered: list[Object]) -> No
 
 def test_no_right_reaches_beyond_the_namespace_and_its_own_secrets(rendered: list[Object]) -> None:
     assert not [each for each in rendered if each["kind"].startswith("Cluster")]
-    secrets = {"-webhook-tls", "-controller-karmada", "-webhook-karmada", "-certs-karmada"}
+    names = ("controller", "webhook", "certs", "ui")
+    secrets = {"-webhook-tls", *(f"-{name}-karmada" for name in names)}
     for role in (each for each in rendered if each["kind"] == "Role"):
         for rule in role["rules"]:
             assert (rule["apiGroups"], rule["resources"]) == ([""], ["secrets"])
@@ -213,7 +231,7 @@ def test_every_pod_is_restricted(rendered: list[Object]) -> None:
         assert spec["enableServiceLinks"] is False  # a Service's variables look like our flags'
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
         assert {kind for volume in spec["volumes"] for kind in volume if kind != "name"} <= {
-            *("secret", "projected", "emptyDir"),
+            *("secret", "projected", "emptyDir", "persistentVolumeClaim"),
         }
         for container in containers(spec):
             own = container["securityContext"]

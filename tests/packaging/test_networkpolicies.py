@@ -39,6 +39,7 @@ HOST = End(address="10.0.0.1")
 DNS = End(namespace="kube-system", labels={"k8s-app": "kube-dns"})
 NODE = End(address="192.168.7.7")
 PROMETHEUS = End(namespace="monitoring", namespace_labels={"name": "monitoring"})
+INGRESS = End(namespace="ingress", namespace_labels={"name": "ingress"})
 STRANGER = End(namespace="default", namespace_labels={"name": "default"}, address="10.1.0.9")
 
 
@@ -142,3 +143,15 @@ def test_hook_jobs_are_let_out_before_the_release_is_there(helm: Path) -> None:
     ]
     assert admitted(hooks, pods["setup"], HOST, 443)
     assert not admitted(hooks, pods["controller"], HOST, 443)
+
+
+def test_the_web_page_is_open_to_its_visitors_and_to_nobody_where_it_is_off(helm: Path) -> None:
+    assert "ui" not in release(helm, {})[1]
+    policies, pods = release(helm, {"ui": {"enabled": True}})
+    assert admitted(policies, STRANGER, pods["ui"], 8080)
+    assert admitted(policies, pods["ui"], KARMADA, API)
+    assert not admitted(policies, STRANGER, pods["ui"], HEALTH)
+    narrow = {"uiFrom": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]}
+    policies, pods = release(helm, {"ui": {"enabled": True}, "networkPolicy": narrow})
+    assert admitted(policies, INGRESS, pods["ui"], 8080)
+    assert not admitted(policies, STRANGER, pods["ui"], 8080)

@@ -54,6 +54,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{ include "hyperjob.fullname" . }}-webhook-karmada
 {{- end -}}
 
+{{- define "hyperjob.uiSecret" -}}
+{{ include "hyperjob.fullname" . }}-ui-karmada
+{{- end -}}
+
 {{- define "hyperjob.webhookHost" -}}
 {{ include "hyperjob.fullname" . }}-webhook.{{ .Release.Namespace }}.svc
 {{- end -}}

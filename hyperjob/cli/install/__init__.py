@@ -67,6 +67,13 @@ from webhook.configuration import ServiceReference
     help="User of a webhook that is given a kubeconfig, in the same form.",
 )
 @click.option(
+    "--ui-user",
+    metavar="USER",
+    default="",
+    help="User of a web page that visitors log in to (hyperjob ui --require-login), in the same"
+    " form.  [default: none has its rights]",
+)
+@click.option(
     "--service-accounts",
     is_flag=True,
     help="Make all users service accounts in the namespace of the Lease; `hyperjob credentials"
@@ -113,6 +120,7 @@ def install(
     controller_user: str,
     certs_user: str,
     webhook_user: str,
+    ui_user: str,
     service_accounts: bool,
     tenancy: bool,
     lease_namespace: str,
@@ -142,6 +150,7 @@ def install(
         controller_user=controller_user,
         certs_user=certs_user,
         webhook_user=webhook_user,
+        ui_user=ui_user,
         lease_namespace=lease_namespace,
         service_accounts=service_accounts,
         tenancy=tenancy,

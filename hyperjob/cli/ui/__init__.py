@@ -1,6 +1,7 @@
 """`hyperjob ui`: the web page of clusters, queues and HyperJobs."""
 
 import asyncio
+import signal
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -134,10 +135,21 @@ def ui(
                     sys.stdout.flush()
                     if not no_open and not require_login:
                         click.launch(address)
-                    await asyncio.Event().wait()
+                    await _until_told()
             except OSError as error:
                 raise FailureError(
                     f"cannot listen on {host}:{port}: {error.strerror}", code=Code.FAILED
                 ) from None
 
     run(serve())
+
+
+async def _until_told() -> None:
+    """Wait for SIGTERM; Ctrl-C ends everything by itself."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, told.set)
+    try:
+        await told.wait()
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)

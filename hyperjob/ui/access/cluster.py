@@ -145,7 +145,7 @@ class ClusterAccess:
         if token := bearer(request.headers):
             if len(token) > LONGEST_TOKEN:
                 raise refusal(401, "the bearer token is too long")
-            return token, hashlib.sha256(token.encode(errors="replace")).hexdigest()
+            return token, hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
         cookie = request.cookies.get(COOKIE, "")
         return self._sessions.token(cookie) or "", cookie
 

@@ -19,7 +19,9 @@ class Csrf:
 
     def token(self, session: str) -> str:
         """Give the token of a session."""
-        return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest()
+        return hmac.new(
+            self._secret, session.encode(errors="surrogatepass"), hashlib.sha256
+        ).hexdigest()
 
     def accepts(self, session: str, given: str) -> bool:
         """Tell whether a token is that of the session."""
@@ -28,4 +30,4 @@ class Csrf:
 
 def same(one: str, other: str) -> bool:
     """Compare two secrets in a time that does not depend on how much of them is equal."""
-    return hmac.compare_digest(one.encode(), other.encode(errors="replace"))
+    return hmac.compare_digest(*(text.encode(errors="surrogatepass") for text in (one, other)))

@@ -7,30 +7,25 @@ visitor may nothing.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
 from controller.model.wire import mapping, string, strings
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import Resource
+from hyperjob.kube.resources import (
+    SELF_SUBJECT_ACCESS_REVIEWS,
+    SUBJECT_ACCESS_REVIEWS,
+    TOKEN_REVIEWS,
+    Resource,
+)
 from hyperjob.ui.access.cache import Cached
 
 SECONDS: Final = 30.0
 """How old the answer to a review may be."""
 TOKENS: Final = 1_000
 ANSWERS: Final = 50_000
-
-TOKEN_REVIEWS: Final = Resource(
-    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
-)
-SUBJECT_ACCESS_REVIEWS: Final = Resource(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
-)
-SELF_REVIEWS: Final = replace(
-    SUBJECT_ACCESS_REVIEWS, plural="selfsubjectaccessreviews", kind="SelfSubjectAccessReview"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +108,7 @@ class Reviews:
 
     async def _may(self, question: Question) -> bool:
         answer = await self._create(
-            SELF_REVIEWS if question.user is None else SUBJECT_ACCESS_REVIEWS,
+            SELF_SUBJECT_ACCESS_REVIEWS if question.user is None else SUBJECT_ACCESS_REVIEWS,
             {"spec": _spec(question)},
         )
         status = mapping(answer.get("status"))

@@ -30,11 +30,27 @@ def test_definitions_come_first_and_webhooks_last() -> None:
 
 
 def test_everything_is_taken_away_in_the_reverse_order() -> None:
-    forward = [item.title for item in items(service_accounts=True)]
+    forward = [item.title for item in items(service_accounts=True, ui_user="ui")]
     away = [item.title for item in targets(lease_namespace="karmada-system", delete_crds=True)]
     lease = away.pop(away.index("namespace/karmada-system") - 1)
     assert lease == "lease.coordination.k8s.io/hyperjob-controller"
     assert away == forward[::-1]
+
+
+def test_a_web_page_has_rights_where_there_is_one() -> None:
+    known = {item.title for item in items(service_accounts=True)}
+    more = [each for each in items(service_accounts=True, ui_user="ui") if each.title not in known]
+    assert {item.name for item in more} == {"hyperjob-ui"}
+    assert {item.resource.kind for item in more} == {
+        *("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    }
+    by_name = items(ui_user="page@example.org")
+    assert {
+        subject["name"]
+        for item in by_name
+        if item.name == "hyperjob-ui"
+        for subject in item.object.get("subjects", ())
+    } == {"page@example.org"}
 
 
 def test_accounts_of_our_own_are_who_the_rights_are_for() -> None:

@@ -11,6 +11,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if eq .Values.certificates.mode "selfSigned" -}}
 {{- $secrets = append $secrets (include "hyperjob.tlsSecret" .) -}}
 {{- end -}}
+{{- if .Values.ui.enabled -}}
+{{- $secrets = append $secrets (include "hyperjob.uiSecret" .) -}}
+{{- end -}}
 {{- $secrets | toJson -}}
 {{- end -}}
 
@@ -34,6 +37,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - --service-accounts
 - --release={{ .Release.Namespace }}/{{ .Release.Name }}
 - --lease-namespace={{ .Values.karmada.leaseNamespace }}
+{{- if .Values.ui.enabled }}
+- --ui-user=hyperjob-ui
+{{- end }}
 {{- if .Values.setup.tenancy }}
 - --tenancy
 {{- end }}
@@ -54,6 +60,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - --namespace={{ .Release.Namespace }}
 - --account=hyperjob-controller={{ include "hyperjob.controllerSecret" . }}
 - --account=hyperjob-webhook={{ include "hyperjob.webhookSecret" . }}
+{{- if .Values.ui.enabled }}
+- --account=hyperjob-ui={{ include "hyperjob.uiSecret" . }}
+{{- end }}
 - --account=hyperjob-certs={{ include "hyperjob.certsSecret" . }}
 - --lease-namespace={{ .Values.karmada.leaseNamespace }}
 - --days={{ .Values.renewal.tokenDays }}
