@@ -61,7 +61,12 @@ class Live:
     async def _page(self, request: web.Request) -> Page | None:
         """Give the page that a visitor watches; an HTTPException where that is over."""
         visitor = await self._context.access.visitor(request)
-        url = URL(request.query.get("page", "/"))
+        try:
+            url = URL(request.query.get("page", "/"))
+        except ValueError:
+            return None
+        if url.absolute:
+            return None
         query = list(url.query.items())
         return resolve(url.path, query, context=self._context, scope=visitor.scope)
 
