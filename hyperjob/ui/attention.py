@@ -16,7 +16,6 @@ from hyperjob.client.why.evidence import Cause, Evidence, Outcome
 from hyperjob.client.why.explain import explain
 from hyperjob.install.preflight import Finding, Status, preflight
 from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError
 from hyperjob.ui.rows import Row
 from hyperjob.ui.world import World
 
@@ -48,6 +47,9 @@ class Attention:
         self._troubles: dict[str, Trouble] = {}
         self._due: dict[str, None] = {}
         self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._looked = asyncio.Event()
         world.add_listener(self._changed)
 
     @property
@@ -62,10 +64,16 @@ class Attention:
             group.create_task(self._again())
             group.create_task(self._examining())
 
+    async def settled(self) -> None:
+        """Wait until everything that is known was judged, and preflight was run."""
+        await self._idle.wait()
+        await self._looked.wait()
+
     def _changed(self, old: Row | None, new: Row | None) -> None:
         row = new or old
         assert row is not None, "a change has an old or a new"
         self._due[row.key] = None
+        self._idle.clear()
         self._wake.set()
 
     async def _judging(self) -> None:
@@ -77,6 +85,7 @@ class Attention:
                     del self._due[key]
                     self._judge(key)
                 await asyncio.sleep(_PAUSE_SECONDS)
+            self._idle.set()
 
     async def _again(self) -> None:
         """Judge what waits once more: clusters, queues and the time may have changed it."""
@@ -124,8 +133,8 @@ class Attention:
                 report = await preflight(
                     self._kube, now=now, lease_namespace=self._world.lease_namespace
                 )
-            except KubeError as error:
-                log.warning("Preflight could not be run", extra={"error": str(error)})
+            except Exception:  # a page of what is known is worth more than none
+                log.exception("Preflight could not be run")
             else:
                 self.findings = [
                     finding
@@ -134,4 +143,5 @@ class Attention:
                 ]
                 self.examined = now
                 self._world.note("attention")
+            self._looked.set()
             await asyncio.sleep(_PREFLIGHT_SECONDS)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from hyperjob.ui.attention import Attention
 from hyperjob.ui.history.recorder import History
+from hyperjob.ui.pages.fleet import CardCache
 from hyperjob.ui.pages.page import PageCache
 from hyperjob.ui.visitor import Access
 from hyperjob.ui.world import World
@@ -21,4 +22,5 @@ class Context:
     attention: Attention
     command: Callable[[str], str] = str
     planning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    cards: CardCache = field(default_factory=CardCache)
     cache: PageCache = field(default_factory=PageCache)

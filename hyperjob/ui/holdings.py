@@ -1,5 +1,6 @@
 """Which HyperJob has what on which cluster, kept up to date one HyperJob at a time. Pure."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -29,26 +30,29 @@ class Holdings:
     def __init__(self) -> None:
         self._parts: dict[Where, dict[str, Part]] = {}
         self._where: dict[str, Sequence[Where]] = {}
+        self.versions: Counter[str] = Counter()
+        """Counts changes by cluster."""
 
     def change(self, key: str, row: Row | None) -> None:
         """Take a change of one HyperJob; None: it is gone."""
-        for where in self._where.pop(key, ()):
-            there = self._parts[where]
-            del there[key]
-            if not there:
-                del self._parts[where]
         parts = parts_of(row) if row is not None else {}
+        before = {where: self._parts[where][key] for where in self._where.get(key, ())}
+        if parts == before:
+            return
+        for where in before:
+            self.versions[where[0]] += 1
+            del self._parts[where][key]
         for where, part in parts.items():
+            self.versions[where[0]] += 1
             self._parts.setdefault(where, {})[key] = part
-        if parts:
-            self._where[key] = tuple(parts)
+        self._where[key] = tuple(parts)
+        if not parts:
+            del self._where[key]
 
-    def of(self, scope: Scope) -> dict[Where, list[Part]]:
-        """Give the parts of the HyperJobs that a visitor may see."""
-        return {
-            where: [part for key, part in parts.items() if _visible(scope, key)]
-            for where, parts in self._parts.items()
-        }
+    def at(self, where: Where, scope: Scope) -> list[Part]:
+        """Give the parts there of the HyperJobs that a visitor may see."""
+        there = self._parts.get(where, {})
+        return [part for key, part in there.items() if _visible(scope, key)]
 
 
 def parts_of(row: Row) -> dict[Where, Part]:

@@ -125,6 +125,10 @@ class World:
         """Give a value that differs after each change of a topic."""
         return tuple(self.versions[topic] for topic in topics)
 
+    def version_of(self, cluster: str) -> tuple[int, int]:
+        """Give a value that differs when what HyperJobs take of a cluster has changed."""
+        return self.holdings.versions[cluster], self.versions["colours"]
+
     @property
     def clusters(self) -> list[Object]:
         """List the Clusters by name."""
@@ -272,6 +276,7 @@ class World:
     def _forget_colours(self, kind: EventType, *_: object) -> None:
         if kind is not EventType.MODIFIED:
             self._colours = {}
+            self.versions["colours"] += 1
 
     def _other_changed(self, topic: str) -> Callable[..., None]:
         return lambda *_: self.note(topic)

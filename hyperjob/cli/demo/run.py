@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.live import Live
@@ -25,6 +26,9 @@ from hyperjob.client.why.gather import gather
 from hyperjob.kube.client import Kube
 from hyperjob.local.parts import StackError, kubectl, run_once
 from hyperjob.local.plane import Plane, PlaneOptions, local_plane
+from hyperjob.ui.here import served_here
+
+_LEASES: Final = "karmada-system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,9 @@ class Demo:
             self._say(install_view.summary(self._plane.installed, dry_run=False))
             kube = await stack.enter_async_context(Kube.connect(kubeconfig=self._kubeconfig))
             follower = await stack.enter_async_context(Follower(kube).running())
+            page = await stack.enter_async_context(served_here(kube, lease_namespace=_LEASES))
             self._say(f"Up after {time.monotonic() - result.started:.1f} s.")
+            self._say(f"See it in a browser: {page}")
             applying = asyncio.create_task(self._apply(self._options.manifests))
             try:
                 await self._watch(kube, follower, result, applying)
@@ -172,7 +178,7 @@ class Demo:
     async def _explain(self, kube: Kube, summary: Summary) -> None:
         """Print what `kubectl hyperjob why` says of a HyperJob while it waits."""
         namespace, name = summary.namespace, summary.name
-        evidence = await gather(kube, namespace, name, lease_namespace="karmada-system")
+        evidence = await gather(kube, namespace, name, lease_namespace=_LEASES)
         self._say(f"\n$ kubectl hyperjob why {name} -n {namespace}")
         for line in why_view.lines(explain(evidence), [], evidence.now, str):
             self._console.print(line, soft_wrap=True)

@@ -3,9 +3,9 @@
 import asyncio
 import signal
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,7 +13,11 @@ from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.kubectl.output import remark
 
+if TYPE_CHECKING:
+    from hyperjob.ui.running import Running
+
 _ADDRESS: Final = "127.0.0.1:8765"
+_SYNC_SECONDS: Final = 60.0
 
 
 class Address(click.ParamType[tuple[str, int]]):
@@ -34,6 +38,27 @@ class Address(click.ParamType[tuple[str, int]]):
         return host, int(port)
 
 
+async def _write(known: "Running", file: Path) -> None:
+    """Write what is known into a file, once it is known."""
+    from hyperjob.ui.snapshot import snapshot
+
+    try:
+        async with asyncio.timeout(_SYNC_SECONDS):
+            await known.world.synced()
+    except TimeoutError:
+        why = "; ".join(known.world.troubles) or "the API server does not answer"
+        raise FailureError(f"nothing to show after {_SYNC_SECONDS:g}s: {why}") from None
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SYNC_SECONDS):
+            await known.attention.settled()
+    text = await snapshot(known)
+    try:
+        await asyncio.to_thread(file.write_text, text, encoding="utf-8")
+    except OSError as error:
+        raise FailureError(f"cannot write {file}: {error.strerror}") from None
+    remark(f"{file} is written.")
+
+
 @click.command()
 @access()
 @click.option(
@@ -45,6 +70,12 @@ class Address(click.ParamType[tuple[str, int]]):
 )
 @click.option("--no-open", is_flag=True, help="Print the address, and open no browser.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
+@click.option(
+    "--snapshot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write all screens as they are now into one HTML file, and serve nothing.",
+)
 @click.option(
     "--history",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -78,6 +109,7 @@ def ui(
     listen: tuple[str, int] | None,
     no_open: bool,
     read_only: bool,
+    snapshot: Path | None,
     history: Path | None,
     require_login: bool,
     hosts: tuple[str, ...],
@@ -117,6 +149,9 @@ def ui(
                     history=None if str(file) == "-" else file,
                 )
             )
+            if snapshot is not None:
+                await _write(known, snapshot)
+                return
             door = await stack.enter_async_context(entrance(entry, kube, known.world))
             context = Context(
                 world=known.world,

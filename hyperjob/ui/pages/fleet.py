@@ -1,23 +1,67 @@
 """The first screen: every cluster with what runs on it."""
 
-from collections import Counter
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
 
+from hyperjob.api.meta import Object
 from hyperjob.api.phases import Phase
+from hyperjob.client.usage import ClusterUse
+from hyperjob.ui.holdings import Part
 from hyperjob.ui.query import Query
 from hyperjob.ui.render import render
 from hyperjob.ui.views import fleet
 from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import World
 
+_CARDS: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A card that was made, and of what."""
+
+    version: Hashable
+    card: fleet.ClusterCard
+    html: str
+
+
+class CardCache:
+    """The cards of clusters on which nothing has changed: most changes concern a few clusters."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[tuple[Scope, str], Card] = OrderedDict()
+
+    def card(
+        self, key: tuple[Scope, str], version: Hashable, make: Callable[[], fleet.ClusterCard]
+    ) -> Card:
+        """Give a card, made anew where its version is another."""
+        known = self._made.pop(key, None)
+        if known is None or known.version != version:
+            card = make()
+            same = known is not None and known.card == card
+            html = known.html if known is not None and same else _html(card)
+            known = Card(version, card, html)
+        self._made[key] = known
+        while len(self._made) > _CARDS:
+            self._made.popitem(last=False)
+        return known
+
+
+def _html(card: fleet.ClusterCard) -> str:
+    return str(render("parts/cluster.html", card=card))
+
 
 @dataclass(frozen=True, slots=True)
 class FleetPage:
-    """All clusters, or one of them."""
+    """All clusters."""
 
     world: World
     scope: Scope
+    cards: CardCache = field(default_factory=CardCache)
 
     title = "Fleet"
     section = "fleet"
@@ -33,26 +77,42 @@ class FleetPage:
         return self.world.version("hyperjobs", "clusters", "queues")
 
     async def parts(self) -> Mapping[str, str]:
-        """Make the totals, and a card for each cluster."""
+        """Make the totals, and a card for each cluster; other requests have their turn between."""
         world, scope = self.world, self.scope
-        cards = fleet.cards(
-            world.clusters if scope.clusters else [],
-            world.cluster_uses(scope),
-            world.holdings.of(scope),
-            world.colour,
+        phases = phase_counts(world.listing(Query(), scope).phases)
+        uses: dict[str, list[ClusterUse]] = {}
+        for use in world.cluster_uses(scope):
+            uses.setdefault(use.cluster, []).append(use)
+        cards: list[fleet.ClusterCard] = []
+        found = {"fleet-totals": ""}
+        for cluster in world.clusters if scope.clusters else []:
+            name = cluster["metadata"]["name"]
+            made = self.cards.card(
+                (scope, name),
+                (cluster["metadata"]["resourceVersion"], *world.version_of(name)),
+                partial(self._card, cluster, uses.get(name, ())),
+            )
+            cards.append(made.card)
+            found[f"cluster-{name}"] = made.html
+            await asyncio.sleep(0)
+        found["fleet-totals"] = str(
+            render(
+                "parts/fleet_totals.html",
+                bars=fleet.totals(cards),
+                ready=sum(card.ready for card in cards),
+                clusters=len(cards),
+                phases=phases,
+            )
         )
-        phases = world.listing(Query(), scope).phases
-        totals = render(
-            "parts/fleet_totals.html",
-            bars=fleet.totals(cards),
-            ready=sum(card.ready for card in cards),
-            clusters=len(cards),
-            phases=phase_counts(phases),
-        )
-        found = {"fleet-totals": str(totals)}
-        for card in cards:
-            found[f"cluster-{card.name}"] = str(render("parts/cluster.html", card=card))
         return found
+
+    def _card(self, cluster: Object, uses: Sequence[ClusterUse]) -> fleet.ClusterCard:
+        world, name = self.world, cluster["metadata"]["name"]
+
+        def taken(accelerator: str) -> Sequence[Part]:
+            return world.holdings.at((name, accelerator), self.scope)
+
+        return fleet.card_of(cluster, uses, taken, world.colour)
 
 
 def phase_counts(phases: Counter[str]) -> list[tuple[str, int]]:

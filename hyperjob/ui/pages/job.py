@@ -1,16 +1,20 @@
 """One HyperJob: its state, its timeline and its sub-jobs."""
 
-from collections.abc import Hashable, Mapping
+import asyncio
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from hyperjob.ui.history.recorder import History
+from hyperjob.ui.history.spans import Span, states
 from hyperjob.ui.render import render
 from hyperjob.ui.rows import Row
 from hyperjob.ui.views import job as views
 from hyperjob.ui.views.timeline import timeline
 from hyperjob.ui.world import World
+
+_HISTORY_SECONDS: Final = 0.3
 
 TABS: Final[Mapping[str, str]] = {
     "": "Overview",
@@ -65,14 +69,23 @@ class JobPage:
         now = int(datetime.now(UTC).timestamp() // 15) if not row.summary.has_ended else 0
         return row.version, place, now, self.world.version("queues")
 
+    async def _spans(self, row: Row, now: datetime) -> Sequence[Span]:
+        """Ask the history; while it is busy, the status says what it can."""
+        asking = asyncio.ensure_future(self.history.spans(row.summary.uid))
+        try:
+            return await asyncio.wait_for(asyncio.shield(asking), _HISTORY_SECONDS)
+        except TimeoutError:
+            asking.add_done_callback(lambda done: done.cancelled() or done.exception())
+            return states(row.summary, now)
+
     async def parts(self) -> Mapping[str, str]:
         """Make the head, the timeline and the tree."""
         row = self.row
         if row is None:
             gone = render("parts/job_gone.html", name=self.name)
             return {"job-head": str(gone), "job-timeline": "", "job-tree": ""}
-        spans = await self.history.spans(row.summary.uid)
-        drawn = timeline(row.summary, spans, datetime.now(UTC))
+        now = datetime.now(UTC)
+        drawn = timeline(row.summary, await self._spans(row, now), now)
         return {
             "job-head": str(
                 render(

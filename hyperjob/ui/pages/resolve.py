@@ -19,7 +19,7 @@ def resolve(
     """Give the page of an address; None when there is none."""
     match path.strip("/").split("/"):
         case [""]:
-            return FleetPage(context.world, scope)
+            return FleetPage(context.world, scope, context.cards)
         case ["hyperjobs"]:
             return JobsPage(context.world, scope, parse(query))
         case ["queues"]:

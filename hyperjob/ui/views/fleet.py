@@ -1,6 +1,6 @@
 """Clusters and their accelerators: which HyperJob takes what, what is kept, free or not usable."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,23 +64,10 @@ class ClusterCard:
     count: int
 
 
-Taken = Mapping[tuple[str, str], Sequence[Part]]
-"""What HyperJobs take, by cluster and accelerator."""
+Taken = Callable[[str], Sequence[Part]]
+"""Gives what HyperJobs take of an accelerator of the cluster."""
 
 Colour = Callable[[str], int]
-
-
-def cards(
-    clusters: Sequence[Object], uses: Sequence[ClusterUse], taken: Taken, colour: Colour
-) -> list[ClusterCard]:
-    """Describe every cluster."""
-    by_cluster: dict[str, list[ClusterUse]] = {}
-    for use in uses:
-        by_cluster.setdefault(use.cluster, []).append(use)
-    return [
-        _card(cluster, by_cluster.get(string(at(cluster, "metadata", "name")), ()), taken, colour)
-        for cluster in clusters
-    ]
 
 
 def totals(found: Sequence[ClusterCard]) -> list[Bar]:
@@ -124,19 +111,20 @@ def _total(name: str, found: Sequence[tuple[ClusterCard, Bar]]) -> Bar:
     )
 
 
-def _card(cluster: Object, uses: Sequence[ClusterUse], taken: Taken, colour: Colour) -> ClusterCard:
+def card_of(
+    cluster: Object, uses: Sequence[ClusterUse], taken: Taken, colour: Colour
+) -> ClusterCard:
+    """Describe one cluster; `uses` are those of this cluster."""
     name = string(at(cluster, "metadata", "name"))
     ready = condition(mapping(cluster.get("status")), "Ready")
     is_ready = ready.get("status") == "True"
     why = string(ready.get("message")) or string(ready.get("reason")) or "reports no state"
     spec = mapping(cluster.get("spec"))
     place = [string(spec.get(word)) for word in ("provider", "region", "zone")]
-    bars = [
-        _bar(use, taken.get((name, use.accelerator), ()), colour, ready=is_ready) for use in uses
-    ]
-    parts = [part for use in uses for part in taken.get((name, use.accelerator), ())]
+    bars = [_bar(use, taken(use.accelerator), colour, ready=is_ready) for use in uses]
+    parts = [part for use in uses for part in taken(use.accelerator)]
     keys: dict[str, Segment] = {}
-    for part in sorted(parts, key=lambda part: -(part.running + part.reserved)):
+    for part in sorted(parts, key=lambda part: (-(part.running + part.reserved), part.key)):
         before = keys.get(part.key)
         number = part.running + part.reserved + (before.number if before else 0)
         keys[part.key] = Segment(

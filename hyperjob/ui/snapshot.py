@@ -1,0 +1,80 @@
+"""All screens as they are now in one HTML file that needs nothing else: no server, no script."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Final
+
+from hyperjob.api.phases import Phase
+from hyperjob.ui.pages.attention import AttentionPage
+from hyperjob.ui.pages.fleet import FleetPage
+from hyperjob.ui.pages.job import JobPage
+from hyperjob.ui.pages.jobs import JobsPage
+from hyperjob.ui.pages.queues import QueuesPage
+from hyperjob.ui.query import Query
+from hyperjob.ui.render import render, static
+from hyperjob.ui.running import Running
+from hyperjob.ui.visitor import EVERYTHING
+
+ROWS: Final = 1000
+DETAILS: Final = 200
+_LINK: Final = re.compile(r'\shref="(/[^"]*)"')
+_FORMS: Final = re.compile(r"<button\b.*?</button>", re.DOTALL)
+
+
+async def snapshot(known: Running, *, now: datetime | None = None) -> str:
+    """Give the page: the newest HyperJobs in the table, and those that have not ended in detail."""
+    world = known.world
+    table = JobsPage(world, EVERYTHING, Query(size=ROWS))
+    listed = world.listing(table.query, EVERYTHING).page(1, ROWS, descending=False)
+    chosen = sorted(listed, key=lambda key: _order(world.rows[key].summary.phase))[:DETAILS]
+    details = []
+    for key in chosen:
+        parts = await JobPage(world, known.history, key).parts()
+        details.append((key, _standing(key, "".join(parts.values()))))
+    style = static("ui.css").decode()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    text = str(
+        render(
+            "snapshot.html",
+            style=style,
+            digest=digest,
+            host=world.host,
+            now=now or datetime.now(UTC),
+            fleet=await FleetPage(world, EVERYTHING).parts(),
+            queues=await QueuesPage(world, EVERYTHING).parts(),
+            attention=await AttentionPage(world, known.attention, EVERYTHING).parts(),
+            table=(await table.parts())["jobs-table"],
+            details=details,
+            total=len(world.rows),
+            rows=len(listed),
+        )
+    )
+    return _linked(text, set(chosen))
+
+
+def _order(phase: str) -> int:
+    """Put what has not ended first, then what failed."""
+    return {Phase.COMPLETED: 2, Phase.FAILED: 1}.get(Phase(phase), 0)
+
+
+def _standing(key: str, html: str) -> str:
+    """Give ids in a part the name of their HyperJob: one page has many such parts."""
+    for name in ("h-timeline", "h-tree", "runs"):
+        html = html.replace(f'"{name}"', f'"{name}-{key}"')
+    return _FORMS.sub("", html)
+
+
+def _linked(html: str, chosen: Collection[str]) -> str:
+    """Lead links to what is in the file, and make words of all others."""
+
+    def link(found: re.Match[str]) -> str:
+        path = found[1]
+        key = path.removeprefix("/hyperjobs/")
+        if key in chosen:
+            return f' href="#{key}"'
+        return f' href="{path[7:]}"' if path.startswith("/queues#") else ""
+
+    return _LINK.sub(link, html)
