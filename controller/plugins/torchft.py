@@ -29,7 +29,11 @@ class TorchFT:
     def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
         """Return what torchft and torchrun read; raises UnknownHostError."""
         world, task = place.world, place.arguments.get("lighthouse", "")
-        shared = [variable("HYPERJOB_QUORUM", world.quorum or 1)]
+        shared = [
+            variable("HYPERJOB_QUORUM", world.quorum or 1),
+            # torchft tells other groups the name of its host, which no other cluster knows.
+            from_field("HYPERJOB_POD_IP", "status.podIP"),
+        ]
         if crew.task == task:
             return shared
         groups = [site for site in world.sites if _training(site, task)]
@@ -40,8 +44,6 @@ class TorchFT:
             variable("TORCHFT_QUORUM_RETRIES", RETRIES),
             variable("REPLICA_GROUP_ID", _number(groups, place.site)),
             variable("NUM_REPLICA_GROUPS", len(groups)),
-            # torchft tells other groups the name of its host, which no other cluster knows.
-            from_field("HYPERJOB_POD_IP", "status.podIP"),
             *_TORCHRUN.variables(_alone(place, task), crew, container),
         )
 

@@ -117,6 +117,7 @@ class QueueCache:
         if entry is None:
             entry = self.entries[key] = Entry(Unit(key=key, minimum=0, parts=()))
         elif entry.unit == unit:
+            entry.unit = unit  # its checkpoint may be a newer one
             return False
         elif entry.unit.parts != unit.parts:
             entry.rests_until, entry.rests = None, 0

@@ -14,6 +14,7 @@ from controller.expansion.parts import is_auto, part_of, pieces
 from controller.gang.giveback import backs_off
 from controller.lifecycle.dependencies import waiting
 from controller.lifecycle.quorum import together
+from controller.lifecycle.stops import said_of
 from controller.model.child import Child, child_of
 from controller.model.observed import Binding, HyperJob, Observed, Ownership
 from controller.model.request import Request
@@ -23,6 +24,7 @@ from controller.placement.share import Wish
 from controller.queueing.units import Part, Unit
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase
+from hyperjob.kube.microtime import micro_time
 
 _DEFAULT_QUEUE: Final = "default"
 
@@ -93,7 +95,13 @@ def unit_of(observed: Observed) -> Unit | None:
         clusters={child.name: child.cluster for child in children if child.cluster},
         preempts=observed.preempts,
         since=max((_started(child) for child in children), default=""),
+        kept=_kept(observed),
     )
+
+
+def _kept(observed: Observed) -> str:
+    """Return until when the work of all sub-jobs is kept; empty where no program says so."""
+    return min((micro_time(each.kept_until) for each in said_of(observed).values()), default="")
 
 
 def _is_held(child: Child) -> bool:

@@ -6,23 +6,28 @@ whole, and only if the first then starts. Tries things out on copies.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
+from math import inf
 from typing import Final
 
-from controller.model.resources import Resources, total
+from controller.model.resources import Resources, accelerator_of, total
+from controller.model.wire import timestamp
 from controller.queueing.account import Account
 from controller.queueing.admit import Grant, gang_of, try_to_admit
 from controller.queueing.cache import QueueCache
 from controller.queueing.entries import Entry, Pending
 from controller.queueing.reclaims import may_preempt
 from controller.queueing.room import Space
+from hyperjob.api.quantity import NANO
 
 _MOST: Final = 64  # more HyperJobs than this never give back for one
 
 
-def borrowers_for(cache: QueueCache, waiting: Pending) -> Sequence[str] | None:
+def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequence[str] | None:
     """Return the fewest that must make way for a HyperJob to start, the least urgent of them.
 
-    Of equally urgent ones those that started last, which lose least. None: that cannot help it.
+    Of equally urgent ones those that lose least, the work since their last checkpoint or start on
+    all that they hold; then those that started last, then by name. None: that cannot help it.
     Empty: what has ended leaves enough, and only has to be seen.
     """
     gang = gang_of(waiting.parts, waiting.shape.site, cache.account)
@@ -40,6 +45,7 @@ def borrowers_for(cache: QueueCache, waiting: Pending) -> Sequence[str] | None:
     # What was granted a moment ago is not made yet: it is not given and taken in one round.
     holders = [entry for entry in known if entry is not head and not entry.granted]
     holders.sort(key=lambda entry: (_since(entry), entry.unit.key), reverse=True)
+    holders.sort(key=lambda entry: loss_of(entry, now=now))
     holders.sort(key=lambda entry: entry.unit.priority)
     taken: list[Entry] = []
     for entry in holders:
@@ -60,6 +66,21 @@ def borrowers_for(cache: QueueCache, waiting: Pending) -> Sequence[str] | None:
             trial.take_from(entry)
             needed.append(entry.unit.key)
     return needed
+
+
+def loss_of(entry: Entry, *, now: datetime) -> float:
+    """Return what a HyperJob loses by stopping now, in seconds times accelerators held.
+
+    The seconds are those since its last checkpoint, or since it started; without accelerators the
+    HyperJob counts as one.
+    """
+    kept = timestamp(entry.unit.kept or _since(entry))
+    if kept is None:
+        return inf
+    held = total(part.request.demand for part, _ in entry.holding.values())
+    measure = accelerator_of(held)
+    width = held[measure] / NANO if measure is not None else 1.0
+    return max(0.0, (now - kept).total_seconds()) * width
 
 
 def _since(entry: Entry) -> str:

@@ -191,7 +191,7 @@ class _Round:
         ahead = [head for head in cache.heads.values() if head != key]
         if ahead or not cache.may_reclaim(now=self._now):
             return
-        borrowers, known = borrowers_for(cache, waiting), cache.reclaiming()
+        borrowers, known = borrowers_for(cache, waiting, now=self._now), cache.reclaiming()
         if borrowers:
             cache.reclaim(key, borrowers, now=self._now)
             self._asked |= dict.fromkeys(borrowers)

@@ -32,7 +32,9 @@ class Unit:
     """One HyperJob that has not ended; `made` are sub-jobs that exist, `clusters` where they are.
 
     `held` are those that hold a share of their queue, made or about to be made again. `preempts`:
-    it may stop HyperJobs of lower priority; `since` is when it started last, RFC 3339.
+    it may stop HyperJobs of lower priority; `since` is when it started last, RFC 3339. `kept` is
+    until when its work would be kept if it stopped now, where its programs say so: it changes with
+    each checkpoint and decides nothing but who makes way.
     """
 
     key: str
@@ -47,6 +49,7 @@ class Unit:
     clusters: Mapping[str, str] = field(default_factory=dict)
     preempts: bool = True
     since: str = ""
+    kept: str = field(default="", compare=False)
 
     @property
     def order(self) -> OrderInQueue:

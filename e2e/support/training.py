@@ -50,7 +50,7 @@ def training(documents: list[Object], **variables: str) -> list[Object]:
     """Return a training with variables of its containers changed."""
     made = deepcopy(documents)
     for each in containers_of(made[-1]):
-        given = {item["name"]: item for item in each["env"]}
+        given = {item["name"]: item for item in each.get("env") or ()}
         given |= {name: {"name": name, "value": value} for name, value in variables.items()}
         each["env"] = list(given.values())
     return made
@@ -163,6 +163,12 @@ def losses_of(lines: list[str]) -> list[float]:
     """Return the losses of progress lines."""
     found = [json.loads(line)["hyperjob"] for line in lines if line.startswith('{"hyperjob"')]
     return [each["metrics"]["loss"] for each in found]
+
+
+def steps_of(lines: list[str]) -> list[int]:
+    """Return the steps of progress lines; 0 where there is none."""
+    found = [json.loads(line)["hyperjob"] for line in lines if line.startswith('{"hyperjob"')]
+    return [0, *(each["step"] for each in found)]
 
 
 def processes_of(scenario: Scenario, job: str = "") -> list[int]:

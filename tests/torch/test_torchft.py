@@ -1,0 +1,69 @@
+"""Real torchft over three clusters: a lost group neither restarts nor stops the others."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from e2e.support import training
+from e2e.support.scenario import Scenario, clusters_of
+from e2e.support.world import documents
+
+pytestmark = [
+    pytest.mark.scenario,
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(
+        find_spec("torchft") is None, reason="torchft has no build for this version of Python"
+    ),
+]
+EXAMPLE = documents("torchft-training")
+NAME = "torchft-training"
+
+
+def kill(scenario: Scenario, job: str) -> None:
+    """End all processes of a sub-job at once, as the loss of its machine does."""
+    marks = {f"HYPERJOB_JOB_NAME={job}".encode(), f"SCENARIO={scenario.namespace}".encode()}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and marks <= set((entry / "environ").read_bytes().split(b"\0")):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def attempts(found: dict) -> dict[str, int]:
+    return {job["name"]: job.get("attempt", 0) for job in found["status"]["jobs"]}
+
+
+async def test_three_groups_train_to_the_end(scenario: Scenario) -> None:
+    await scenario.apply(*EXAMPLE)
+    ended = await scenario.until_phase(NAME, "Completed", "Failed")
+    lines = await training.said(scenario)
+    assert ended["status"]["state"]["phase"] == "Completed", "\n".join(lines)
+    trainers = {name: c for name, c in clusters_of(ended).items() if "trainer" in name}
+    assert len(set(trainers.values())) == 3
+    assert sum("has ended at step 200" in line for line in lines) >= 2, "\n".join(lines)
+    losses = training.losses_of(lines)
+    assert min(losses) < max(losses) / 4
+
+
+@pytest.mark.parametrize("lost", ["trainer-1", "lighthouse-0"])
+async def test_a_lost_sub_job_comes_back_and_no_other_is_restarted(
+    scenario: Scenario, lost: str
+) -> None:
+    made = training.training(EXAMPLE, STEPS="1000000", SCENARIO=scenario.namespace)
+    await scenario.apply(*made)
+    await scenario.until_phase(NAME, "Running")
+    await training.heard(scenario, r'"groups": 3')
+    name = f"{NAME}-{lost}"
+    kill(scenario, name)
+    await scenario.until_phase(NAME, "Degraded")
+    found = await scenario.until_phase(NAME, "Running")
+    assert attempts(found) == {each: int(each == name) for each in attempts(found)}
+    steps = max(training.steps_of(await training.said(scenario)))
+    while max(training.steps_of(await training.said(scenario))) < steps + 10:  # noqa: ASYNC110
+        await asyncio.sleep(0.5)  # the log says nothing of itself
+    again = [line for line in await training.said(scenario) if "starts in" in line]
+    assert len(again) == 3, again

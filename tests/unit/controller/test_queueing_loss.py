@@ -1,0 +1,95 @@
+"""Who makes way first: of equally urgent HyperJobs those that lose least."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.queueing.entries import Entry
+from controller.queueing.reclaim import loss_of
+from controller.queueing.units import Unit
+from hyperjob.kube.microtime import micro_time
+from tests.unit.controller.builders import NOW
+from tests.unit.controller.queueworld import LAG, QueueWorld, unit, world
+
+URGENT = 1000
+
+
+def saved(
+    name: str, gpus: int, *, seconds_ago: int | None, priority: int = 0, age: int = 0
+) -> Unit:
+    """A HyperJob whose work is kept until so many seconds before the urgent one comes."""
+    made = unit(name, gpus, priority=priority, age=age)
+    if seconds_ago is None:
+        return made
+    return replace(made, kept=micro_time(NOW + 2 * LAG - timedelta(seconds=seconds_ago)))
+
+
+def stopped_for(gpus: int, *running: Unit) -> list[str]:
+    """Return who makes way for a more urgent HyperJob of so many GPUs."""
+    made = world(running, a=sum(_gpus(each) for each in running))
+    made.decide()
+    made.now += 2 * LAG
+    made.submit(unit("urgent", gpus, priority=URGENT, age=50))
+    made.decide()
+    return sorted(made.reclaimed)
+
+
+def _gpus(each: Unit) -> int:
+    return sum(part.request.demand["nvidia.com/gpu"] // 10**9 for part in each.parts)
+
+
+def test_the_one_with_the_newest_checkpoint_makes_way() -> None:
+    old, new = saved("old", 16, seconds_ago=3000), saved("new", 16, seconds_ago=10)
+    assert stopped_for(16, old, new) == ["new"]
+    assert stopped_for(16, new, old) == ["new"]
+
+
+def test_the_same_time_costs_more_on_more_accelerators() -> None:
+    wide, narrow = saved("wide", 16, seconds_ago=100), saved("narrow", 8, seconds_ago=150)
+    assert stopped_for(8, wide, narrow) == ["narrow"]
+
+
+def test_the_less_urgent_makes_way_whatever_it_loses() -> None:
+    low = saved("low", 16, seconds_ago=3000)
+    high = saved("high", 16, seconds_ago=10, priority=5)
+    assert stopped_for(16, low, high) == ["low"]
+
+
+def test_one_that_says_nothing_loses_all_since_it_began() -> None:
+    silent, telling = saved("silent", 16, seconds_ago=None), saved("telling", 16, seconds_ago=10)
+    assert stopped_for(16, silent, telling) == ["telling"]
+
+
+def test_those_that_lose_the_same_go_in_the_order_of_their_start_then_of_their_names() -> None:
+    first, second = saved("a", 16, seconds_ago=60), saved("b", 16, seconds_ago=60)
+    assert stopped_for(16, first, second) == ["b"]
+    assert stopped_for(16, second, first) == ["b"]
+
+
+@given(
+    ages=st.lists(st.integers(0, 3600), min_size=2, max_size=6),
+)
+def test_of_equal_ones_it_is_always_one_that_loses_least(ages: list[int]) -> None:
+    running = [saved(f"r{index}", 8, seconds_ago=age) for index, age in enumerate(ages)]
+    (chosen,) = stopped_for(8, *running)
+    assert ages[int(chosen[1:])] == min(ages)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "gpus", "expected"), [(0, 8, 0.0), (60, 8, 480.0), (60, 1, 60.0), (-5, 8, 0.0)]
+)
+def test_a_loss_is_seconds_times_accelerators(seconds: int, gpus: int, expected: float) -> None:
+    made = unit("one", gpus)
+    entry = Entry(replace(made, kept=micro_time(NOW - timedelta(seconds=seconds))))
+    entry.holding = {part.name: (part, "a") for part in made.parts}
+    assert loss_of(entry, now=NOW) == expected
+
+
+def test_a_new_checkpoint_is_learnt_and_wakes_nobody() -> None:
+    made: QueueWorld = world([saved("one", 8, seconds_ago=100)])
+    newer = replace(made.units["ns/one"], kept=micro_time(NOW))
+    assert not made.cache.put("ns/one", newer, now=NOW)
+    assert made.cache.entries["ns/one"].unit.kept == micro_time(NOW)
