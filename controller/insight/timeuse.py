@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 from controller.model.wire import at, string
 from controller.status.goodput import Account, parse_account
+from hyperjob.api.choices import TimeUse
 from hyperjob.api.meta import Object
-from hyperjob.api.training import TimeUse
 from hyperjob.kube.client import EventType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

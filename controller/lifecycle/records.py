@@ -18,7 +18,7 @@ from controller.model.resources import fits
 from controller.model.runs import Run
 from controller.model.subjobs import SubJob
 from controller.model.wire import count, mapping, rfc3339, timestamp
-from hyperjob.api.training import TimeUse
+from hyperjob.api.choices import TimeUse
 
 UNPLACED = "Unplaced"
 

@@ -15,11 +15,10 @@ from controller.model.shortage import Detail, Trouble
 from controller.model.training import JobTraining
 from controller.model.wire import at, integer, mapping, objects
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
-from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator
+from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator, TimeUse
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob.api.phases import JobPhase
-from hyperjob.api.training import TimeUse
 
 
 class QueueAdmission(enum.StrEnum):

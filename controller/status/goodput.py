@@ -12,9 +12,9 @@ from typing import Final
 from controller.model.training import JobTraining, parse_training, training_object
 from controller.model.wire import count, mapping, string, timestamp
 from controller.status.timeuse import LOST, time_use
+from hyperjob.api.choices import TimeUse
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import Phase
-from hyperjob.api.training import TimeUse
 from hyperjob.kube.microtime import micro_time
 
 _MILLISECOND: Final = timedelta(milliseconds=1)

@@ -48,3 +48,18 @@ class DependencyStatus(StrEnum):
 
     READY = "Ready"
     COMPLETE = "Complete"
+
+
+class TimeUse(StrEnum):
+    """What a moment in the life of a HyperJob goes to."""
+
+    WAITING_FOR_QUEUE = "waitingForQueue"
+    WAITING_FOR_CAPACITY = "waitingForCapacity"
+    BLOCKED = "blocked"
+    STARTING = "starting"
+    PRODUCTIVE = "productive"
+    DEGRADED = "degraded"
+    LOST_TO_FAILURES = "lostToFailures"
+    LOST_TO_PLANNED_STOPS = "lostToPlannedStops"
+    SUSPENDED = "suspended"
+    FINISHING = "finishing"

@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import Field
 
 from hyperjob.api.batch import JobState
-from hyperjob.api.checkpoint import CheckpointStatus, LostWork, StopStatus
 from hyperjob.api.markers import atomic_list, list_map
 from hyperjob.api.model import Condition, Count, Int32, Int64, Model, Time
 from hyperjob.api.phases import Phase
+from hyperjob.api.stops import CheckpointStatus, LostWork, StopStatus
 from hyperjob.api.training import GoodputStatus, SubJobTraining, TrainingStatus
 
 

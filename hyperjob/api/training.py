@@ -3,30 +3,15 @@
 Numbers that need decimals are strings, as the Kubernetes API conventions ask for.
 """
 
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
+from hyperjob.api.choices import TimeUse
 from hyperjob.api.model import Count, Int64, Model, Time
 
 Step = Annotated[Int64, Field(ge=0)]
 Milliseconds = Annotated[Int64, Field(ge=0)]
-
-
-class TimeUse(StrEnum):
-    """What a moment in the life of a HyperJob goes to."""
-
-    WAITING_FOR_QUEUE = "waitingForQueue"
-    WAITING_FOR_CAPACITY = "waitingForCapacity"
-    BLOCKED = "blocked"
-    STARTING = "starting"
-    PRODUCTIVE = "productive"
-    DEGRADED = "degraded"
-    LOST_TO_FAILURES = "lostToFailures"
-    LOST_TO_PLANNED_STOPS = "lostToPlannedStops"
-    SUSPENDED = "suspended"
-    FINISHING = "finishing"
 
 
 class Reported(Model):

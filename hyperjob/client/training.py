@@ -6,8 +6,8 @@ from datetime import datetime
 
 from controller.model.wire import count, integer, string, string_map, timestamp
 from controller.status.goodput import parse_account, ratio
+from hyperjob.api.choices import TimeUse
 from hyperjob.api.meta import Object
-from hyperjob.api.training import TimeUse
 from hyperjob.text import human_duration
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from controller.insight.timeuse import TimeUses
 from controller.status.goodput import Account, account_object, ratio
-from hyperjob.api.training import TimeUse
+from hyperjob.api.choices import TimeUse
 from hyperjob.kube.client import EventType
 from tests.unit.controller.builders import Object
 
