@@ -6,15 +6,19 @@ The first process holds the others' connections, as rank 0 of an all-reduce, and
 import json
 import os
 import random
+import signal
 import socket
+import sys
 import time
 from pathlib import Path
 
+stopping = []
+signal.signal(signal.SIGTERM, lambda *_: stopping.append(True))
 rank = int(os.environ["HYPERJOB_RANK_OFFSET"]) + int(os.environ["HYPERJOB_TASK_INDEX"])
 world = int(os.environ["HYPERJOB_WORLD_SIZE"])
 host, port = os.environ["JAX_COORDINATOR_ADDRESS"].rsplit(":", 1)
 steps, pause = int(os.environ["STEPS"]), float(os.environ["PAUSE"])
-last = Path(os.environ["CHECKPOINTS"], "last.json")
+last = Path(os.environ["HYPERJOB_CHECKPOINT_DIR"], "last.json")
 
 
 def connect():
@@ -61,19 +65,27 @@ if last.exists():
     state = json.loads(last.read_text())
 done, slope, offset = state["step"], state["slope"], state["offset"]
 cluster = os.environ["HYPERJOB_CLUSTER"]
+if rank == 0:
+    print(json.dumps({"hyperjob": {"step": done, "steps": steps}}), flush=True)
 print(f"rank {rank} of {world} in {cluster} starts after step {done}", flush=True)
 random.seed(rank)
 data = [(x, 3 * x + 1) for x in (random.uniform(-1, 1) for _ in range(50))]
 for step in range(done + 1, steps + 1):
     errors = [(slope * x + offset - y, x) for x, y in data]
-    mean = average([sum(e * x for e, x in errors), sum(e for e, _ in errors)])
+    ends = len(stopping)
+    mean = average([sum(e * x for e, x in errors), sum(e for e, _ in errors), ends])
     slope -= 0.01 * mean[0]
     offset -= 0.01 * mean[1]
     time.sleep(pause)
-    if rank == 0 and (step % 10 == 0 or step == steps):
+    if rank == 0 and (step % 10 == 0 or step == steps or mean[2]):
         part = last.with_suffix(f".{os.environ['HYPERJOB_ATTEMPT']}")
         part.write_text(json.dumps({"step": step, "slope": slope, "offset": offset}))
         part.replace(last)
         loss = sum(e * e for e, _ in errors) / len(data)
         progress = {"step": step, "steps": steps, "saved": step, "metrics": {"loss": loss}}
         print(json.dumps({"hyperjob": progress}), flush=True)
+    if mean[2]:  # one process was told to stop, and tells all others
+        print(f"rank {rank} stops after step {step}", flush=True)
+        while not stopping:  # an end without SIGTERM would count as the end of the training
+            time.sleep(0.02)
+        sys.exit(143)

@@ -162,7 +162,7 @@ async def said(scenario: Scenario, *, without: str = "") -> list[str]:
 def losses_of(lines: list[str]) -> list[float]:
     """Return the losses of progress lines."""
     found = [json.loads(line)["hyperjob"] for line in lines if line.startswith('{"hyperjob"')]
-    return [each["metrics"]["loss"] for each in found]
+    return [each["metrics"]["loss"] for each in found if "metrics" in each]
 
 
 def steps_of(lines: list[str]) -> list[int]:
