@@ -39,11 +39,12 @@ class Trouble:
 class Attention:
     """Keeps the list; `run` belongs in the caller's TaskGroup."""
 
-    def __init__(self, world: World, kube: Kube) -> None:
+    def __init__(self, world: World, kube: Kube, *, examine: bool = True) -> None:
         self.findings: Sequence[Finding] = ()
         self.examined: datetime | None = None
         self._world = world
         self._kube = kube
+        self._examine = examine
         self._troubles: dict[str, Trouble] = {}
         self._due: dict[str, None] = {}
         self._wake = asyncio.Event()
@@ -62,7 +63,8 @@ class Attention:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._judging())
             group.create_task(self._again())
-            group.create_task(self._examining())
+            if self._examine:
+                group.create_task(self._examining())
 
     async def settled(self) -> None:
         """Wait until everything that is known was judged, and preflight was run."""

@@ -24,11 +24,14 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    kube: Kube, *, lease_namespace: str, history: Path | None = None
+    kube: Kube, *, lease_namespace: str, history: Path | None = None, examine: bool = True
 ) -> AsyncIterator[Running]:
-    """Follow an API server for the length of the block; without a file, history is in memory."""
+    """Follow an API server for the length of the block; without a file, history is in memory.
+
+    `examine` runs preflight now and then, which an account that may only list cannot.
+    """
     world = World(kube, lease_namespace=lease_namespace)
-    attention = Attention(world, kube)
+    attention = Attention(world, kube, examine=examine)
     async with History(history) as kept, fed(kept, world), world.running():
         judging = asyncio.create_task(attention.run())
         try:

@@ -14,10 +14,8 @@ from pathlib import Path
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
 from hyperjob.ui.access.local import LocalAccess
 from hyperjob.ui.context import Context
-from hyperjob.ui.history.feed import fed
-from hyperjob.ui.history.recorder import History
+from hyperjob.ui.running import running
 from hyperjob.ui.serve import serving
-from hyperjob.ui.world import World
 from tests.support.fakekube import FakeKube
 
 KINDS = {"HyperJob": HYPERJOBS, "Cluster": CLUSTERS, "Queue": QUEUES}
@@ -64,14 +62,15 @@ async def serve(file):
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         change(kube, line)
     async with AsyncExitStack() as stack:
-        world = World(kube, lease_namespace="karmada-system")
-        history = await stack.enter_async_context(History(None))
-        await stack.enter_async_context(fed(history, world))
-        await stack.enter_async_context(world.running())
+        known = await stack.enter_async_context(
+            running(kube, lease_namespace="karmada-system", examine=False)
+        )
         access = await stack.enter_async_context(LocalAccess(kube))
-        context = Context(world=world, access=access, history=history)
+        context = Context(
+            world=known.world, history=known.history, attention=known.attention, access=access
+        )
         port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
-        await world.synced()
+        await known.world.synced()
         print(access.listens_on("127.0.0.1", port), flush=True)
         async for line in lines():
             change(kube, line)

@@ -147,6 +147,7 @@ def ui(
                     kube,
                     lease_namespace=lease_namespace,
                     history=None if str(file) == "-" else file,
+                    examine=not require_login,
                 )
             )
             if snapshot is not None:
