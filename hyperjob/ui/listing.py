@@ -61,7 +61,7 @@ class Listing:
         """Give the number of pages, at least 1."""
         return max(1, -(-len(self._order) // size))
 
-    def keys(self) -> list[str]:
+    def in_order(self) -> list[str]:
         """Give all keys in ascending order."""
         return [key for _, key in self._order]
 
