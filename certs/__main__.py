@@ -96,7 +96,7 @@ async def _renew(options: argparse.Namespace, store: Store) -> None:
         except (Conflict, AlreadyExists):
             if attempt == ATTEMPTS:
                 raise
-            continue  # somebody else has renewed: look at what they made
+            continue  # another process has renewed: look at what it made
         for step in steps:
             _say(f"{step.action}: {step.reason}")
         _report(bundle)

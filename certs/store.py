@@ -21,7 +21,7 @@ from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import SECRETS
 
-# The names of a kubernetes.io/tls Secret; `ca.crt` holds all trusted authorities, the one that
+# The names of a kubernetes.io/tls Secret; `ca.crt` holds all trusted authorities: that which
 # signs first. `ca.key` is for rotation alone: a pod that serves mounts only the `tls.` items.
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
@@ -63,7 +63,7 @@ def to_items(bundle: Bundle) -> dict[str, bytes]:
 
 
 def trusted_pem(bundle: Bundle) -> bytes:
-    """Write all authorities that clients must trust, the one that signs first."""
+    """Write all authorities that clients must trust, first the signing one."""
     signing = () if bundle.ca is None else (bundle.ca.certificate,)
     return join_bundle((*signing, *bundle.trusted))
 

@@ -54,7 +54,7 @@ async def _until_told(options: Options) -> None:
 
 
 def _known(error: BaseException) -> str:
-    """Say what went wrong where it is the operator's to mend; empty for a bug."""
+    """Say what went wrong where the operator can correct it; empty for a bug."""
     if isinstance(error, ConfigError):
         return "Cannot reach the API server"
     if isinstance(error, LeadershipLostError):

@@ -115,7 +115,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "namespace": Setting("only this namespace; without it all", metavar="NAME"),
     "queue_admission": Setting(
         "who confirms that a gang may start: Volcano Global's dispatcher, this controller by"
-        " Volcano's Queues, or nobody; auto is volcano-global where Volcano Global's webhook is"
+        " Volcano's Queues, or none; auto is volcano-global where Volcano Global's webhook is"
         " installed, else builtin, and follows when that changes",
         _admission,
         choices=(AUTO, *QueueAdmission),
@@ -163,7 +163,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         " takes the right to read logs in the clusters, see docs/tasks/progress.md"
     ),
     "progress_kubeconfig": Setting(
-        "kubeconfig of the account that reads these logs, best one that may do nothing else;"
+        "kubeconfig of the account that reads these logs, best an account that may do nothing else;"
         " without it the controller's own",
         metavar="FILE",
     ),
@@ -195,7 +195,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "where /healthz and /readyz are; 0 for nowhere", metavar="HOST:PORT"
     ),
     "debug_bind_address": Setting(
-        "where /debug/hyperjobs/NAMESPACE/NAME tells how a HyperJob is judged, to anybody who can"
+        "where /debug/hyperjobs/NAMESPACE/NAME shows how a HyperJob is judged, to all who can"
         " reach it, best 127.0.0.1:6060; 0 for nowhere",
         metavar="HOST:PORT",
     ),

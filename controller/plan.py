@@ -46,7 +46,7 @@ CAUSE_RECHECK: Final = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A plan, and what it was made of, for whoever explains it.
+    """A plan, and what it was made of, for its explanation.
 
     `refusal` says why the spec cannot be carried out. Without `draft` nothing was looked at: the
     HyperJob is being deleted, has ended, or its queue judges it in a moment.
@@ -114,7 +114,7 @@ def _decide(observed: Observed) -> Decision:
     # 14. What has ended holds no quota of Volcano Global.
     draft.actions += releases(observed, draft.staying)
     draft.actions += forgotten(observed, draft.staying)
-    # 15. The status tells all of it.
+    # 15. The status says all of it.
     return Decision(plan=_tell(draft), draft=draft)
 
 

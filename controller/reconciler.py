@@ -129,7 +129,7 @@ class Reconciler:
         hyperjob = observed.hyperjob
         with self._reservations.assumed(decided.actions, namespace=observed.hyperjob.namespace):
             result = await self._applier.apply(hyperjob.namespace, decided.actions)
-            # The events of what was made may come later than the next pass of somebody else.
+            # The events of what was made may come later than the next pass of another HyperJob.
             for action in result.done:
                 self._reservations.update(f"{hyperjob.namespace}/{action.name}", now=observed.now)
         if result.failures or result.stale:

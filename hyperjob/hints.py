@@ -1,6 +1,6 @@
 """Guess what a misspelt name was meant to be.
 
-A hint only: it is added to an error that stands without it. What it may cost is bounded, however
+A hint only: it is added to an error, complete without it. What it may cost is bounded, however
 many names are wrong and however many they are compared with.
 """
 
@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 MAX_LENGTH: Final = 64
-"""Characters of a name that is guessed, and of one that is a guess."""
+"""Characters of a name to guess for, and of a guess."""
 MAX_KNOWN: Final = 1000
 """Names that one wrong name is held against."""
 MAX_HINTS: Final = 32

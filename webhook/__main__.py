@@ -207,7 +207,7 @@ def _expiry(source: FileSource) -> float:
 
 
 def _certificate(source: FileSource) -> str | None:
-    """Fail readiness only when nobody is served any more; a bad new pair is a remark until then."""
+    """Fail readiness only when no caller is served any more; until then a bad pair is a remark."""
     if source.expired:
         reason = f"; {source.problem}" if source.problem else ""
         return f"the served certificate expired at {source.facts.not_after.isoformat()}{reason}"

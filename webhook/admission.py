@@ -1,7 +1,7 @@
 """One admission request: bytes in, bytes out, and what to log about it.
 
 Pure. A refusal of the object is an answer (HTTP 200, a Status inside); a review that is none is a
-4xx; a bug of ours is a 500, so that the webhook's failurePolicy decides and nobody reads our bug
+4xx; a bug of ours is a 500, so that the webhook's failurePolicy decides and no user reads our bug
 as a verdict on their object. Never raises.
 """
 
@@ -43,7 +43,7 @@ def admit(path: str, body: bytes, context: Context = NOTHING_KNOWN) -> Reply:
 
 def fail(bug: Exception, *, request: Request | None = None) -> Reply:
     """Return the answer to a request that we fail on, without the words of the exception."""
-    message = f"the webhook failed on this request: {type(bug).__name__}; its log tells more"
+    message = f"the webhook failed on this request: {type(bug).__name__}; its log says more"
     return Reply(500, failure(500, message), request, problem=message, bug=bug)
 
 

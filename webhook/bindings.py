@@ -52,7 +52,7 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
     already true, and replaces the whole suspension when it is not, after which the API server
     calls here again. At UPDATE a held gate stays closed: Volcano Global's release and the
     detector's sync both wipe `dispatching`, while `scheduling` is theirs to change. Where our own
-    queue admission has let a gang in, nobody is to release it, so `scheduling` is left alone.
+    queue admission has let a gang in, no component is to release it, so `scheduling` is left alone.
 
     `old` is the binding before an UPDATE by a user who may not open gates: where it was held, the
     new one is, whatever became of its annotation and affinity name.
@@ -73,7 +73,7 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
 
 
 def _affinity_names(binding: Object) -> list[object]:
-    """List the affinity names of a vcjob's binding; nobody would release what goes with one."""
+    """List the affinity names of a vcjob's binding; with one it would never be released."""
     affinities = _find(binding, ("spec", "placement", "clusterAffinities"))
     # An API server sends none without metadata, and a patch could not be applied to one.
     if not isinstance(binding.get("metadata"), dict) or not isinstance(affinities, list):

@@ -1,7 +1,7 @@
 """The bodies that are being read or wait to be judged, within bounds of number and memory.
 
 When there are too many, the oldest body of the peer that has the most gives way: a body of a
-review is there within milliseconds, one that is sent slowly or without an end grows old.
+review is there within milliseconds; a body sent slowly or without an end grows old.
 """
 
 import asyncio

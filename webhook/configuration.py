@@ -1,7 +1,7 @@
 """The two webhook configurations that make an API server call us.
 
-One source for the chart, the installer, the sandbox and the tests. Only builds objects; whoever
-has a client applies them.
+One source for the chart, the installer, the sandbox and the tests. Only builds objects; the caller
+applies them.
 """
 
 from base64 import b64encode
@@ -94,7 +94,7 @@ def configurations(
             | {"rules": [_HYPERJOBS], "matchConditions": [_NOT_DELETED]}
             | {"reinvocationPolicy": "IfNeeded"},
             # Fail: a binding that got past us would be dispatched before its gang. The conditions
-            # select only our own bindings, so an outage of ours stops nobody else's work; one that
+            # select only our own bindings, so an outage of ours stops no other work; a binding that
             # is being deleted loses its finalizer without us, and its job leaves the member.
             _webhook("mresourcebinding.training.volcano.sh", client(MUTATE_RESOURCEBINDING))
             | {"rules": [_RESOURCEBINDINGS], "matchConditions": [_GATED, _NOT_DELETED]}

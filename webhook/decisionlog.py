@@ -1,7 +1,7 @@
 """Log lines of admitted requests, written in batches.
 
 Thousands of decisions a second are as many lines; through `logging` they would cost as much as the
-decisions. A line here is the one that the JSON formatter would print, and holds only names that
+decisions. A line here is as the JSON formatter would print it, and holds only names that
 are known to be harmless: whatever quotes an object goes through `logging`.
 """
 

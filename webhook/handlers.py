@@ -51,7 +51,7 @@ def default_hyperjob(request: Request, _: Context) -> Decision:
 
 
 def validate_hyperjob(request: Request, context: Context) -> Decision:
-    """Judge a HyperJob; one that is being deleted may lose its finalizers, and keeps its spec."""
+    """Judge a HyperJob; while it is deleted it may lose its finalizers, and keeps its spec."""
     raw = _required(request)
     if request.operation == "CREATE":
         if _is_being_deleted(raw):

@@ -35,7 +35,7 @@ All errors come at once. Warnings do not keep a HyperJob from being stored. `hyp
 gives the same messages without a cluster, each with its line and the id of its rule. The denial and
 `hyperjob lint` print the remedy of the rule as well. An id never changes and is never used again.
 
-In the tables `…` stands for the value of the field, and words in braces for what varies.
+In the tables `…` is the value of the field, and words in braces for what varies.
 """
 
 CHAPTERS: Final = {
@@ -53,7 +53,7 @@ CHAPTERS: Final = {
     ),
     "F": ("Policies and disruption budgets", "Volcano's own rules, with every mistake named."),
     "X": (
-        "What nobody else checks",
+        "What no other component checks",
         "These would be accepted everywhere and fail while the job runs.",
     ),
     "L": (

@@ -154,7 +154,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         metavar="N",
     ),
     "shutdown_delay": Setting(
-        "how long to serve on after SIGTERM, unready, until nobody sends any more",
+        "how long to serve on after SIGTERM, unready, until no review comes any more",
         _seconds,
         metavar="SECONDS",
     ),

@@ -28,7 +28,7 @@ class Report:
         self._metrics.webhook_started(webhook)
 
     def flush(self) -> None:
-        """Write the lines that wait, so that what is logged next stands after them."""
+        """Write the lines that wait, so that what is logged next comes after them."""
         if self._admitted is not None:
             self._admitted.flush()
 

@@ -22,7 +22,7 @@ WARNING_LIMIT: Final = 256
 WARNINGS_LIMIT: Final = 4096
 """Characters of all warnings; the API server drops the rest without a word."""
 ERRORS_LIMIT: Final = 200
-"""Errors told in one answer; nobody reads more, and a hostile object could make millions."""
+"""Errors in one answer; more would not be read, and a hostile object could make millions."""
 MESSAGE_LIMIT: Final = 32 * 1024
 CAUSE_LIMIT: Final = 4 * 1024
 """A refused value is quoted in the text, and may be as large as the object."""
@@ -54,7 +54,7 @@ def encode(request: Request, decision: Decision) -> bytes:
 
 
 def denial(request: Request, errors: Sequence[FieldError]) -> Object:
-    """Return the Status 422 that tells every error at once, each with its field."""
+    """Return the Status 422 with every error at once, each with its field."""
     status = invalid_status(request.group, request.kind, request.name, errors[:ERRORS_LIMIT])
     status["message"] = shortened(status["message"], MESSAGE_LIMIT)
     for cause in status["details"]["causes"]:

@@ -139,10 +139,10 @@ class Admission:
         """Name the sub-jobs that Volcano Global leaves out while it releases others."""
         return self._named(observed, self._releases.forgotten)
 
-    def _named(self, observed: Observed, tells: Callable[..., bool]) -> frozenset[str]:
+    def _named(self, observed: Observed, applies: Callable[..., bool]) -> frozenset[str]:
         namespace = observed.hyperjob.namespace
         return frozenset(
-            name for name in observed.jobs if tells(f"{namespace}/{name}", now=observed.now)
+            name for name in observed.jobs if applies(f"{namespace}/{name}", now=observed.now)
         )
 
     def is_contended(self, key: str) -> bool:
@@ -267,7 +267,7 @@ class Admission:
             self._queue.add(key)
 
     def _look_for_others(self, observed: Observed) -> None:
-        """Say once that somebody else queues bindings too; our gate holds all the same."""
+        """Say once that another component queues bindings too; our gate holds all the same."""
         for binding in observed.bindings.values():
             ours = self._mode() is QueueAdmission.BUILTIN
             if ours and self._alone and binding.scheduling_suspended:

@@ -1,6 +1,6 @@
 """Exports of sub-jobs' Services: made and removed by name, as there may be no such kind to watch.
 
-An export that somebody else made under a sub-job's name serves as well, and is never deleted.
+An export that another client made under a sub-job's name serves as well, and is never deleted.
 """
 
 from controller.model.parse import controller_of
@@ -36,7 +36,7 @@ class Exports:
             raise NotFound({**error.status, "message": text}, error.request) from error
 
     async def delete(self, export: Object) -> None:
-        """Remove the export of a sub-job that goes, unless it is somebody else's."""
+        """Remove the export of a sub-job that goes, unless another client made it."""
         found = await self._find(export)
         if found is None or _controller(found) != _controller(export):
             return

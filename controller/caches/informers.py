@@ -55,7 +55,7 @@ def _is_labelled(obj: Object) -> bool:
 
 
 def job_key_of_binding(binding: Object) -> str | None:
-    """Give the key of the vcjob that a binding stands for, or None for another kind."""
+    """Give the key of the vcjob of a binding, or None for another kind."""
     resource = at(binding, "spec", "resource")
     if (
         at(resource, "apiVersion") != VCJOB_API_VERSION

@@ -44,7 +44,7 @@ class MutationCache:
     ) -> None:
         """`index` names the informer's index that `by_index` reads; `indexer` is its function.
 
-        `selected` tells whether the informer is to see an object at all.
+        `selected` says whether the informer is to see an object at all.
         """
         self._informer = informer
         self._index = index

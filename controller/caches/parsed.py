@@ -1,6 +1,6 @@
 """What was parsed of each HyperJob's objects, so that only what has changed is parsed again.
 
-Holds no more than the last look at each HyperJob had; never tells of an object that is no more.
+Holds no more than the last look at each HyperJob had; never gives an object that is no more.
 """
 
 from collections.abc import Callable, Iterable

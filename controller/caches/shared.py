@@ -27,7 +27,7 @@ class Shared:
         self._old: dict[int, Any] = {}
 
     def part(self, value: T) -> T:
-        """Return a JSON value, or an equal one that was seen before; its parts likewise."""
+        """Return a JSON value, or an equal value that was seen before; its parts likewise."""
         if not isinstance(value, dict | list):
             return value
         # The bytes tell 1 from true and 1.0, which are equal in Python.

@@ -1,6 +1,6 @@
 """Automatic splits: number, size and cluster of the sub-jobs from what the clusters have free.
 
-Decided anew in each pass while nothing of a split stands, so always with today's capacity; kept
+Decided anew in each pass while no sub-job of a split exists, so always with today's capacity; kept
 from then on. Whether enough of the gang can be placed is not judged here.
 """
 
@@ -89,7 +89,7 @@ def resolve(observed: Observed) -> Split:
 def is_admitted(hyperjob: str, sub_job: SubJob, verdict: Verdict) -> bool:
     """Tell whether a queue admitted a sub-job; those of an automatic split are admitted as one.
 
-    How many they are is not known when a queue judges, so any name of the split stands for all.
+    How many they are is not known when a queue judges, so any name of the split means all.
     """
     if sub_job.name in verdict.admitted or not is_auto(sub_job.group):
         return sub_job.name in verdict.admitted

@@ -43,7 +43,7 @@ def expand(
     """Return all groups with their sizes; raises SpecError.
 
     `shares` are the pods that scale of each sub-job of an automatic split, by replicatedJob;
-    without them one sub-job stands for all of it.
+    without them one sub-job represents all of it.
     """
     if not hyperjob.replicated_jobs:
         raise SpecError("spec.replicatedJobs is empty")
@@ -55,7 +55,7 @@ def expand(
 def check_size(hyperjob: HyperJob) -> None:
     """Raise SpecError for a HyperJob of more sub-jobs or pods than may be held in memory.
 
-    Counts without making any. Admission refuses such a HyperJob; one that was stored by another
+    Counts without making any. Admission refuses such a HyperJob; a HyperJob stored by another
     way, or before there was a limit, must not stop the controller for all others.
     """
     jobs = pods = 0

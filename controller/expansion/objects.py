@@ -118,7 +118,7 @@ def policy(
 def placement(cluster: str, admission: QueueAdmission) -> Object:
     """Return the placement that pins to one cluster.
 
-    Its affinity name reaches the binding and tells our webhook what of it to suspend.
+    Its affinity name reaches the binding, where our webhook reads what of it to suspend.
     """
     return {
         "clusterAffinities": [

@@ -1,6 +1,6 @@
 """What of an automatic split is decided already, and what is left to be shared out.
 
-A sub-job that stands or has ended keeps its size. The sizes recorded for the others count while
+A sub-job that exists or has ended keeps its size. The sizes recorded for the others count while
 together they make up exactly what was asked for; else they are stale, and the rest is open again.
 """
 
@@ -26,7 +26,7 @@ _PIECES: Final = 128  # an automatic split is judged in no more pieces than this
 class Part:
     """One automatic split: pods that scale by index where decided, and a wish for the rest.
 
-    `parked`: nothing of it stands, and nothing of it is to be made yet.
+    `parked`: no sub-job of it exists, and none is to be made yet.
     """
 
     group: ReplicatedJob

@@ -42,7 +42,7 @@ def resize(job: Job, template: Object) -> Resize | None:
 
 
 def _least(wanted: int | None, live: int | None, before: int, after: int) -> int | None:
-    """Return the minAvailable to have; where the template has none, one that meant all still does.
+    """Return the minAvailable to have; if the template has none, all pods where it was all.
 
     A template's 0 means unset to Volcano.
     """

@@ -13,10 +13,10 @@ from hyperjob.api.phases import JobPhase
 
 
 def is_held(child: Child) -> bool:
-    """Tell whether a sub-job stands behind a gate of ours.
+    """Tell whether a sub-job is behind a gate of ours.
 
     A policy that still suspends counts too: the webhook may have been away at creation. Once the
-    gate was opened, a suspension is somebody else's.
+    gate was opened, a suspension is not ours.
     """
     if child.binding is None or child.binding.gate == GATE_OPEN:
         return False
@@ -43,7 +43,7 @@ def is_cleared(child: Child, admission: QueueAdmission) -> bool:
     if binding is None or not is_held(child):
         return False
     if admission is QueueAdmission.NONE:
-        return True  # nobody else will release it
+        return True  # no other component will release it
     if admission is QueueAdmission.BUILTIN and binding.scheduling_suspended:
         return True  # left from Volcano Global: we are the queue
     pin = child.policy.clusters if child.policy is not None else ()
@@ -70,7 +70,7 @@ def openings(
 ) -> list[OpenGate]:
     """Return the gates to open now: all that are admitted and `ready`, once `minimum` can run.
 
-    What a member has seen already, because nobody stamped its binding, holds nobody up.
+    A sub-job whose binding was never stamped, so that a member has seen it, holds no other up.
     """
     ours = [child for child in children if is_cleared(child, admission)]
     seen = [

@@ -45,7 +45,7 @@ def backs_off(observed: Observed) -> bool:
 def to_give_back(
     observed: Observed, children: Sequence[Child], *, opening: Collection[str]
 ) -> list[Child]:
-    """Return the sub-jobs to delete now: those that nobody has seen, once it was decided."""
+    """Return the sub-jobs to delete now: those that no member has seen, once it was decided."""
     if not backs_off(observed):
         return []
     return [child for child in children if is_undispatched(child) and child.name not in opening]
@@ -55,7 +55,7 @@ def go_on(observed: Observed, children: Sequence[Child], *, opening: Collection[
     """Decide how a gang goes on: gathers, gives back, waits to come again, or is whole.
 
     Time counts from the last sub-job that the queue released. A gang of which the queue released
-    nothing holds no quota, only room, and keeps that while nobody else waits for room. So does one
+    nothing holds no quota, only room, and keeps that while no other waits for room. So does a gang
     that our own queue admission let in, which holds a share that only others who wait can use.
     """
     if observed.admission is QueueAdmission.NONE or observed.hyperjob.suspend:

@@ -36,7 +36,7 @@ def seat_of(
 
 
 def domains(observed: Observed, seats: Iterable[Seat]) -> list[tuple[str, str]]:
-    """Return (group, cluster) of the seats that can be kept, as placement counts what stands."""
+    """Return (group, cluster) of the seats that can be kept, in the form that placement takes."""
     usable = {cluster.name for cluster in observed.clusters if cluster.usable}
     return [
         (seat.request.group, seat.pin)

@@ -1,6 +1,6 @@
 """What Karmada's scheduler says of our pins: a cluster that it refuses is left out for a while.
 
-A refusal must stand for a moment, for the one that is read may still be about an earlier pin. Each
+A refusal must last for a moment, for it may still be about an earlier pin. Each
 further one doubles the time; a sub-job that starts forgets all of them.
 """
 

@@ -1,4 +1,4 @@
-"""Devices of the member clusters as gauges: read from memory whenever somebody asks for them."""
+"""Devices of the member clusters as gauges: read from memory for each scrape."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias

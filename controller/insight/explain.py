@@ -23,7 +23,7 @@ _HIDDEN: Final = frozenset({"policy", "job", "placement", "patch", "operations",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueState:
-    """How a HyperJob stands in the work queue."""
+    """The state of a HyperJob in the workqueue."""
 
     failures: int
     due_in: float | None

@@ -36,7 +36,7 @@ class Change:
 
 
 def change_of(hyperjob: HyperJob, new: Object, *, now: datetime) -> Change:
-    """Compare the status of a HyperJob with the one that has been written."""
+    """Compare the status of a HyperJob with the status that has been written."""
     old = hyperjob.status
     phase, before = (string(at(status, "state", "phase")) for status in (new, old))
     started = not old.get("startTime") and phase in _STARTED
@@ -72,7 +72,7 @@ def placed(decided: Plan) -> bool | None:
 
 
 class Meter:
-    """Tells the metrics what passes do, and in which phases HyperJobs are."""
+    """Counts in the metrics what passes do, and in which phases HyperJobs are."""
 
     def __init__(self, metrics: TrainingMetrics) -> None:
         self._metrics = metrics
@@ -125,7 +125,7 @@ def _phases(hyperjob: Object | None) -> tuple[list[str], list[str]]:
 
 
 def _waited(hyperjob: HyperJob, *, now: datetime) -> float:
-    """Return the time since the first sub-job that stands was admitted; 0 if none was recorded."""
+    """Return the time since the first present sub-job was admitted; 0 if none was recorded."""
     admitted = (
         record.last_transition_time
         for record in hyperjob.records.values()

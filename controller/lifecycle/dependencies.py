@@ -39,7 +39,7 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     final = observed.hyperjob.failure_policy is None
     reasons: dict[str, str] = {}
     lost: set[str] = set()
-    for group in groups.values():  # a dependency stands before what depends on it
+    for group in groups.values():  # a dependency comes before what depends on it
         texts = [
             text
             for dependency in group.depends_on

@@ -1,7 +1,7 @@
 """What a failure policy says about the sub-jobs that failed.
 
-Each failure is answered by the first rule that matches it. Of several answers the one that ends
-the HyperJob wins, then the one that restarts all of it.
+Each failure is answered by the first rule that matches it. Of several answers an end of
+the HyperJob wins, then a restart of all of it.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -159,7 +159,7 @@ def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> 
 
 
 def _answer(policy: FailurePolicy, failure: Failure, quorum: int | None) -> tuple[FailureRule, str]:
-    """Return the first rule that matches, and where it stands."""
+    """Return the first rule that matches, and its index."""
     for index, rule in enumerate(policy.rules):
         if _matches(rule, failure):
             return rule, f"failurePolicy.rules[{index}]"

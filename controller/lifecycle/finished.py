@@ -54,7 +54,7 @@ def _final(observed: Observed) -> Object:
 
 
 def _leftovers(observed: Observed) -> Iterator[Action]:
-    """Delete what runs though the record says that it has ended, or that nobody wanted any more."""
+    """Delete a sub-job that runs though its record has ended, or that the spec has no more."""
     if not observed.hyperjob.records:
         return  # it ended before this controller knew it
     for name in sorted({*observed.jobs, *observed.policies}):

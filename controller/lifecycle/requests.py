@@ -1,7 +1,7 @@
 """What people ask for by annotation: "<token> [sub-job ...]", once for each token.
 
-The token of a request is recorded with the decision that answers it; one that cannot be answered
-is recorded too, so that it does not surprise anybody later.
+The token of a request is recorded with the decision that answers it, also where that is a refusal,
+for it must not take effect later.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,7 +70,7 @@ def refuse_after_end(hyperjob: HyperJob) -> Answer | None:
 
 def _new_request(hyperjob: HyperJob, kind: str, annotation: str) -> list[str]:
     words = hyperjob.annotations.get(annotation, "").split()
-    # Admission refuses such a token; one that got past it is not copied into the status.
+    # Admission refuses such a token; where it got past, it is not copied into the status.
     if words and len(words[0]) > MAX_TOKEN:
         return []
     handled = string(at(hyperjob.status, "requests", kind))

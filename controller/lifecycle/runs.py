@@ -1,4 +1,4 @@
-"""When a run of a sub-job begins, and how one that is over is written down.
+"""When a run of a sub-job begins, and how a run that is over is written down.
 
 A run lasts from the first running pod of a vcjob until that vcjob ends or goes. The present run is
 the entry of `status.jobs` itself; those before it are its history, the latest of them only.
@@ -82,7 +82,7 @@ def run_over(
     start: str = "",
     failure: ContainerFailure | None = None,
 ) -> Run:
-    """Return the run that a record is about as one that is over."""
+    """Return the run that a record is about, as a run that is over."""
     return Run(
         attempt=record.attempt,
         cluster=record.cluster,

@@ -134,7 +134,7 @@ def _may_be_lost(observed: Observed, child: Child) -> bool:
 
 
 def _is_last_resort(child: Child, times: int) -> bool:
-    """Tell whether the step is to make the sub-job again, which only one that never ran bears."""
+    """Tell whether the step is to make the sub-job again; it must never have run."""
     return child.report is not None or (times == TIMES and child.phase is JobPhase.UNKNOWN)
 
 

@@ -1,6 +1,6 @@
 """What the API server refused, and when it may be tried again.
 
-A memory for back-off only. It is forgotten with the process: the first try after a restart tells
+A memory for back-off only. It is forgotten with the process: the first try after a restart says
 the same again.
 """
 

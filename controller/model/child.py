@@ -1,7 +1,7 @@
 """One sub-job as all its objects together tell: vcjob, policy, binding, and our own last record.
 
 Never forgets on an empty status: Karmada wipes a status when an apply fails, so what was last known
-stands until something newer is known.
+remains until something newer is known.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Child:
     left_behind: str = ""
     """Name of a binding that is not this vcjob's; Karmada would give it to it, status and all."""
     stranger: str = ""
-    """What that binding stands for, where it is no vcjob."""
+    """The object of that binding, where it is no vcjob."""
 
     @cached_property
     def exists(self) -> bool:
@@ -92,7 +92,7 @@ class Child:
 
     @cached_property
     def cluster(self) -> str:
-        """Return the cluster it stands on or is pinned to; empty when it has none."""
+        """Return the cluster it is on or pinned to; empty when it has none."""
         if self.is_outdated:
             return ""
         if self.exists and self.binding is not None and self.binding.cluster:

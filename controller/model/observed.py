@@ -314,7 +314,7 @@ class Binding:
 
     `job_uid` is the UID of its vcjob, which its ownerReference and its spec must agree about.
     `pins` are the clusters of the policy as Karmada has read it; `applied_since` is when all of it
-    was applied; `stranger` names what it stands for where that is no vcjob; `requests`: it asks for
+    was applied; `stranger` names its object where that is no vcjob; `requests`: it asks for
     resources, which Volcano Global counts as long as the binding exists.
     """
 
@@ -371,7 +371,7 @@ class Refusal:
 class Verdict:
     """What the queue engine says of a HyperJob: who may be made, and why the others wait.
 
-    `undecided`: it has nothing yet and nobody has looked at it; that takes a moment.
+    `undecided`: it has nothing yet and the first round is still to come.
     `reclaimed_for`: the HyperJob for which it must give back what was lent to it. `gist` is equal
     for messages that need not be written anew.
     """
@@ -417,7 +417,7 @@ class Observed:
     now: datetime
     queues: Mapping[str, str] | None = None  # state by name; None: queues are not known
     capacity_changes_in: timedelta | None = None
-    verdict: Verdict | None = None  # None: somebody else admits
+    verdict: Verdict | None = None  # None: not by the queue engine
     cluster_lost_timeout: timedelta = timedelta(minutes=5)
     gang_timeout: timedelta = timedelta(minutes=5)
     silence_timeout: timedelta = timedelta(seconds=30)

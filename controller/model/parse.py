@@ -1,6 +1,6 @@
 """Wire objects to observed values, once, at the edge.
 
-Never fails on a malformed object of somebody else; never keeps more of it than a decision needs.
+Never fails on a malformed object of another author; never keeps more of it than a decision needs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -436,7 +436,7 @@ def _gang(raw: object) -> GangRecord | None:
 
 
 def _aggregated(status: Object, cluster: str) -> Object:
-    """Pick the aggregated status of the cluster that the binding stands on now."""
+    """Pick the aggregated status of the present cluster of the binding."""
     items = objects(status.get("aggregatedStatus"))
     for item in items:
         if item.get("clusterName") == cluster:

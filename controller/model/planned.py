@@ -98,7 +98,7 @@ class ReleaseScheduling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskAgain:
-    """Have Karmada apply a vcjob again, which any new annotation does; `mark` tells them apart."""
+    """Have Karmada apply a vcjob again, which any new annotation does; `mark` is a new one."""
 
     name: str
     uid: str
@@ -163,7 +163,7 @@ class Event:
 class Question:
     """What an external splitter is to be asked about a replicatedJob.
 
-    `digest` tells one `body` from another; answers of another `occasion` are not used.
+    `digest` differs where `body` does; answers of another `occasion` are not used.
     """
 
     group: str

@@ -6,7 +6,7 @@ import enum
 class Reason(enum.StrEnum):
     """Why a HyperJob or a sub-job is where it is; one word for programs."""
 
-    # nothing stands yet
+    # no sub-job exists yet
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"
     EXCEEDS_CLUSTERS = "ExceedsClusters"  # even empty clusters would not hold the gang
     WAITING_FOR_SPLITTER = "WaitingForSplitter"
@@ -16,7 +16,7 @@ class Reason(enum.StrEnum):
     INVALID_SPEC = "InvalidSpec"
     GANG_BACK_OFF = "GangBackOff"
     WAITING_FOR_HOST = "WaitingForHost"
-    # waits for its queue, or stands and does not run
+    # waits for its queue, or exists and does not run
     SUSPENDED = "Suspended"
     RESTARTING = "Restarting"
     WAITING_FOR_DEPENDENCY = "WaitingForDependency"

@@ -1,6 +1,6 @@
 """Resource vectors: exact amounts by resource name, as Kubernetes adds and compares them.
 
-Amounts are whole nano-units, so nothing is ever rounded. A malformed quantity in somebody else's
+Amounts are whole nano-units, so nothing is ever rounded. A malformed quantity in another's
 object never raises: what cannot be read counts as absent.
 """
 
@@ -87,7 +87,7 @@ def is_extended(name: str) -> bool:
 
 
 def accelerator_of(demand: Resources) -> str | None:
-    """Name the resource that tells a sub-job's size: its accelerator, else its largest device."""
+    """Name the resource that a sub-job is measured by: its accelerator, else its largest device."""
     extended = [name for name, amount in demand.items() if is_extended(name) and amount > 0]
     known = [name for name in extended if _ACCELERATOR.search(name)]
     return min(known or extended, key=lambda name: (-demand[name], name), default=None)
@@ -131,7 +131,7 @@ def accumulate(sums: dict[str, int], demand: Resources, sign: int) -> None:
 def pod_request(pod_spec: Object) -> dict[str, int]:
     """Return what one pod requests: its containers and sidecars, or its largest init step.
 
-    A limit stands in for a request that is not given; requests of the pod itself override the
+    A limit replaces a request that is not given; requests of the pod itself override the
     sum; overhead is added.
     """
     running = total(map(_container_request, _containers(pod_spec, "containers")))

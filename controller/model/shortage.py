@@ -173,7 +173,7 @@ class SplitShortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """Why a sub-job stands on none of its preferred clusters; `hidden` more are not listed."""
+    """Why a sub-job is on none of its preferred clusters; `hidden` more are not listed."""
 
     hindrances: tuple[Hindrance, ...] = ()
     hidden: int = 0

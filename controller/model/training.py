@@ -1,6 +1,6 @@
 """What the program of a sub-job said of its training, as read from its log or from the status.
 
-Never trusts a clock of a member further than the controller's own: whoever makes one has bounded
+Never trusts a clock of a member further than the controller's own: its maker has bounded
 its times.
 """
 

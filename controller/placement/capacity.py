@@ -56,7 +56,7 @@ class Candidacy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A cluster without reservations: as its object alone tells."""
+    """A cluster without reservations: as its object alone says."""
 
     name: str
     usable: bool

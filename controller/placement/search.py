@@ -16,7 +16,7 @@ _STEPS: Final = 4000
 _DOMAIN_SETS: Final = 400
 _FEWEST_SETS: Final = 4
 _PLACINGS: Final = 5_000  # sub-jobs times domain sets
-_SEARCHED: Final = 200  # sub-jobs; beyond it the greedy assignment stands
+_SEARCHED: Final = 200  # sub-jobs; beyond it the greedy assignment is taken
 
 
 def assign(requests: Sequence[Request], room: Room, *, max_domains: int | None) -> Room:

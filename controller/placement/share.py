@@ -1,4 +1,4 @@
-"""Sharing accelerators out over clusters: how many sub-jobs, how large, and where each stands.
+"""Sharing accelerators out over clusters: how many sub-jobs, how large, and where each goes.
 
 Each cluster chosen gets one sub-job. In this order: the preferred clusters alone, if they can hold
 all of it; as few clusters as possible; as many preferred ones as possible, the earlier the better;
@@ -139,7 +139,7 @@ class _Chooser:
         return ()
 
     def _sets(self, parts: int, pods: int) -> Iterator[tuple[str, ...]]:
-        """Yield sets of clusters to compare, one that holds all pods always among them."""
+        """Yield sets of clusters to compare; a set that holds all pods is always among them."""
         yield tuple(self._largest[:parts])
         if comb(len(self._capacity), parts) <= _COMBINATIONS:
             yield from combinations(self._capacity, parts)

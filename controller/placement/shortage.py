@@ -43,7 +43,7 @@ def explain(
 def explain_overflow(
     request: Request, clusters: Iterable[Cluster], room: Room, *, max_domains: int | None
 ) -> Overflow:
-    """Return what the preferred clusters lack for a sub-job that stands on another."""
+    """Return what the preferred clusters lack for a sub-job that is on another."""
     known = {cluster.name: cluster for cluster in clusters}
     found = _hindrances(request.preferred, request, known, room, max_domains)
     return Overflow(hindrances=found, hidden=len(request.preferred) - len(found))

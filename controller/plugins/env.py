@@ -1,4 +1,4 @@
-"""The plugin env: where a pod stands in the HyperJob, for any framework.
+"""The plugin env: the place of a pod in the HyperJob, for any framework.
 
 A pod's rank is HYPERJOB_RANK_OFFSET + HYPERJOB_TASK_INDEX: all pods of a task share one template,
 so only the index, which Volcano writes on each pod, differs between them.
@@ -16,7 +16,7 @@ INDEX_FIELD: Final = "metadata.labels['volcano.sh/task-index']"
 
 
 class Env:
-    """Tells a pod its place."""
+    """Gives a pod its place."""
 
     def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
         """Return HyperJob, sub-job, attempt, cluster, and the place in the row of all pods."""

@@ -1,8 +1,8 @@
 """Plugins in a plan: what is about to be created is equipped, what was made for another world goes.
 
 What plugins write into a vcjob can never be changed there. Each vcjob bears a mark of it, and one
-that was not sent yet is made again when its plugins would write something else today; one that was
-sent is left alone. Nothing happens to a HyperJob without plugins.
+that was not sent yet is made again when its plugins would write something else today; a vcjob
+that was sent is left alone. Nothing happens to a HyperJob without plugins.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -99,15 +99,15 @@ def withdrawing(hyperjob: HyperJob, actions: Sequence[Action]) -> tuple[Action, 
 
 
 def generation_of(mark: str) -> int | None:
-    """Return the generation of the world that a vcjob's mark tells; None for any other text."""
+    """Return the generation of the world in a vcjob's mark; None for any other text."""
     number, dot, _ = mark.partition(".")
     return natural(number) if dot else None
 
 
 def _generation(children: Children) -> int:
-    """Return the generation of the world that stands, or of a new one.
+    """Return the generation of the present world, or of a new one.
 
-    A new one is made when none of the present attempts stands, as after a restart of all; the
+    A new one is made when no present attempt exists, as after a restart of all; the
     highest attempt has then grown, so that its generation was never there before.
     """
     standing = (

@@ -1,6 +1,6 @@
 """The plugin mpi: the launcher is told the hosts of all sub-jobs.
 
-Volcano's plugin of that name tells it those of its own vcjob. Keys for SSH are the user's: those
+Volcano's plugin of that name gives it those of its own vcjob. Keys for SSH are the user's: those
 that Volcano makes differ from one vcjob to the next.
 """
 

@@ -24,14 +24,14 @@ _TORCHRUN: Final = PyTorch()
 
 
 class TorchFT:
-    """Makes a replica group of each sub-job, and tells it where the lighthouse is."""
+    """Makes a replica group of each sub-job, and gives it the address of the lighthouse."""
 
     def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
         """Return what torchft and torchrun read; raises UnknownHostError."""
         world, task = place.world, place.arguments.get("lighthouse", "")
         shared = [
             variable("HYPERJOB_QUORUM", world.quorum or 1),
-            # torchft tells other groups the name of its host, which no other cluster knows.
+            # torchft gives other groups the name of its host, which no other cluster knows.
             from_field("HYPERJOB_POD_IP", "status.podIP"),
         ]
         if crew.task == task:

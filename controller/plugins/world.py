@@ -47,7 +47,7 @@ class Site:
 class World:
     """All sub-jobs of a HyperJob, in order and by name; `size` counts their pods.
 
-    `generation` grows with each restart of all of them; one that restarts alone joins the world
+    `generation` grows with each restart of all of them; a sub-job restarted alone joins the world
     that the others are in. `minimum` is how many sub-jobs are enough to start. `resume_step` is the
     step that all sub-jobs start from, None where none is known.
     """

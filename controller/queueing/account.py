@@ -15,7 +15,7 @@ Rank = tuple[int, float, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A queue's capability stands in the way of a demand."""
+    """A queue's capability is too small for a demand."""
 
     queue: str
     resource: str
@@ -96,9 +96,9 @@ class Account:
             self._spoken_for[name] = max(self._spoken_for.get(name, 0), min(amount, beside))
 
     def owes(self, borrower: str, queue: str, demand: Resources) -> bool:
-        """Tell whether what a queue uses was lent to it by another one that asks for it now.
+        """Tell whether what a queue uses was lent to it by another queue, which asks for it now.
 
-        It must allow that (`reclaimable`). Where their branches of the tree part, the one that asks
+        It must allow that (`reclaimable`). Where their branches of the tree part, the lender
         must stay within its share, the other one be above, and not be of higher priority.
         """
         known, measure = self.tree.queues.get(borrower), accelerator_of(demand) or "cpu"

@@ -16,7 +16,7 @@ from controller.queueing.units import Part
 
 
 class Kind(enum.Enum):
-    """Which rule stands in the way."""
+    """Which rule refuses."""
 
     NOT_OPEN = enum.auto()
     LIMIT = enum.auto()
@@ -42,7 +42,7 @@ class Grant:
     clusters: dict[str, str] = field(default_factory=dict)
 
 
-# Whoever has the same needs gets the same answer, whatever its queue.
+# HyperJobs with the same needs get the same answer, whatever their queue.
 CAPACITY: Final = Block(kind=Kind.CAPACITY)
 
 

@@ -44,7 +44,7 @@ class QueueCache:
     ) -> None:
         """`lag` is the longest time until a cluster's status shows that pods are gone.
 
-        `confirmer` says which queues there are, else those that `set_queues` gets. `counts` tells
+        `confirmer` says which queues there are, else those that `set_queues` gets. `counts` says
         whether the vcjob of a key is taken off what is free already: it is from the moment it is
         created, which is before its HyperJob is looked at again.
         """
@@ -216,7 +216,7 @@ class QueueCache:
         return frozenset(entry.holding) if entry is not None else frozenset()
 
     def block_of(self, entry: Entry) -> Block | None:
-        """Return what the last round said of those that wait; None when nobody has looked yet."""
+        """Return what the last round said of a HyperJob that waits; None before its first round."""
         if entry.rests_until is not None:
             return _RESTING
         waiting = entry.waiting
@@ -225,7 +225,7 @@ class QueueCache:
     def is_contended(self, key: str) -> bool:
         """Tell whether another one waits that may use what this one holds.
 
-        Whoever asks a closed queue, or for more than there will ever be for it, may not.
+        A HyperJob in a closed queue, or that asks for more than there will ever be, may not.
         """
         return any(other != key for other in self._resting) or any(
             self.could.get(shape.site, True)
@@ -235,7 +235,7 @@ class QueueCache:
         )
 
     def next_change(self, *, now: datetime) -> timedelta | None:
-        """Tell when time alone may admit somebody."""
+        """Tell when time alone may admit a HyperJob."""
         if not self.lines:
             return None
         resting = (self.entries[key].rests_until for key in self._resting)

@@ -14,11 +14,11 @@ from controller.queueing.queues import Queue
 from controller.queueing.units import Unit
 
 IMPLICIT: Final = ""
-"""The one queue, without limits, of the mode in which nobody confirms."""
+"""The one queue, without limits, of the mode without confirmation."""
 
 
 Holds: TypeAlias = Callable[[str], bool]
-"""Tells whether a sub-job, `namespace/name`, holds a share in the queue cache."""
+"""Whether a sub-job, `namespace/name`, holds a share in the queue cache."""
 
 Others: TypeAlias = Callable[[Holds], Mapping[str, Resources]]
 
@@ -47,7 +47,7 @@ class Confirmer(Protocol):
 
 
 class Nobody:
-    """Nobody confirms: all HyperJobs are in one line for the clusters' room."""
+    """No component confirms: all HyperJobs are in one line for the clusters' room."""
 
     needs_queues = False
 

@@ -1,6 +1,6 @@
-"""Who waits in which line, in order, and in groups of those that the same rules stop.
+"""Which HyperJobs wait in which line, in order, in groups that the same rules stop.
 
-Keeps order only; why somebody waits is not known here.
+Keeps order only; the reason of a wait is not known here.
 """
 
 from bisect import bisect_left, insort
@@ -24,11 +24,11 @@ class Lines:
         return bool(self._lines)
 
     def queues(self) -> list[str]:
-        """List the queues that somebody waits in, whoever rests left out."""
+        """List the queues in which HyperJobs wait that do not rest."""
         return sorted(self._groups)
 
     def line(self, queue: str) -> Sequence[OrderInQueue]:
-        """Return everybody in a line, in order."""
+        """Return the HyperJobs of a line, in order."""
         return self._lines.get(queue, ())
 
     def place(self, queue: str, order: OrderInQueue) -> int:
@@ -36,7 +36,7 @@ class Lines:
         return bisect_left(self.line(queue), order) + 1
 
     def groups(self) -> Iterator[tuple[str, Shape, Sequence[OrderInQueue]]]:
-        """Give those that wait, by queue and shape, whoever rests left out."""
+        """Give the HyperJobs that wait and do not rest, by queue and shape."""
         for queue, groups in self._groups.items():
             for shape, orders in groups.items():
                 yield queue, shape, orders
@@ -51,7 +51,7 @@ class Lines:
         return orders[0] if orders else None
 
     def join(self, queue: str, shape: Shape, order: OrderInQueue, *, resting: bool) -> None:
-        """Wait; one that rests has a place in the line and is not looked at."""
+        """Wait; a HyperJob that rests keeps its place in the line and is not looked at."""
         insort(self._lines.setdefault(queue, []), order)
         if not resting:
             insort(self._groups.setdefault(queue, {}).setdefault(shape, []), order)

@@ -1,7 +1,7 @@
 """What HyperJobs hold on each cluster, and so what will be free there once all of them have ended.
 
 What has just ended counts on until the cluster's status must show it; otherwise it would pass for
-somebody else's, which never ends.
+another workload, which never ends.
 """
 
 from collections import deque

@@ -17,7 +17,7 @@ PREEMPTION: Final = "training.volcano.sh/preemption"
 """Annotation of a Queue: `disabled` keeps its HyperJobs from stopping each other."""
 
 DISABLED: Final = "disabled"
-_OPEN: Final = frozenset({"", "Open"})  # nobody has closed a queue without a state
+_OPEN: Final = frozenset({"", "Open"})  # a queue without a state is open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Tree:
         self._share_out(ROOT)
 
     def path(self, name: str) -> tuple[str, ...]:
-        """Return the queues from root to `name`; of one that does not exist, root alone."""
+        """Return the queues from root to `name`; root alone where it does not exist."""
         return self._paths.get(name, (ROOT,))
 
     def problem(self, name: str) -> str:

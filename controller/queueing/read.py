@@ -1,6 +1,6 @@
 """From what is observed of a HyperJob to what queue admission needs to know of it.
 
-Whoever holds a share is told by objects and records alone, so a restarted controller knows it too.
+Objects and records alone say what holds a share, so a restarted controller knows it too.
 """
 
 from collections.abc import Iterator, Sequence

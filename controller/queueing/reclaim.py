@@ -1,4 +1,4 @@
-"""Who makes way for the first of a line: borrowers of other queues, and the less urgent of its own.
+"""Which HyperJobs make way for a head of line: borrowers, and the less urgent of its own queue.
 
 HyperJobs of queues with `reclaimable: true` give back what was lent to them, to a queue within its
 share. Within a queue one whose PriorityClass preempts stops those of lower priority. Each goes
@@ -102,7 +102,7 @@ class _Trial:
         self._move(entry, 1)
 
     def is_enough(self) -> bool:
-        """Tell whether the one that waits could start."""
+        """Tell whether the head of line could start."""
         site = self._waiting.shape.site
         if not self._space.allows(site.floor):
             return False

@@ -85,7 +85,7 @@ class Reclaims:
 
 
 def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
-    """Tell whether a HyperJob that waits may stop one that holds a share of the same queue."""
+    """Tell whether a HyperJob that waits may stop another with a share of the same queue."""
     waiting = head.waiting
     if waiting is None or not head.unit.preempts or other.unit.priority >= head.unit.priority:
         return False

@@ -56,7 +56,7 @@ class Space:
         self, requests: Sequence[Request], standing: Standing, max_domains: int | None
     ) -> int:
         """Count the requests that there will be room for when all HyperJobs have ended."""
-        # What single nodes hold now tells nothing of what they will hold then.
+        # What single nodes hold now says nothing of what they will hold then.
         room = Room.of((replace(each, nodes=None) for each in self.clusters), standing)
         room.free = {name: self._eventual.get(name, {}) for name in room.free}
         return len(assign(requests, room, max_domains=max_domains).assigned)

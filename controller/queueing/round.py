@@ -1,4 +1,4 @@
-"""One round: everybody that the rules allow is admitted, in order.
+"""One round: every HyperJob that the rules allow is admitted, in order.
 
 Queues take turns by priority and by how much of their share they use; in a line, priority and age
 count. The first of a line that has no room, and will have some, keeps what it could use: those
@@ -32,7 +32,7 @@ _BEHIND: Final = Block(kind=Kind.BEHIND)
 
 
 def play(cache: QueueCache, *, now: datetime) -> list[str]:
-    """Play a round that has begun; return whoever was granted something or is to give back."""
+    """Play a round that has begun; return the HyperJobs to pass: admitted, or to give back."""
     return _Round(cache, now).play() if cache.known else []
 
 
@@ -67,7 +67,7 @@ class _Round:
         return [*self._granted, *self._asked]
 
     def _resume(self) -> None:
-        """Begin with the one that others give back for: nobody else gets what becomes free."""
+        """Begin with the HyperJob that others give back for: it alone gets what becomes free."""
         known = self._cache.reclaiming()
         entry = self._cache.entries[known.head] if known is not None else None
         if known is None or entry is None or entry.waiting is None or entry.rests_until:
@@ -87,7 +87,7 @@ class _Round:
         return waiting.shape.site.floor if waiting is not None else {}
 
     def _advance(self, queue: str, firsts: list[OrderInQueue]) -> bool:
-        """Go along a line until somebody is admitted; tell whether anybody may be left."""
+        """Go along a line until a HyperJob is admitted; tell whether more may follow."""
         fifo = self._is_fifo(queue)
         while firsts:
             order = heapq.heappop(firsts)
@@ -186,7 +186,7 @@ class _Round:
         return True
 
     def _take_back(self, key: str, waiting: Pending) -> None:
-        """Have others give back what was lent to them, for one that nobody is ahead of."""
+        """Have others give back what was lent to them, where no other head of line is ahead."""
         cache = self._cache
         ahead = [head for head in cache.heads.values() if head != key]
         if ahead or not cache.may_reclaim(now=self._now):

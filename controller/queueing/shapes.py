@@ -1,7 +1,7 @@
 """What waiting HyperJobs have in common: the same rules stop all those of one shape.
 
 Shapes are compared by identity, for thousands are looked up in every round; a registry makes equal
-ones the same object, and forgets those that nobody has.
+ones the same object, and forgets those not in use.
 """
 
 from collections.abc import Mapping, Sequence

@@ -128,7 +128,7 @@ def share_of(cache: QueueCache, queue: str, demand: Resources) -> Share | None:
         return None
     share = entitled.get(measure, 0)
     if is_extended(measure):
-        share -= share % NANO  # nobody has a part of a device
+        share -= share % NANO  # no queue has a part of a device
     used = cache.account.used(queue).get(measure, 0)
     return Share(resource=measure, used=_amount(measure, used), entitled=_amount(measure, share))
 
@@ -233,7 +233,7 @@ def _placement(cache: QueueCache, waiting: Pending) -> Placement:
 
 
 def _split_shortage(cache: QueueCache, waiting: Pending) -> str:
-    """Tell of an automatic split, which is judged in pieces that nobody has asked for."""
+    """Tell of an automatic split, which is judged in pieces: the user asked for none of them."""
     site, demands = waiting.shape.site, {part.name: part.request.demand for part in waiting.parts}
     requests = [part.request for part in waiting.parts]
     found = cache.open.assign(requests, site.standing, site.max_domains)

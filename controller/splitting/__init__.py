@@ -1,4 +1,4 @@
-"""The external splitter: somebody else decides how accelerators are shared out, over HTTP.
+"""The external splitter: a service of the user decides how accelerators are shared out, over HTTP.
 
 `protocol` is pure and is used by both sides; `client` makes the calls.
 """

@@ -1,6 +1,6 @@
 """Asks an external splitter over HTTP and keeps its last answers, one for each automatic split.
 
-Bounded in everything: time, size, calls at a time, and how soon one that gave nothing of use is
+Bounded in everything: time, size, calls at a time, and how soon a splitter without an answer is
 asked again. It judges no answer; that is the plan's.
 """
 

@@ -56,7 +56,7 @@ class Account:
         )
 
     def until(self, now: datetime) -> "Account":
-        """Count the time until a moment; one that has passed already counts nothing."""
+        """Count the time until a moment; a moment that has passed already counts nothing."""
         if self.state is None or now <= self.since:
             return self
         lasted = now - self.since

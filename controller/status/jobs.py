@@ -84,7 +84,7 @@ class JobState:
 
     @property
     def is_placed(self) -> bool:
-        """Tell whether it stands on a cluster, or did until its end."""
+        """Tell whether it is on a cluster, or was until its end."""
         return self.phase != UNPLACED and (bool(self.cluster) or self.is_terminal)
 
     def to_object(self, history: Sequence[Run]) -> Object:

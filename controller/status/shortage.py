@@ -1,6 +1,6 @@
 """The words for a shortage: what is needed, and what each cluster lacks.
 
-The one place where they are made; whoever decides compares the codes and numbers instead.
+The one place where they are made; decisions compare the codes and numbers instead.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,7 +41,7 @@ _PLAIN: Final = {
     Obstacle.NOT_ALLOWED: "is not in clusterNames (clusterPolicy Required)",
     Obstacle.OTHERS: "has room only without the others",
     Obstacle.STAYS: "has room, but running sub-jobs stay where they are",
-    Obstacle.SETTLED: "has room, but the sub-job stands already",
+    Obstacle.SETTLED: "has room, but the sub-job is placed already",
     Obstacle.NOT_PREFERRED: "has room, but is not in clusterNames",
     Obstacle.LEFT_TO_OTHERS: "has room, but another sub-job needs it",
     Obstacle.FARTHER: "has room, but is farther from the other sub-jobs",

@@ -150,7 +150,7 @@ def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
     for action in by_kind.get(CreateChild, [])[:_NAMES_SHOWN]:
         if isinstance(action, CreateChild) and action.overflow:
             why = detail_text(action.overflow)
-            note = f"{action.name} stands on {action.cluster}, for {why}"
+            note = f"{action.name} is on {action.cluster}: {why}"
             events.append(_event("Overflowed", "Place", note))
     return tuple(events)
 

@@ -42,7 +42,7 @@ def let_through(draft: Draft) -> None:
 
 
 def give_back(draft: Draft) -> None:
-    """Judge how the gang goes on; one that stays in parts lets go of what it holds."""
+    """Judge how the gang goes on; a gang that stays in parts lets go of what it holds."""
     observed, staying = draft.observed, draft.staying
     draft.judgement = go_on(observed, staying, opening=draft.opening)
     for child in to_give_back(observed, staying, opening=draft.opening):

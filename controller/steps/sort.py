@@ -116,7 +116,7 @@ def _is_refused(draft: Draft, name: str) -> bool:
 
 
 def _sort_standing(draft: Draft, sub_job: SubJob, child: Child) -> None:
-    """Note where a sub-job stands, and whether it may move."""
+    """Note the cluster of a sub-job, and whether it may move."""
     draft.secured += 1
     seat = seat_of(draft.observed, sub_job, child, draft.excluded(child))
     if seat is not None:

@@ -28,7 +28,7 @@ _MISSES: Final = 3
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """`number` is the pod that is read next, the one that reports where it was `found`.
+    """`number` is the pod that is read next, or else the pod that reports, where it was `found`.
 
     `others`: another sub-job of the HyperJob reports, so this one may well not, and only the first
     pods of its tasks are searched. `silent` counts reads without progress since the last line,

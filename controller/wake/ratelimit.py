@@ -2,7 +2,7 @@
 
 The status of a HyperJob with a thousand sub-jobs has some hundred kilobytes. While many of its
 sub-jobs change, the HyperJob rests for a multiple of the time that its last pass took, and one
-status write tells all changes of that time. A change after a rest is looked at without delay.
+status write shows all changes of that time. A change after a rest is looked at without delay.
 """
 
 import time

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from hyperjob.kube.errors import KubeError, TooManyRequests, Unavailable
 from hyperjob.kube.resources import split_key
-from hyperjob.kube.workqueue import ShutDown, WorkQueue
+from hyperjob.kube.workqueue import WorkQueue
 from hyperjob.telemetry.logs import bound
 from hyperjob.telemetry.metrics import Metrics, ReconcileResult
 
@@ -25,7 +25,7 @@ Reconcile = Callable[[str], Awaitable[timedelta | None]]
 async def run_workers(
     queue: WorkQueue[str], reconcile: Reconcile, *, workers: int, metrics: Metrics
 ) -> None:
-    """Work until cancelled, or until the queue is shut down and empty."""
+    """Work until cancelled."""
     metrics.controller_started(CONTROLLER, workers=workers)
     async with asyncio.TaskGroup() as group:
         for number in range(workers):
@@ -34,10 +34,7 @@ async def run_workers(
 
 async def _work(queue: WorkQueue[str], reconcile: Reconcile, metrics: Metrics) -> None:
     while True:
-        try:
-            key = await queue.get()
-        except ShutDown:
-            return
+        key = await queue.get()
         try:
             namespace, name = split_key(key)
             with (
@@ -57,7 +54,7 @@ async def _pass(queue: WorkQueue[str], reconcile: Reconcile, key: str) -> Reconc
         _retry(queue, key, error)
         return ReconcileResult.ERROR
     except Exception:
-        # A bug must not stop the controller for everybody else.
+        # A bug must not stop the controller for all other HyperJobs.
         log.exception("Reconciliation failed")
         queue.add_rate_limited(key)
         return ReconcileResult.ERROR

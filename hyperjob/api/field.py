@@ -54,7 +54,7 @@ class ErrorType(StrEnum):
 
 
 class _Omit(Enum):
-    """The value that stands for "there is a bad value, and it is not shown"."""
+    """The value that means "there is a bad value, and it is not shown"."""
 
     OMIT = "omit"
 

@@ -27,7 +27,7 @@ class Leader:
 
 
 def leader_of(lease: Object, *, now: datetime) -> Leader:
-    """Read a Lease; one that was not renewed for twice its duration has no leader."""
+    """Read a Lease; without a renewal for twice its duration it has no leader."""
     spec, annotations = lease.get("spec") or {}, lease["metadata"].get("annotations") or {}
     holder, renewed = str(spec.get("holderIdentity") or ""), _time(spec.get("renewTime"))
     seconds = spec.get("leaseDurationSeconds") or _SECONDS

@@ -27,12 +27,12 @@ LABEL_ATTEMPT: Final = f"{GROUP}/attempt"
 # On a HyperJob: the webhook replaces an empty value with its release, for `hyperjob preflight`.
 WEBHOOK_VERSION: Final = f"{GROUP}/webhook-version"
 
-# On the controller's Lease, for whoever asks which controller leads.
+# On the controller's Lease, for clients that ask which controller leads.
 CONTROLLER_VERSION: Final = f"{GROUP}/controller-version"
 QUEUE_ADMISSION: Final = f"{GROUP}/queue-admission"
 
 # The affinity name is the only thing that travels unchanged from a policy to its binding, so it
-# tells whether a binding is a HyperJob's and whether a gang must hold it.
+# says whether a binding is a HyperJob's and whether a gang must hold it.
 AFFINITY_GATED: Final = "hyperjob-gang"
 AFFINITY_HELD: Final = "hyperjob-held"
 AFFINITY_UNGATED: Final = "hyperjob"

@@ -18,7 +18,7 @@ class Plugin:
 
     flags: Flags = field(default_factory=dict)
     knows_world: bool = False
-    """It tells pods of all others, so the number of pods may not change under them."""
+    """It gives pods the names of all others, so the number of pods may not change under them."""
     fixed_world: bool = False
     """Its framework starts only when every pod of the HyperJob is there."""
     one_world: bool = False

@@ -36,9 +36,9 @@ _EXPECTED: Final = {
 
 
 def is_unusable(detail: ErrorDetails) -> bool:
-    """Tell whether the value cannot be looked into, unlike one that is only out of bounds.
+    """Tell whether the value cannot be looked into, unlike a value out of bounds.
 
-    Nobody has looked into a list that is too long.
+    A list that is too long was not looked into.
     """
     return detail["type"] in _EXPECTED or detail["type"] == "too_long"
 

@@ -42,7 +42,7 @@ def _convert(node: Object, definitions: Object) -> Object:
 
 
 def _resolve(node: Object, definitions: Object) -> Object:
-    """Replace a reference or "this or null" by what it stands for, keeping what is said beside."""
+    """Replace a reference or "this or null" by its target, keeping what is said beside."""
     beside = dict(node)
     if "$ref" in beside:
         target = definitions[beside.pop("$ref").rpartition("/")[2]]

@@ -14,7 +14,7 @@ ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def folder(given: Path | None, *, prefix: str) -> Iterator[Path]:
-    """Give a folder: the one that was `given`, or a temporary one that is removed at the end."""
+    """Give the folder `given`, or else a temporary folder that is removed at the end."""
     if given is not None:
         given.mkdir(parents=True, exist_ok=True)
         yield given

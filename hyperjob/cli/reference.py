@@ -35,7 +35,7 @@ _RIGHTS = """## Rights
 What a user must be allowed in the Karmada API server. A command works without what is marked
 with \\*, and says what it could not see. `clusters/proxy` reaches into members: Karmada acts
 there as the user, who needs `list` on `pods` and `get` on `pods/log` in each member; with `list`
-on `podgroups` there, `why` also tells what Volcano says of pods that do not start. `install`,
+on `podgroups` there, `why` also prints what Volcano says of pods that do not start. `install`,
 `uninstall`, `preflight` and `smoke-test` are an administrator's ([install](../install.md)); the
 other commands make no request.
 """

@@ -1,6 +1,6 @@
 """What a user must be allowed in the Karmada API server for each command: a table.
 
-A test runs every command and compares what it asked for with what stands here.
+A test runs every command and compares what it asked for with this list.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Tokens for our service accounts in the Karmada API server, kept in Secrets of the host cluster.
 
 A Secret holds a kubeconfig and, beside it, the token that it reads: clients look at the file again
-as it changes, so a renewed token needs no restart. Nobody keeps a right here that outlives it.
+as it changes, so a renewed token needs no restart. No user keeps a right here that outlives it.
 """
 
 from base64 import b64encode

@@ -1,7 +1,7 @@
 """The CustomResourceDefinitions: ours, and stand-ins for Volcano's where it has none.
 
 Volcano's own definitions are never replaced: the stand-ins are for a Karmada API server on which
-nobody installed them, and let any Volcano's fields and values pass.
+no installation put them there, and let any Volcano's fields and values pass.
 """
 
 from collections.abc import Iterator, Mapping

@@ -39,7 +39,7 @@ _SHARED: Final = frozenset({"dependencyInterpretation"})
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A customization of somebody else that defines operations which ours defines too."""
+    """A foreign customization that defines operations which ours defines too."""
 
     name: str
     target: str

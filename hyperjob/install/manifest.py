@@ -25,7 +25,7 @@ class Settings:
     """What an installation can be told.
 
     `url` or `service` says where the webhook is, unless the webhooks are skipped. An empty
-    `ca_bundle` (PEM) leaves `caBundle` as it is, for whoever else fills it in. `service_accounts`
+    `ca_bundle` (PEM) leaves `caBundle` as it is, for another to fill in. `service_accounts`
     makes all users accounts in the namespace of the Lease, whatever their names here. `tenancy`
     makes users need a right to use queues, PriorityClasses and clusters.
     """

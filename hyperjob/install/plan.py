@@ -259,9 +259,9 @@ def _step(item: Item, action: Action, *, fields: tuple[str, ...] = (), note: str
 
 
 def _keeping_bundles(item: Item, live: Object) -> Item:
-    """Give webhooks that are to have no caBundle of ours the one that is there.
+    """Give webhooks that are to have no caBundle of ours the present caBundle.
 
-    Applied without it, one that an earlier run had set would be taken away.
+    Applied without it, the caBundle of an earlier run would be taken away.
     """
     if item.part is not Part.WEBHOOKS:
         return item

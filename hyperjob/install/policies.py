@@ -35,7 +35,7 @@ def queue_policy() -> Item:
 
 
 def default_queue() -> Item:
-    """Build the queue of jobs that name none; one that is there is left as it is.
+    """Build the queue of jobs that name none; an existing queue is left as it is.
 
     It bears none of our labels, since jobs of others may be in it: nothing of it is ever changed or
     removed here.

@@ -16,19 +16,19 @@ class InstallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why one object cannot be as it should, and what mends it."""
+    """Why one object cannot be as it should, and the remedy."""
 
     title: str
     message: str
-    mend: str
+    remedy: str
 
     def __str__(self) -> str:
-        return f"{self.title}: {self.message}\n  {self.mend}"
+        return f"{self.title}: {self.message}\n  {self.remedy}"
 
 
 def problems_text(problems: Sequence[Problem]) -> str:
     """Say why nothing was done, and the way out of each."""
-    lines = [f"{problem.title}: {problem.message}\n    {problem.mend}" for problem in problems]
+    lines = [f"{problem.title}: {problem.message}\n    {problem.remedy}" for problem in problems]
     return "\n  ".join(["nothing was changed, because", *lines])
 
 
@@ -74,11 +74,11 @@ def refused(title: str, error: KubeError) -> Problem:
     """Tell what the server said."""
     match error.http_code:
         case 403:
-            mend = "use a kubeconfig of an administrator of the Karmada API server"
+            remedy = "use a kubeconfig of an administrator of the Karmada API server"
         case 404:
-            mend = "its kind is not served: is --kubeconfig that of the Karmada API server?"
+            remedy = "its kind is not served: is --kubeconfig that of the Karmada API server?"
         case 0 | 503 | 504 | 500:
-            mend = "the API server, or a webhook that it calls, is not well: try again"
+            remedy = "the API server, or a webhook that it calls, is not well: try again"
         case _:
-            mend = "mend what it says and try again; nothing else was changed by this"
-    return Problem(title, error.message, mend)
+            remedy = "correct what it says and try again; nothing else was changed by this"
+    return Problem(title, error.message, remedy)

@@ -156,7 +156,7 @@ _BY_CODE: dict[int, type[KubeError]] = {
 
 
 def from_status(status: Object, request: str, *, retry_after: float | None = None) -> KubeError:
-    """Turn a Status object into the error it stands for."""
+    """Turn a Status object into its error."""
     code = int(status.get("code") or 0)
     kind = _BY_CODE.get(code, KubeError)
     if kind is Conflict and status.get("reason") == "AlreadyExists":

@@ -299,7 +299,7 @@ class _LineTooLongError(Exception):
 
 
 def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """Cut the connection of a stream that is left early; one that ended has none.
+    """Cut the connection of a stream that is left early; an ended stream has none.
 
     Closing it politely would wait for the server for up to half a minute, beyond the end of the
     process's event loop.

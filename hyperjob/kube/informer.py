@@ -1,7 +1,7 @@
 """A live copy of one resource: list once, then watch, and tell handlers what changed.
 
 It takes bookmarks, resumes after a broken connection where it was, lists again when the version is
-too old, and tells the difference after that, vanished objects included. It pauses longer and longer
+too old, and passes the difference on then, vanished objects included. It pauses longer and longer
 between attempts while the server is not well, and never gives up: network errors end nothing. A
 handler that raises is a bug and ends `run()`.
 """

@@ -71,7 +71,7 @@ class LeaderElector:
     ) -> None:
         """`overdue` is called when a stopped body still runs as the Lease expires: end the process.
 
-        `annotations` are written with each renewal, for whoever reads the Lease.
+        `annotations` are written with each renewal, for readers of the Lease.
 
         Raises ValueError for durations out of order or an empty identity.
         """
@@ -93,18 +93,11 @@ class LeaderElector:
         self._sight: Sight | None = None
         self._held_since = 0.0
         self._sure = False
-        self._leading = False
         metrics.leader_changed(name, leading=False)
 
     @property
-    def is_leader(self) -> bool:
-        """Tell whether the Lease is surely ours at this moment."""
-        expires = self._held_since + self._lease_seconds
-        return self._leading and asyncio.get_running_loop().time() < expires
-
-    @property
     def leader(self) -> str:
-        """Give the identity that was seen last in the Lease, "" for nobody."""
+        """Give the identity that was seen last in the Lease, "" for none."""
         return self._sight.holder if self._sight else ""
 
     async def run(self, body: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -219,7 +212,7 @@ class LeaderElector:
         return sight.holder in ("", self.identity) or now >= sight.expires(self._lease_seconds)
 
     async def _stop(self, task: asyncio.Task[None]) -> None:
-        """Cancel the body and await its end, however long that takes and whoever cancels us."""
+        """Cancel the body and await its end, however long that takes, even when cancelled."""
         if task.done():
             return
         expires = self._held_since + self._lease_seconds
@@ -256,7 +249,6 @@ class LeaderElector:
             log.info("Could not give the lease up", extra=self._about(error=str(error)))
 
     def _lead(self, *, leading: bool) -> None:
-        self._leading = leading
         self._metrics.leader_changed(self._name, leading=leading)
 
     def _pause(self) -> float:

@@ -21,7 +21,7 @@ class Sight:
 
     @property
     def holder(self) -> str:
-        """Give the holder's identity, "" when nobody holds it."""
+        """Give the holder's identity, "" when it has no holder."""
         return str(_spec(self.lease).get("holderIdentity") or "")
 
     @property

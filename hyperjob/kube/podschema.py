@@ -1,7 +1,7 @@
 """Write down the shape of Kubernetes' pod template, for the CRDs to include.
 
 Types and required fields are read from the installed client; how lists merge is Kubernetes'
-published API and stands here as a table. It takes no text of theirs, and runs only when the
+published API and is a table here. It takes no text of theirs, and runs only when the
 file is made again: `python -m hyperjob.kube.podschema`.
 """
 

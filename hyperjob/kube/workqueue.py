@@ -19,10 +19,6 @@ from hyperjob.kube.ratelimit import DefaultLimiter, RateLimiter
 K = TypeVar("K", bound=Hashable)
 
 
-class ShutDown(Exception):  # noqa: N818 - a signal to leave the loop, not an error
-    """The queue is shut down and empty."""
-
-
 class WorkQueue(Generic[K]):
     """Distinct items in order of arrival, each to one worker at a time.
 
@@ -54,20 +50,14 @@ class WorkQueue(Generic[K]):
         self._order = itertools.count()
         self._timer: Cancellable | None = None
         self._timer_at = 0.0
-        self._shutting_down = False
         metrics.queue_started(name, self)
 
     def __len__(self) -> int:
         return len(self._queue)
 
-    @property
-    def shutting_down(self) -> bool:
-        """Tell whether `shut_down` was called."""
-        return self._shutting_down
-
     def add(self, item: K) -> None:
         """Queue an item unless it waits already; while it is in work, remember it for later."""
-        if self._shutting_down or item in self._dirty:
+        if item in self._dirty:
             return
         self._metrics.queue_added(self.name)
         self._dirty.add(item)
@@ -77,8 +67,6 @@ class WorkQueue(Generic[K]):
 
     def add_after(self, item: K, delay: float) -> None:
         """Queue an item `delay` seconds from now; of several times the earliest counts."""
-        if self._shutting_down:
-            return
         self._metrics.queue_retried(self.name)
         if delay <= 0:
             self.add(item)
@@ -93,8 +81,7 @@ class WorkQueue(Generic[K]):
 
     def add_rate_limited(self, item: K) -> None:
         """Queue an item that failed, when its back-off and the overall rate allow."""
-        if not self._shutting_down:
-            self.add_after(item, self._limiter.when(item))
+        self.add_after(item, self._limiter.when(item))
 
     def forget(self, item: K) -> None:
         """Forget an item's failures: it succeeded, or is given up."""
@@ -112,10 +99,8 @@ class WorkQueue(Generic[K]):
         return None if due is None else max(0.0, due - self._clock.now())
 
     async def get(self) -> K:
-        """Wait for an item and take it into work; `done` it afterwards. Raises ShutDown."""
+        """Wait for an item and take it into work; `done` it afterwards."""
         while not self._queue:
-            if self._shutting_down:
-                raise ShutDown
             getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._getters.append(getter)
             try:
@@ -124,7 +109,7 @@ class WorkQueue(Generic[K]):
                 if getter in self._getters:
                     self._getters.remove(getter)
                 elif self._queue:
-                    self._wake()  # it was woken for an item that somebody else must now take
+                    self._wake()  # it was woken for an item that another worker must now take
                 raise
         item = self._queue.popleft()
         now = self._clock.now()
@@ -141,17 +126,6 @@ class WorkQueue(Generic[K]):
         self._metrics.queue_worked(self.name, self._clock.now() - started)
         if item in self._dirty:
             self._push(item)
-
-    def shut_down(self) -> None:
-        """Take nothing more in, give out what waits, then raise ShutDown in every `get`."""
-        self._shutting_down = True
-        self._heap.clear()
-        self._due.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        while self._getters:
-            self._wake()
 
     def depth(self) -> int:
         """Count the items that wait."""

@@ -1,4 +1,4 @@
-"""How `hyperjob sandbox up` tells the process that started it that everything is up."""
+"""How `hyperjob sandbox up` lets the process that started it know that everything is up."""
 
 from typing import Final
 

@@ -25,7 +25,7 @@ Progress = Callable[[int, int, float], None]
 
 _TOLD_EVERY: Final = 3600.0
 _MESSAGES_PER_SECOND: Final = 1 / 300
-"""Nobody reads them here, and nothing is decided by them."""
+"""No code reads them here, and nothing is decided by them."""
 _STANDSTILL: Final = 48
 """Hours without any progress, after the last arrival, that end a simulation."""
 

@@ -1,6 +1,6 @@
 """What a simulation means: use, waiting, completion, slowdown, fairness, fragmentation, loss. Pure.
 
-Times are in seconds and use is a part of 1. A job that never started counts as one that waited
+Times are in seconds and use is a part of 1. A job that never started counts as if it waited
 until the end of the simulation, so that a policy cannot look better by starving jobs.
 """
 
@@ -249,7 +249,7 @@ def _unfair(
 
 
 def due_of(demand: Mapping[str, float], shares: Mapping[str, float]) -> dict[str, float]:
-    """Divide the sum of shares: nobody gets more than is asked for, what is left goes by share."""
+    """Divide the sum of shares: none gets more than is asked for, what is left goes by share."""
     left, due = sum(shares.values()), dict.fromkeys(demand, 0.0)
     hungry = {name for name, amount in demand.items() if amount > 0 and shares.get(name, 0.0) > 0}
     while hungry and left > 1e-9:

@@ -58,7 +58,7 @@ class Member:
         self.schedule()
 
     def drop(self, key: str) -> Pods | None:
-        """Remove a vcjob, or the pods of one that has ended; return it if it was there."""
+        """Remove a vcjob, or the pods of an ended vcjob; return it if it was there."""
         pods = self.jobs.pop(key, None)
         if pods is None:
             return None

@@ -106,13 +106,13 @@ class Plane:
         return made
 
     def change(self, resource: Resource, key: str, patch: Object, *, status: bool = False) -> None:
-        """Merge a patch into an object that is there; one that is gone stays gone."""
+        """Merge a patch into an object that is there; a deleted object stays gone."""
         old = self.get(resource, key)
         if old is not None:
             self._write(resource, key, old, merged(old, patch), status=status)
 
     def replace(self, resource: Resource, key: str, new: Object) -> None:
-        """Store the status of an object that is there anew; one that is gone stays gone."""
+        """Store the status of an object that is there anew; a deleted object stays gone."""
         old = self.get(resource, key)
         if old is not None:
             self._write(resource, key, old, new, status=True)

@@ -1,7 +1,7 @@
 """The policies that can be compared: ours, ours without one feature, and what others do. Pure.
 
 A policy is a scenario with other objects in it. Only `static-weights` is not played by our
-controller: it stands for Karmada alone.
+controller: it represents Karmada alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ def _one_cluster(scenario: Scenario) -> Scenario:
 
 
 def _fifo(scenario: Scenario) -> Scenario:
-    """Put all jobs in one line in order of arrival, without priorities: nobody passes."""
+    """Put all jobs in one line in order of arrival, without priorities: no job passes another."""
     queue: Object = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",

@@ -1,4 +1,4 @@
-"""What every simulation has, whoever decides: members, arrivals, and notes of what is in use."""
+"""What every simulation has, whatever decides: members, arrivals, and notes of what is in use."""
 
 import abc
 import asyncio

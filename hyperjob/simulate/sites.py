@@ -92,6 +92,6 @@ def shares_of(scenario: Scenario) -> dict[str, float]:
 
 
 def missing_queues(queues: Iterable[Object], wanted: Iterable[str]) -> list[str]:
-    """Name the queues that jobs ask for and that nobody has described."""
+    """Name the queues that jobs ask for and that no Queue object describes."""
     known = {each["metadata"]["name"] for each in queues}
     return sorted(set(wanted) - known)

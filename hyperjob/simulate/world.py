@@ -24,7 +24,7 @@ from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.workload import DURATION, Scenario, Submission
 
 CLEAN_UP: Final = 60.0
-"""Seconds from the end of a HyperJob until somebody deletes it."""
+"""Seconds from the end of a HyperJob until it is deleted."""
 
 
 class World(Scene):

@@ -23,7 +23,7 @@ _STOP_SECONDS = 2.0
 _KEEPALIVE_SECONDS = 75.0
 _CONNECTIONS = 128
 _CONNECTIONS_PER_PEER = 64
-"""A kubelet and a Prometheus need one each; beyond it the oldest one is closed, whoever has it."""
+"""A kubelet and a Prometheus need one each; beyond it the oldest one is closed."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

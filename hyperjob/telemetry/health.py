@@ -11,7 +11,7 @@ Check = Callable[[], str | None]
 
 
 class Remark(str):
-    """What a check has to say although all is well: nobody is sent away for it."""
+    """What a check has to say although all is well: the check passes all the same."""
 
     __slots__ = ()
 

@@ -2,7 +2,7 @@
 
 Dashboards and alerts made for Go controllers work unchanged; what is ours begins with `hyperjob_`.
 No label ever holds the name of an object. `Metrics` fits the protocols of
-`hyperjob.kube.instruments` by its shape and is handed in by whoever starts the process.
+`hyperjob.kube.instruments` by its shape and is handed in at the start of the process.
 """
 
 import platform
@@ -244,7 +244,7 @@ class Metrics:
             self._certificate_errors.inc()
 
     def show_certificate(self, expiry: Callable[[], float]) -> None:
-        """Show when the served certificate ends, in seconds since 1970, as `expiry` tells."""
+        """Show when the served certificate ends, in seconds since 1970, as `expiry` says."""
         self.families.computed(
             "hyperjob_certificate_expiry_timestamp_seconds",
             "When the served certificate ends, in seconds since 1970",

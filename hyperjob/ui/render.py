@@ -38,7 +38,7 @@ def device(name: str) -> str:
 
 
 def hue(number: int) -> str:
-    """Give the CSS class of a queue's colour; beyond the palette a pattern tells them apart."""
+    """Give the CSS class of a queue's colour; beyond the palette each has a pattern."""
     if number < 0:
         return "q-none"
     return f"q-{number % COLOURS}" + (f" q-p{number // COLOURS % 3}" if number >= COLOURS else "")

@@ -210,7 +210,7 @@ class SandboxConfig(_Model):
     pods: Literal["simulated", "processes"] = "simulated"
     """Whether containers are simulated, or run as processes of this machine."""
     images: dict[str, str] = Field(default_factory=dict)
-    """What stands in for images where pods are processes: a virtual environment or a command."""
+    """What replaces images where pods are processes: a virtual environment or a command."""
     speed: float = Field(default=1.0, gt=0)
     """Run times and their failures pass this many times faster."""
 

@@ -1,7 +1,7 @@
 """The loop every simulated controller runs in: keys in a queue, workers, retries with back-off.
 
-A reconcile that raises RetryError or a KubeError is tried again later. An object that nobody can
-read is logged and left alone until it changes: users may write anything, and one of them must not
+A reconcile that raises RetryError or a KubeError is tried again later. A malformed object
+is logged and left alone until it changes: users may write anything, and one of them must not
 stop all others. It must never start a task that it does not await.
 """
 

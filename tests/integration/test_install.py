@@ -420,7 +420,7 @@ def test_preflight_leads_from_nothing_to_ready(
     bare = findings(run("preflight", "-o", "json", code=1))
     assert bare["karmada"]["status"] == "ok"
     assert bare["hyperjob-definition"]["status"] == "failed"
-    assert bare["hyperjob-definition"]["mend"].startswith(
+    assert bare["hyperjob-definition"]["remedy"].startswith(
         f"hyperjob install --kubeconfig {karmada.kubeconfig} "
     )
     assert bare["members-ready"]["status"] == "failed"

@@ -168,14 +168,14 @@ def test_waiting_and_following_survive_a_broken_connection(client: Client, tmp_p
                 numbers.append(int(line.text))
                 if numbers[-1] in (10, 31):
                     relay.cut()
-                    relay.mend()
+                    relay.remedy()
             assert numbers == list(range(60))
             with ThreadPoolExecutor(1) as pool:
                 seen = threading.Event()
                 waiting = pool.submit(job.wait, "delete", timeout=60, progress=lambda _: seen.set())
                 assert seen.wait(30)
                 relay.cut()
-                relay.mend()
+                relay.remedy()
                 client.get(job.name).delete(timeout=60)
                 waiting.result()
 

@@ -97,7 +97,7 @@ def test_an_api_server_that_goes_away_and_comes_back_loses_nothing(system, proje
     try:
         system.apply(project, yaml.safe_load(manifest("meanwhile")))
     finally:
-        system.relay.mend()
+        system.relay.remedy()
     for name in ("before", "meanwhile"):
         system.until_phase(project, name, "Completed")
     assert system.controller.process.poll() is None

@@ -14,7 +14,7 @@ _CHUNK = 65536
 
 
 class Relay:
-    """Relay connections to a port of 127.0.0.1; after `cut()` there are none until `mend()`."""
+    """Relay connections to a port of 127.0.0.1; after `cut()` there are none until `remedy()`."""
 
     def __init__(self, target: int) -> None:
         self.port = free_port()
@@ -25,7 +25,7 @@ class Relay:
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
-        self.mend()
+        self.remedy()
         return self
 
     def __exit__(
@@ -36,7 +36,7 @@ class Relay:
     ) -> None:
         self.cut()
 
-    def mend(self) -> None:
+    def remedy(self) -> None:
         """Listen, on the same port as before."""
         assert self._listener is None, "it relays already"
         listener = socket.socket()

@@ -19,7 +19,7 @@ def parse(value: str | int) -> Quantity:
 
 
 def try_parse(value: str | int) -> Quantity:
-    """Read an amount; one that is none counts as 0, and is named where it is judged."""
+    """Read an amount; a malformed amount counts as 0, and is named where it is judged."""
     try:
         return parse(value)
     except ValueError:

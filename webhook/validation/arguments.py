@@ -79,7 +79,7 @@ _NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|[0-9]{1,18})")
 
 
 class Argument(NamedTuple):
-    """One argument that was understood, and where it stands."""
+    """One argument that was understood, and its index."""
 
     value: str
     plugin: Path

@@ -1,6 +1,6 @@
 """What is known of the other objects in the control plane, for warnings about references.
 
-A value, filled by whoever has caches; a part that is None is unknown, and nothing is said of it.
+Filled by the owner of the caches; a part that is None is unknown, and nothing is said of it.
 """
 
 from collections.abc import Mapping

@@ -112,7 +112,7 @@ def _validate_tasks(
 def _validate_launcher(
     found: Mapping[str, Argument], jobs: list[Object], path: Path, report: Report
 ) -> None:
-    """Check that mpi has one launcher, whose list of hosts nobody overwrites."""
+    """Check that mpi has one launcher, whose list of hosts is not overwritten."""
     given = found.get("master")
     task = given.value if given else MPI_MASTER
     count = sum(

@@ -46,7 +46,7 @@ ROOT = rule(
     "V16.root",
     INVALID,
     "must not be the root queue: Volcano takes jobs only into leaf queues",
-    "the queue is the one that all others are below",
+    "the queue is the root of all queues",
     "use another queue, or leave it out for `default`",
 )
 OTHER_SCHEDULER = rule(

@@ -64,7 +64,7 @@ DEPENDS_ON_LATER = rule(
     "L10",
     INVALID,
     "must be the name of an earlier replicatedJob{hint}",
-    "a replicatedJob waits for one that comes later in the list, or for none that there is",
+    "a replicatedJob depends on a later or missing replicatedJob of the list",
     "move the replicatedJob that is waited for before this one, or correct the name",
 )
 Names = Mapping[str, int]

@@ -49,7 +49,7 @@ TWO_WORLDS = rule(
 LOST_TOGETHER = rule(
     "L21.lost-together",
     WARNING,
-    'task "{task}" is in one sub-job with others: whoever loses that sub-job loses the lighthouse,'
+    'task "{task}" is in one sub-job with others: with that sub-job the lighthouse is lost,'
     " and the other sub-jobs know only its old address",
     "the lighthouse shares a sub-job with tasks that train",
     "put the lighthouse into a replicatedJob of its own, with one replica and one pod",

@@ -1,6 +1,6 @@
 """Names: the HyperJob's own, and those that sub-jobs, services and pods get from it.
 
-Volcano checks the index of a task where the index of a pod counts, and nobody checks services,
+Volcano checks the index of a task where the index of a pod counts, and checks no services,
 so a name that is too long shows hours later and in a member cluster only.
 """
 
@@ -81,7 +81,7 @@ class OwnName(NamedTuple):
 
     @classmethod
     def of(cls, metadata: Object) -> Self | None:
-        """Read the name; one that is to be generated is as long as it will be."""
+        """Read the name; a name to be generated is as long as it will be."""
         path = METADATA
         if metadata.get("name"):
             return cls(metadata["name"], path.child("name"), metadata["name"])
@@ -152,7 +152,7 @@ def _validate_composed(own: OwnName, job: Object, path: Path, report: Report) ->
 def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, shared: bool) -> None:
     """Check that the names of services are DNS labels, where there will be services.
 
-    `shared` tells that plugins of the HyperJob bring one to every sub-job.
+    `shared` says that plugins of the HyperJob bring one to every sub-job.
     """
     for job in jobs:
         plugins = (job.get("templateSpec") or {}).get("plugins") or {}

@@ -120,7 +120,7 @@ CODE_RANGE = rule(
     WARNING,
     "can never match: containers on Linux exit with a code from 0 to 255",
     "a policy answers an exit code that no container has",
-    "use a code from 1 to 255; one that ends by signal N has 128+N",
+    "use a code from 1 to 255; an end by signal N has 128+N",
 )
 VERSION = rule(
     "X13.policy-version",

@@ -32,7 +32,7 @@ NEVER_MET = rule(
 RESTARTS_ALL = rule(
     "L20.restarts-all",
     WARNING,
-    "restarts the sub-jobs that train on as well; without a rule, quorum makes only the one that"
+    "restarts the sub-jobs that train on as well; without a rule, quorum makes only the job that"
     " failed again",
     "a HyperJob has a quorum, and a rule of its failurePolicy restarts all sub-jobs",
     "use RestartJob, or remove the rule",

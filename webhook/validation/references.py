@@ -1,6 +1,6 @@
 """Warnings about other objects that a HyperJob refers to.
 
-They may come later, so nothing is refused for one that is missing; what is not known is not
+They may come later, so nothing is refused for a missing object; what is not known is not
 spoken of.
 """
 

@@ -14,7 +14,7 @@ from webhook.validation.rules import Rule
 from webhook.validation.suggest import Hints
 
 MAX_REFUSALS: Final = 500
-"""Errors after which an object is not looked at any further; an answer tells 200 of them."""
+"""Errors after which an object is not looked at any further; an answer has 200 of them."""
 MAX_REMARKS: Final = 500
 """Warnings that are kept; an answer has room for 4,096 characters of them."""
 

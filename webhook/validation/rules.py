@@ -41,7 +41,7 @@ class Rule:
         return FieldError(self.kind, str(path), value, self.text(**words))
 
     def warning(self, path: Path, /, **words: object) -> str:
-        """Return the warning about a field, as it stands in an AdmissionResponse."""
+        """Return the warning about a field, as an AdmissionResponse has it."""
         return f"{path}: {self.text(**words)}"
 
     def text(self, **words: object) -> str:

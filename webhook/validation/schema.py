@@ -49,7 +49,7 @@ _STRING: Final = core_schema.str_schema(strict=True)
 _STRING_MAP: Final = core_schema.dict_schema(_STRING, _STRING)
 
 # The parts of metadata that are looked at. The API server checks all of them, and would not let
-# a webhook see one that is wrong, so the rest is none of our concern.
+# a webhook see a malformed object, so the rest is none of our concern.
 _OBJECT_META: Final = core_schema.typed_dict_schema(
     {
         "name": _nullable(_STRING),

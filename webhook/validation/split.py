@@ -207,7 +207,7 @@ def _misfit(
 
 
 def _near(accelerators: int, fixed: int, step: int, fewest: int) -> str:
-    """Return the numbers around one that are `fixed` and at least `fewest` steps."""
+    """Return the numbers around a number that are `fixed` and at least `fewest` steps."""
     below = fixed + (accelerators - fixed) // step * step
     least = fixed + fewest * step
     return str(least) if below < least else f"{below} or {below + step}"

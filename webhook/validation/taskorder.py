@@ -20,7 +20,7 @@ UNKNOWN = rule(
     "X10.unknown",
     NOT_FOUND,
     "{hint}",
-    "a task depends on one that the template lacks",
+    "a task depends on a task that the template lacks",
     "correct the name",
 )
 TWICE = rule(

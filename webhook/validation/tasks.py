@@ -97,7 +97,7 @@ def validate_tasks(tasks: list[Object], path: Path, report: Report) -> None:
 
 
 def _report_twice(tasks: list[Object], first: int, second: int, path: Path, report: Report) -> None:
-    """Report two tasks with one name; a name that nobody wrote needs another explanation."""
+    """Report two tasks with one name; a generated name needs another explanation."""
     unnamed = second if not tasks[second].get("name") else first
     name = f"default{unnamed}"
     if tasks[unnamed].get("name"):

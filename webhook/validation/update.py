@@ -1,6 +1,6 @@
 """Judge a change of a HyperJob: a change that its sub-jobs cannot follow is refused here.
 
-What was stored before is never held against a change, so that a stricter release blocks nobody;
+What was stored before is never held against a change, so that a stricter release blocks no user;
 and an object that is being deleted may lose its finalizers whatever is wrong with it.
 """
 
@@ -221,7 +221,7 @@ def _told(old: Object, new: Object) -> Iterator[Steps]:
 
 
 def _is_generated(spec: Object, step: Steps) -> bool:
-    """Tell whether the name of a claim is one that Volcano gives to a claim it makes."""
+    """Tell whether a claim has a name that Volcano gives to claims of its own."""
     volume: object = spec
     for part in step[:-1]:
         holder = volume

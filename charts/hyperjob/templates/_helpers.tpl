@@ -139,7 +139,7 @@ securityContext:
     drop: [ALL]
 {{- end -}}
 
-{{/* Settings as flags; one that is false is said with "no". */}}
+{{/* Settings as flags; a false one is said with "no". */}}
 {{- define "hyperjob.settings" -}}
 {{- range $name, $value := . }}
 {{- if kindIs "bool" $value }}

@@ -55,7 +55,7 @@ def changes_json(
             "dryRun": dry_run,
             "changes": [_change(change) for change in changes],
             "problems": [
-                {"object": problem.title, "message": problem.message, "mend": problem.mend}
+                {"object": problem.title, "message": problem.message, "remedy": problem.remedy}
                 for problem in problems
             ],
             "error": error,
@@ -80,7 +80,7 @@ def report_json(report: Report, *, kubeconfig: Path | None) -> str:
                     "check": finding.check,
                     "status": finding.verdict.status,
                     "message": finding.verdict.message,
-                    "mend": command(finding.verdict.mend, kubeconfig=kubeconfig),
+                    "remedy": command(finding.verdict.remedy, kubeconfig=kubeconfig),
                 }
                 for finding in report.findings
             ],
@@ -89,11 +89,11 @@ def report_json(report: Report, *, kubeconfig: Path | None) -> str:
     )
 
 
-def command(mend: str, *, kubeconfig: Path | None) -> str:
+def command(remedy: str, *, kubeconfig: Path | None) -> str:
     """Make a command reach the API server that was looked at."""
-    program, _, rest = mend.partition(" ")
+    program, _, rest = remedy.partition(" ")
     if kubeconfig is None or program not in {"kubectl", "hyperjob"} or not rest:
-        return mend
+        return remedy
     where = shlex.quote(str(kubeconfig))
     if program == "kubectl":
         return f"kubectl --kubeconfig {where} {rest}"
@@ -104,8 +104,8 @@ def command(mend: str, *, kubeconfig: Path | None) -> str:
 def _finding(finding: Finding, width: int, kubeconfig: Path | None) -> str:
     verdict = finding.verdict
     line = f"{verdict.status:<8}  {finding.check:<{width}}  {verdict.message}"
-    mend = command(verdict.mend, kubeconfig=kubeconfig)
-    return f"{line} -> {mend}" if mend else line
+    remedy = command(verdict.remedy, kubeconfig=kubeconfig)
+    return f"{line} -> {remedy}" if remedy else line
 
 
 def _cells(change: Change) -> tuple[str, str, str, str]:

@@ -99,7 +99,7 @@ def dump(value: object, form: str) -> None:
 
 
 def objects(items: Sequence[Object], form: str, *, single: bool) -> None:
-    """Print objects as name, JSON or YAML: one that was named as itself, others as a List."""
+    """Print objects as name, JSON or YAML: a single named object as itself, others as a List."""
     if form == NAME:
         for item in items:
             click.echo(title(item["metadata"]["name"]))

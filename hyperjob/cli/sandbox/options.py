@@ -18,7 +18,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         metavar="NAME=ENVIRONMENT",
         callback=_images,
-        help="Virtual environment or command prefix that stands in for an image where pods are"
+        help="Virtual environment or command prefix that replaces an image where pods are"
         " processes; may be given more than once, * is a wildcard.  [default: this Python]",
     )(command)
     command = click.option(

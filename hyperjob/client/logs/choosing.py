@@ -26,7 +26,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One container's log; one that started again is another. `final`: its pod has ended."""
+    """One container's log; after a restart it is another. `final`: its pod has ended."""
 
     cluster: str
     pod: str

@@ -34,7 +34,7 @@ def has_room(gang: Gang, clusters: Iterable[Cluster]) -> bool:
 
 
 def too_large(gang: Gang, clusters: Iterable[Cluster]) -> bool:
-    """Tell whether not even empty clusters would hold it; one that is not Ready may come back."""
+    """Tell whether not even empty clusters would hold it; those not Ready may come back."""
     known = tuple(clusters)
     if any(is_down(cluster) for cluster in known):
         return False

@@ -1,6 +1,6 @@
 """What a HyperJob would meet: clusters with their free capacity, queues, and what exists already.
 
-Made from plain objects by the controller's own reading of them; asks nobody.
+Made from plain objects by the controller's own reading of them; makes no call.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -51,7 +51,7 @@ def deleted(evidence: Evidence) -> Iterator[Cause]:
 def unseen(evidence: Evidence) -> Iterator[Cause]:
     """Say that no controller has looked at the HyperJob as it is now."""
     summary = evidence.summary
-    # A deletion is a new generation too, and nobody has to look at that.
+    # A deletion is a new generation too, and needs no look.
     if summary.deleting or (summary.is_current and summary.has_status):
         return
     if summary.has_status:
@@ -63,15 +63,15 @@ def unseen(evidence: Evidence) -> Iterator[Cause]:
         what = "no controller has looked at it: it has no status (created"
     changed = summary.changed or summary.created
     late = is_older(changed, evidence.now)
-    # One that was never made is no news yet; one that is not renewed is.
-    nobody = list(_nobody(evidence)) if late or items(evidence.lease) else []
+    # A Lease that was never made is no news yet; a Lease that is not renewed is.
+    no_leader = list(_no_leader(evidence)) if late or items(evidence.lease) else []
     yield Cause(
         reason="NotObserved",
         message=f"{what} {age(changed, evidence.now)} ago)",
         next="kubectl hyperjob preflight",
-        needs_help=late and not nobody,
+        needs_help=late and not no_leader,
     )
-    yield from nobody
+    yield from no_leader
 
 
 def suspended(evidence: Evidence) -> Iterator[Cause]:
@@ -151,7 +151,7 @@ def asked(evidence: Evidence) -> Iterator[Cause]:
             )
 
 
-def _nobody(evidence: Evidence) -> Iterator[Cause]:
+def _no_leader(evidence: Evidence) -> Iterator[Cause]:
     """Say who leads, as far as the Lease can be seen."""
     if isinstance(evidence.lease, KubeError) and evidence.lease.http_code != 404:
         return

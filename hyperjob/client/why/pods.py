@@ -75,7 +75,7 @@ def _larger_than_a_node(evidence: Evidence, job: SubJob, said: str) -> str:
     """Say that pods are probably larger than every node: the cluster has enough, but not on one.
 
     A cluster reports the sum of its nodes alone. Enough accelerators for all pods of the sub-job
-    that nobody uses, and still no node for a pod, leaves the size of the nodes as the reason.
+    not in use, and still no node for a pod, leaves the size of the nodes as the reason.
     """
     summary = evidence.summary
     accelerator, number = summary.accelerators(job)

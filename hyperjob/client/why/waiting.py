@@ -272,7 +272,7 @@ def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Itera
 def _queue_state(evidence: Evidence, queue: str) -> str | None:
     """Give a queue's state; "" when there is none of the name, None when it is not known.
 
-    A queue that has no state yet keeps nobody waiting: Volcano's webhook refuses its sub-jobs
+    A queue without a state keeps no HyperJob waiting: Volcano's webhook refuses its sub-jobs
     outright, and the built-in admission takes it as open.
     """
     if isinstance(evidence.queues, KubeError):

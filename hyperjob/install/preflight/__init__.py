@@ -1,4 +1,4 @@
-"""Is everything there that HyperJobs need, and if not, what mends it.
+"""Is everything there that HyperJobs need, and if not, the remedy.
 
 `observe` reads, the checks decide, one finding each; nothing is changed.
 """
@@ -72,7 +72,7 @@ async def preflight(kube: Kube, *, now: datetime, lease_namespace: str) -> Repor
     except KubeError as error:
         verdict = failed(
             f"the API server cannot be asked: {error.message}",
-            mend="give a kubeconfig with --kubeconfig for which `kubectl version` answers",
+            remedy="give a kubeconfig with --kubeconfig for which `kubectl version` answers",
         )
         return Report((Finding("api-server", verdict),), reached=False)
     return examine(observed)

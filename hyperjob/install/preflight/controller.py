@@ -27,20 +27,20 @@ def leads(observed: Observed) -> Verdict:
     leader = _leader(observed)
     where = f"{observed.lease_namespace}/{LEASE}"
     if leader is None:
-        return failed(f"no controller leads: there is no Lease {where}", mend=_START)
+        return failed(f"no controller leads: there is no Lease {where}", remedy=_START)
     if not leader.leads:
         ago = "at an unknown time"
         if leader.renewed is not None:
             ago = f"{human_duration((observed.now - leader.renewed).total_seconds())} ago"
         return failed(
-            f"no controller leads: Lease {where} was renewed {ago}, by {leader.holder or 'nobody'}",
-            mend=_START,
+            f"no controller leads: Lease {where} was renewed {ago}, by {leader.holder or 'none'}",
+            remedy=_START,
         )
-    told = leader.version or "an older release that does not tell its version"
+    told = leader.version or "an older release, which does not give its version"
     if not go_together(leader.version, hyperjob.__version__):
         return warning(
             f"{leader.holder} leads: its release is {told}, and this is {hyperjob.__version__}",
-            mend=ONE_RELEASE,
+            remedy=ONE_RELEASE,
         )
     return ok(f"{leader.holder} leads, release {told}")
 
@@ -54,12 +54,12 @@ def queue_admission(observed: Observed) -> Verdict:
     if there and mode == "builtin":
         return warning(
             "queue admission is builtin, and Volcano Global is here: its quotas do not hold",
-            mend="run the controller with --queue-admission auto",
+            remedy="run the controller with --queue-admission auto",
         )
     if mode == "volcano-global" and not there:
         return failed(
             "queue admission is volcano-global, and Volcano Global is not here: nothing starts",
-            mend="run the controller with --queue-admission auto",
+            remedy="run the controller with --queue-admission auto",
         )
     return ok(f"queue admission is {mode}")
 

@@ -1,4 +1,4 @@
-"""What a check finds: a status, a sentence, and what mends it."""
+"""What a check finds: a status, a sentence, and the remedy."""
 
 import enum
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check says; `mend` is a command wherever one does it, "" where nothing is to do."""
+    """What a check says; `remedy` is a command wherever one does it, "" where nothing is to do."""
 
     status: Status
     message: str
-    mend: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ def ok(message: str) -> Verdict:
     return Verdict(Status.OK, message)
 
 
-def warning(message: str, *, mend: str) -> Verdict:
-    """Say what will surprise somebody."""
-    return Verdict(Status.WARNING, message, mend)
+def warning(message: str, *, remedy: str) -> Verdict:
+    """Say what will surprise users."""
+    return Verdict(Status.WARNING, message, remedy)
 
 
-def failed(message: str, *, mend: str) -> Verdict:
+def failed(message: str, *, remedy: str) -> Verdict:
     """Say what keeps HyperJobs from running."""
-    return Verdict(Status.FAILED, message, mend)
+    return Verdict(Status.FAILED, message, remedy)
 
 
 def go_together(one: str, other: str) -> bool:

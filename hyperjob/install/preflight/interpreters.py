@@ -1,4 +1,4 @@
-"""Checks of the resource interpreter customizations: ours there, nobody else's in the way. Pure."""
+"""Checks of the resource interpreter customizations: ours there, none other in the way. Pure."""
 
 from typing import Final
 
@@ -27,15 +27,15 @@ def customizations(observed: Observed) -> Verdict:
         what = "; ".join(f"{each.name} defines {', '.join(each.operations)}" for each in found)
         return failed(
             f"other customizations keep HyperJob's out: {what}",
-            mend=f"{INSTALL} --replace" if VOLCANO_GLOBAL.issuperset(names) else delete,
+            remedy=f"{INSTALL} --replace" if VOLCANO_GLOBAL.issuperset(names) else delete,
         )
     missing = [name for name in SCRIPTS if named(observed.interpreters, name) is None]
     if missing:
-        return failed(f"customizations are missing: {', '.join(missing)}", mend=INSTALL)
+        return failed(f"customizations are missing: {', '.join(missing)}", remedy=INSTALL)
     for item in interpreters():
         live = named(observed.interpreters, item.name) or {}
         if live.get("spec") != item.object["spec"]:
-            return warning(f"customization {item.name} is not this release's", mend=INSTALL)
+            return warning(f"customization {item.name} is not this release's", remedy=INSTALL)
     return ok(f"customizations are this release's: {', '.join(SCRIPTS)}")
 
 
@@ -53,11 +53,11 @@ def others(observed: Observed) -> Verdict:
                 " MultiplePodTemplatesScheduling members get jobs without pods"
             )
             verdict = failed if pod_templates_gate(observed) else warning
-            return verdict(message, mend=delete)
+            return verdict(message, remedy=delete)
         if hidden := [operation for operation in _BETTER_LEFT if operation in defined]:
             return warning(
                 f"customization {name} defines {', '.join(hidden)} for vcjobs in place of"
                 " Karmada's own: part of their status may be missing",
-                mend=delete,
+                remedy=delete,
             )
-    return ok("no other customization changes what Karmada tells about vcjobs")
+    return ok("no other customization changes what Karmada reads of vcjobs")

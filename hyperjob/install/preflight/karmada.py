@@ -13,7 +13,7 @@ from hyperjob.kube.resources import PROPAGATION_POLICIES, RESOURCE_BINDINGS, VCJ
 
 GROUPS: Final = ("cluster.karmada.io", "config.karmada.io", "policy.karmada.io", "work.karmada.io")
 
-# Karmada tells its version nowhere in the API; what its definitions know does, newest first.
+# Karmada's API has no version; the fields of its definitions give it away, newest first.
 _MARKS: Final[tuple[tuple[tuple[int, int], Resource, tuple[str, ...]], ...]] = (
     ((1, 17), PROPAGATION_POLICIES, ("spec", "placement", "workloadAffinity")),
     ((1, 15), RESOURCE_BINDINGS, ("spec", "components")),
@@ -35,19 +35,19 @@ def karmada(observed: Observed) -> Verdict:
     if missing:
         return failed(
             f"this is not the Karmada API server: it does not serve {', '.join(missing)}",
-            mend="give the kubeconfig of the Karmada API server with --kubeconfig",
+            remedy="give the kubeconfig of the Karmada API server with --kubeconfig",
         )
     release = oldest_release(observed)
     if release is None:
         return failed(
             "Karmada is older than 1.13, where the scheduling of one object cannot be suspended",
-            mend="upgrade Karmada to 1.16 or newer",
+            remedy="upgrade Karmada to 1.16 or newer",
         )
     text = f"Karmada is {release[0]}.{release[1]} or newer"
     if release < _WHOLE_STATUS:
         return warning(
             f"{text}; before 1.16 it does not bring the status of vcjobs back by itself",
-            mend="make sure that it is 1.16 or newer, or upgrade Karmada",
+            remedy="make sure that it is 1.16 or newer, or upgrade Karmada",
         )
     return ok(text)
 
@@ -68,13 +68,13 @@ def lease_namespace(observed: Observed) -> Verdict:
     if not found:
         return failed(
             f"namespace {name}, for the controller's Lease, does not exist",
-            mend=f"kubectl create namespace {name}",
+            remedy=f"kubectl create namespace {name}",
         )
     labels = found[0]["metadata"].get("labels") or {}
     if not name.startswith(("karmada-", "kube-")) and labels.get(SKIP_PROPAGATION) != "true":
         return warning(
             f"namespace {name} is copied to every member",
-            mend=f"kubectl label namespace {name} {SKIP_PROPAGATION}=true",
+            remedy=f"kubectl label namespace {name} {SKIP_PROPAGATION}=true",
         )
     return ok(f"namespace {name} holds the controller's Lease")
 
@@ -90,14 +90,14 @@ def multiple_pod_templates(observed: Observed) -> Verdict:
         return failed(
             "gate MultiplePodTemplatesScheduling is on, and Volcano Global counts every vcjob as"
             " nothing: its quotas do not hold",
-            mend="set --feature-gates=MultiplePodTemplatesScheduling=false on"
+            remedy="set --feature-gates=MultiplePodTemplatesScheduling=false on"
             " karmada-controller-manager and karmada-scheduler, or do without its quotas with"
             " --queue-admission none",
         )
     return warning(
         "gate MultiplePodTemplatesScheduling is on: Karmada binds no vcjob with a task name over"
         f" {_TASK_NAME_BYTES} bytes",
-        mend="keep task names short, or set --feature-gates=MultiplePodTemplatesScheduling=false"
+        remedy="keep task names short, or set --feature-gates=MultiplePodTemplatesScheduling=false"
         " on karmada-controller-manager and karmada-scheduler",
     )
 

@@ -18,13 +18,13 @@ def ready(observed: Observed) -> Verdict:
     """Check that there are members, and that they are ready."""
     clusters = need(observed.clusters)
     if not clusters:
-        return failed("no cluster has joined", mend="karmadactl join CLUSTER")
+        return failed("no cluster has joined", remedy="karmadactl join CLUSTER")
     down = [cluster for cluster in clusters if not _is_ready(cluster)]
     if not down:
         return ok(f"{_count(clusters)} ready: {_names(clusters)}")
     message = f"{len(down)} of {_count(clusters)} not ready: {_names(down)}"
-    mend = f"kubectl describe cluster {_name(down[0])}"
-    return (failed if len(down) == len(clusters) else warning)(message, mend=mend)
+    remedy = f"kubectl describe cluster {_name(down[0])}"
+    return (failed if len(down) == len(clusters) else warning)(message, remedy=remedy)
 
 
 def vcjob_api(observed: Observed) -> Verdict:
@@ -34,7 +34,7 @@ def vcjob_api(observed: Observed) -> Verdict:
         [cluster for cluster in need(observed.clusters) if not _serves(cluster, VCJOBS)],
         fine="all serve vcjobs",
         wrong="do not serve vcjobs, so nothing is placed there",
-        mend="install Volcano there, then see `kubectl get cluster {0} -o yaml`: apiEnablements",
+        remedy="install Volcano there, then see `kubectl get cluster {0} -o yaml`: apiEnablements",
     )
 
 
@@ -51,7 +51,7 @@ def resource_summary(observed: Observed) -> Verdict:
         silent,
         fine=f"all report their resources: {held or 'no devices'}",
         wrong="report no resources, so nothing is placed there",
-        mend="kubectl get cluster {0} -o jsonpath={{.status.conditions}}",
+        remedy="kubectl get cluster {0} -o jsonpath={{.status.conditions}}",
     )
 
 
@@ -69,7 +69,7 @@ def resource_models(observed: Observed) -> Verdict:
     return warning(
         f"resource models hide devices from Karmada's scheduler in {some}: HyperJobs are placed"
         " without it, other workloads that ask for them are not",
-        mend=f"kubectl patch cluster {first} --type=merge -p '{_NO_MODELS}'",
+        remedy=f"kubectl patch cluster {first} --type=merge -p '{_NO_MODELS}'",
     )
 
 
@@ -91,13 +91,15 @@ def service_exports(observed: Observed) -> Verdict:
     )
 
 
-def _all(observed: Observed, lacking: list[Object], *, fine: str, wrong: str, mend: str) -> Verdict:
+def _all(
+    observed: Observed, lacking: list[Object], *, fine: str, wrong: str, remedy: str
+) -> Verdict:
     clusters = need(observed.clusters)
     if not lacking:
         return ok(fine if clusters else "no member to look at")
     message = f"{len(lacking)} of {_count(clusters)} {wrong}: {_names(lacking)}"
     verdict = failed if len(lacking) == len(clusters) else warning
-    return verdict(message, mend=mend.format(_name(lacking[0])))
+    return verdict(message, remedy=remedy.format(_name(lacking[0])))
 
 
 def _is_ready(cluster: Object) -> bool:

@@ -60,7 +60,7 @@ def stored_hyperjobs(stored: Stored) -> Verdict:
         f"the schema of this release refuses {len(stored.refused)} of {stored.number} stored"
         f" HyperJobs ({names}): {shortened(first, _WORDS)}; without CRD ratcheting the API server"
         " refuses each later write to them, their status included",
-        mend="let them end or delete them before the upgrade, or correct the fields named:"
+        remedy="let them end or delete them before the upgrade, or correct the fields named:"
         " kubectl get hj NAME -n NAMESPACE -o yaml | hyperjob lint -",
     )
 

@@ -14,5 +14,5 @@ def tenancy(observed: Observed) -> Verdict:
         return ok("tenancy is off: each user may name every queue, PriorityClass and cluster")
     return warning(
         f"tenancy is on in part: there is no ValidatingAdmissionPolicyBinding {', '.join(missing)}",
-        mend="hyperjob install --tenancy",
+        remedy="hyperjob install --tenancy",
     )

@@ -24,18 +24,18 @@ def hyperjob_definition(observed: Observed) -> Verdict:
     name = name_of(HYPERJOBS)
     definition = named(observed.definitions, name)
     if definition is None:
-        return failed(f"definition {name} is missing", mend=INSTALL)
+        return failed(f"definition {name} is missing", remedy=INSTALL)
     if not conditions.is_true(conditions.parse(definition.get("status")), "Established"):
-        return failed(f"definition {name} is not served", mend=f"kubectl describe crd {name}")
+        return failed(f"definition {name} is not served", remedy=f"kubectl describe crd {name}")
     if lacking := missing_fields(definition, HYPERJOBS):
         return failed(
             f"definition {name} is older than this release and lacks {_list(lacking)}",
-            mend=INSTALL,
+            remedy=INSTALL,
         )
     if extra := lost_fields(definition):
         return warning(
             f"definition {name} is newer than this release and knows {_list(extra)} too",
-            mend="use the hyperjob release that installed it",
+            remedy="use the hyperjob release that installed it",
         )
     return ok(f"definition {name} is this release's")
 
@@ -52,12 +52,12 @@ def volcano_definitions(observed: Observed) -> Verdict:
     live = {resource: named(observed.definitions, name_of(resource)) for resource in VOLCANO}
     missing = [name_of(resource) for resource, found in live.items() if found is None]
     if missing:
-        return failed(f"Volcano's definitions are missing: {', '.join(missing)}", mend=INSTALL)
+        return failed(f"Volcano's definitions are missing: {', '.join(missing)}", remedy=INSTALL)
     vcjob = live[VCJOBS]
     if vcjob is not None and (lacking := missing_fields(vcjob, VCJOBS)):
         return warning(
             f"definition {name_of(VCJOBS)} drops fields that newer members take: {_list(lacking)}",
-            mend="apply the definitions of the newest Volcano that a member runs",
+            remedy="apply the definitions of the newest Volcano that a member runs",
         )
     return ok("Volcano's definitions are there: " + ", ".join(name_of(each) for each in VOLCANO))
 
@@ -88,19 +88,19 @@ def default_queue(observed: Observed) -> Verdict:
             if checked
             else "jobs that name no queue wait for it"
         )
-        return verdict(f"queue {DEFAULT_QUEUE} does not exist: {why}", mend=INSTALL)
+        return verdict(f"queue {DEFAULT_QUEUE} does not exist: {why}", remedy=INSTALL)
     state = (queue.get("status") or {}).get("state")
     if state == "Open":
         return ok(f"queue {DEFAULT_QUEUE} is Open")
     if state:
         return failed(
             f"queue {DEFAULT_QUEUE} is {state} in all members",
-            mend=f"open it in a member: vcctl queue operate -n {DEFAULT_QUEUE} -a open",
+            remedy=f"open it in a member: vcctl queue operate -n {DEFAULT_QUEUE} -a open",
         )
     verdict = failed if _checks_queues(observed) else warning
     return verdict(
         f"queue {DEFAULT_QUEUE} has no state: no member's status has arrived",
-        mend=f"kubectl describe clusterresourcebinding {DEFAULT_QUEUE}-queue",
+        remedy=f"kubectl describe clusterresourcebinding {DEFAULT_QUEUE}-queue",
     )
 
 
@@ -112,7 +112,7 @@ def queue_policies(observed: Observed) -> Verdict:
         if any(_selects_queues(each) for each in _selectors(policy))
     }
     if not policies:
-        return failed("no policy sends queues to the members", mend=INSTALL)
+        return failed("no policy sends queues to the members", remedy=INSTALL)
     queue = named(observed.queues, DEFAULT_QUEUE)
     claimed = ((queue or {}).get("metadata", {}).get("annotations") or {}).get(_CLAIM)
     name = claimed if claimed in policies else next(iter(policies))
@@ -122,7 +122,7 @@ def queue_policies(observed: Observed) -> Verdict:
         return failed(
             f"policy {name} leaves queues alone that a member has already, such as"
             f" {DEFAULT_QUEUE}, whose state then never arrives",
-            mend=f"kubectl patch clusterpropagationpolicy {name} --type=merge -p '{_OVERWRITE}'",
+            remedy=f"kubectl patch clusterpropagationpolicy {name} --type=merge -p '{_OVERWRITE}'",
         )
     return ok(f"policy {name} sends queues to the members")
 

@@ -31,7 +31,7 @@ def configured(observed: Observed) -> Verdict:
     """Check that both configurations are there."""
     missing = [name for name, found in _configurations(observed) if found is None]
     if missing:
-        return failed(f"webhook configurations are missing: {', '.join(missing)}", mend=INSTALL)
+        return failed(f"webhook configurations are missing: {', '.join(missing)}", remedy=INSTALL)
     where = sorted({_address(webhook) for _, webhook in _webhooks(observed)})
     return ok(f"webhooks are configured at {', '.join(where)}")
 
@@ -45,7 +45,7 @@ def trusted(observed: Observed) -> Verdict:
         if not encoded:
             return warning(
                 f"{where} has no caBundle: only authorities that the API server trusts anyway do",
-                mend=_INJECT,
+                remedy=_INJECT,
             )
         try:
             ends = [
@@ -53,17 +53,17 @@ def trusted(observed: Observed) -> Verdict:
                 for one in split_bundle(base64.b64decode(encoded, validate=True))
             ]
         except (binascii.Error, InvalidPair) as error:
-            return failed(f"caBundle of {where} is unusable: {error}", mend=_INJECT)
+            return failed(f"caBundle of {where} is unusable: {error}", remedy=_INJECT)
         # While one authority follows another, both are there.
         latest = max(ends, default=observed.now)
         first = latest if first is None else min(first, latest)
     if first is None:
-        return failed("no webhook is configured", mend=INSTALL)
+        return failed("no webhook is configured", remedy=INSTALL)
     until = f"{first:%Y-%m-%d}"
     if first <= observed.now:
-        return failed(f"caBundle expired on {until}", mend=_INJECT)
+        return failed(f"caBundle expired on {until}", remedy=_INJECT)
     if first <= observed.now + _SOON:
-        return warning(f"caBundle expires on {until}", mend="hyperjob-certs rotate --inject")
+        return warning(f"caBundle expires on {until}", remedy="hyperjob-certs rotate --inject")
     return ok(f"caBundle is valid until {until}")
 
 
@@ -71,9 +71,9 @@ def answers(observed: Observed) -> Verdict:
     """Check that the API server reaches the webhook, by what it said to a dry run."""
     trial = observed.trial
     if trial is None:
-        return failed("no HyperJob can be stored yet", mend=INSTALL)
+        return failed("no HyperJob can be stored yet", remedy=INSTALL)
     if not any(True for _ in _webhooks(observed)):
-        return failed("no webhook checks HyperJobs", mend=INSTALL)
+        return failed("no webhook checks HyperJobs", remedy=INSTALL)
     error = trial.error
     if error is None:
         return _admitted(observed, trial.version)
@@ -81,13 +81,13 @@ def answers(observed: Observed) -> Verdict:
     if "failed calling webhook" not in said:
         return warning(
             f"a HyperJob is not admitted in namespace {TRIAL_NAMESPACE}: {said}",
-            mend="mend what it says, if HyperJobs are to run there",
+            remedy="correct what it says, if HyperJobs are to run there",
         )
     if "x509" in said or "certificate" in said:
-        return failed(f"the API server does not trust the webhook: {said}", mend=_INJECT)
+        return failed(f"the API server does not trust the webhook: {said}", remedy=_INJECT)
     return failed(
         f"the API server does not reach the webhook: {said}",
-        mend="start hyperjob-webhook, and see that the API server's own network and DNS reach its"
+        remedy="start hyperjob-webhook, and see that the API server's own network and DNS reach its"
         " address; if the address is wrong: hyperjob install --webhook-url https://HOST:PORT",
     )
 
@@ -105,10 +105,10 @@ def _admitted(observed: Observed, release: str) -> Verdict:
         if not go_together(version, release)
     ]
     if apart:
-        told = release or "an older one that does not tell its version"
+        told = release or "an older release, which does not give its version"
         return warning(
             f"the webhook admits HyperJobs, its release is {told}, and {' and '.join(apart)}",
-            mend=ONE_RELEASE,
+            remedy=ONE_RELEASE,
         )
     return ok(
         "the API server reaches the webhook: a HyperJob was admitted in a dry run, by release"

@@ -1,4 +1,4 @@
-"""Access on one's own machine: whoever has the printed address acts with the kubeconfig's rights.
+"""Access on one's own machine: a user of the printed address acts with the kubeconfig's rights.
 
 As Jupyter does it: the address carries a token, which a browser exchanges for a cookie at once, so
 that the token stays in no history and in no Referer. Other users of the machine and pages of other
@@ -57,7 +57,7 @@ class LocalVisitor:
 class LocalAccess:
     """Lets in those who have the token; use with `async with`.
 
-    Nobody gets in before `listens_on` has said under which address.
+    No request gets in before `listens_on` has said under which address.
     """
 
     def __init__(self, kube: Kube, *, token: str = "", read_only: bool = False) -> None:

@@ -16,7 +16,7 @@ from hyperjob.ui.render import render
 
 SESSION_COOKIE: Final = "__Host-hyperjob-ui"
 FORM_COOKIE: Final = "__Host-hyperjob-ui-login"
-"""Stands for a browser that has no session yet, so that its form has a CSRF token too."""
+"""Identifies a browser that has no session yet, so that its form has a CSRF token too."""
 _FORM_SECONDS: Final = 3600
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from hyperjob.ui.visitor import EVERYTHING, Scope
 
 @dataclass(frozen=True, slots=True)
 class OpenVisitor:
-    """Whoever asks, with the rights of the kubeconfig."""
+    """Any caller, with the rights of the kubeconfig."""
 
     kube: Kube
     read_only: bool = False

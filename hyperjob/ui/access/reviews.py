@@ -40,7 +40,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whether a user may do something; without `user` it is about the one who asks."""
+    """Whether a user may do something; without `user` it is about the caller."""
 
     user: User | None
     verb: str

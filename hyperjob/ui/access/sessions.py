@@ -1,4 +1,4 @@
-"""Which cookie stands for which token: in memory, bounded, and gone with the process."""
+"""Which cookie belongs to which token: in memory, bounded, and gone with the process."""
 
 import secrets
 from collections import OrderedDict
@@ -21,7 +21,7 @@ class _Session:
 
 
 class Sessions:
-    """Sessions by the value of their cookie; the one that was not used for longest goes first.
+    """Sessions by the value of their cookie; the least recently used goes first.
 
     Times are in seconds of `clock`.
     """

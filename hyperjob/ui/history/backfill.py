@@ -1,4 +1,4 @@
-"""What happened before anybody looked, as far as the status tells. Pure."""
+"""What happened before the first look, as far as the status says. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -33,7 +33,7 @@ UNWRITTEN: Final = 50_000
 POINTS: Final = 1_000
 _WAITING: Final = 200_000
 _BEAT: Final = timedelta(seconds=30)
-"""How exactly the file knows until when somebody looked."""
+"""How exactly the file knows until when it was kept."""
 _IN_MEMORY: Final = Limits(days=2.0, size=32 * 1024 * 1024)
 
 _T = TypeVar("_T")
@@ -106,7 +106,7 @@ class History:
         self._note(_Removed(now, uid))
 
     def present(self, now: datetime, uids: Collection[str]) -> None:
-        """Take note of which HyperJobs there are; all others went while nobody looked."""
+        """Take note of which HyperJobs there are; all others went while it was not kept."""
         self._note(_Present(now, frozenset(uids)))
 
     def sample(
@@ -218,7 +218,7 @@ class _Recorder:
         self._store = store
         self._tracks: dict[str, dict[str, Span]] = {}
         self._rows: dict[str, dict[tuple[str, datetime], Span]] = {}
-        self._held = 0  # rows at most, for one that is written over counts twice
+        self._held = 0  # rows at most, for a row that is written over counts twice
         self._known: dict[str, Known] = {}
         self._uses: deque[Use] = deque(maxlen=UNWRITTEN)
         self._last: dict[tuple[Kind, str, str], Sample] = {}
@@ -258,7 +258,7 @@ class _Recorder:
             self._known[uid] = Known(uid, summary.namespace, summary.name, summary.queue, now)
 
     def _begin(self, now: datetime, summary: Summary) -> dict[str, Span]:
-        """Fill in what was before the first look, or while nobody looked."""
+        """Fill in what was before the first look, or while it was not kept."""
         told = past(summary, now)
         recorded = self.spans(summary.uid)
         self._add(summary.uid, missing([*recorded, *states(summary, now)], told))

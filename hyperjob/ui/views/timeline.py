@@ -156,7 +156,7 @@ def _lane(name: str, spans: Iterable[Span], summary: Summary, scale: _Scale, now
 
 
 def _draw(blocks: list[Block], new: Block) -> None:
-    """Add a block; one that looks like the block before it makes that one longer."""
+    """Add a block; a block that looks like the one before makes it longer."""
     last = blocks[-1] if blocks else None
     alike = last is not None and (last.kind, last.label) == (new.kind, new.label)
     if last is not None and alike and new.start - last.start - last.width < _SMALLEST:

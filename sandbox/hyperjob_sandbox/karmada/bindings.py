@@ -1,7 +1,7 @@
 """What a binding looks like, and what a detector's sync overwrites in a live one.
 
 Pure: template and policy in, ResourceBinding (or ClusterResourceBinding) out. It must never touch
-`spec.clusters`, the scheduler's field, nor labels and annotations somebody else stamped.
+`spec.clusters`, the scheduler's field, nor labels and annotations of other components.
 """
 
 from copy import deepcopy

@@ -117,7 +117,7 @@ class ClusterController:
             self.status.add(name, after=self._every)
 
     async def _status(self, cluster: Object, member: Member) -> Object:
-        if cluster["spec"].get("apiEndpoint") != member.endpoint:  # nobody answers anywhere else
+        if cluster["spec"].get("apiEndpoint") != member.endpoint:  # nothing answers anywhere else
             return self._failing(cluster, member, clusterstatus.UNREACHABLE)
         try:
             async with asyncio.timeout(_HEALTH_SECONDS):

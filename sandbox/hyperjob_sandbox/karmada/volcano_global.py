@@ -123,7 +123,7 @@ class Dispatcher:
             return candidate_of(binding, job=job, priority=0)
         priority_class = self._priority_classes.get(name)
         if priority_class is None:
-            return None  # skipped in every round, and nobody is told
+            return None  # skipped in every round, without a message
         return candidate_of(binding, job=job, priority=int(priority_class.get("value") or 0))
 
     def _total(self) -> Amounts:

@@ -89,7 +89,7 @@ def karmada_configuration(server: WebhookServer) -> Object:
         ["propagationpolicies", "clusterpropagationpolicies"],
         ["CREATE", "UPDATE"],
     )
-    # Without it the detector defaults policies itself, so an outage need stop nobody.
+    # Without it the detector defaults policies itself, so an outage need stop nothing.
     webhook = _webhook(
         server, "propagationpolicy.karmada.io", "/mutate-policy", rule, failure="Ignore"
     )
@@ -156,7 +156,7 @@ async def register(kube: Kube, configurations: Iterable[tuple[Resource, Object]]
 
 
 async def unregister(kube: Kube, configurations: Iterable[tuple[Resource, Object]]) -> None:
-    """Delete the configurations, so that nobody calls a server that is gone."""
+    """Delete the configurations, so that no API server calls a server that is gone."""
     for resource, configuration in configurations:
         try:
             await kube.delete(resource, configuration["metadata"]["name"])

@@ -1,6 +1,6 @@
 """One member cluster: its own API server with nodes, Volcano and kubelets.
 
-Everything in it reaches the API server over HTTPS, so a member that stops listening stands still
+Everything in it reaches the API server over HTTPS, so a member that stops listening stops
 as a lost cluster does, and goes on when it comes back.
 """
 

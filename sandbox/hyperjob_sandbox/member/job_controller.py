@@ -138,7 +138,7 @@ class JobController:
             self.commands.add(key_of(new))
 
     async def _command(self, key: str) -> None:
-        """Carry out a command exactly once: whoever deletes it does."""
+        """Carry out a command exactly once: the client that deletes it does."""
         command = self._caches.commands.get(key)
         target = (command or {}).get("target") or {}
         if command is None or target.get("kind") != VCJOBS.kind:

@@ -1,6 +1,6 @@
 """Arithmetic on resource lists: what a pod asks for, what is left of a node.
 
-Pure functions over `{name: Quantity}`; a name that is missing stands for zero. It must never know
+Pure functions over `{name: Quantity}`; a missing name means zero. It must never know
 which resources exist: accelerators are names like any other.
 """
 
@@ -17,7 +17,7 @@ _BINARY_NAMES = ("memory", "ephemeral-storage", "hugepages-")
 
 
 def parse(wire: Mapping[str, str | int | float] | None) -> Resources:
-    """Read a wire resource list; raises ValueError on an amount nobody can read."""
+    """Read a wire resource list; raises ValueError on a malformed amount."""
     return {name: amount(str(text)) for name, text in (wire or {}).items()}
 
 

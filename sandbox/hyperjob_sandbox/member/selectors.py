@@ -1,7 +1,7 @@
 """Whether objects match label selectors, node selector terms and cluster affinities.
 
-Pure predicates over plain dicts; they must never raise on a malformed selector, a term nobody can
-read matches nothing.
+Pure predicates over plain dicts; they never raise on a malformed selector; a malformed term
+matches nothing.
 """
 
 from collections.abc import Mapping, Sequence

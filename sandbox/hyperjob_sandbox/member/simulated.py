@@ -1,6 +1,6 @@
 """Simulated kubelets: pods that are bound run for their time and end as configured.
 
-It must never run a pod that is not bound to a node, nor keep one that is being deleted.
+It must never run a pod that is not bound to a node, nor keep a pod that is being deleted.
 """
 
 import time
@@ -107,7 +107,7 @@ class SimulatedKubelet:
         job = annotations.get(JOB_NAME) or str(pod["metadata"]["name"])
         task = annotations.get(TASK_SPEC, "")
         seconds = self._config.run_times.seconds(job=job, task=task, cluster=self._cluster)
-        with suppress(KeyError, ValueError):  # no time of its own, or one that nobody can read
+        with suppress(KeyError, ValueError):  # no time of its own, or a malformed one
             seconds = float(annotations[self._config.run_times.annotation])
         code, after = self._config.exit_code(
             job=job,

@@ -52,7 +52,7 @@ class MemberCaches(Informers):
 
 
 def job_key_of(pod: Object) -> str | None:
-    """Return the key of the vcjob a pod belongs to, None for a pod of nobody's."""
+    """Return the key of the vcjob a pod belongs to, None for a pod without one."""
     name = (pod["metadata"].get("annotations") or {}).get(JOB_NAME)
     return f"{pod['metadata']['namespace']}/{name}" if name else None
 

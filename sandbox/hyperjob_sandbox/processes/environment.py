@@ -6,7 +6,6 @@ Pure. It raises MissingSourceError where Kubernetes reports CreateContainerConfi
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO, Quantity
@@ -25,7 +24,7 @@ class Sources:
     secrets: Mapping[str, Object] = field(default_factory=dict)
 
     def config_map(self, name: str, *, optional: bool = False) -> dict[str, bytes] | None:
-        """Return the data of a ConfigMap, None for an optional one that does not exist."""
+        """Return the data of a ConfigMap, None where it is optional and missing."""
         found = self.config_maps.get(name)
         if found is None:
             return _absent("configmap", name, optional=optional)
@@ -33,7 +32,7 @@ class Sources:
         return data | _decoded(found.get("binaryData"))
 
     def secret(self, name: str, *, optional: bool = False) -> dict[str, bytes] | None:
-        """Return the data of a Secret, None for an optional one that does not exist."""
+        """Return the data of a Secret, None where it is optional and missing."""
         found = self.secrets.get(name)
         if found is None:
             return _absent("secret", name, optional=optional)
@@ -134,6 +133,3 @@ def _absent(kind: str, name: str, *, optional: bool) -> dict[str, bytes] | None:
 
 def _decoded(data: Mapping[str, str] | None) -> dict[str, bytes]:
     return {key: base64.b64decode(value) for key, value in (data or {}).items()}
-
-
-NO_SOURCES: Final = Sources()

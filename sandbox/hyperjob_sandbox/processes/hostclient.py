@@ -120,7 +120,7 @@ class ProcessHost:
         loop = asyncio.get_running_loop()
         starting = self._starting[unique] = loop.create_future()
         process = self._running[unique] = Process(unique, self, loop.create_future())
-        # A process whose end nobody awaits any more is no error.
+        # A process whose end is not awaited any more is no error.
         process.exited.add_done_callback(lambda done: done.cancelled() or done.exception())
         self.tell(
             op="start",

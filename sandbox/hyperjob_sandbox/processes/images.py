@@ -1,4 +1,4 @@
-"""What stands in for an image: an environment of this machine, by default that of this Python.
+"""What replaces an image: an environment of this machine, by default that of this Python.
 
 `--image NAME=VALUE` maps the images whose name matches NAME (`*` is a wildcard) to a virtual
 environment, where VALUE is a folder with `bin/`, or else to a command prefix.

@@ -6,7 +6,7 @@ clusters the names that the Multi-Cluster Services API gives a pod behind an exp
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -131,8 +131,3 @@ def _overwrite(path: Path, text: str) -> None:
     with path.open("r+b" if path.exists() else "wb") as file:
         file.write(text.encode())
         file.truncate()
-
-
-def without_names(variables: Mapping[str, str], network: Network, host: Host) -> dict[str, str]:
-    """Return variables with the names of pods replaced by addresses."""
-    return {name: network.addressed(value, host) for name, value in variables.items()}

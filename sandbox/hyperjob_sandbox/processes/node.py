@@ -69,7 +69,7 @@ class PodPlace:
 
     @property
     def images(self) -> Sequence[Image]:
-        """Give what stands in for images."""
+        """Give what replaces images."""
         return self.machine.images
 
     @property

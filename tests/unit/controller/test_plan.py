@@ -362,7 +362,7 @@ def test_an_overflow_is_told() -> None:
     assert [(event.reason, event.note) for event in events][1:] == [
         (
             "Overflowed",
-            "hj-trainer-0 stands on b, for a lacks 1 nvidia.com/gpu (has 7); typo does not exist",
+            "hj-trainer-0 is on b: a lacks 1 nvidia.com/gpu (has 7); typo does not exist",
         )
     ]
 

@@ -29,9 +29,9 @@ async def work(
     task = asyncio.create_task(run_workers(queue, reconcile, workers=workers, metrics=metrics))
     async with asyncio.timeout(LIMIT):
         await until.wait()
-    queue.shut_down()
-    async with asyncio.timeout(LIMIT):
-        await task
+    await asyncio.sleep(0)  # the pass that set it ends
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
     return metrics
 
 

@@ -112,7 +112,7 @@ def test_changes_as_json() -> None:
                 "note": "",
             }
         ],
-        "problems": [{"object": "crd/x", "message": "is owned", "mend": "force it"}],
+        "problems": [{"object": "crd/x", "message": "is owned", "remedy": "force it"}],
         "error": "",
     }
 
@@ -126,23 +126,23 @@ def test_a_conflict_names_fields_and_managers() -> None:
     status = {**make_status(409, "conflict"), "details": {"causes": causes}}
     problem = field_conflict("crd/x", Conflict(status))
     assert '.spec.a, .spec.b by "kubectl"; .spec.c by "helm"' in problem.message
-    assert "--force-conflicts" in problem.mend
+    assert "--force-conflicts" in problem.remedy
     assert "conflict" in field_conflict("crd/x", Conflict(make_status(409, "conflict"))).message
 
 
 @pytest.mark.parametrize(
-    ("error", "mend"),
+    ("error", "remedy"),
     [
         (Forbidden(make_status(403, "no")), "administrator"),
         (NotFound(make_status(404, "no")), "--kubeconfig"),
         (Unavailable(make_status(503, "no")), "try again"),
-        (Conflict(make_status(422, "no")), "mend what it says"),
+        (Conflict(make_status(422, "no")), "correct what it says"),
     ],
 )
-def test_a_refusal_says_what_to_do(error: Any, mend: str) -> None:
+def test_a_refusal_says_what_to_do(error: Any, remedy: str) -> None:
     problem = refused("crd/x", error)
     assert problem.message == "no"
-    assert mend in problem.mend
+    assert remedy in problem.remedy
 
 
 COMMANDS = {
@@ -154,10 +154,10 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("mend", COMMANDS)
-def test_a_command_reaches_the_server_that_was_looked_at(mend: str) -> None:
-    assert view.command(mend, kubeconfig=Path("my file")) == COMMANDS[mend]
-    assert view.command(mend, kubeconfig=None) == mend
+@pytest.mark.parametrize("remedy", COMMANDS)
+def test_a_command_reaches_the_server_that_was_looked_at(remedy: str) -> None:
+    assert view.command(remedy, kubeconfig=Path("my file")) == COMMANDS[remedy]
+    assert view.command(remedy, kubeconfig=None) == remedy
 
 
 def test_a_finding_is_one_line() -> None:
@@ -177,7 +177,7 @@ def test_a_finding_is_one_line() -> None:
         "check": "default-queue",
         "status": "failed",
         "message": "is not there",
-        "mend": "kubectl create",
+        "remedy": "kubectl create",
     }
 
 

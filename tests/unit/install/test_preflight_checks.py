@@ -1,4 +1,4 @@
-"""Each check of preflight: what it says of a state, how bad that is, and what mends it."""
+"""Each check of preflight: what it says of a state, how bad that is, and the remedy."""
 
 from datetime import timedelta
 from typing import Any
@@ -34,7 +34,7 @@ OK, WARNING, FAILED, UNKNOWN = Status.OK, Status.WARNING, Status.FAILED, Status.
 def run(check: str, observed: Observed) -> tuple[Status, str, str]:
     report = examine(observed)
     (verdict,) = (finding.verdict for finding in report.findings if finding.check == check)
-    return verdict.status, verdict.message, verdict.mend
+    return verdict.status, verdict.message, verdict.remedy
 
 
 def test_all_is_well_on_a_healthy_server() -> None:
@@ -59,7 +59,7 @@ def test_only_what_is_well_needs_no_mending() -> None:
     report = examine(broken)
     assert not report.passed
     for finding in report.findings:
-        assert (finding.verdict.status is OK) == (finding.verdict.mend == ""), finding
+        assert (finding.verdict.status is OK) == (finding.verdict.remedy == ""), finding
 
 
 COMPONENTS = ("spec", "components")
@@ -210,7 +210,7 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "controller-leads",
         healthy(leases=[lease(version="")]),
         WARNING,
-        "does not tell its version",
+        "does not give its version",
         "one release",
     ),
     "our queues without Volcano Global": (
@@ -553,7 +553,7 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "webhook-answers",
         healthy(trial=Trial(None)),
         WARNING,
-        "does not tell its version",
+        "does not give its version",
         "one release",
     ),
     "a controller of another release than the webhook": (
@@ -582,18 +582,18 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         healthy(trial=Trial(Invalid(make_status(422, "spec: too good")))),
         WARNING,
         "spec: too good",
-        "mend what it says",
+        "correct what it says",
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_check_says_what_is_wrong_and_what_mends_it(case: str) -> None:
-    check, observed, status, message, mend = CASES[case]
+def test_a_check_says_what_is_wrong_and_the_remedy(case: str) -> None:
+    check, observed, status, message, remedy = CASES[case]
     found = run(check, observed)
     assert found[0] is status, found
     assert message in found[1], found
-    assert mend in found[2], found
+    assert remedy in found[2], found
     assert (found[2] == "") == (status is OK), found
 
 

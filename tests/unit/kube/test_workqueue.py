@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hyperjob.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
-from hyperjob.kube.workqueue import ShutDown, WorkQueue
+from hyperjob.kube.workqueue import WorkQueue
 
 
 class Hand:
@@ -192,34 +192,13 @@ async def test_the_real_clock_ripens_items():
         assert [await queue.get(), await queue.get()] == ["soon", "late"]
 
 
-async def test_shut_down_gives_out_what_waits_then_ends_every_getter():
-    queue = WorkQueue()
-    waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
-    await asyncio.sleep(0)
-    queue.add("a")
-    queue.add_after("never", 0.001)
-    queue.shut_down()
-    queue.add("too late")
-    queue.add_rate_limited("too late")
-    async with asyncio.timeout(10):
-        results = await asyncio.gather(*waiting, return_exceptions=True)
-    assert results[0] == "a"
-    assert [type(result) for result in results[1:]] == [ShutDown, ShutDown]
-    assert queue.shutting_down
-    with pytest.raises(ShutDown):
-        await queue.get()
-
-
 async def test_workers_never_have_the_same_item_at_once():
     queue = WorkQueue(limiter=ItemBackoff(base=0.0001, cap=0.001))
-    working, worked = set(), Counter()
+    working, worked, finished = set(), Counter(), asyncio.Event()
 
     async def worker():
         while True:
-            try:
-                item = await queue.get()
-            except ShutDown:
-                return
+            item = await queue.get()
             assert item not in working
             working.add(item)
             await asyncio.sleep(0)
@@ -229,13 +208,15 @@ async def test_workers_never_have_the_same_item_at_once():
                 queue.add(item)
             queue.done(item)
             if len(worked) == 20 and min(worked.values()) == 5:
-                queue.shut_down()
+                finished.set()
 
     for item in range(20):
         queue.add(item)
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-        for _ in range(7):
-            group.create_task(worker())
+        workers = [group.create_task(worker()) for _ in range(7)]
+        await finished.wait()
+        for each in workers:
+            each.cancel()
     assert set(worked.values()) == {5}
 
 

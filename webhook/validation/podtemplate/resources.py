@@ -79,7 +79,7 @@ MISSPELT: Final = rule(
     "V8.ResourceList.name.standard",
     INVALID,
     'must be a standard resource type or fully qualified; did you mean "{match}"?',
-    "the name of a resource is not known, and near to one that is",
+    "the name of a resource is not known, and near to a known name",
     "correct it; the name of a device is its vendor's domain, a slash and the device",
 )
 UNQUALIFIED: Final = rule(
@@ -163,7 +163,7 @@ POD_RESOURCE: Final = rule(
     "V8.PodSpec.resources.enum",
     NOT_SUPPORTED,
     "supported values: {values}",
-    "the resources of a whole pod have one that only containers can have",
+    "the resources of a whole pod have a resource that only containers can have",
     "request it in a container",
 )
 BELOW_CONTAINERS: Final = rule(
@@ -303,7 +303,7 @@ def _claims(claims: list[Object], _o: object, path: Path, pod: Pod, report: Repo
         if request:
             check(formats.dns1123_label, request, at, report, "request")
         earlier = seen.setdefault(name, set())
-        # A claim without a request stands for all of its requests.
+        # A claim without a request means all of its requests.
         if earlier and (not request or request in earlier or "" in earlier):
             report.add(CLAIM_TWICE, at, f"{name}/{request}" if request else name)
         earlier.add(request)

@@ -179,7 +179,7 @@ async def _note_reuse(
 
 
 def _network_text(error: Exception) -> str:
-    """Say what went wrong on the network in Go's words, as far as Python tells."""
+    """Say what went wrong on the network in Go's words, as far as Python knows."""
     match error:
         case aiohttp.ClientConnectorCertificateError(certificate_error=cause):
             return _certificate_text(cause)

@@ -48,7 +48,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class MatchCondition:
-    """An expression that a request must satisfy; one that does not compile never does."""
+    """An expression that a request must satisfy; an expression that does not compile never is."""
 
     name: str
     source: str

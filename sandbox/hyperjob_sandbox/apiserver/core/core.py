@@ -68,7 +68,7 @@ class Core:
         return self.collection(resource).get((namespace if resource.namespaced else "", name))
 
     def _service_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
-        """Find what stands behind a webhook's Service; raise LookupError where nothing does."""
+        """Find what is behind a webhook's Service; raise LookupError where nothing does."""
         service = self.store.collection(("", "services")).get((namespace, name))
         if service is not None and (host := service.obj["spec"].get("externalName")):
             return str(host), port

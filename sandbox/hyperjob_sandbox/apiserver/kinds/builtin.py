@@ -1,6 +1,6 @@
 """The built-in kinds: names, scope and subresources as kube-apiserver 1.36 lists them.
 
-They are stored as they come, apart from the defaults in `defaults.py`; no controller stands behind
+They are stored as they come, apart from the defaults in `defaults.py`; no controller is behind
 them here. Kinds that only answer a POST (access reviews) are listed with their one verb.
 """
 

@@ -87,7 +87,7 @@ def apply_patch(
 ) -> Object:
     """Merge an applied configuration into the live object; raise ApplyConflict.
 
-    `reset` names the top-level fields that this endpoint cannot set: they are owned by nobody.
+    `reset` names the top-level fields that this endpoint cannot set: they have no owner.
     """
     metadata = applied.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
@@ -144,7 +144,7 @@ def _apply(
 
 
 def _let_go(merged: Object, last: FieldSet, owners: Managed, types: TypeInfo) -> Object:
-    """Remove what the applier applied last time, does not now, and nobody else owns."""
+    """Remove what the applier applied last time, does not now, and no other manager owns."""
 
     def named(fields: FieldSet) -> FieldSet:
         return typed.with_named_fields(fields, types)
@@ -238,7 +238,7 @@ def _update(
 def _managed_before_apply(
     live: Object | None, old: Object, *, types: TypeInfo, now: str, subresource: str
 ) -> Managed:
-    """Return who owned what; an object that nobody tracked was written before the first apply."""
+    """Return who owned what; an object without owners was written before the first apply."""
     if live is None:
         return Managed()
     managed = Managed.decode((live.get("metadata") or {}).get("managedFields"))

@@ -101,7 +101,7 @@ class FieldSet:
 
     @classmethod
     def of(cls, paths: Iterable[FieldPath]) -> "FieldSet":
-        """Build a set from paths; the empty path, the object itself, is owned by nobody."""
+        """Build a set from paths; the empty path, the object itself, has no owner."""
         builder = FieldSetBuilder()
         for path in paths:
             builder.insert(path)

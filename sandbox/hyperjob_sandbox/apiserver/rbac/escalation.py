@@ -1,4 +1,4 @@
-"""Nobody may hand on rights that he does not have, unless he may `escalate` or `bind`."""
+"""A user may not hand on rights that it does not have, unless he may `escalate` or `bind`."""
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors

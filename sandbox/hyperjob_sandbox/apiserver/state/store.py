@@ -51,7 +51,7 @@ class Stored:
 
     @property
     def obj(self) -> Object:
-        """Give the object, which nobody may change."""
+        """Give the object, which callers must not change."""
         return orjson.loads(self._folded) if self._obj is None else self._obj
 
     @property

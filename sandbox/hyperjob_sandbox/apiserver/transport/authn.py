@@ -63,7 +63,7 @@ def identify(
     authorization: str,
     user_of_token: Callable[[str], User | None],
 ) -> User | None:
-    """Name the caller; None for a token that nobody knows."""
+    """Name the caller; None for an unknown token."""
     if authorization:
         scheme, _, token = authorization.partition(" ")
         return user_of_token(token.strip()) if scheme.lower() == "bearer" else None

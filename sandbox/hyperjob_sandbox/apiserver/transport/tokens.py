@@ -33,7 +33,7 @@ class Tokens:
         stored = self._store.collection(SERVICE_ACCOUNTS).get(account)
         if stored is None:
             return None
-        while len(self._issued) >= _LIMIT:  # the oldest go: nobody renews 4096 tokens here
+        while len(self._issued) >= _LIMIT:  # the oldest go: no test renews 4096 tokens
             del self._issued[next(iter(self._issued))]
         token = secrets.token_urlsafe(32)
         self._issued[token] = _Issued(account, stored.uid, time.time() + seconds)

@@ -54,7 +54,7 @@ class Headers:
 
 
 class Dispatcher:
-    """Routes requests; `closing` tells watches that the server goes away.
+    """Routes requests; `closing` lets watches know that the server goes away.
 
     `connectors` answer subresources, by (group, resource, subresource), in the server's place.
     """

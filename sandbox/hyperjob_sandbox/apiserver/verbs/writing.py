@@ -175,7 +175,7 @@ async def _store_change(
 
 
 def _require_create(core: Core, call: Call) -> None:
-    """Refuse a PUT or an apply that would create to whoever may only change (403)."""
+    """Refuse a PUT or an apply that would create to a user who may only change (403)."""
     core.require(call.user, replace(action_of(call.info), verb="create"))
 
 
@@ -191,7 +191,7 @@ def _check_preconditions(call: Call, new: Object, live: Stored) -> None:
 
 
 def place(obj: Object, call: Call) -> None:
-    """Put an object where the request's path says; refuse one that says otherwise (400)."""
+    """Put an object where the request's path says; refuse an object that says otherwise (400)."""
     meta = normalise_meta(obj)
     namespace = _namespace(call)
     given = meta.get("namespace") or ""
@@ -204,7 +204,7 @@ def place(obj: Object, call: Call) -> None:
 
 
 def place_update(obj: Object, call: Call) -> None:
-    """Check that a changed object still is the one that the path names (400)."""
+    """Check that a changed object still has the name of the path (400)."""
     meta = normalise_meta(obj)
     for part, wanted in (("name", call.info.name), ("namespace", _namespace(call))):
         given = meta.get(part) or ""
