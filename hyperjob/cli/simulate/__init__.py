@@ -12,9 +12,7 @@ from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.progress import progress
 from hyperjob.cli.simulate import view
-from hyperjob.cli.simulate.sources import Files, sites_of
 from hyperjob.simulate import readers
-from hyperjob.simulate.engine import simulate as play
 from hyperjob.simulate.generate import SHAPES, Demand, Estimates, generate
 from hyperjob.simulate.jobs import Style, submission
 from hyperjob.simulate.ledger import Ledger
@@ -155,6 +153,8 @@ def simulate(
 
     Example: hyperjob simulate --jobs 300 --days 3 --load 0.95 --compare hyperjob,fifo,one-cluster
     """
+    from hyperjob.simulate.engine import simulate as play  # dear, and --help needs none of it
+
     try:
         scenario = _scenario(
             clusters, files, trace, form_of_trace, limit, jobs, _shares(queues), numbers
@@ -220,9 +220,12 @@ def _scenario(
     shares: dict[str, float],
     numbers: dict[str, Any],
 ) -> Scenario:
-    sites, queues, outages = sites_of(clusters)
+    from hyperjob.cli.simulate.sources import Files, sites_of  # dear, as the engine is
+
+    sites, described, outages = sites_of(clusters)
     given = Files(files)
-    queues = [*(each for each in queues if _is_new(each, given)), *given.queues]
+    by_name = {each["metadata"]["name"]: each for each in (*described, *given.queues)}
+    queues = list(by_name.values())
     found = list(given.jobs)
     style = Style(max_domains=numbers["max_domains"])
     if trace is not None:
@@ -250,13 +253,9 @@ def _scenario(
         twice = next(name for name in names if names.count(name) > 1)
         raise WorkloadError(f"HyperJob {twice} is there twice")
     missing = missing_queues(scenario.queues, (job.queue for job in scenario.jobs))
-    if missing and (queues or given.queues):
+    if missing and queues:
         out.remark(f"Queues that nothing describes get weight 1: {', '.join(missing)}")
     return replace(scenario, queues=[*scenario.queues, *map(queue, missing)])
-
-
-def _is_new(obj: dict[str, Any], given: Files) -> bool:
-    return obj["metadata"]["name"] not in {each["metadata"]["name"] for each in given.queues}
 
 
 def _generated(
