@@ -14,6 +14,7 @@ from controller.model.request import Request
 from controller.model.resources import Resources, accelerator_of
 from controller.queueing.account import Account
 from controller.queueing.admit import Block, Kind
+from controller.queueing.backfill import End, Start, end_of, estimate_of
 from controller.queueing.confirm import Confirmer, OurQueues
 from controller.queueing.entries import Entry, Pending
 from controller.queueing.holdings import Holdings
@@ -58,6 +59,7 @@ class QueueCache:
         self.space = Space((), {})
         self.open = Space((), {})
         self.heads: dict[str, str] = {}
+        self.starts: dict[str, Start] = {}
         self.blocks: dict[tuple[str, Shape], Block] = {}
         self.could: WeakKeyDictionary[Site, bool] = WeakKeyDictionary()
         self.wants: WeakKeyDictionary[Site, Mapping[str, Resources]] = WeakKeyDictionary()
@@ -175,6 +177,25 @@ class QueueCache:
         moment = self._reclaims.may_start_from(self.account.tree)
         return moment is not None and moment <= now
 
+    def ends(self, *, now: datetime) -> list[End]:
+        """Return when those that hold a share end by their estimates, the soonest first."""
+        tree = self.account.tree
+        found = (
+            end_of(key, entry, tree, now=now)
+            for key in self.holders
+            if (entry := self.entries.get(key)) is not None
+        )
+        space = self.open
+        unseen = self._holdings.occupancy.unseen(space.clusters, space.free)
+        gone = [End(now, "", tuple(unseen))] if unseen else []
+        known = [each for each in found if each is not None]
+        return sorted([*gone, *known], key=lambda end: (end.at, end.key))
+
+    def ends_by(self, key: str, until: datetime, *, now: datetime) -> bool:
+        """Tell whether a HyperJob that started now would end, and be seen to have, by a time."""
+        estimate = estimate_of(self.entries[key], self.account.tree)
+        return estimate is not None and now + estimate + self._lag <= until
+
     def coming(self) -> Space:
         """Return the room that there will be when clusters show all that has ended."""
         return self.open.emptied(self._holdings.occupancy.fading)
@@ -205,6 +226,7 @@ class QueueCache:
             self.wants.clear()
         self.account.forget_claims()
         self.heads.clear()
+        self.starts.clear()
         self.space = Space(clusters, eventual)
         self._holdings.reserve(self.space)
         self._holdings.changed |= self.open.sum != self.space.sum
@@ -258,7 +280,7 @@ class QueueCache:
                 if entry.told != self.gist(entry, place):
                     yield order[2]
 
-    def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int, int, int]:
+    def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int, int, int, str]:
         """Return what of a message must not go stale: block, rough place, what is free and used.
 
         Far from the head of a line a place is told roughly, and what is free is of the time when
@@ -270,7 +292,9 @@ class QueueCache:
             measure = accelerator_of(demand) or "cpu"
             free = self.open.sum.get(measure, 0)
             used = self.account.used(entry.waiting.queue).get(measure, 0)
-        return block.kind if block is not None else None, roughly(place), free, used
+        start = self.starts.get(entry.unit.key)
+        expected = f"{start.at:%Y%m%d%H%M} {start.after}" if start is not None else ""
+        return block.kind if block is not None else None, roughly(place), free, used, expected
 
     def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:
         """Bring holdings, occupancy and line up to date with a unit and the grants."""

@@ -7,9 +7,13 @@ another workload, which never ends.
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, subtract, total
+
+Fading: TypeAlias = tuple[str, Resources]
+"""A cluster, and what of it is on its way to be free."""
 
 
 class Occupancy:
@@ -41,6 +45,20 @@ class Occupancy:
     def fading(self) -> list[tuple[str, Resources]]:
         """Return what has ended, by cluster, and may not show yet."""
         return [(cluster, demand) for _, cluster, demand in self._fading]
+
+    def unseen(self, clusters: Iterable[Cluster], free: Mapping[str, Resources]) -> list[Fading]:
+        """Return what has ended and cannot show yet: by what holds nothing, and is not `free`."""
+        found: list[Fading] = []
+        for cluster in clusters:
+            ended = total(each for _, name, each in self._fading if name == cluster.name)
+            held, now = self._held.get(cluster.name, {}), free.get(cluster.name, {})
+            missing = {
+                name: min(amount, most - held.get(name, 0) - now.get(name, 0))
+                for name, amount in ended.items()
+                if (most := cluster.allocatable.get(name, 0))
+            }
+            found.append((cluster.name, {name: each for name, each in missing.items() if each > 0}))
+        return [each for each in found if each[1]]
 
     def next_change(self, *, after: datetime | None = None) -> datetime | None:
         """Tell when the next ended one is forgotten; with `after`, the next one later than that."""

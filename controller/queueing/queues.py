@@ -5,16 +5,21 @@ Reads Queue objects only. A queue that cannot take jobs stays in the tree, for w
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 from controller.model.resources import Resources, parse_resources
 from controller.model.wire import at, count, string, string_map
+from hyperjob.api.duration import nanoseconds
 from hyperjob.api.meta import Object
 from hyperjob.text import listed
 
 ROOT: Final = "root"
 PREEMPTION: Final = "training.volcano.sh/preemption"
 """Annotation of a Queue: `disabled` keeps its HyperJobs from stopping each other."""
+
+ESTIMATE: Final = "training.volcano.sh/running-estimate"
+"""Annotation of a Queue: how long its HyperJobs run that have no estimate of their own."""
 
 DISABLED: Final = "disabled"
 _OPEN: Final = frozenset({"", "Open"})  # a queue without a state is open
@@ -31,6 +36,7 @@ class Queue:
     fifo: bool = False
     reclaimable: bool = False
     preemption: bool = True
+    estimate: timedelta | None = None
     state: str = ""
     capability: Resources = field(default_factory=dict)
     guarantee: Resources = field(default_factory=dict)
@@ -48,11 +54,21 @@ def parse_queue(raw: Object) -> Queue:
         fifo=at(raw, "spec", "dequeueStrategy") == "fifo",
         reclaimable=at(raw, "spec", "reclaimable") is True,
         preemption=string_map(at(raw, "metadata", "annotations")).get(PREEMPTION) != DISABLED,
+        estimate=estimate(at(raw, "metadata", "annotations", ESTIMATE)),
         state=string(at(raw, "status", "state")),
         capability=parse_resources(at(raw, "spec", "capability")),
         guarantee=parse_resources(at(raw, "spec", "guarantee", "resource")),
         deserved=parse_resources(at(raw, "spec", "deserved")),
     )
+
+
+def estimate(text: object) -> timedelta | None:
+    """Read an estimated running time; what is no duration above 0 reads as absent."""
+    try:
+        found = nanoseconds(string(text))
+    except ValueError:
+        return None
+    return timedelta(microseconds=found // 1000) if found >= 1000 else None
 
 
 class Tree:

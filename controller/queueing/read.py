@@ -5,6 +5,7 @@ Objects and records alone say what holds a share, so a restarted controller know
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from controller.expansion.expand import SpecError, demand_of, expand, sub_jobs
@@ -21,6 +22,7 @@ from controller.model.request import Request
 from controller.model.subjobs import Group, SubJob, queue_of
 from controller.model.wire import mapping, rfc3339, string
 from controller.placement.share import Wish
+from controller.queueing.queues import estimate
 from controller.queueing.units import Part, Unit
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase
@@ -96,12 +98,20 @@ def unit_of(observed: Observed) -> Unit | None:
         preempts=observed.preempts,
         since=max((_started(child) for child in children), default=""),
         kept=_kept(observed),
+        estimate=_estimate(hyperjob),
     )
 
 
 def _kept(observed: Observed) -> str:
     """Return until when the work of all sub-jobs is kept; empty where no program says so."""
     return min((micro_time(each.kept_until) for each in said_of(observed).values()), default="")
+
+
+def _estimate(hyperjob: HyperJob) -> timedelta | None:
+    """Return the longest running time that templates estimate; None where one has no estimate."""
+    found = [estimate(group.template.get("runningEstimate")) for group in hyperjob.replicated_jobs]
+    known = [each for each in found if each is not None]
+    return max(known) if known and len(known) == len(found) else None
 
 
 def _is_held(child: Child) -> bool:

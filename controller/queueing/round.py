@@ -6,7 +6,7 @@ behind it pass only where they cannot delay it.
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -22,9 +22,11 @@ from controller.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
+from controller.queueing.backfill import earliest
 from controller.queueing.cache import QueueCache
 from controller.queueing.entries import Pending
 from controller.queueing.reclaim import borrowers_for
+from controller.queueing.room import Space
 from controller.queueing.shapes import Shape, Site
 from controller.queueing.units import OrderInQueue, Part
 
@@ -48,6 +50,8 @@ class _Round:
         self._led: set[str] = set()
         self._granted: dict[str, None] = {}
         self._asked: dict[str, None] = {}
+        self._spare: Space | None = None  # with the room of heads whose start is known
+        self._until: datetime | None = None
 
     def play(self) -> list[str]:
         cache = self._cache
@@ -59,6 +63,7 @@ class _Round:
             )
             if not self._advance(queue, ahead[queue]):
                 del ahead[queue]
+        self._backfill()
         for (queue, shape), block in self._blocks.items():
             before = cache.blocks.get((queue, shape))
             if before is None or before.kind is not block.kind:
@@ -140,6 +145,8 @@ class _Round:
             if cluster := grant.clusters.get(part.name):
                 self._cache.space.put(part.request, cluster)
                 self._cache.open.put(part.request, cluster)
+                if self._spare is not None:
+                    self._spare.put(part.request, cluster)
         self._cache.grant(key, grant.clusters, now=self._now)
         self._granted[key] = None
         rest = self._cache.entries[key].waiting
@@ -181,9 +188,57 @@ class _Round:
             self._cache.heads[queue] = key
         self._led.add(queue)
         self._take_back(key, waiting)
+        if self._cache.heads.get(queue) == key:
+            self._expect(key, waiting)
         for part in gang:
             account.claim(part.queue, part.request.demand)
         return True
+
+    def _expect(self, key: str, waiting: Pending) -> None:
+        """Work out when a head has room, until which others may use what is kept for it."""
+        cache = self._cache
+        if self._spare is None:
+            self._spare = cache.open.copy()
+        start, known = None, cache.reclaiming()
+        if known is None or known.head != key:  # what is given back for it is its own at once
+            start = earliest(waiting, cache.open, cache.ends(now=self._now))
+        if start is not None and start.after:
+            cache.starts[key] = start
+        if start is None or start.overdue:
+            self._spare.keep(cache.wants[waiting.shape.site])
+            return
+        self._until = start.at if self._until is None else min(self._until, start.at)
+
+    def _backfill(self) -> None:
+        """Admit whoever ends, by estimates, before any head could use the room kept for it."""
+        cache = self._cache
+        if self._until is None or self._spare is None:
+            return
+        ahead = {queue: list(self._fillers(queue, self._until)) for queue in cache.lines.queues()}
+        while ahead := {queue: orders for queue, orders in ahead.items() if orders}:
+            queue = cache.account.whose_turn(
+                {each: self._next(orders) for each, orders in ahead.items()}
+            )
+            key = ahead[queue].pop(0)[2]
+            waiting = cache.entries[key].waiting
+            if waiting is None or not self._spare.allows(waiting.shape.site.floor):
+                continue
+            found = try_to_admit(waiting.parts, waiting.shape.site, cache.account, self._spare)
+            if isinstance(found, Grant):
+                self._grant(queue, key, waiting.shape, found, [])
+
+    def _fillers(self, queue: str, until: datetime) -> Iterator[OrderInQueue]:
+        """Give those of a line that have no room and end, by estimates, before a time."""
+        cache, heads = self._cache, set(self._cache.heads.values())
+        if self._is_fifo(queue):
+            return
+        for order in cache.lines.line(queue):
+            entry = cache.entries[order[2]]
+            if entry.waiting is None or entry.rests_until is not None or order[2] in heads:
+                continue
+            block = self._blocks.get((queue, entry.waiting.shape))
+            if block is CAPACITY and cache.ends_by(order[2], until, now=self._now):
+                yield order
 
     def _take_back(self, key: str, waiting: Pending) -> None:
         """Have others give back what was lent to them, where no other head of line is ahead."""

@@ -5,6 +5,7 @@ Keeps no template: ten thousand of them wait at a time.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TypeAlias
 
 from controller.model.request import Request
@@ -35,6 +36,7 @@ class Unit:
     it may stop HyperJobs of lower priority; `since` is when it started last, RFC 3339. `kept` is
     until when its work would be kept if it stopped now, where its programs say so: it changes with
     each checkpoint and decides nothing but who makes way.
+    `estimate` is how long it runs, as its templates estimate.
     """
 
     key: str
@@ -50,6 +52,7 @@ class Unit:
     preempts: bool = True
     since: str = ""
     kept: str = field(default="", compare=False)
+    estimate: timedelta | None = None
 
     @property
     def order(self) -> OrderInQueue:

@@ -79,7 +79,7 @@ def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> Verdict
         reason = Reason.EXCEEDS_CLUSTERS if never else reason
     elif waiting.queue == IMPLICIT:
         unplaced = _shortage(cache, waiting)[2]
-    text = f"{_place(cache, waiting, place_)}: {why}"
+    text = f"{_place(cache, waiting, place_)}: {why}{_expected(cache, key)}"
     known = cache.reclaiming()
     if known is not None and known.head == key and known.borrowers:
         text = f"{text}; {_makes_way(cache, key, sorted(known.borrowers))}"
@@ -92,6 +92,18 @@ def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> Verdict
         gist=gist,
         unplaced=unplaced,
     )
+
+
+def _expected(cache: QueueCache, key: str) -> str:
+    """Say when the head of a line has room, and by whose estimate; empty where nothing is known."""
+    start = cache.starts.get(key)
+    if start is None:
+        return ""
+    other = name_for(cache, key, start.after)
+    if start.overdue:
+        return f"; it starts when {other} ends, which runs longer than its estimate"
+    at = start.at.replace(second=0, microsecond=0)
+    return f"; it is expected to start about {rfc3339(at)}, when {other} ends by its estimate"
 
 
 def name_for(cache: QueueCache, reader: str, key: str) -> str:

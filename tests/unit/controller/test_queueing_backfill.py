@@ -1,0 +1,197 @@
+"""Backfill by estimates: the room kept for a head is in use until the head can start."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.model.wire import rfc3339
+from controller.queueing.queues import parse_queue
+from controller.queueing.units import Unit
+from controller.queueing.verdict import verdict_of
+from tests.unit.controller.builders import NOW
+from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
+
+HOUR = 3600
+
+
+@dataclass
+class Estimating(QueueWorld):
+    """A world whose HyperJobs say when they began, and that notes what was expected of heads."""
+
+    expected: dict[str, datetime] = field(default_factory=dict)
+    latest: dict[str, datetime] = field(default_factory=dict)
+
+    def make(self, key: str) -> None:
+        super().make(key)
+        self.units[key] = replace(self.units[key], since=rfc3339(self.now))
+        self.cache.put(key, self.units[key], now=self.now)
+
+    def settle(self) -> None:
+        """Play rounds until nothing more is granted, and note when heads are expected to start."""
+        while self.decide():
+            pass
+        for key, start in self.cache.starts.items():
+            self.expected.setdefault(key, start.at)
+            self.latest[key] = start.at
+
+    def run(self, arrivals: list[tuple[int, Unit]], lengths: dict[str, int]) -> None:
+        self.lengths = lengths
+        coming = sorted(arrivals, key=lambda each: (each[0], each[1].key))
+        while coming or self.ends:
+            moments = [*self.ends.values()]
+            moments += [NOW + timedelta(seconds=coming[0][0])] if coming else []
+            self.now = max(self.now, min(moments))
+            for key in [key for key, at in self.ends.items() if at <= self.now]:
+                self.end(key)
+                self.ends.pop(key, None)
+            while coming and NOW + timedelta(seconds=coming[0][0]) <= self.now:
+                self.submit(coming.pop(0)[1])
+            self.settle()
+
+    def start(self, name: str) -> int:
+        return round((self.started[f"ns/{name}"] - NOW).total_seconds())
+
+
+def world(**gpus: int) -> Estimating:
+    made = Estimating(gpus=gpus)
+    made.set_queues(queue("default"))
+    return made
+
+
+def job(name: str, gpus: int, seconds: int | None, *, age: int) -> Unit:
+    estimate = None if seconds is None else timedelta(seconds=seconds)
+    return replace(unit(name, gpus, age=age), estimate=estimate)
+
+
+@pytest.mark.parametrize(
+    ("runs", "head", "small", "starts"),
+    [
+        (HOUR, HOUR, HOUR // 2, 0),  # it ends before the head has room
+        (HOUR, HOUR, 2 * HOUR, 2 * HOUR),  # it would end after that
+        (HOUR, HOUR, HOUR - 10, 2 * HOUR),  # its end would show too late
+        (None, HOUR, HOUR // 2, 2 * HOUR),  # nothing is known of the head's start
+        (HOUR, None, HOUR // 2, 0),  # the head's own estimate does not matter
+        (HOUR, HOUR, None, 2 * HOUR),  # it says nothing of itself
+    ],
+)
+def test_one_that_ends_in_time_passes_the_head(
+    runs: int | None, head: int | None, small: int | None, starts: int
+) -> None:
+    made = world(a=16)
+    jobs = [job("run", 8, runs, age=0), job("head", 16, head, age=1), job("small", 8, small, age=2)]
+    lengths = {"run": HOUR, "head": HOUR, "small": small or HOUR}
+    made.run([(0, each) for each in jobs], lengths)
+    assert made.start("head") == HOUR
+    assert made.start("small") == starts
+
+
+def test_the_head_knows_whose_end_gives_it_room() -> None:
+    made = world(a=16)
+    jobs = [job("one", 8, HOUR, age=0), job("two", 8, 2 * HOUR, age=1)]
+    made.submit(*jobs, job("head", 16, None, age=2))
+    made.settle()
+    start = made.cache.starts["ns/head"]
+    assert (start.at, start.after) == (NOW + timedelta(hours=2), "ns/two")
+    told = verdict_of(made.cache, "ns/head").message
+    assert told.endswith("; it is expected to start about 2026-01-02T05:04:00Z, when ns/two ends by"
+                         " its estimate")  # fmt: skip
+    assert "expected" not in verdict_of(made.cache, "ns/one").message
+
+
+def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:
+    made = world(a=16)
+    made.submit(job("one", 8, HOUR, age=0), job("head", 16, None, age=2))
+    made.settle()
+    made.now += timedelta(hours=2)
+    made.submit(job("small", 8, 60, age=3))
+    made.settle()
+    told = verdict_of(made.cache, "ns/head").message
+    assert told.endswith("; it starts when ns/one ends, which runs longer than its estimate")
+    assert "ns/small" not in made.started
+
+
+def test_a_queue_gives_a_default_to_those_without_an_estimate() -> None:
+    made = Estimating(gpus={"a": 16})
+    raw = {
+        "metadata": {
+            "name": "default",
+            "annotations": {"training.volcano.sh/running-estimate": "30m"},
+        }
+    }
+    made.set_queues(parse_queue(raw))
+    jobs = [job("run", 8, HOUR, age=0), job("head", 16, HOUR, age=1), job("small", 8, None, age=2)]
+    made.run([(0, each) for each in jobs], {"run": HOUR, "head": HOUR, "small": HOUR // 2})
+    assert (made.start("small"), made.start("head")) == (0, HOUR)
+
+
+def test_a_strict_line_lets_nothing_pass() -> None:
+    made = Estimating(gpus={"a": 16})
+    made.set_queues(queue("default", dequeueStrategy="fifo"))
+    jobs = [job("run", 8, HOUR, age=0), job("head", 16, HOUR, age=1), job("small", 8, 60, age=2)]
+    made.run([(0, each) for each in jobs], {"run": HOUR, "head": HOUR, "small": 60})
+    assert made.start("small") == 2 * HOUR
+
+
+def test_one_that_runs_beyond_its_estimate_delays_the_head_by_no_more_than_that() -> None:
+    made = world(a=16)
+    jobs = [job("run", 8, HOUR, age=0), job("head", 16, HOUR, age=1), job("small", 8, 1800, age=2)]
+    made.run([(0, each) for each in jobs], {"run": HOUR, "head": HOUR, "small": 3 * 1800})
+    assert made.start("head") == 3 * 1800
+    assert made.start("head") - HOUR <= 2 * 1800
+
+
+JOBS = st.lists(
+    st.tuples(st.sampled_from([1, 2, 4, 8, 12, 16]), st.integers(1, 20), st.integers(0, 30)),
+    min_size=3,
+    max_size=14,
+)
+
+
+def arrivals(rows: list[tuple[int, int, int]], *, factors: list[float]) -> list[tuple[int, Unit]]:
+    ordered = sorted(rows, key=lambda row: row[2])
+    return [
+        (
+            minute * 60,
+            job(f"j{place}", gpus, round(length * 300 * factor), age=minute * 60 + place),
+        )
+        for place, ((gpus, length, minute), factor) in enumerate(zip(ordered, factors, strict=True))
+    ]
+
+
+def lengths(rows: list[tuple[int, int, int]]) -> dict[str, int]:
+    ordered = sorted(rows, key=lambda row: row[2])
+    return {f"j{place}": length * 300 for place, (_, length, _) in enumerate(ordered)}
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows=JOBS, clusters=st.sampled_from([(16,), (8, 8), (16, 8)]))
+def test_with_exact_estimates_a_head_never_starts_later_than_first_expected(
+    rows: list[tuple[int, int, int]], clusters: tuple[int, ...]
+) -> None:
+    made = world(**{f"c{place}": size for place, size in enumerate(clusters)})
+    rows = [(min(gpus, max(clusters)), length, minute) for gpus, length, minute in rows]
+    made.run(arrivals(rows, factors=[1.0] * len(rows)), lengths(rows))
+    assert len(made.started) == len(rows)
+    for key, expected in made.expected.items():
+        assert made.started[key] <= expected, key
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=JOBS, data=st.data())
+def test_with_wrong_estimates_a_head_is_late_by_no_more_than_others_overran(
+    rows: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    made = world(c0=16)
+    factors = [data.draw(st.floats(1 / 3, 3)) for _ in rows]
+    made.run(arrivals(rows, factors=factors), lengths(rows))
+    real = lengths(rows)
+    ordered = sorted(rows, key=lambda row: row[2])
+    overrun = sum(
+        max(0, real[f"j{place}"] - round(real[f"j{place}"] * factor))
+        for place, (_, factor) in enumerate(zip(ordered, factors, strict=True))
+    )
+    for key, expected in made.expected.items():
+        assert made.started[key] <= expected + timedelta(seconds=overrun) + LAG, key
