@@ -24,8 +24,10 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "describe": ("hyperjob.cli.describe", "Show everything of a HyperJob, events too."),
         "logs": ("hyperjob.cli.logs", "Print the logs of its pods from all clusters."),
         "top": ("hyperjob.cli.top", "Show accelerators by cluster and by queue."),
-        "ui": ("hyperjob.cli.ui", "Show clusters, queues and HyperJobs in the browser."),
         "wait": ("hyperjob.cli.wait", "Wait for a phase, a condition or deletion."),
+    },
+    "See it in a browser": {
+        "ui": ("hyperjob.cli.ui", "Show clusters, queues and HyperJobs in the browser."),
     },
     "Change what runs": {
         "suspend": (

@@ -30,10 +30,11 @@ def visible(value: object) -> object:
 
 
 def device(name: str) -> str:
-    """Name an accelerator for people: `nvidia.com/gpu` is NVIDIA gpu."""
+    """Name an accelerator for people: `nvidia.com/gpu` is NVIDIA GPU."""
     for prefix, word in _SHORT.items():
         if name.startswith(prefix):
-            return word + name.removeprefix(prefix)
+            kind = name.removeprefix(prefix)
+            return word + (kind.upper() if kind in ("gpu", "npu", "tpu") else kind)
     return name
 
 
