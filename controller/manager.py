@@ -62,6 +62,7 @@ USER_AGENT: Final = "hyperjob-controller/1"
 _REPORT_SECONDS: Final = 10.0
 _LONGEST_BACKOFF: Final = 60.0
 _RETRIES_PER_SECOND: Final = 100.0
+_IN_FLIGHT: Final = 200  # sub-jobs: every pass takes the reservations of all of them off
 
 
 def utc_now() -> datetime:
@@ -145,6 +146,7 @@ class Manager:
             self.caches,
             self.queue,
             QueueCache(
+                most_in_flight=_IN_FLIGHT,
                 lag=options.lag,
                 counts=reservations.counts,
                 names_others=options.tenant_messages == "names",

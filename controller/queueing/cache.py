@@ -6,6 +6,7 @@ It asks no clock and makes no call: callers pass the time.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from math import inf
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -42,13 +43,16 @@ class QueueCache:
         counts: Callable[[str], bool] = lambda _: False,
         confirmer: Confirmer | None = None,
         names_others: bool = True,
+        most_in_flight: float = inf,
     ) -> None:
         """`lag` is the longest time until a cluster's status shows that pods are gone.
 
         `confirmer` says which queues there are, else those that `set_queues` gets. `counts` says
         whether the vcjob of a key is taken off what is free already: it is from the moment it is
-        created, which is before its HyperJob is looked at again.
+        created, which is before its HyperJob is looked at again. A round admits no other HyperJob
+        while `most_in_flight` sub-jobs are admitted that no object shows yet.
         """
+        self.most_in_flight = most_in_flight
         self._counts = counts
         self._lag = lag
         self._confirmer = confirmer or OurQueues()
@@ -68,12 +72,18 @@ class QueueCache:
         self._reclaims = Reclaims(self.entries, lag=lag)
         self._shapes = Shapes()
         self._resting: dict[str, None] = {}
+        self._flying: dict[str, int] = {}
+        self.in_flight = 0
         self._eventual: Mapping[str, Resources] = {}
 
     def fresh(self, confirmer: Confirmer | None = None) -> "QueueCache":
         """Return an empty cache for the same clusters."""
         return QueueCache(
-            lag=self._lag, counts=self._counts, confirmer=confirmer, names_others=self.names_others
+            lag=self._lag,
+            counts=self._counts,
+            confirmer=confirmer,
+            names_others=self.names_others,
+            most_in_flight=self.most_in_flight,
         )
 
     @property
@@ -302,6 +312,9 @@ class QueueCache:
         entry.granted &= {part.name for part in unit.parts}
         entry.granted -= unit.held | unit.ended
         self._holdings.update(key, entry, now=now)
+        self.in_flight += len(entry.granted) - self._flying.pop(key, 0)
+        if entry.granted:
+            self._flying[key] = len(entry.granted)
         if not entry.holding:
             self._reclaims.gave_back(key)
         self._line_up(key, entry)

@@ -54,10 +54,14 @@ class _Round:
         self._until: datetime | None = None
 
     def play(self) -> list[str]:
+        """Go on until nobody else can be admitted, or enough wait to be made.
+
+        The others are admitted by the next rounds, when objects show those that were.
+        """
         cache = self._cache
         self._resume()
         ahead = {queue: cache.lines.firsts(queue) for queue in cache.lines.queues()}
-        while ahead:
+        while ahead and cache.in_flight < cache.most_in_flight:
             queue = cache.account.whose_turn(
                 {each: self._next(firsts) for each, firsts in ahead.items()}
             )
@@ -68,7 +72,7 @@ class _Round:
             before = cache.blocks.get((queue, shape))
             if before is None or before.kind is not block.kind:
                 cache.lines.changed.add(queue)
-        cache.blocks = self._blocks
+        cache.blocks = {**cache.blocks, **self._blocks} if ahead else self._blocks
         return [*self._granted, *self._asked]
 
     def _resume(self) -> None:

@@ -358,6 +358,20 @@ def test_a_share_is_kept_while_a_sub_job_is_made_again() -> None:
     assert not made.cache.reserved(but="ns/one")
 
 
+def test_a_round_admits_no_more_while_enough_is_not_made_yet() -> None:
+    made = QueueWorld({"a": 32}, cache=QueueCache(lag=LAG, most_in_flight=3))
+    made.set_queues(queue("default"))
+    made.submit(*(unit(f"j{number}", 2, 2, age=number) for number in range(5)))
+    made.cache.begin(made.clusters(), now=made.now)
+    assert play(made.cache, now=made.now) == ["ns/j0", "ns/j1"], "the second fills it"
+    assert play(made.cache, now=made.now) == []
+    made.make("ns/j0")
+    made.make("ns/j1")
+    assert made.decide() == ["ns/j2", "ns/j3"]
+    assert made.decide() == ["ns/j4"]
+    assert made.cache.in_flight == 0
+
+
 def test_grants_survive_until_they_are_seen_and_are_not_given_twice() -> None:
     made = world([unit("one", 32), unit("two", 32, age=1)])
     made.cache.begin(made.clusters(), now=made.now)
