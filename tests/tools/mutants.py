@@ -33,7 +33,7 @@ from typing import Final
 
 from coverage.numbits import numbits_to_nums
 
-from tests.tools.operators import Mutant, mutants
+from tests.tools.operators import Mutant, lines_at_import, mutants
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 WORK: Final = ROOT / ".mutants"
@@ -141,6 +141,10 @@ def _covering_tests(tests: tuple[str, ...], files: list[str]) -> dict[tuple[str,
             " join file on file.id = line_bits.file_id"
             " join context on context.id = line_bits.context_id where context.context != ''"
         ).fetchall()
+    # A line outside of functions runs when its file is imported, before any test.
+    at_import: dict[str, set[int]] = defaultdict(set)
+    for name in files:
+        at_import[name] = lines_at_import((ROOT / name).read_bytes())
     width: Counter[str] = Counter()
     running: dict[tuple[str, int], set[str]] = defaultdict(set)
     for path, context, bits in rows:
@@ -148,7 +152,7 @@ def _covering_tests(tests: tuple[str, ...], files: list[str]) -> dict[tuple[str,
         numbers = numbits_to_nums(bits)
         width[test] += len(numbers)
         relative = os.path.relpath(path, ROOT)
-        for number in numbers:
+        for number in (*numbers, *at_import[relative]):
             running[relative, number].add(test)
     return {
         place: sorted(names, key=lambda name: (width[name], name))

@@ -40,6 +40,17 @@ class Mutant:
         return source[: self.start] + self.text.encode() + source[self.end :]
 
 
+def lines_at_import(source: bytes) -> set[int]:
+    """Return the lines outside of all functions."""
+    tree = ast.parse(source)
+    lines = set(range(1, source.count(b"\n") + 2))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            lines -= set(range(node.body[0].lineno, node.end_lineno + 1))
+    return lines
+
+
 def mutants(path: str, source: bytes) -> list[Mutant]:
     """List the mutants of one file, in the order of their places."""
     offsets = [0]
@@ -111,6 +122,8 @@ def _changes(
                 yield test, f"not ({text(test)})", "condition"
             case ast.comprehension(ifs=[condition, *_]):
                 yield condition, "True", "filter dropped"
+            case ast.Return(value=ast.Constant(value=bool())):
+                pass  # its constant is a place of its own, and no caller sees None for False
             case ast.Return(value=value) if value is not None and not _is_none(value):
                 yield node, "return None", "return"
             case ast.Continue():

@@ -1,9 +1,13 @@
 """What Karmada could not schedule is learnt from."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
+from controller.gang.rejections import learn
+from controller.model.child import child_of
+from controller.model.observed import Record, Rejection
 from controller.model.planned import Plan, Repin
 from controller.model.wire import rfc3339
 from controller.plan import plan
@@ -149,3 +153,13 @@ def test_why_a_member_does_not_take_a_vcjob(error: str, reason: str, message: st
     told = decided.status["jobs"][0]
     assert (told["reason"], told["message"]) == (reason, message)
     assert [event.reason for event in decided.events if event.type == "Warning"] == [reason]
+
+
+def test_a_cluster_that_karmada_schedules_on_after_all_is_no_longer_left_out() -> None:
+    earlier = Rejection(cluster="a", times=3, retry_time=NOW + timedelta(minutes=5))
+    record = Record(name="hj-trainer-0", replicated_job="trainer", index=0, rejections=(earlier,))
+    seen = observed(hyperjob(), job(), policy(), binding(cluster="a"), clusters=(A, B))
+    child = replace(child_of(seen, "hj-trainer-0"), record=record)
+    assert learn(child, now=NOW).rejections == ()
+    elsewhere = replace(child, record=replace(record, rejections=(replace(earlier, cluster="b"),)))
+    assert [item.cluster for item in learn(elsewhere, now=NOW).rejections] == ["b"]

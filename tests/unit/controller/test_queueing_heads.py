@@ -4,7 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.controller.queueworld import queue, unit, world
+from controller.queueing.cache import QueueCache
+from controller.queueing.confirm import OurQueues
+from hyperjob.api.quantity import NANO
+from tests.unit.controller.builders import GPU, NOW, cluster
+from tests.unit.controller.queueworld import LAG, queue, unit, world
 
 
 @pytest.mark.parametrize(
@@ -47,3 +51,39 @@ def test_a_queue_is_measured_by_what_its_next_job_asks_for_before_it_uses_any() 
     made.foreign["c"] = 4
     made.decide()
     assert made.running() == {"two"}
+
+
+def test_a_resting_hyperjob_leaves_the_line_without_the_one_behind_it() -> None:
+    """It rests, so no group of the line has it: those behind it and before it stay in theirs."""
+    made = world([unit("first", 8), unit("second", 8, age=1), unit("third", 8, age=2)], a=0)
+    lines = made.cache.lines
+    for rests in ("ns/first", "ns/third"):
+        entry = made.cache.entries[rests]
+        entry.granted = {part.name for part in entry.unit.parts}
+        made.cache.returned(rests, frozenset(entry.granted), now=made.now)
+    assert [order[2] for order in lines.line("default")] == ["ns/first", "ns/second", "ns/third"]
+    for rests in ("ns/first", "ns/third"):
+        made.end(rests)
+        assert [order[2] for order in lines.firsts("default")] == ["ns/second"]
+
+
+def test_only_the_borrowers_of_a_reclaim_are_called_preempted() -> None:
+    """The queue preempts, and `bystander` is less urgent too: it may keep what it holds."""
+    made = world([unit("lent", 8), unit("bystander", 8)], a=16)
+    made.decide()
+    made.submit(unit("urgent", 8, priority=5, age=1))
+    made.cache.reclaim("ns/urgent", ["ns/lent"], now=made.now)
+    assert made.cache.is_preempted("ns/lent")
+    assert not made.cache.is_preempted("ns/bystander")
+
+
+@pytest.mark.parametrize("later", [0, 2, 4, 7])
+def test_what_others_use_of_a_queue_replaces_what_they_used_before(later: int) -> None:
+    used = {"default": {GPU: 4 * NANO}}
+    cache = QueueCache(lag=LAG, confirmer=OurQueues(lambda _holds: used))
+    cache.set_queues([queue("default")])
+    cache.begin([cluster("a", 8)], now=NOW)
+    used = {"default": {GPU: later * NANO}}
+    for _ in range(2):
+        cache.begin([cluster("a", 8)], now=NOW)
+        assert cache.account.used("default").get(GPU, 0) == later * NANO

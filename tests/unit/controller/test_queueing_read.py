@@ -12,6 +12,7 @@ from controller.queueing.units import Unit
 from tests.unit.controller.builders import (
     GPU,
     Object,
+    binding,
     cluster,
     group,
     hyperjob,
@@ -148,3 +149,14 @@ def test_an_automatic_split_keeps_its_share_while_it_is_made_again() -> None:
     found = unit(raw)
     assert sum(gpus(found).values()) == 24
     assert found.held == set(gpus(found))
+
+
+@pytest.mark.parametrize("applied", [False, True])
+def test_a_suspended_hyperjob_is_charged_for_a_vcjob_once_a_member_has_it(*, applied: bool) -> None:
+    bound = binding(cluster="a")
+    if applied:
+        bound["status"] = {"aggregatedStatus": [{"clusterName": "a", "applied": True}]}
+    found = read(hyperjob(suspend=True), job(), policy(), bound)
+    assert (found.held if found is not None else frozenset()) == (
+        {"hj-trainer-0"} if applied else frozenset()
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.operators import mutants
+from tests.tools.operators import lines_at_import, mutants
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -54,3 +54,16 @@ def test_every_mutant_of_the_project_parses_and_differs() -> None:
         before = ast.dump(ast.parse(source))
         for mutant in mutants(path, source):
             assert ast.dump(ast.parse(mutant.apply(source))) != before, mutant
+
+
+def test_lines_outside_of_functions_run_when_a_module_is_imported() -> None:
+    source = b"LIMIT = 5\n\n\ndef f(a=1):\n    return a\n\n\nclass C:\n    size = 3\n"
+    assert lines_at_import(source) & {1, 4, 5, 8, 9} == {1, 4, 8, 9}
+
+
+def test_a_returned_truth_value_becomes_the_other_one_alone() -> None:
+    changed = {
+        mutant.apply(b"def f():\n    return False")
+        for mutant in mutants("f", b"def f():\n    return False")
+    }
+    assert changed == {b"def f():\n    return True"}
