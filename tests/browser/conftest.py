@@ -49,14 +49,14 @@ class Site:
 
 
 @contextlib.contextmanager
-def site(folder: Path, objects: list[dict]) -> Iterator[Site]:
+def site(folder: Path, objects: list[dict], *options: str) -> Iterator[Site]:
     """Serve objects in memory."""
     file = folder / "objects.jsonl"
     file.write_text("".join(json.dumps({"put": one}) + "\n" for one in objects))
     with (
         (folder / "log").open("w") as log,
         subprocess.Popen(
-            [sys.executable, "-m", "tests.support.uiplane", str(file)],
+            [sys.executable, "-m", "tests.support.uiplane", str(file), *options],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -106,6 +106,13 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def rude(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Serve HyperJobs with text that would like to be a program."""
     with site(tmp_path_factory.mktemp("rude"), hostile()) as served:
+        yield served
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Site]:
+    """Serve a page that visitors log in to."""
+    with site(tmp_path, scene(), "--login") as served:
         yield served
 
 

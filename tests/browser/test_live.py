@@ -55,3 +55,14 @@ def test_search_filters_and_has_its_address(many, open_page):
     again.goto(page.url)
     expect(again.get_by_role("link", name="job-00042").first).to_be_visible()
     expect(again.get_by_role("link", name="job-00041")).to_have_count(0)
+
+
+def test_an_action_is_asked_for_once_more_and_done(fleet, open_page, picture):
+    fleet.put(hyperjob("to-suspend"))
+    page = open_page(fleet, "/hyperjobs/team-a/to-suspend")
+    page.get_by_role("link", name="Suspend").click()
+    expect(page.locator("main")).to_contain_text("to-suspend")
+    picture(page, "confirm")
+    page.locator("main form button[type=submit], main form button").first.click()
+    expect(page.get_by_role("link", name="Resume")).to_be_visible()
+    fleet.remove("hyperjobs/team-a/to-suspend")

@@ -1,8 +1,9 @@
 """The web page over objects in memory, as a process: any number of HyperJobs, and any text in them.
 
-`python -m tests.support.uiplane FILE` reads JSON lines: first the objects in FILE, later from its
-standard input: `{"put": OBJECT}` or `{"remove": "hyperjobs/NAMESPACE/NAME"}`. It prints the address
-of the page, and a line `done` after each change.
+`python -m tests.support.uiplane FILE [--login]` reads JSON lines: first the objects in FILE, later
+from its standard input: `{"put": OBJECT}` or `{"remove": "hyperjobs/NAMESPACE/NAME"}`. It prints
+the address of the page, and a line `done` after each change. With `--login` visitors log in, and
+`good` is the token of a user.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
+from hyperjob.ui.access.cluster import ClusterAccess
 from hyperjob.ui.access.local import LocalAccess
 from hyperjob.ui.context import Context
 from hyperjob.ui.running import running
@@ -28,6 +30,10 @@ class PlaneKube(FakeKube):
     namespace = "default"
 
     async def create(self, resource, obj, **more):
+        if resource.kind == "TokenReview":
+            known = obj["spec"]["token"] == "good"
+            user = {"username": "ann@example.org"} if known else {}
+            return {"status": {"authenticated": known, "user": user}}
         if resource.kind.endswith("Review"):
             return {"status": {"allowed": True}}
         return await super().create(resource, obj, **more)
@@ -56,7 +62,16 @@ async def lines():
         transport.close()
 
 
-async def serve(file):
+def _access(kube, known, *, login):
+    if not login:
+        return LocalAccess(kube)
+    hosts = ("127.0.0.1", "localhost")
+    return ClusterAccess(
+        kube, acting=lambda _: kube, hosts=hosts, namespaces=lambda: known.world.namespaces
+    )
+
+
+async def serve(file, *, login):
     """Serve until standard input ends."""
     kube = PlaneKube()
     for line in Path(file).read_text(encoding="utf-8").splitlines():
@@ -65,7 +80,7 @@ async def serve(file):
         known = await stack.enter_async_context(
             running(kube, lease_namespace="karmada-system", examine=False)
         )
-        access = await stack.enter_async_context(LocalAccess(kube))
+        access = await stack.enter_async_context(_access(kube, known, login=login))
         context = Context(
             world=known.world, history=known.history, attention=known.attention, access=access
         )
@@ -78,4 +93,4 @@ async def serve(file):
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1]))
+    asyncio.run(serve(sys.argv[1], login="--login" in sys.argv))

@@ -30,9 +30,10 @@ def refused(method: str, headers: Mapping[str, str], hosts: Collection[str]) -> 
         if site in ("none", "same-origin") or headers.get("Sec-Fetch-Mode") == "navigate":
             return ""
         return "a page of another site asks"
-    if origin is not None:
-        return "the request comes from another site"
-    if site not in ("none", "same-origin"):
+    # A browser that hides where it comes from still says that it is no other site.
+    if site == "same-origin" and origin == "null":
+        return ""
+    if origin is not None or site not in ("none", "same-origin"):
         return "the request comes from another site"
     return ""
 

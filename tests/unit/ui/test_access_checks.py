@@ -24,6 +24,10 @@ LET_IN = {
         "POST",
         {**HOME, "Origin": "http://127.0.0.1:8080", "Sec-Fetch-Site": "same-origin"},
     ),
+    "a form of the page in a browser that hides where it comes from": (
+        "POST",
+        {**HOME, "Origin": "null", "Sec-Fetch-Site": "same-origin"},
+    ),
     "a form of the page under another name of it": (
         "POST",
         {**HOME, "Origin": "http://localhost:8080"},
@@ -48,6 +52,10 @@ REFUSED = {
     "a form of another site": ("POST", {**HOME, "Origin": "https://evil.example"}),
     "a form of another port": ("POST", {**HOME, "Origin": "http://127.0.0.1:9999"}),
     "a form of a sandboxed frame": ("POST", {**HOME, "Origin": "null"}),
+    "a form of a sandboxed frame, in a browser that says so": (
+        "POST",
+        {**HOME, "Origin": "null", "Sec-Fetch-Site": "cross-site"},
+    ),
     "a form whose Origin was removed": ("POST", {**HOME, "Sec-Fetch-Site": "cross-site"}),
     "an Origin that is no address": ("POST", {**HOME, "Origin": "http://[::1"}),
     "deleting from another site": ("DELETE", {**HOME, "Origin": "https://evil.example"}),
