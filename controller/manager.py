@@ -163,7 +163,7 @@ class Manager:
         self._causes = None
         if options.failure_causes:
             self._causes = CauseReader(
-                kube, answered=self.queue.add, now=now, time_limit=CAUSE_RECHECK
+                progress or kube, answered=self.queue.add, now=now, time_limit=CAUSE_RECHECK
             )
         training_metrics = TrainingMetrics(self.metrics.families)
         self.reader = (
