@@ -10,13 +10,17 @@ from webhook.validation.context import Context
 from webhook.validation.hyperjob import validate_hyperjob
 from webhook.validation.references import warn_references
 from webhook.validation.report import EnoughError, Report
-from webhook.validation.structure import check_structure
+from webhook.validation.structure import Shape, check_structure
 
 
 def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
     """Report everything that is wrong with a HyperJob, and what is surprising about it."""
     report = Report()
-    shape = check_structure(raw, report, strict=strict)
+    return inspect_checked(check_structure(raw, report, strict=strict), report, context=context)
+
+
+def inspect_checked(shape: Shape, report: Report, *, context: Context) -> Report:
+    """Report the same of a HyperJob whose shape was checked, with the report of that."""
     found = Report()
     with suppress(EnoughError):
         validate_hyperjob(shape.checked, found)

@@ -14,7 +14,7 @@ from hyperjob.api.plugins import knowing_world
 from webhook.defaulting import default
 from webhook.validation.changes import Steps, changes
 from webhook.validation.context import Context
-from webhook.validation.create import inspect
+from webhook.validation.create import inspect_checked
 from webhook.validation.fieldpath import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.requests import validate_requests
@@ -126,18 +126,20 @@ def inspect_update(
     if not validate_size(new, report, at_most=at_most):
         return report
     # What was stored without defaults gets them with the first change; that changes nothing.
-    before = default(check_structure(old, Report(), strict=False).checked)
-    after = default(check_structure(new, Report(), strict=False).checked)
+    told_before, told_after = Report(), Report()
+    shape_before = check_structure(old, told_before, strict=False)
+    shape_after = check_structure(new, told_after, strict=False)
+    before, after = default(shape_before.checked), default(shape_after.checked)
     old_spec, new_spec = before.get("spec") or {}, after.get("spec") or {}
     old_spec = _in_order_of(new_spec, old_spec)
     if next(changes(old_spec, new_spec), None) is None:
         return report
     _validate_changes(new_spec, old_spec, before.get("status") or {}, report)
     refused = tuple(found.error.field for found in report.refusals)
-    found = inspect(new, context=context, strict=False)
+    found = inspect_checked(shape_after, told_after, context=context)
     if not found.refusals and not found.remarks:
         return report
-    known = inspect(old, context=context, strict=False)
+    known = inspect_checked(shape_before, told_before, context=context)
     # Where not all was looked at, nothing can be told to be as it was.
     errors = set() if found.is_full else {str(each.error) for each in known.refusals}
     texts = {each.text for each in known.remarks}

@@ -47,6 +47,21 @@ def test_help_imports_no_client_and_no_models() -> None:
     assert not DEAR & imported(HELP, *VERBS)
 
 
+EVERYTHING = """
+import sys
+from importlib import import_module
+for verb in sys.argv[1:]:
+    import_module(f"hyperjob.cli.{verb}")
+import_module("hyperjob.client.why.gather")
+import_module("hyperjob.client.why.explain")
+"""
+
+
+def test_what_reads_and_shows_a_hyperjob_has_no_models_and_no_second_client() -> None:
+    """A model of pydantic costs as much CPU as all else that these commands do."""
+    assert not DEAR & imported(EVERYTHING, "get", "tree", "why")
+
+
 def test_a_plan_needs_no_embedded_control_plane() -> None:
     assert "hyperjob_sandbox" not in imported(HELP, "plan", "demo", "sandbox")
 

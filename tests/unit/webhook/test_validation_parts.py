@@ -134,6 +134,16 @@ def test_hints_of_one_review_cost_no_more_however_many_names_are_wrong():
     assert hints.compared <= MAX_COMPARED + 64 * 64
 
 
+@pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0, False), (2**70, 2**70 + 1)])
+def test_a_subtree_is_passed_over_only_where_its_json_is_the_same(old: object, new: object) -> None:
+    """Python takes 1, 1.0 and true for equal, and orjson writes no number of more than 64 bits."""
+    same = {"other": [{"deep": old}]}
+    assert list(changes({"a": same, "b": old}, {"a": same, "b": new})) == (
+        [] if old == new and not isinstance(new, bool) else [("b",)]
+    )
+    assert list(changes({"a": same}, {"a": {"other": [{"deep": old}]}})) == []
+
+
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
