@@ -17,6 +17,7 @@ from hyperjob.simulate.generate import SHAPES, Demand, Estimates, generate
 from hyperjob.simulate.jobs import Style, submission
 from hyperjob.simulate.ledger import Ledger
 from hyperjob.simulate.measure import Report, measure
+from hyperjob.simulate.page import page
 from hyperjob.simulate.policies import OURS, POLICIES
 from hyperjob.simulate.sites import missing_queues, queue, shares_of, urgent_class
 from hyperjob.simulate.workload import Failures, Scenario, WorkloadError
@@ -129,6 +130,12 @@ def _hours(name: str, text: str, *, default: float = 0.0) -> Callable[[_F], _F]:
     metavar="POLICIES",
     help="Policies to run side by side on the same workload, with commas, or all.",
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    metavar="FILE",
+    help="Write one self-contained page with plots, too.",
+)
 @out.output(_TABLE, out.JSON, out.YAML)
 def simulate(
     clusters: Path | None,
@@ -140,6 +147,7 @@ def simulate(
     queues: Sequence[str],
     policy: str,
     compare: str | None,
+    html: Path | None,
     form: str,
     **numbers: Any,  # noqa: ANN401 - the numeric options, by name
 ) -> None:
@@ -174,9 +182,18 @@ def simulate(
             ledger = play(scenario, policy=name, progress=told)
             reports.append(measure(ledger, policy=name, shares=shares))
             ledgers.append(ledger)
+    if html is not None:
+        _write(html, page(reports, ledgers))
     _print(reports, form)
     first = reports[0]
     sys.exit(Code.NEVER if first.never_started + first.unfinished else Code.OK)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FailureError(f"{path}: {error.strerror or error}") from None
 
 
 def _print(reports: Sequence[Report], form: str) -> None:

@@ -1,0 +1,130 @@
+"""`hyperjob simulate` as a user runs it: files, comparisons, the page, exit codes."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hyperjob.cli import main
+
+CLUSTERS = """
+clusters:
+  - {name: east, nodes: [{count: 2, allocatable: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 8}}]}
+  - {name: west, nodes: [{count: 1, allocatable: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 8}}]}
+queues:
+  - {name: research, weight: 1}
+"""
+HYPERJOB = """
+apiVersion: training.volcano.sh/v1alpha1
+kind: HyperJob
+metadata:
+  name: large
+  annotations:
+    simulation.training.volcano.sh/arrival: 10m
+    simulation.training.volcano.sh/duration: 1h
+spec:
+  replicatedJobs:
+    - name: trainer
+      splitPolicy: {mode: auto, accelerators: 24, acceleratorType: nvidia.com/gpu}
+      templateSpec:
+        queue: research
+        tasks:
+          - name: worker
+            replicas: 3
+            template:
+              spec:
+                containers:
+                  - name: main
+                    image: train
+                    resources: {requests: {nvidia.com/gpu: 8}, limits: {nvidia.com/gpu: 8}}
+"""
+
+
+def simulate(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["simulate", *arguments])
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> str:
+    path = tmp_path / "clusters.yaml"
+    path.write_text(CLUSTERS)
+    return str(path)
+
+
+def test_a_hyperjob_of_a_file_runs_at_its_time_across_clusters(
+    clusters: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(HYPERJOB)
+    result = simulate("--clusters", clusters, "-f", str(path), "-o", "json")
+    assert result.exit_code == 0, result.output
+    (report,) = json.loads(result.stdout)["policies"]
+    assert (report["jobs"], report["completed"]) == (1, 1)
+    assert report["end"] == pytest.approx(600 + 3600, abs=60)
+    assert report["queues"]["research"]["wait"]["count"] == 1
+
+
+def test_policies_run_side_by_side_with_a_page(clusters: str, tmp_path: Path) -> None:
+    trace, html = tmp_path / "jobs.csv", tmp_path / "out.html"
+    trace.write_text("submit,duration,gpus,queue\n0,1h,24,research\n60,30m,8,research\n")
+    policies = "hyperjob,one-cluster,static-weights"
+    given = ("--clusters", clusters, "--trace", str(trace), "--compare", policies)
+    result = simulate(*given, "--html", str(html))
+    assert result.exit_code == 0, result.output
+    lines = {line.split()[0]: line.split() for line in result.stdout.splitlines() if line}
+    assert lines["hyperjob"][-1] != "never"
+    assert lines["one-cluster"][-1] == "never", "no cluster alone has 24"
+    text = html.read_text()
+    assert "<script" not in text
+    assert "src=" not in text
+    assert text.count("<svg") == 1 + 3 * 4
+
+    class Tags(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: list[str] = []
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            self.found.append(tag)
+
+    reader = Tags()
+    reader.feed(text)
+    assert reader.found.count("h2") == 4
+    again = tmp_path / "again.html"
+    simulate(*given, "--html", str(again))
+    assert again.read_text() == text, "equal arguments give equal bytes"
+
+
+def test_a_job_that_can_never_start_ends_in_code_4(clusters: str, tmp_path: Path) -> None:
+    trace = tmp_path / "jobs.csv"
+    trace.write_text("submit,duration,gpus\n0,1h,800\n")
+    result = simulate("--clusters", clusters, "--trace", str(trace))
+    assert result.exit_code == 4
+    assert "1 never started" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--compare", "best"), "--compare: 'best' is none of hyperjob, "),
+        (("--queue", "a=none"), "--queue: 'a=none' is no NAME=SHARE"),
+        (("--trace", "nowhere.csv"), "nowhere.csv: No such file or directory"),
+        (("--clusters", "nowhere.yaml"), "nowhere.yaml: No such file or directory"),
+    ],
+)
+def test_what_is_wrong_ends_in_code_2(arguments: tuple[str, ...], message: str) -> None:
+    result = simulate(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_hyperjob_without_a_duration_is_refused_with_its_line(
+    clusters: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(HYPERJOB.replace("    simulation.training.volcano.sh/duration: 1h\n", ""))
+    result = simulate("--clusters", clusters, "-f", str(path))
+    assert result.exit_code == 2
+    assert "line 2: annotation simulation.training.volcano.sh/duration is missing" in result.stderr
