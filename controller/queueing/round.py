@@ -54,7 +54,7 @@ class _Round:
         self._until: datetime | None = None
 
     def play(self) -> list[str]:
-        """Go on until nobody else can be admitted, or enough wait to be made.
+        """Go on until no other HyperJob can be admitted, or enough wait to be made.
 
         The others are admitted by the next rounds, when objects show those that were.
         """
@@ -214,7 +214,7 @@ class _Round:
         self._until = start.at if self._until is None else min(self._until, start.at)
 
     def _backfill(self) -> None:
-        """Admit whoever ends, by estimates, before any head could use the room kept for it."""
+        """Admit HyperJobs that end, as estimated, before a head could use the room kept for it."""
         cache = self._cache
         if self._until is None or self._spare is None:
             return

@@ -103,3 +103,19 @@ def test_a_line_of_a_picture_that_makes_no_sense_is_named():
     diagram = SEQUENCE["read"]("title: x\nparts: A | B\nA -> C: hello\n")
     with pytest.raises(ValueError, match="no part is called 'C'"):
         SEQUENCE["draw"](diagram)
+
+
+def test_every_path_in_the_recipes_for_contributors_exists():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[a-z_0-9]+/)+[\w.\-]*)`", text)
+    assert len(named) > 30
+    assert [
+        path for path in named if not path.startswith("build/") and not (ROOT / path).exists()
+    ] == []
+
+
+def test_every_target_of_make_that_the_recipes_name_exists():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {word for found in re.findall(r"`make ([a-z0-9 -]+)", text) for word in found.split()}
+    assert named <= targets

@@ -31,10 +31,12 @@ def tracked() -> list[str]:
 
 def texts(name: str) -> Iterator[tuple[int, str]]:
     """Give the lines of a document, or of the comments and strings of a module."""
-    source = (ROOT / name).read_text()
+    if not name.endswith((*TEXTS, ".py")):
+        return
+    source = (ROOT / name).read_text(encoding="utf-8")
     if name.endswith(TEXTS):
         yield from enumerate(source.splitlines(), start=1)
-    elif name.endswith(".py"):
+    else:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type in (tokenize.COMMENT, tokenize.STRING):
                 yield from enumerate(token.string.splitlines(), start=token.start[0])
