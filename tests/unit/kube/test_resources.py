@@ -41,6 +41,9 @@ PATHS = {
     "VALIDATING_WEBHOOKS": (
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/x"
     ),
+    "TOKEN_REVIEWS": "/apis/authentication.k8s.io/v1/tokenreviews/x",
+    "SUBJECT_ACCESS_REVIEWS": "/apis/authorization.k8s.io/v1/subjectaccessreviews/x",
+    "SELF_SUBJECT_ACCESS_REVIEWS": "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/x",
     "CLUSTER_ROLES": "/apis/rbac.authorization.k8s.io/v1/clusterroles/x",
     "CLUSTER_ROLE_BINDINGS": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/x",
 }
