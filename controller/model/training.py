@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 
-from controller.model.wire import count, integer, mapping, timestamp
+from controller.model.wire import count, integer, mapping, string, timestamp
 from hyperjob.api.meta import Object
 from hyperjob.kube.microtime import micro_time
 
@@ -31,6 +31,7 @@ class JobTraining:
     saved_step: int | None = None
     saved: datetime | None = None
     attempt: int = 0
+    uid: str = ""
     steps: int | None = None
     steps_per_second: float | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
@@ -82,6 +83,7 @@ def parse_training(raw: object) -> JobTraining | None:
         saved_step=saved_step if saved is not None else None,
         saved=saved if saved_step is not None else None,
         attempt=count(said.get("attempt")),
+        uid=string(said.get("uid")),
     )
 
 

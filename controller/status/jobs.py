@@ -286,7 +286,10 @@ def _silence(silence: Silence | None) -> Object | None:
 def _training(training: JobTraining | None) -> Object | None:
     if training is None or not training.said:
         return None
-    return training_object(training) | {"attempt": training.attempt}
+    return training_object(training) | {
+        "attempt": training.attempt,
+        "uid": training.uid,
+    }
 
 
 def _queued(observed: Observed, queue: str) -> str:

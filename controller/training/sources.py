@@ -32,7 +32,7 @@ class Source:
     """One attempt of a sub-job.
 
     `since`: when it began to run. `leaving`: it is being stopped; `ended`: nothing more is to come.
-    `recorded` is what the status has of this attempt.
+    `recorded` is what the status has of this very vcjob: one that was suspended begins anew.
     """
 
     name: str
@@ -94,7 +94,7 @@ def sources_of(observed: Observed) -> Iterator[Source]:
             since=child.report.since if child.report is not None else None,
             leaving=leaving,
             ended=child.is_terminal and not leaving,
-            recorded=said if said is not None and said.attempt == job.attempt else None,
+            recorded=said if said is not None and said.uid == job.uid else None,
         )
 
 

@@ -62,7 +62,7 @@ def advance(track: Track | None, line: Said, *, now: datetime) -> Track:
     return track
 
 
-def training_of(track: Track, *, attempt: int) -> JobTraining:
+def training_of(track: Track, *, attempt: int, uid: str = "") -> JobTraining:
     """Return what a track says now."""
     step, updated = track.last
     return JobTraining(
@@ -73,6 +73,7 @@ def training_of(track: Track, *, attempt: int) -> JobTraining:
         saved_step=track.saved_step,
         saved=track.saved,
         attempt=attempt,
+        uid=uid,
         steps=track.steps,
         steps_per_second=speed(track.samples),
         metrics=track.metrics,

@@ -52,7 +52,8 @@ class Watch:
     def training(self) -> JobTraining | None:
         """Return what is known of the program."""
         if self.track is not None:
-            return replace(training_of(self.track, attempt=self.source.attempt), ended=self.ended)
+            said = training_of(self.track, attempt=self.source.attempt, uid=self.source.uid)
+            return replace(said, ended=self.ended)
         if not self.ended:
             return None
         moment = datetime.min.replace(tzinfo=UTC)

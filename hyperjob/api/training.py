@@ -36,6 +36,7 @@ class SubJobTraining(Reported):
     """What the program of a sub-job last said of its progress; kept when it is made again."""
 
     attempt: Count = Field(default=0, description="Attempt of the sub-job that said it.")
+    uid: str = Field(default="", description="UID of the vcjob that said it.")
 
 
 class TrainingStatus(Reported):

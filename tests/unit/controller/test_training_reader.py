@@ -412,3 +412,19 @@ async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
         asked = len(bench.logs.asked)
         await asyncio.sleep(0.2)
         assert len(bench.logs.asked) <= asked + 1
+
+
+def test_a_sub_job_that_is_made_anew_begins_anew() -> None:
+    """A suspended sub-job that is resumed is another vcjob of the same attempt."""
+    told = {
+        "attempt": 0,
+        "uid": "uid-hj-trainer-0",
+        "step": 7,
+        "updateTime": "2026-01-02T03:04:05Z",
+        "startTime": "2026-01-02T03:04:05Z",
+    }
+    entry = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0}
+    for uid, known in (("uid-hj-trainer-0", True), ("another", False)):
+        status = {"jobs": [entry | {"training": told | {"uid": uid}}]}
+        (found,) = sources_of(seen(job(phase="Running"), status=status))
+        assert (found.recorded is not None) is known
