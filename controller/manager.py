@@ -162,6 +162,7 @@ class Manager:
         self._splitter = _splitter(options, answered=self.queue.add, now=now)
         self._causes = None
         if options.failure_causes:
+            # The account that may read logs may look for what failed, too.
             self._causes = CauseReader(
                 progress or kube, answered=self.queue.add, now=now, time_limit=CAUSE_RECHECK
             )

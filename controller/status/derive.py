@@ -72,8 +72,15 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     training = training_status(observed, jobs)
     if training is not None:
         status["training"] = training
-    status["goodput"] = goodput_status(observed, state, training)
+    share = _share(jobs, outlooks) if state.reason == Reason.QUORUM_MET else 0.0
+    status["goodput"] = goodput_status(observed, state, training, share=share)
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}
+
+
+def _share(jobs: Sequence[JobState], outlooks: Outlooks) -> float:
+    """Return the part of the sub-jobs that train on without the others."""
+    training = [job for job in jobs if job.group in outlooks.trainers]
+    return sum(job.is_ready for job in training) / len(training) if training else 0.0
 
 
 def derive_refusal(observed: Observed, message: str) -> Object:

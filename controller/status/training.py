@@ -115,8 +115,13 @@ def whole(voices: Sequence[Voice]) -> JobTraining | None:
     )
 
 
-def goodput_status(observed: Observed, state: State, training: Object | None) -> Object:
-    """Return `status.goodput`: as it was, where nothing has changed."""
+def goodput_status(
+    observed: Observed, state: State, training: Object | None, *, share: float = 0.0
+) -> Object:
+    """Return `status.goodput`: as it was, where nothing has changed.
+
+    `share` is the part of the sub-jobs that train while the HyperJob is Degraded.
+    """
     hyperjob, now = observed.hyperjob, observed.now
     old = mapping(hyperjob.status.get("goodput"))
     moment = Moment(
@@ -125,6 +130,7 @@ def goodput_status(observed: Observed, state: State, training: Object | None) ->
         started=timestamp(hyperjob.status.get("startTime")),
         phase=state.phase,
         reason=state.reason,
+        share=share,
         stopped_by=observed.stopped_by,
         before=parse_training(hyperjob.status.get("training")),
         work=parse_training(training),

@@ -32,7 +32,7 @@ class Source:
     """One attempt of a sub-job.
 
     `since`: when it began to run. `leaving`: it is being stopped; `ended`: nothing more is to come.
-    `recorded` is what the status has of this very vcjob: one that was suspended begins anew.
+    `recorded` is what the status has of this very vcjob: a suspended sub-job gets another one.
     """
 
     name: str

@@ -12,7 +12,8 @@ from hyperjob.install.guard import certs_guard
 from hyperjob.install.interpreters import interpreters
 from hyperjob.install.objects import Item, Part, labelled
 from hyperjob.install.policies import default_queue, queue_policy
-from hyperjob.install.rbac import CERTS, account_user, rbac
+from hyperjob.install.progress import ACCOUNT, progress
+from hyperjob.install.rbac import CERTS, account_user, rbac, subject
 from hyperjob.install.tenancy import tenancy
 from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from webhook.configuration import ServiceReference, configurations
@@ -27,7 +28,8 @@ class Settings:
     `url` or `service` says where the webhook is, unless the webhooks are skipped. An empty
     `ca_bundle` (PEM) leaves `caBundle` as it is, for another to fill in. `service_accounts`
     makes all users accounts in the namespace of the Lease, whatever their names here. `tenancy`
-    makes users need a right to use queues, PriorityClasses and clusters.
+    makes users need a right to use queues, PriorityClasses and clusters. `progress` makes the
+    account, or user, that reads how far trainings are.
     """
 
     url: str | None = None
@@ -40,6 +42,8 @@ class Settings:
     lease_namespace: str = "karmada-system"
     service_accounts: bool = False
     tenancy: bool = False
+    progress: bool = False
+    progress_user: str = ACCOUNT
     skip: frozenset[Part] = frozenset()
 
 
@@ -53,6 +57,7 @@ def manifest(settings: Settings) -> list[Item]:
         ui_user=settings.ui_user,
         lease_namespace=settings.lease_namespace,
         service_accounts=settings.service_accounts,
+        more_accounts=(ACCOUNT,) if settings.progress else (),
     )
     items += certs_guard(
         account_user(settings.lease_namespace, CERTS)
@@ -60,6 +65,14 @@ def manifest(settings: Settings) -> list[Item]:
         else settings.certs_user
     )
     items += tenancy(enabled=settings.tenancy)
+    items += progress(
+        subject(
+            account_user(settings.lease_namespace, ACCOUNT)
+            if settings.service_accounts
+            else settings.progress_user
+        ),
+        enabled=settings.progress,
+    )
     if Part.WEBHOOKS not in settings.skip:
         items += _webhooks(settings)
     wanted = [item for item in items if item.part not in settings.skip]

@@ -32,6 +32,7 @@ class Part(enum.StrEnum):
     QUEUE_POLICY = "queue-policy"
     DEFAULT_QUEUE = "default-queue"
     TENANCY = "tenancy"
+    PROGRESS = "progress"
     WEBHOOKS = "webhooks"
 
 

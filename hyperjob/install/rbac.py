@@ -56,13 +56,14 @@ def rbac(
     lease_namespace: str,
     service_accounts: bool = False,
     ui_user: str = "",
+    more_accounts: tuple[str, ...] = (),
 ) -> list[Item]:
     """Build roles and bindings for the processes, and roles for people.
 
     A user is a name, or `system:serviceaccount:NAMESPACE:NAME`; with `service_accounts` all are
-    accounts that are made in the namespace of the controller's Lease, and the second may renew the
-    tokens of all. That namespace is made where it is missing. `ui_user` is the user of the web page
-    of a cluster, empty where there is none.
+    accounts that are made in the namespace of the controller's Lease, with `more_accounts`, and
+    the second may renew the tokens of all. That namespace is made where it is missing. `ui_user` is
+    the user of the web page of a cluster, empty where there is none.
     """
     accounts: list[Item] = []
     if service_accounts:
@@ -70,7 +71,8 @@ def rbac(
         certs_user = account_user(lease_namespace, CERTS)
         webhook_user = account_user(lease_namespace, WEBHOOK)
         ui_user = ui_user and account_user(lease_namespace, UI)
-        accounts = _accounts(lease_namespace, certs_user, ui=bool(ui_user))
+        more = (*((UI,) if ui_user else ()), *more_accounts)
+        accounts = _accounts(lease_namespace, certs_user, more)
     return [
         _item(
             NAMESPACES,
@@ -165,12 +167,12 @@ def ui_lease_rules() -> list[Object]:
     return [{**_rule(LEASES, "list", "watch"), "resourceNames": [LEASE]}]
 
 
-def token_rules(*, ui: bool = False) -> list[Object]:
+def token_rules(*more: str) -> list[Object]:
     """List what `hyperjob credentials renew` may do in the namespace of the accounts."""
     return [
         {
             **_rule(SERVICE_ACCOUNTS, "create", subresource="token"),
-            "resourceNames": [CERTS, CONTROLLER, *([UI] if ui else []), WEBHOOK],
+            "resourceNames": [CERTS, CONTROLLER, WEBHOOK, *more],
         }
     ]
 
@@ -203,14 +205,14 @@ def _for_ui(user: str, namespace: str) -> list[Item]:
     ]
 
 
-def _accounts(namespace: str, certs_user: str, *, ui: bool) -> list[Item]:
+def _accounts(namespace: str, certs_user: str, more: tuple[str, ...]) -> list[Item]:
     binding = _binding(ROLES, CERTS, certs_user)
     return [
         *(
             _item(SERVICE_ACCOUNTS, name, {}, namespace=namespace)
-            for name in (CONTROLLER, CERTS, WEBHOOK, *((UI,) if ui else ()))
+            for name in (CONTROLLER, CERTS, WEBHOOK, *more)
         ),
-        _item(ROLES, CERTS, {"rules": token_rules(ui=ui)}, namespace=namespace),
+        _item(ROLES, CERTS, {"rules": token_rules(*more)}, namespace=namespace),
         _item(ROLE_BINDINGS, CERTS, binding, namespace=namespace),
     ]
 

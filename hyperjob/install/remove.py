@@ -32,6 +32,7 @@ def targets(*, lease_namespace: str, delete_crds: bool) -> list[Item]:
             service_accounts=True,
             ui_user=UI,
             tenancy=True,
+            progress=True,
         )
     )
     definitions = {Part.CRDS, Part.VOLCANO_CRDS}

@@ -343,6 +343,7 @@ def test_only_the_controllers_own_account_opens_gates_unless_the_values_say_othe
             (
                 "kubeconfig context queue_admission workers leader_elect leader_elect_namespace"
                 " leader_elect_name health_probe_bind_address metrics_bind_address log_level"
+                " progress progress_kubeconfig"
             ),
         ),
     ],

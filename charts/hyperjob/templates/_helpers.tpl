@@ -58,6 +58,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{ include "hyperjob.fullname" . }}-ui-karmada
 {{- end -}}
 
+{{- define "hyperjob.progressSecret" -}}
+{{ include "hyperjob.fullname" . }}-progress-karmada
+{{- end -}}
+
 {{- define "hyperjob.webhookHost" -}}
 {{ include "hyperjob.fullname" . }}-webhook.{{ .Release.Namespace }}.svc
 {{- end -}}

@@ -86,6 +86,20 @@ from webhook.configuration import ServiceReference
     help="Let users name only queues, PriorityClasses and clusters on which they have the verb"
     " `use`; without it everyone may name all.",
 )
+@click.option(
+    "--progress/--no-progress",
+    default=False,
+    show_default=True,
+    help="Make the account that reads how far trainings are, for the controller's --progress: it"
+    " may get clusters/proxy here, and in every cluster list pods and read logs.",
+)
+@click.option(
+    "--progress-user",
+    metavar="USER",
+    default="hyperjob-progress",
+    show_default=True,
+    help="User of that account, in the same form.",
+)
 @lease_namespace_option
 @release_option
 @click.option(
@@ -123,6 +137,8 @@ def install(
     ui_user: str,
     service_accounts: bool,
     tenancy: bool,
+    progress: bool,
+    progress_user: str,
     lease_namespace: str,
     release: str | None,
     skip: Sequence[str],
@@ -154,6 +170,8 @@ def install(
         lease_namespace=lease_namespace,
         service_accounts=service_accounts,
         tenancy=tenancy,
+        progress=progress,
+        progress_user=progress_user,
         skip=skipped,
     )
     try:

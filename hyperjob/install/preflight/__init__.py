@@ -13,6 +13,7 @@ from hyperjob.install.preflight import (
     interpreters,
     karmada,
     members,
+    progress,
     tenancy,
     volcano,
     webhooks,
@@ -46,6 +47,7 @@ CHECKS: Final[Mapping[str, Callable[[Observed], Verdict]]] = {
     "webhook-ca": webhooks.trusted,
     "webhook-answers": webhooks.answers,
     "tenancy": tenancy.tenancy,
+    "progress": progress.progress,
     "controller-leads": controller.leads,
     "queue-admission": controller.queue_admission,
 }

@@ -30,7 +30,7 @@ def test_definitions_come_first_and_webhooks_last() -> None:
 
 
 def test_everything_is_taken_away_in_the_reverse_order() -> None:
-    forward = [item.title for item in items(service_accounts=True, ui_user="ui")]
+    forward = [item.title for item in items(service_accounts=True, ui_user="ui", progress=True)]
     away = [item.title for item in targets(lease_namespace="karmada-system", delete_crds=True)]
     lease = away.pop(away.index("namespace/karmada-system") - 1)
     assert lease == "lease.coordination.k8s.io/hyperjob-controller"
@@ -54,7 +54,9 @@ def test_a_web_page_has_rights_where_there_is_one() -> None:
 
 
 def test_accounts_of_our_own_are_who_the_rights_are_for() -> None:
-    made = items(service_accounts=True, lease_namespace="leases", controller_user="ignored")
+    made = items(
+        service_accounts=True, lease_namespace="leases", controller_user="ignored", progress=True
+    )
     subjects = {
         (item.name, subject["kind"], subject["namespace"], subject["name"])
         for item in made
@@ -63,8 +65,12 @@ def test_accounts_of_our_own_are_who_the_rights_are_for() -> None:
     assert subjects == {
         (name, "ServiceAccount", "leases", name)
         for name in ("hyperjob-controller", "hyperjob-certs", "hyperjob-webhook")
+    } | {
+        (role, "ServiceAccount", "leases", "hyperjob-progress")
+        for role in ("hyperjob-progress", "hyperjob-progress-logs")
     }
-    (tokens,) = [item for item in made if item.object.get("rules") == rbac.token_rules()]
+    rules = rbac.token_rules("hyperjob-progress")
+    (tokens,) = [item for item in made if item.object.get("rules") == rules]
     assert (tokens.name, tokens.namespace) == ("hyperjob-certs", "leases")
 
 

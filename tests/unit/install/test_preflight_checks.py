@@ -577,6 +577,16 @@ CASES: dict[str, tuple[str, Observed, Status, str, str]] = {
         "hyperjob-tenancy-priorityclasses, hyperjob-tenancy-clusters",
         "hyperjob install --tenancy",
     ),
+    "a cluster that Karmada's proxy cannot read for others": (
+        "progress",
+        healthy(
+            policies=[*healthy().policies, {"metadata": {"name": "hyperjob-progress"}}],
+            clusters=[{"metadata": {"name": "west"}, "spec": {}}],
+        ),
+        WARNING,
+        "west",
+        "karmadactl",
+    ),
     "the webhook refuses": (
         "webhook-answers",
         healthy(trial=Trial(Invalid(make_status(422, "spec: too good")))),
@@ -637,3 +647,13 @@ def test_a_newer_field_of_pods_is_not_missed_in_an_older_volcano() -> None:
         ].pop("properties"),
     )
     assert run("volcano-definitions", observed)[0] is OK
+
+
+def test_the_account_of_progress_is_said() -> None:
+    status, message, _ = run("progress", healthy())
+    assert (status, "no account" in message) == (OK, True)
+    made = [*healthy().policies, {"metadata": {"name": "hyperjob-progress"}}]
+    spec = {"impersonatorSecretRef": {"name": "s"}}
+    clusters = [{"metadata": {"name": "east"}, "spec": spec}]
+    status, message, _ = run("progress", healthy(policies=made, clusters=clusters))
+    assert (status, "may read logs" in message) == (OK, True)

@@ -8,6 +8,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{/* The Secrets that the Jobs write: a JSON list. */}}
 {{- define "hyperjob.ownSecrets" -}}
 {{- $secrets := list (include "hyperjob.controllerSecret" .) (include "hyperjob.webhookSecret" .) (include "hyperjob.certsSecret" .) -}}
+{{- if .Values.controller.progress.enabled -}}
+{{- $secrets = append $secrets (include "hyperjob.progressSecret" .) -}}
+{{- end -}}
 {{- if eq .Values.certificates.mode "selfSigned" -}}
 {{- $secrets = append $secrets (include "hyperjob.tlsSecret" .) -}}
 {{- end -}}
@@ -43,6 +46,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if .Values.setup.tenancy }}
 - --tenancy
 {{- end }}
+{{- if .Values.controller.progress.enabled }}
+- --progress
+{{- end }}
 {{- range .Values.setup.skip }}
 - --skip={{ . }}
 {{- end }}
@@ -64,6 +70,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - --account=hyperjob-ui={{ include "hyperjob.uiSecret" . }}
 {{- end }}
 - --account=hyperjob-certs={{ include "hyperjob.certsSecret" . }}
+{{- if .Values.controller.progress.enabled }}
+- --account=hyperjob-progress={{ include "hyperjob.progressSecret" . }}
+{{- end }}
 - --lease-namespace={{ .Values.karmada.leaseNamespace }}
 - --days={{ .Values.renewal.tokenDays }}
 {{- end -}}
