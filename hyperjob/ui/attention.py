@@ -6,6 +6,7 @@ request waiting. What only the API server of a member knows is for the page of t
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,9 +20,9 @@ from hyperjob.kube.client import Kube
 from hyperjob.ui.rows import Row
 from hyperjob.ui.world import World
 
-_AT_A_TIME: Final = 10
-_PAUSE_SECONDS: Final = 0.01
-_AGAIN_SECONDS: Final = 60.0
+_WORK_SECONDS: Final = 0.005
+_PAUSE_SECONDS: Final = 0.02
+_AGAIN_SECONDS: Final = 300.0
 _PREFLIGHT_SECONDS: Final = 300.0
 
 log = logging.getLogger(__name__)
@@ -83,7 +84,9 @@ class Attention:
             await self._wake.wait()
             self._wake.clear()
             while self._due:
-                for key in list(self._due)[:_AT_A_TIME]:
+                until = time.monotonic() + _WORK_SECONDS
+                while self._due and time.monotonic() < until:
+                    key = next(iter(self._due))
                     del self._due[key]
                     self._judge(key)
                 await asyncio.sleep(_PAUSE_SECONDS)

@@ -18,6 +18,8 @@ from hyperjob.ui.visitor import Scope
 from hyperjob.ui.world import World
 
 _CARDS: Final = 2000
+_BETWEEN: Final = 20
+"""Cards between two turns of other requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ class FleetPage:
             )
             cards.append(made.card)
             found[f"cluster-{name}"] = made.html
-            await asyncio.sleep(0)
+            if len(cards) % _BETWEEN == 0:
+                await asyncio.sleep(0)
         found["fleet-totals"] = str(
             render(
                 "parts/fleet_totals.html",
