@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-folder = Path(os.environ["CHECKPOINTS"])
+folder = Path(os.environ["HYPERJOB_CHECKPOINT_DIR"])
 last, truth = folder / "last.json", folder / "truth.jsonl"
 steps, pause, every = int(os.environ["STEPS"]), float(os.environ["PAUSE"]), 40
 told = []
