@@ -1,5 +1,6 @@
 """Trainings in plain Python whose pods are processes of this machine, over several clusters."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -48,3 +49,8 @@ async def test_a_suspended_training_leaves_no_process_and_goes_on_when_resumed(s
 
 async def test_a_training_leaves_a_lost_cluster_and_goes_on_from_the_checkpoint(scenario, plain):
     await training.moves_from_a_lost_cluster(scenario, plain)
+
+
+async def test_no_step_is_lost_in_planned_stops(scenario, plain):
+    times = int(os.environ.get("HYPERJOB_E2E_STOPS", "2"))
+    await training.stops_without_loss(scenario, plain, times)

@@ -65,8 +65,13 @@ if last.exists():
     state = json.loads(last.read_text())
 done, slope, offset = state["step"], state["slope"], state["offset"]
 cluster = os.environ["HYPERJOB_CLUSTER"]
+journal = last.with_name("journal")  # every step that was made, in their order: the truth
 if rank == 0:
     print(json.dumps({"hyperjob": {"step": done, "steps": steps}}), flush=True)
+    made = journal.read_text().split() if journal.exists() else []
+    twice = len(made) - len(set(made))
+    attempt = os.environ["HYPERJOB_ATTEMPT"]
+    print(f"attempt {attempt}: {len(made)} steps made, {twice} of them twice", flush=True)
 print(f"rank {rank} of {world} in {cluster} starts after step {done}", flush=True)
 random.seed(rank)
 data = [(x, 3 * x + 1) for x in (random.uniform(-1, 1) for _ in range(50))]
@@ -77,6 +82,9 @@ for step in range(done + 1, steps + 1):
     slope -= 0.01 * mean[0]
     offset -= 0.01 * mean[1]
     time.sleep(pause)
+    if rank == 0:
+        with journal.open("a") as file:
+            file.write(f"{step}\n")
     if rank == 0 and (step % 10 == 0 or step == steps or mean[2]):
         part = last.with_suffix(f".{os.environ['HYPERJOB_ATTEMPT']}")
         part.write_text(json.dumps({"step": step, "slope": slope, "offset": offset}))
@@ -84,7 +92,7 @@ for step in range(done + 1, steps + 1):
         loss = sum(e * e for e, _ in errors) / len(data)
         progress = {"step": step, "steps": steps, "saved": step, "metrics": {"loss": loss}}
         print(json.dumps({"hyperjob": progress}), flush=True)
-    if mean[2]:  # one process was told to stop, and tells all others
+    if mean[2]:  # all stop after the same step
         print(f"rank {rank} stops after step {step}", flush=True)
         while not stopping:  # an end without SIGTERM would count as the end of the training
             time.sleep(0.02)

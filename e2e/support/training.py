@@ -105,6 +105,31 @@ async def goes_on_after_a_suspension(scenario: Scenario, documents: list[Object]
     assert found["status"].get("restarts", 0) == 0
 
 
+async def stops_without_loss(scenario: Scenario, documents: list[Object], times: int) -> None:
+    """Restart a training over and over: by its own journal, no step is made twice or left out."""
+    name = documents[-1]["metadata"]["name"]
+    await scenario.apply(*training(documents, **ENDLESS, SCENARIO=scenario.namespace))
+    await until_saved(scenario)
+    steps = 0
+    for turn in range(1, times + 1):
+        await scenario.kubectl(
+            "annotate", "hyperjob", name, f"training.volcano.sh/restart=t{turn}", "--overwrite"
+        )
+        line = await heard(scenario, rf"attempt {turn}: (\d+) steps made, (\d+) of them twice")
+        assert int(line[1]) > steps
+        assert int(line[2]) == 0, line[0]
+        steps = int(line[1])
+        start = await heard(scenario, r"starts after step (\d+)")
+        assert int(start[1]) == steps, "a step was made and not saved"
+        await heard(scenario, r'"saved": (\d+)')
+    found = await scenario.until_phase(name, "Running")
+    assert {job["attempt"] for job in found["status"]["jobs"]} == {times}
+    assert found["status"].get("restarts", 0) == 0
+    lost = {each["cause"]: each["steps"] for each in found["status"].get("lostWork") or ()}
+    assert set(lost) <= {"Restarted"}
+    assert sum(lost.values()) == 0, lost
+
+
 async def moves_from_a_lost_cluster(scenario: Scenario, documents: list[Object]) -> None:
     """Lose the cluster of the first process: training goes on elsewhere from its checkpoint."""
     name = documents[-1]["metadata"]["name"]
@@ -120,6 +145,24 @@ async def moves_from_a_lost_cluster(scenario: Scenario, documents: list[Object])
     await scenario.kubectl("delete", "hyperjob", name)
     await scenario.until_members_have(0)
     assert processes_of(scenario) == []
+
+
+async def goes_on(scenario: Scenario, *, without: str = "", steps: int = 5) -> None:
+    """Wait until the processes outside one member have made further steps."""
+    before = max(steps_of(await said(scenario, without=without)))
+    deadline = time.monotonic() + scenario.world.settings.timeout
+    while (now := max(steps_of(await said(scenario, without=without)))) < before + steps:
+        assert time.monotonic() < deadline, f"still at step {now}{scenario.logs()}"
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def kill(scenario: Scenario, job: str) -> None:
+    """End all processes of a sub-job at once, as the loss of its machine does."""
+    marks = {f"HYPERJOB_JOB_NAME={job}".encode(), f"SCENARIO={scenario.namespace}".encode()}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and marks <= set((entry / "environ").read_bytes().split(b"\0")):
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 async def until_saved(scenario: Scenario) -> int:

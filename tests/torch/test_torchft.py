@@ -1,11 +1,6 @@
 """Real torchft over three clusters: a lost group neither restarts nor stops the others."""
 
-import asyncio
-import contextlib
-import os
-import signal
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -22,15 +17,6 @@ pytestmark = [
 ]
 EXAMPLE = documents("torchft-training")
 NAME = "torchft-training"
-
-
-def kill(scenario: Scenario, job: str) -> None:
-    """End all processes of a sub-job at once, as the loss of its machine does."""
-    marks = {f"HYPERJOB_JOB_NAME={job}".encode(), f"SCENARIO={scenario.namespace}".encode()}
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and marks <= set((entry / "environ").read_bytes().split(b"\0")):
-                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def attempts(found: dict) -> dict[str, int]:
@@ -58,12 +44,10 @@ async def test_a_lost_sub_job_comes_back_and_no_other_is_restarted(
     await scenario.until_phase(NAME, "Running")
     await training.heard(scenario, r'"groups": 3')
     name = f"{NAME}-{lost}"
-    kill(scenario, name)
+    training.kill(scenario, name)
     await scenario.until_phase(NAME, "Degraded")
     found = await scenario.until_phase(NAME, "Running")
     assert attempts(found) == {each: int(each == name) for each in attempts(found)}
-    steps = max(training.steps_of(await training.said(scenario)))
-    while max(training.steps_of(await training.said(scenario))) < steps + 10:  # noqa: ASYNC110
-        await asyncio.sleep(0.5)  # the log says nothing of itself
+    await training.goes_on(scenario)
     again = [line for line in await training.said(scenario) if "starts in" in line]
     assert len(again) == 3, again
