@@ -58,7 +58,7 @@ test-ui: $(UI_VENV)/.ui ## run the tests of the web page in Chromium (HYPERJOB_C
 	HYPERJOB_CHROMIUM="$$(requirements/chromium.sh)" $(UI_VENV)/bin/python -m pytest tests/browser -p no:randomly $(ARGS)
 
 e2e: $(VENV)/.dev ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
-	$(BIN)/python -m pytest e2e $(ARGS)
+	$(BIN)/python -m pytest e2e $(if $(HYPERJOB_E2E_KUBECONFIG),,-n $(WORKERS) --dist loadfile) $(ARGS)
 
 lint: $(VENV)/.dev ## formatting, lint, types, layers, dependencies, spelling, YAML, shell
 	$(BIN)/ruff format --check .
