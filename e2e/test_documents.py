@@ -58,9 +58,18 @@ async def test_what_kubectl_shows_tells_the_clusters(scenario):
     clusters = sorted(set(clusters_of(ended).values()))
 
     table = await scenario.kubectl("get", "hj", "-o", "wide")
-    header, row = (line.split() for line in table.splitlines())
-    assert header[:5] == ["NAME", "STATUS", "JOBS", "RUNNING", "CLUSTERS"]
-    assert row[:5] == ["llm-training", "Completed", "2/2", "0", ",".join(clusters)]
+    header, row = table.splitlines()
+    shown = ("NAME", "STATUS", "JOBS", "RUNNING", "PROGRESS", "CLUSTERS")
+    assert tuple(header.split())[: len(shown)] == shown
+    cells = {name: row[header.index(name) :].partition("   ")[0] for name in shown}
+    assert cells == {
+        "NAME": "llm-training",
+        "STATUS": "Completed",
+        "JOBS": "2/2",
+        "RUNNING": "0",
+        "PROGRESS": "",
+        "CLUSTERS": ",".join(clusters),
+    }
     described = await scenario.kubectl("describe", "hj", "llm-training")
     for job, cluster in clusters_of(ended).items():
         assert job in described

@@ -278,7 +278,10 @@ class QueueCache:
         return min((max(each - now, timedelta()) for each in times if each), default=None)
 
     def untold(self) -> Iterator[str]:
-        """Name those whose message says something else than when it was told last."""
+        """Name those whose message says something else than when it was told last.
+
+        There is nothing to say yet of a HyperJob that no round has come to.
+        """
         changed = self.lines.changed.copy()
         self.lines.changed.clear()
         followed = self.lines.queues() if self._holdings.changed else ()
@@ -287,7 +290,7 @@ class QueueCache:
             line = self.lines.line(queue)
             for place, order in enumerate(line if queue in changed else line[:_FOLLOWED], start=1):
                 entry = self.entries[order[2]]
-                if entry.told != self.gist(entry, place):
+                if self.block_of(entry) is not None and entry.told != self.gist(entry, place):
                     yield order[2]
 
     def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int, int, int, str]:

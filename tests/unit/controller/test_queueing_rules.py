@@ -364,6 +364,7 @@ def test_a_round_admits_no_more_while_enough_is_not_made_yet() -> None:
     made.submit(*(unit(f"j{number}", 2, 2, age=number) for number in range(5)))
     made.cache.begin(made.clusters(), now=made.now)
     assert play(made.cache, now=made.now) == ["ns/j0", "ns/j1"], "the second fills it"
+    assert list(made.cache.untold()) == [], "no round has come to the others"
     assert play(made.cache, now=made.now) == []
     made.make("ns/j0")
     made.make("ns/j1")
