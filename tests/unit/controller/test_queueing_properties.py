@@ -179,6 +179,7 @@ def test_a_new_book_goes_on_where_the_old_one_was(clusters, queues, units, ended
     for key in sorted(made.ends)[:ended]:
         made.end(key)
     made.now += LAG + timedelta(seconds=1)
+    made.submit(*made.units.values())  # as the pass that made the vcjobs of those just granted does
     restarted = replace(
         made, cache=QueueCache(lag=LAG), units=dict(made.units), ends=dict(made.ends)
     )
