@@ -129,17 +129,20 @@ def advance(account: Account, moment: Moment) -> Account:
     return _heard(after, moment) if after.trains and after.stop is not None else after
 
 
-def finish(account: Account, work: JobTraining | None, steps: int | None, end: datetime) -> Account:
+def finish(account: Account, work: JobTraining | None, steps: int | None) -> Account:
     """Take the time after the last of all steps out of the productive time, once.
 
-    The last lines of a program may be read when its HyperJob has ended already.
+    The last lines of a program may be read when its HyperJob has ended already. The account has
+    ended with the HyperJob; `completionTime` has whole seconds only and may be before these lines.
     """
     if account.state is not None or TimeUse.FINISHING in account.spent:
         return account
     if work is None or not steps or work.step < steps:
         return account
     return account.move(
-        max(timedelta(), end - work.updated), to=TimeUse.FINISHING, out_of=TimeUse.PRODUCTIVE
+        max(timedelta(), account.since - work.updated),
+        to=TimeUse.FINISHING,
+        out_of=TimeUse.PRODUCTIVE,
     )
 
 
@@ -228,7 +231,7 @@ def _corrected(account: Account, stop: Stop, *, kept: datetime) -> Account:
 
 def _finished(account: Account, moment: Moment) -> Account:
     account = replace(account, stop=None)
-    return finish(account, moment.work, moment.steps, moment.now)
+    return finish(account, moment.work, moment.steps)
 
 
 def parse_account(raw: object) -> Account | None:

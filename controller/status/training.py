@@ -56,12 +56,11 @@ def with_last_lines(observed: Observed, status: Object) -> Object:
         for record in observed.hyperjob.records.values()
     ]
     training = _told(observed, voices)
-    account, end = parse_account(status.get("goodput")), timestamp(status.get("completionTime"))
-    if training is None or training == status.get("training") or account is None or end is None:
+    account = parse_account(status.get("goodput"))
+    if training is None or training == status.get("training") or account is None:
         return status
-    steps = integer(training.get("steps"))
-    after = finish(account, parse_training(training), steps, end)
-    return {**status, "training": training, "goodput": account_object(after, now=end)}
+    after = finish(account, parse_training(training), integer(training.get("steps")))
+    return {**status, "training": training, "goodput": account_object(after, now=account.since)}
 
 
 def _told(observed: Observed, voices: Sequence[Voice]) -> Object | None:

@@ -228,9 +228,9 @@ def test_the_time_after_the_last_step_is_no_training() -> None:
     account = play([looks[0], Look(60, DONE)], steps=50)
     assert seconds(account) == {"productive": 60}
     last = work((0, 0), (50, 50))
-    late = finish(account, last, 50, at(60))
+    late = finish(account, last, 50)
     assert seconds(late) == {"productive": 50, "finishing": 10}
-    assert finish(late, last, 50, at(60)) == late
+    assert finish(late, last, 50) == late
 
 
 def test_the_ratio_leaves_out_what_was_suspended() -> None:
