@@ -55,7 +55,8 @@ $(UI_VENV)/.ui: requirements/ui.txt requirements/dev.txt requirements/demo.txt p
 	@touch $@
 
 test-ui: $(UI_VENV)/.ui ## run the tests of the web page in Chromium (HYPERJOB_CHROMIUM names it; pictures in build/ui)
-	HYPERJOB_CHROMIUM="$$(requirements/chromium.sh)" $(UI_VENV)/bin/python -m pytest tests/browser -p no:randomly $(ARGS)
+	chromium="$$(requirements/chromium.sh)" && \
+		HYPERJOB_CHROMIUM="$$chromium" $(UI_VENV)/bin/python -m pytest tests/browser -p no:randomly $(ARGS)
 
 e2e: $(VENV)/.dev ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
 	$(BIN)/python -m pytest e2e $(if $(HYPERJOB_E2E_KUBECONFIG),,-n $(WORKERS) --dist loadfile) $(ARGS)
