@@ -178,16 +178,16 @@ class Scenario:
             yield name
         finally:
             await self.clear()
+            await self.until_members_have(0)
             await self.kube.delete(QUEUES, name)
 
     async def clear(self) -> None:
-        """Delete all HyperJobs, and wait until they and what the members had of them are gone."""
+        """Delete all HyperJobs, and wait until they are gone."""
         await self.kubectl("delete", HYPERJOBS.group_resource, "--all", "--wait=false")
         deadline = time.monotonic() + self.world.settings.timeout
         while left := (await self.kube.list(HYPERJOBS, namespace=self.namespace)).items:
             assert time.monotonic() < deadline, f"{len(left)} HyperJobs are not gone{self.logs()}"
             await asyncio.sleep(0.2)
-        await self.until_members_have(0)
 
     async def children(self, name: str, resource: Resource = VCJOBS) -> dict[str, Object]:
         """Give the objects of a HyperJob in the control plane, by name."""
@@ -286,7 +286,9 @@ async def open_scenario(world: World) -> AsyncIterator[Scenario]:
             yield made
         finally:
             await made.clear()
+            # With the namespace go the vcjobs that no HyperJob owns.
             kubectl(world.kubeconfig, "delete", "namespace", namespace, "--wait=false")
+            await made.until_members_have(0)
 
 
 async def _states(
