@@ -10,10 +10,10 @@ from typing import Any
 import aiohttp
 
 from hyperjob.kube.client import Kube
-from hyperjob.ui.access.open import OpenAccess
 from hyperjob.ui.context import Context
 from hyperjob.ui.running import Running, running
 from hyperjob.ui.serve import serving
+from tests.support.openaccess import OpenAccess
 
 
 @dataclass

@@ -61,7 +61,7 @@ class ClusterVisitor:
 
 
 class ClusterAccess:
-    """Lets in whom the API server knows; use with `async with`.
+    """Admits visitors whose token the API server knows; use with `async with`.
 
     `kube` is our own account, for reviews alone; `acting` gives a client with a bearer token and no
     other credentials; `hosts` are the names under which the page is reached (see `checks.refused`);

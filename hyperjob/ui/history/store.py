@@ -117,10 +117,6 @@ class Store:
         """Give the HyperJobs with a span that has not ended."""
         return {row[0] for row in self._database.execute(_OPEN)}
 
-    def tracks(self, uid: str) -> dict[str, Span]:
-        """Give the last span of each track of a HyperJob."""
-        return {span.job: span for span in self.spans(uid)}
-
     def spans(self, uid: str) -> list[Span]:
         """Give all spans of a HyperJob, by track and time."""
         rows = self._database.execute(_SPANS, (uid,))

@@ -1,4 +1,4 @@
-"""No check at all: for tests and for one's own loopback."""
+"""Access to the web page without any check: for tests of what the page shows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
