@@ -149,7 +149,7 @@ async def tells(scenario: Scenario, holds: Callable[[Object], object]) -> Object
 
 
 async def reaches(scenario: Scenario, step: int) -> None:
-    """Wait until the status tells of a step."""
+    """Wait until the status has reached a step."""
     await tells(scenario, lambda status: status.get("training", {}).get("step", 0) >= step)
 
 

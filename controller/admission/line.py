@@ -1,4 +1,4 @@
-"""Who may go now, and what is kept for whom: the answer of the queue engine for one pass.
+"""What the queue engine answers in one pass: may this HyperJob go, and what is kept for others.
 
 Reading it changes nothing: what a HyperJob says is learnt in one step of its pass, before it is
 read. It only queues keys.

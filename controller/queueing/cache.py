@@ -171,7 +171,7 @@ class QueueCache:
         self._reclaims.stop()
 
     def reclaiming(self) -> Reclaim | None:
-        """Return who gives back for whom, as long as that head waits."""
+        """Return which borrowers give back for which head of a line, as long as the head waits."""
         return self._reclaims.current()
 
     def gives_back_for(self, key: str) -> str:

@@ -219,7 +219,7 @@ def _shortage(cache: QueueCache, waiting: Pending) -> tuple[str, bool, Mapping[s
 
 
 def _kept(cache: QueueCache, waiting: Pending) -> str:
-    """Say for whom the room is kept that a HyperJob could use; empty where there is none."""
+    """Say for which HyperJobs room is kept that this one could use; empty where there is none."""
     site = waiting.shape.site
     requests = [part.request for part in waiting.parts]
     own = waiting.order[2]

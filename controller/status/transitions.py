@@ -100,7 +100,7 @@ def _failure(job: Object, earlier: Object) -> Iterator[Event]:
 
 
 def _stops(old: Object, new: Object) -> Iterator[Event]:
-    """Tell of a planned stop that is over, and of what was not saved in it."""
+    """Return the event of a planned stop that is over; it says what was not saved."""
     if not mapping(old.get("stop")) or mapping(new.get("stop")):
         return
     saved = describe(new)

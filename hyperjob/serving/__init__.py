@@ -1,1 +1,1 @@
-"""Listening sockets of the processes: how many connections, from whom, and which goes first."""
+"""Listening sockets of the processes: connections by peer, and which is closed first."""

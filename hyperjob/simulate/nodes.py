@@ -33,7 +33,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Pods that stand on a node."""
+    """Pods on a node."""
 
     node: Node
     request: Mapping[str, int]
