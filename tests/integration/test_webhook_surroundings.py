@@ -59,9 +59,12 @@ async def test_what_is_missing_or_not_ready_is_warned_of_as_soon_as_it_is_known(
                 return queue is not None and queue.state == "Closed"
 
             async def seen() -> bool:
-                return closed(context()) and "around" in (context().clusters or {})
+                known = context()
+                everything = known.priority_classes is not None
+                return everything and closed(known) and "around" in (known.clusters or {})
 
-            await eventually(seen, what="a cluster and a closed queue")
+            # Until the last of the three lists is complete each context is made anew.
+            await eventually(seen, what="a cluster, a closed queue and the priority classes")
             assert context() is context(), "made anew only after a change"
             assert (context().clusters or {})["around"] == Cluster(ready=True)
             outcome = validate_create(hyperjob("shut-around", "around", "arund"), context=context())
