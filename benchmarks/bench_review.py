@@ -1,14 +1,18 @@
 """How long the largest reviews of HyperJobs take, and how often that is the time to read the body.
 
-    python benchmarks/bench_review.py [--quick] [--check]
+    python benchmarks/bench_review.py [--quick] [--check] [--fuzz COUNT] [--seed N]
 
 Each body has as much of one thing as admission takes: a spec of 5,000 tasks, and one of 1,000
 replicatedJobs. The ratio to reading the same body as JSON hardly depends on the machine.
+
+With --fuzz, COUNT reviews of up to 7 MiB are answered instead, in each of which another field, or
+what is no field, is large; the ten longest are printed, with their CPU seconds in one try.
 """
 
 import argparse
 import copy
 import gc
+import heapq
 import time
 from collections.abc import Callable, Iterator
 
@@ -16,6 +20,7 @@ import orjson
 
 from hyperjob.api.limits import MAX_ALL_TASKS, MAX_REPLICATED_JOBS, MAX_TASKS
 from hyperjob.api.meta import Object
+from tests.support.largereviews import large_reviews
 from webhook.admission import admit
 from webhook.paths import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 
@@ -95,11 +100,29 @@ def fastest(work: Callable[[], object], rounds: int) -> float:
     return min(times)
 
 
+def fuzz(seed: int, count: int) -> None:
+    """Print the longest of many large reviews."""
+    longest: list[tuple[float, int, str]] = []
+    tried = total = 0
+    for each in large_reviews(seed, count):
+        start = time.process_time()
+        admit(each.path, each.body)
+        took = time.process_time() - start
+        heapq.heappush(longest, (took, len(each.body), f"{each.path} {each.name}"))
+        longest = heapq.nlargest(10, longest)
+        tried, total = tried + 1, total + len(each.body)
+    print(f"{tried} reviews, {total / 1e6:,.0f} MB, seed {seed}; the longest:")
+    for took, size, name in sorted(longest, reverse=True):
+        print(f"{took:8.3f} s{size / 1e6:7.2f} MB  {name}")
+
+
 def main() -> None:
     """Print one line for each review; with --check, fail where one misses the aim."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--fuzz", type=int, metavar="COUNT")
+    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     rounds = 2 if given.quick else _ROUNDS
     missed = []
@@ -107,6 +130,9 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # as the webhook runs
+    if given.fuzz:
+        fuzz(given.seed, given.fuzz)
+        return
     print(f"{'review':42}{'body':>9}{'CPU':>10}{'x reading':>11}")
     for name, path, body in reviews():
         took = fastest(lambda path=path, body=body: admit(path, body), rounds)  # type: ignore[misc]

@@ -17,7 +17,10 @@ KIND: Final = "AdmissionReview"
 MAX_BODY_BYTES: Final = 7 * 1024 * 1024
 """An object and its old version, each at etcd's limit, with room for the envelope."""
 MAX_VALUES: Final = 500_000
-"""Bounds memory: a body of `[],[],…` costs twenty times its size once decoded."""
+"""Bounds memory and time: `[],[],…` or `[[[1]]],…` costs twenty times its size once decoded."""
+
+_BEGINNINGS: Final = (b",", b"[", b"{")
+"""A body holds at most one value more than it holds of these."""
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 _OPERATIONS: Final = frozenset(get_args(Operation))
@@ -90,7 +93,7 @@ def decode(body: bytes) -> Request:
 def _load(body: bytes) -> dict[str, Any]:
     if len(body) > MAX_BODY_BYTES:
         raise BadReview(f"the body is larger than {MAX_BODY_BYTES} bytes", status=413)
-    if len(body) > MAX_VALUES and body.count(b",") >= MAX_VALUES:
+    if len(body) > MAX_VALUES and sum(map(body.count, _BEGINNINGS)) >= MAX_VALUES:
         raise BadReview(f"the body holds more than {MAX_VALUES} values", status=413)
     try:
         review = orjson.loads(body)

@@ -4,7 +4,7 @@ import orjson
 
 from hyperjob.api.limits import MAX_ALL_TASKS, MAX_SPEC_BYTES, count_tasks
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import SPEC
+from webhook.validation.fieldpath import METADATA, SPEC
 from webhook.validation.report import Report
 from webhook.validation.rules import TOO_LONG, TOO_MANY, rule
 
@@ -19,7 +19,7 @@ BYTES = rule(
     "X6.too-large",
     TOO_LONG,
     f"may not be more than {MAX_SPEC_BYTES} bytes",
-    "the spec is larger than what etcd takes of a whole object by default",
+    "the spec, or the metadata, is larger than what etcd takes of a whole object by default",
     "make several HyperJobs, or move long texts to ConfigMaps",
 )
 
@@ -32,8 +32,10 @@ def validate_size(raw: Object, report: Report, *, at_most: int | None = None) ->
     spec = raw.get("spec")
     if (tasks := count_tasks(spec)) > MAX_ALL_TASKS:
         report.add(TASKS, SPEC.child("replicatedJobs"), tasks)
-    elif (at_most is None or at_most > MAX_SPEC_BYTES) and _bytes(spec) > MAX_SPEC_BYTES:
-        report.add(BYTES, SPEC)
+    elif at_most is None or at_most > MAX_SPEC_BYTES:
+        for path, part in ((SPEC, spec), (METADATA, raw.get("metadata"))):
+            if _bytes(part) > MAX_SPEC_BYTES:
+                report.add(BYTES, path)
     return not report.refusals
 
 

@@ -303,6 +303,12 @@ BAD_BODIES = {
     "an escaped duplicate key": (b'{"a":1,"\\u0061":2}', 400, "duplicate field 'a'"),
     "too many bytes": (b" " * (MAX_BODY_BYTES + 1), 413, "larger than"),
     "too many values": (b"[" + b"1," * MAX_VALUES + b"1]", 413, "more than"),
+    "too many nested values": (
+        b"[" + b"[[1]]," * (MAX_VALUES // 3 + 1) + b"1]",
+        413,
+        "more than",
+    ),
+    "too many maps": (b"[" + b'{"a":1},' * (MAX_VALUES // 2) + b"1]", 413, "more than"),
 }
 
 

@@ -157,11 +157,16 @@ def test_too_many_tasks_are_refused_before_anything_is_done_for_each() -> None:
     assert str(error) == "spec.replicatedJobs: Too many: 180000: must have at most 5000 items"
 
 
-def test_a_spec_that_nothing_can_store_is_refused_at_once() -> None:
+def test_a_spec_or_metadata_that_nothing_can_store_is_refused_at_once() -> None:
     large = {"metadata": {"name": "x"}, "spec": {"replicatedJobs": [], "x": "y" * MAX_SPEC_BYTES}}
     for outcome in (validate_create(large), validate_update(large, {"spec": {}})):
         (error,) = outcome.errors
         assert str(error) == "spec: Too long: may not be more than 1572864 bytes"
+    labels = {f"k{number}": "v" for number in range(MAX_SPEC_BYTES // 8)}
+    large = {"metadata": {"name": "x", "labels": labels}, "spec": {"replicatedJobs": []}}
+    for outcome in (validate_create(large), validate_update(large, {"spec": {}})):
+        (error,) = outcome.errors
+        assert str(error) == "metadata: Too long: may not be more than 1572864 bytes"
 
 
 QUANTITY = "0" * 3300 + "e1.5"
