@@ -21,7 +21,7 @@ import yaml
 from hyperjob.api.quantity import NANO, Quantity
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.resources import HYPERJOBS, QUEUES, VCJOBS
+from hyperjob.kube.resources import HYPERJOBS, QUEUES, RESOURCE_BINDINGS, VCJOBS
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
 from tests.support.roles import install_rights, person
@@ -272,17 +272,33 @@ async def run_one(kube: Kube, name: str, *, longest: float) -> float:
 
 
 async def watch_shares(root: Kube, until: float) -> dict[str, int]:
-    """Return the most accelerators that live vcjobs of each tenant ever asked for together."""
+    """Return the most accelerators that vcjobs of each tenant asked for together before they ended.
+
+    Karmada writes the end of a vcjob into its ResourceBinding first and into the vcjob later, and
+    the controller gives the share away in between: the bindings are read after the vcjobs.
+    """
     most = dict.fromkeys(SHARES, 0)
     while time.monotonic() < until:
+        jobs = (await root.list(VCJOBS)).items
+        ended = {
+            binding["spec"]["resource"].get("uid")
+            for binding in (await root.list(RESOURCE_BINDINGS)).items
+            for item in (binding.get("status") or {}).get("aggregatedStatus") or []
+            if _has_ended(item)
+        }
         used = Counter[str]()
-        for job in (await root.list(VCJOBS)).items:
-            phase = ((job.get("status") or {}).get("state") or {}).get("phase")
-            if phase not in ("Completed", "Failed", "Terminated", "Aborted"):
+        for job in jobs:
+            if not _has_ended(job) and job["metadata"]["uid"] not in ended:
                 used[job["metadata"]["namespace"]] += _gpus(job)
         most = {name: max(number, used[name]) for name, number in most.items()}
         await asyncio.sleep(0.1)
     return most
+
+
+def _has_ended(item: Object) -> bool:
+    """Tell whether the status of a vcjob, or of one item of an aggregated status, is terminal."""
+    phase = ((item.get("status") or {}).get("state") or {}).get("phase")
+    return phase in ("Completed", "Failed", "Terminated", "Aborted")
 
 
 def _gpus(job: Object) -> int:
