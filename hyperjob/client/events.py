@@ -1,15 +1,20 @@
 """Events about a HyperJob."""
 
-from typing import Final
-
 from controller.model.wire import mapping, string
 from hyperjob.api.meta import Object
 from hyperjob.client.reading import Reading, attempt
 from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import Resource
+from hyperjob.kube.resources import CORE_EVENTS, HYPERJOBS
 
-# Every release serves these field selectors for Events of the core group.
-_EVENTS: Final = Resource("", "v1", "events", "Event")
+
+async def events_in(kube: Kube, namespace: str) -> Reading:
+    """Read the events about all HyperJobs of a namespace."""
+
+    async def ask() -> list[Object]:
+        selector = f"involvedObject.kind={HYPERJOBS.kind}"
+        return (await kube.list(CORE_EVENTS, namespace=namespace, field_selector=selector)).items
+
+    return await attempt(ask)
 
 
 async def events_of(kube: Kube, obj: Object) -> Reading:
@@ -18,7 +23,7 @@ async def events_of(kube: Kube, obj: Object) -> Reading:
 
     async def ask() -> list[Object]:
         listed = await kube.list(
-            _EVENTS,
+            CORE_EVENTS,
             namespace=metadata["namespace"],
             field_selector=f"involvedObject.uid={metadata['uid']}",
         )
@@ -37,3 +42,9 @@ def event_time(event: Object) -> str:
         mapping(event.get("metadata")).get("creationTimestamp"),
     )
     return next((string(time) for time in times if string(time)), "")
+
+
+def event_begin(event: Object) -> str:
+    """Give when an event was first seen."""
+    times = (event.get("eventTime"), event.get("firstTimestamp"))
+    return next((string(time) for time in times if string(time)), "") or event_time(event)

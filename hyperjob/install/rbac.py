@@ -11,6 +11,7 @@ from hyperjob.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CLUSTERS,
+    CORE_EVENTS,
     DEPLOYMENTS,
     EVENTS,
     HYPERJOBS,
@@ -157,6 +158,7 @@ def ui_rules() -> list[Object]:
         _rule(CLUSTERS, "list", "watch"),
         _rule(QUEUES, "list", "watch"),
         _rule(PRIORITY_CLASSES, "list", "watch"),
+        _rule(CORE_EVENTS, "list"),
         _rule(TOKEN_REVIEWS, "create"),
         _rule(SUBJECT_ACCESS_REVIEWS, "create"),
     ]

@@ -68,7 +68,7 @@ class Live:
         if url.absolute:
             return None
         query = list(url.query.items())
-        return resolve(url.path, query, context=self._context, scope=visitor.scope)
+        return await resolve(url.path, query, context=self._context, scope=visitor.scope)
 
     async def _stream(self, request: web.Request, response: web.StreamResponse, page: Page) -> None:
         made = await self._context.cache.parts(page)

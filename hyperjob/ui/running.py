@@ -21,6 +21,11 @@ class Running:
     history: History
     attention: Attention
 
+    @property
+    def namespaces(self) -> list[str]:
+        """List the namespaces that have HyperJobs, or had them."""
+        return sorted({*self.world.namespaces, *self.history.namespaces})
+
 
 @asynccontextmanager
 async def running(
@@ -32,7 +37,7 @@ async def running(
     """
     world = World(kube, lease_namespace=lease_namespace)
     attention = Attention(world, kube, examine=examine)
-    async with History(history) as kept, fed(kept, world), world.running():
+    async with History(history) as kept, fed(kept, world, kube), world.running():
         judging = asyncio.create_task(attention.run())
         try:
             yield Running(world, kept, attention)

@@ -54,7 +54,7 @@ class World:
         self.lines = QueueLines()
         self.holdings = Holdings()
         self.versions: Counter[str] = Counter()
-        """Counts changes of `hyperjobs`, `clusters` and `queues`."""
+        """Counts changes of `hyperjobs`, `clusters` and `queues`, and HyperJobs that are `gone`."""
         self._hyperjobs = Informer(kube, HYPERJOBS, transform=_with_row)
         self._clusters = Informer(kube, CLUSTERS)
         self._queues = Informer(kube, QUEUES)
@@ -255,6 +255,8 @@ class World:
             self._tallies.setdefault(after.summary.namespace, Tally()).add(after.summary)
             self._count(after, 1)
             self.rows[key] = after
+        if after is None or (before is not None and before.summary.uid != after.summary.uid):
+            self.versions["gone"] += 1
         self.lines.change(key, after)
         self.holdings.change(key, after)
         for listing in self._listings.values():

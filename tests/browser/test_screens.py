@@ -11,9 +11,11 @@ SCREENS = {
     "hyperjobs": "/hyperjobs",
     "queues": "/queues",
     "attention": "/attention",
+    "history": "/history",
     "job": "/hyperjobs/team-a/llm-pretrain",
+    "deleted": "/history/uid-team-a-llm-ablation",
 }
-IN_NAVIGATION = ("fleet", "hyperjobs", "queues", "attention")
+IN_NAVIGATION = ("fleet", "hyperjobs", "queues", "attention", "history")
 WIDTHS = {"phone": (360, 740), "laptop": (1280, 900), "wall": (1920, 1080)}
 
 
@@ -45,7 +47,9 @@ def test_a_screen_has_names_roles_and_contrast(fleet, open_page, picture, name, 
 def test_a_screen_is_readable_without_javascript(fleet, open_page, name):
     page = open_page(fleet, SCREENS[name], java_script_enabled=False)
     expect(page.locator("h1")).to_be_visible()
-    expect(page.locator("main")).to_contain_text(re.compile(r"east|llm-pretrain|research|broken"))
+    expect(page.locator("main")).to_contain_text(
+        re.compile(r"east|llm-pretrain|research|broken|ablation")
+    )
 
 
 @pytest.mark.parametrize("name", IN_NAVIGATION)

@@ -6,16 +6,18 @@ gives it. A right that is missing ends in a refusal, one that nobody used is fou
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 import yaml
 
-from hyperjob.install.rbac import account_user
+from hyperjob.install.rbac import UI, account_user
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import (
@@ -31,6 +33,7 @@ from hyperjob_sandbox.apiserver.transport.authorization import Action
 from tests.support.charted import DEPLOYMENTS, Audit, World, deployment, world
 from tests.support.controller import clusters, eventually
 from tests.support.helm import MAJORS, NAMESPACE, RELEASE, one, unpack
+from tests.support.processes import free_port
 from webhook.configuration import MUTATING_NAME, VALIDATING_NAME
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(400)]
@@ -41,6 +44,7 @@ RENEWAL = account_user(NAMESPACE, f"{RELEASE}-renewal")
 CONTROLLER = account_user(NAMESPACE, "hyperjob-controller")
 CERTS = account_user(NAMESPACE, "hyperjob-certs")
 WEBHOOK = account_user(NAMESPACE, "hyperjob-webhook")
+UI_USER = account_user(NAMESPACE, UI)
 OWN_SECRETS = {
     f"{RELEASE}-{name}"
     for name in ("webhook-tls", "controller-karmada", "webhook-karmada", "certs-karmada")
@@ -107,6 +111,67 @@ async def train(here: World, name: str) -> None:
     await eventually(gone, what="no jobs")
 
 
+async def look(here: World) -> None:
+    """Open the web page as its pod serves it: with a visitor's token, and without."""
+    kube = here.karmada_kube
+    await kube.create(HYPERJOBS, hyperjob("shown"))
+    visitor = await account(kube, "visitor", "hyperjob-view")
+    deployed = await here.host_kube.get(DEPLOYMENTS, f"{RELEASE}-ui", namespace=NAMESPACE)
+    spec = deployed["spec"]["template"]["spec"]
+    port, log = free_port(), here.directory / "ui.log"
+    root = await here.kubelet.root(spec)
+    listen = f"--listen=127.0.0.1:{port}"
+    process = await here.kubelet.start(root, spec, spec["containers"][0], listen, log=log)
+    try:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+
+            async def ready() -> bool:
+                assert process.returncode is None, log.read_text()
+                with contextlib.suppress(aiohttp.ClientConnectionError):
+                    return (await session.get("/healthz")).status == 200
+                return False
+
+            await eventually(ready, what="the web page")
+            headers = {"Host": f"{RELEASE}-ui", "Authorization": f"Bearer {visitor}"}
+
+            async def shown() -> bool:
+                async with session.get("/hyperjobs", headers=headers) as answer:
+                    assert answer.status == 200, log.read_text()
+                    return "/hyperjobs/default/shown" in await answer.text()
+
+            await eventually(shown, what="the HyperJob in the page")
+            async with session.get("/hyperjobs", headers={"Host": f"{RELEASE}-ui"}) as answer:
+                assert answer.status == 401
+            async with session.get("/", headers={**headers, "Host": "elsewhere"}) as answer:
+                assert answer.status == 403
+
+            async def heard() -> bool:
+                done = here.on_karmada.done[UI_USER]
+                return any(action.resource == "events" for action in done)
+
+            await eventually(heard, what="Events for the history")
+    finally:
+        process.terminate()
+        await process.wait()
+    assert process.returncode == 0, log.read_text()
+    await kube.delete(HYPERJOBS, "shown", namespace="default")
+    await eventually(lambda: _none(kube), what="no jobs")
+    await kube.delete(BINDINGS, "visitor")
+    await kube.delete(ACCOUNTS, "visitor", namespace="default")
+
+
+async def account(kube: Kube, name: str, role: str) -> str:
+    """Make an account with a ClusterRole, and give a token of it."""
+    await kube.create(ACCOUNTS, {"metadata": {"name": name, "namespace": "default"}})
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+    body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+    await kube.create(BINDINGS, body)
+    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    return str((await kube.raw("POST", path, body=asked)).json()["status"]["token"])
+
+
 async def spoil_bundles(kube: Kube) -> None:
     """Let the API server trust nobody."""
     for resource, name in (
@@ -165,14 +230,16 @@ def _plural(action: Action) -> str:
 
 async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
     before = here.contents()
-    await here.release("install")
+    await here.release("install", ui={"enabled": True})
     assert here.kubelet.order == ["hyperjob-prepare", "hyperjob-register"]
     setup_rules = await hook_rules(here)
+    ui_rules = (await here.karmada_kube.get(CLUSTER_ROLES, UI))["rules"]
 
     first = await tokens(here)
     async with clusters(here.karmada_kube, one=100), AsyncExitStack() as stack:
         await running(stack, here)
         await train(here, "before")
+        await look(here)
         await spoil_bundles(here.karmada_kube)
         await lose_certificate(here.host_kube)
         await here.renew()
@@ -221,6 +288,7 @@ async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
         (here.on_host, RENEWAL, renewal_rules),
         (here.on_karmada, CERTS, certs_rules),
         (here.on_karmada, WEBHOOK, webhook_rules),
+        (here.on_karmada, UI_USER, ui_rules),
     ):
         given = granted(rules)
         assert given, user
@@ -232,6 +300,14 @@ async def _none(kube: Kube) -> bool:
     return await jobs_of(kube) == 0
 
 
+ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+BINDINGS = Resource(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "clusterrolebindings",
+    "ClusterRoleBinding",
+    namespaced=False,
+)
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 CLUSTER_ROLES = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False

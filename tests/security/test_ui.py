@@ -24,6 +24,7 @@ from hyperjob.ui.serve import serving
 from hyperjob.ui.world import World
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.charted import Audit
+from tests.support.controller import eventually
 from tests.support.embedded import crd_files
 from tests.support.uiscene import cluster, hyperjob, queue
 
@@ -33,7 +34,7 @@ Object = dict[str, Any]
 LEASES = "karmada-system"
 LIMIT = 60.0
 UI_USER = f"system:serviceaccount:{LEASES}:{UI}"
-PAGES = ("/", "/hyperjobs", "/hyperjobs?phase=Running", "/queues", "/attention")
+PAGES = ("/", "/hyperjobs", "/hyperjobs?phase=Running", "/queues", "/attention", "/history")
 SECRET = "/hyperjobs/team-b/classified"
 VISITORS = {
     # name: (ClusterRole, namespaces; none is all)
@@ -73,11 +74,7 @@ class Site:
 
     async def put(self, obj: Object) -> None:
         """Create a HyperJob with its status."""
-        status = obj["status"]
-        await self.kube.create(HYPERJOBS, obj)
-        metadata = obj["metadata"]
-        made = await self.kube.get(HYPERJOBS, metadata["name"], namespace=metadata["namespace"])
-        await self.kube.replace(HYPERJOBS, {**made, "status": status}, subresource="status")
+        await put(self.kube, obj)
 
     async def until(self, name: str, path: str, words: str) -> str:
         async with asyncio.timeout(LIMIT):
@@ -90,6 +87,15 @@ class Site:
                 finally:
                     changed.cancel()
                     await asyncio.gather(changed, return_exceptions=True)
+
+
+async def put(kube: Kube, obj: Object) -> None:
+    """Create a HyperJob with its status."""
+    status = obj["status"]
+    await kube.create(HYPERJOBS, obj)
+    metadata = obj["metadata"]
+    made = await kube.get(HYPERJOBS, metadata["name"], namespace=metadata["namespace"])
+    await kube.replace(HYPERJOBS, {**made, "status": status}, subresource="status")
 
 
 async def give_rights(kube: Kube) -> None:
@@ -154,6 +160,7 @@ async def opened(folder: Path) -> AsyncIterator[Site]:
                 except Exception:  # noqa: BLE001 - not served yet
                     await asyncio.sleep(0.05)
         await give_rights(kube)
+        await put(kube, hyperjob("mine", namespace="team-a"))
         document = yaml.safe_load(path.read_text())
         document["users"][0]["user"] = {"token": await token(kube, LEASES, UI)}
         own_path = folder / "ui"
@@ -163,7 +170,7 @@ async def opened(folder: Path) -> AsyncIterator[Site]:
         acting = await stack.enter_async_context(acting_as(kubeconfig=own_path))
         access = await stack.enter_async_context(
             ClusterAccess(
-                own, acting=acting, hosts=["127.0.0.1"], namespaces=lambda: known.world.namespaces
+                own, acting=acting, hosts=["127.0.0.1"], namespaces=lambda: known.namespaces
             )
         )
         context = Context(
@@ -176,7 +183,6 @@ async def opened(folder: Path) -> AsyncIterator[Site]:
         site = Site(f"http://127.0.0.1:{port}", kube, known.world, audit, tokens, session)
         await kube.create(CLUSTERS, {**cluster("elsewhere"), "spec": {"syncMode": "Push"}})
         await kube.create(QUEUES, queue("undisclosed-queue"))
-        await site.put(hyperjob("mine", namespace="team-a"))
         await site.put(
             hyperjob("classified", "Failed", namespace="team-b", message="undisclosed words")
         )
@@ -294,6 +300,11 @@ async def test_fifty_viewers_hear_of_a_change(site: Site) -> None:
 async def test_the_account_of_the_page_has_the_rights_that_it_uses_and_no_other(site: Site) -> None:
 
     await site.get("root", "/attention")
+
+    async def read() -> bool:
+        return any(action.resource == "events" for action in site.audit.done[UI_USER])
+
+    await eventually(read, what="Events for the history")
     given = {
         (verb, group, resource)
         for rule in [*ui_rules(), *ui_lease_rules()]

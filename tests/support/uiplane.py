@@ -19,6 +19,7 @@ from hyperjob.ui.context import Context
 from hyperjob.ui.running import running
 from hyperjob.ui.serve import serving
 from tests.support.fakekube import FakeKube
+from tests.support.uipast import remember
 
 KINDS = {"HyperJob": HYPERJOBS, "Cluster": CLUSTERS, "Queue": QUEUES}
 
@@ -67,7 +68,7 @@ def _access(kube, known, *, login):
         return LocalAccess(kube)
     hosts = ("127.0.0.1", "localhost")
     return ClusterAccess(
-        kube, acting=lambda _: kube, hosts=hosts, namespaces=lambda: known.world.namespaces
+        kube, acting=lambda _: kube, hosts=hosts, namespaces=lambda: known.namespaces
     )
 
 
@@ -80,6 +81,7 @@ async def serve(file, *, login):
         known = await stack.enter_async_context(
             running(kube, lease_namespace="karmada-system", examine=False)
         )
+        remember(known.history)
         access = await stack.enter_async_context(_access(kube, known, login=login))
         context = Context(
             world=known.world, history=known.history, attention=known.attention, access=access

@@ -153,7 +153,7 @@ def ui(
             if snapshot is not None:
                 await _write(known, snapshot)
                 return
-            door = await stack.enter_async_context(entrance(entry, kube, known.world))
+            door = await stack.enter_async_context(entrance(entry, kube, known))
             context = Context(
                 world=known.world,
                 history=known.history,

@@ -11,7 +11,7 @@ from hyperjob.kube.client import Kube
 from hyperjob.ui.access.acting import acting_as
 from hyperjob.ui.access.cluster import ClusterAccess
 from hyperjob.ui.access.local import LocalAccess, is_loopback
-from hyperjob.ui.world import World
+from hyperjob.ui.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Entry:
 
 @asynccontextmanager
 async def entrance(
-    entry: Entry, kube: Kube, world: World
+    entry: Entry, kube: Kube, known: Running
 ) -> AsyncIterator[LocalAccess | ClusterAccess]:
     """Let visitors in for the length of the block."""
     if not entry.require_login:
@@ -52,7 +52,7 @@ async def entrance(
             kube,
             acting=acting,
             hosts=entry.hosts,
-            namespaces=lambda: world.namespaces,
+            namespaces=lambda: known.namespaces,
             read_only=entry.read_only,
         ) as shared,
     ):

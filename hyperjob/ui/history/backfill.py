@@ -1,14 +1,21 @@
-"""What happened before the first look, as far as the status says. Pure."""
+"""What happened before the first look, as far as status and Events tell. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final, TypeAlias
 
 from controller.model.runs import Run
-from controller.model.wire import timestamp
-from hyperjob.api.phases import JobPhase
+from controller.model.wire import at, string, timestamp
+from hyperjob.api.meta import Object
+from hyperjob.api.phases import JobPhase, Phase
+from hyperjob.client.events import event_begin, event_time
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.ui.history.spans import TICK, Span
+
+Change: TypeAlias = tuple[datetime, str]
+"""When a HyperJob came to a phase, and the phase."""
+_PHASES: Final = frozenset(map(str, Phase))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +56,42 @@ def missing(known: Iterable[Span], told: Sequence[Span]) -> list[Span]:
         elif span.begin < limit:
             end = limit if span.end is None else min(span.end, limit)
             result.append(replace(span, end=end))
+    return result
+
+
+def changes_of(events: Iterable[Object]) -> dict[str, list[Change]]:
+    """Give the changes of phase that Events about HyperJobs tell of, by uid and in order.
+
+    The controller gives the Event of a change the phase as its reason.
+    """
+    found: dict[str, set[Change]] = {}
+    for event in events:
+        phase = string(event.get("reason"))
+        uid = string(at(event, "involvedObject", "uid"))
+        if phase not in _PHASES or not uid:
+            continue
+        for time in (event_begin(event), event_time(event)):
+            moment = timestamp(time)
+            if moment is not None:
+                found.setdefault(uid, set()).add((moment, phase))
+    return {uid: sorted(changes) for uid, changes in found.items()}
+
+
+def filled(spans: Iterable[Span], changes: Sequence[Change]) -> list[Span]:
+    """Put phases into those spans of a HyperJob in which its phase is not known."""
+    result: list[Span] = []
+    for span in spans:
+        if span.job or span.phase or span.end is None:
+            continue
+        last = span
+        for moment, phase in changes:
+            begin = max(moment, last.begin + TICK) if last.phase else moment
+            if phase != last.phase and span.begin <= begin < span.end:
+                if begin > last.begin:
+                    result.append(replace(last, end=begin))
+                last = replace(span, phase=phase, begin=begin)
+        if last.phase:
+            result.append(last)
     return result
 
 

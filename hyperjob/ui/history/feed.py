@@ -1,21 +1,27 @@
 """Lets the history take note of what the informers see."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final
 
+from hyperjob.client.events import events_in
+from hyperjob.kube.client import Kube
+from hyperjob.kube.errors import KubeError
+from hyperjob.ui.history.backfill import changes_of
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.rows import Row
 from hyperjob.ui.visitor import EVERYTHING
 from hyperjob.ui.world import World
 
 SAMPLE_SECONDS: Final = 60.0
+_log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def fed(history: History, world: World) -> AsyncIterator[History]:
+async def fed(history: History, world: World, kube: Kube) -> AsyncIterator[History]:
     """Record all changes for the length of the block; enter it before the world runs."""
 
     def changed(before: Row | None, after: Row | None) -> None:
@@ -26,7 +32,7 @@ async def fed(history: History, world: World) -> AsyncIterator[History]:
             history.removed(now, before.summary.uid)
 
     world.add_listener(changed)
-    task = asyncio.create_task(_sample(history, world))
+    task = asyncio.create_task(_sample(history, world, kube))
     try:
         yield history
     finally:
@@ -34,10 +40,22 @@ async def fed(history: History, world: World) -> AsyncIterator[History]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _sample(history: History, world: World) -> None:
+async def _sample(history: History, world: World, kube: Kube) -> None:
     await world.synced()
     history.present(datetime.now(UTC), [row.summary.uid for row in world.rows.values()])
+    await _fill_in(history, world, kube)
     while True:
         now = datetime.now(UTC)
         history.sample(now, world.cluster_uses(EVERYTHING), world.queue_uses(EVERYTHING))
         await asyncio.sleep(SAMPLE_SECONDS)
+
+
+async def _fill_in(history: History, world: World, kube: Kube) -> None:
+    """Take from Events, which live for an hour, what happened before; one namespace at a time."""
+    for namespace in world.namespaces:
+        found = await events_in(kube, namespace)
+        if isinstance(found, KubeError):
+            _log.info("No Events for the history", extra={"error": str(found)})
+            return
+        if changes := changes_of(found):
+            history.told(datetime.now(UTC), changes)

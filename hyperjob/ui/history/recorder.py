@@ -10,27 +10,27 @@ import contextlib
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self, TypeAlias, TypeVar
 
 from hyperjob.client.summary import Summary
 from hyperjob.client.usage import ClusterUse, QueueUse
-from hyperjob.ui.history.backfill import missing, past, resumed
-from hyperjob.ui.history.spans import Sample, Span, follow, states, thinned, tidy
+from hyperjob.ui.history.backfill import Change, filled, missing, past, resumed
+from hyperjob.ui.history.gone import Gone, gone_of
+from hyperjob.ui.history.spans import Sample, Span, follow, states, tidy
 from hyperjob.ui.history.store import HistoryError, Kind, Known, Limits, Store, Use
+from hyperjob.ui.history.use import UNCHANGED, Series, series, with_lead
 
 BATCH_SECONDS: Final = 0.5
 TRIM_SECONDS: Final = 600.0
-UNCHANGED: Final = timedelta(minutes=10)
-"""How often a use that stays the same is written."""
 UNWRITTEN: Final = 50_000
 """Spans and samples kept in memory while the file cannot be written."""
-POINTS: Final = 1_000
+_LOOKED_THROUGH: Final = 50_000
 _WAITING: Final = 200_000
 _BEAT: Final = timedelta(seconds=30)
 """How exactly the file knows until when it was kept."""
@@ -59,9 +59,18 @@ class _Present:
 
 
 @dataclass(frozen=True, slots=True)
+class _Told:
+    now: datetime
+    changes: Mapping[str, Sequence[Change]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Use:
     now: datetime
     uses: tuple[Use, ...]
+
+
+_Noted: TypeAlias = _Look | _Removed | _Present | _Told | _Use
 
 
 class History:
@@ -71,7 +80,7 @@ class History:
         self.problem = ""
         self._path = path
         self._limits = limits or Limits()
-        self._seen: deque[_Look | _Removed | _Present | _Use] = deque(maxlen=_WAITING)
+        self._seen: deque[_Noted] = deque(maxlen=_WAITING)
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
         self._writer: asyncio.Task[None] | None = None
@@ -97,6 +106,11 @@ class History:
             await self._in_thread(self._recorder.close)
         self._thread.shutdown()
 
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """Name the namespaces of HyperJobs of which there is a history."""
+        return frozenset(self._recorder.namespaces if self._recorder is not None else ())
+
     def record(self, now: datetime, summary: Summary) -> None:
         """Take note of a HyperJob as it is now; quick, and may be called without a change."""
         self._note(_Look(now, summary))
@@ -108,6 +122,10 @@ class History:
     def present(self, now: datetime, uids: Collection[str]) -> None:
         """Take note of which HyperJobs there are; all others went while it was not kept."""
         self._note(_Present(now, frozenset(uids)))
+
+    def told(self, now: datetime, changes: Mapping[str, Sequence[Change]]) -> None:
+        """Take note of changes of phase that Events tell of, by uid and in order."""
+        self._note(_Told(now, changes))
 
     def sample(
         self, now: datetime, clusters: Sequence[ClusterUse], queues: Sequence[QueueUse]
@@ -127,17 +145,25 @@ class History:
         """
         return await self._ask(lambda recorder: recorder.hyperjobs(limit))
 
-    async def cluster_use(
-        self, cluster: str, accelerator: str, since: datetime
-    ) -> Sequence[Sample]:
-        """Give what was used of an accelerator in a cluster: at most 1,000 samples."""
-        return await self._ask(lambda r: r.samples("cluster", cluster, accelerator, since))
+    async def known(self, uid: str) -> Known | None:
+        """Give the name of a HyperJob, of any namespace; None of which nothing is known."""
+        found = await self._ask(lambda recorder: recorder.known(uid))
+        return found[0] if found else None
 
-    async def queue_use(self, queue: str, accelerator: str, since: datetime) -> Sequence[Sample]:
-        """Give what a queue used of its share of an accelerator: at most 1,000 samples."""
-        return await self._ask(lambda r: r.samples("queue", queue, accelerator, since))
+    async def gone(
+        self, present: Collection[str], namespaces: Collection[str] | None, words: str, limit: int
+    ) -> Sequence[Gone]:
+        """Give the HyperJobs that are not among the uids `present`, the latest first.
 
-    def _note(self, what: "_Look | _Removed | _Present | _Use") -> None:
+        `namespaces` None is all of them; every one of `words` is part of namespace, name or queue.
+        """
+        return await self._ask(lambda r: r.gone(present, namespaces, words.lower().split(), limit))
+
+    async def use(self, kind: Kind, since: datetime, until: datetime) -> Sequence[Series]:
+        """Give what was used of each accelerator of each cluster or queue between two times."""
+        return await self._ask(lambda recorder: recorder.use(kind, since, until))
+
+    def _note(self, what: _Noted) -> None:
         self._seen.append(what)
         self._wake.set()
 
@@ -226,13 +252,14 @@ class _Recorder:
         self._written = datetime.min.replace(tzinfo=UTC)
         self._failed = False
         self.recovered = False
+        self.namespaces = store.namespaces
         seen = store.seen_until
         self._seen_until = None if seen is None else datetime.fromtimestamp(seen, UTC)
 
     def close(self) -> None:
         self._store.close()
 
-    def take(self, what: _Look | _Removed | _Present | _Use) -> None:
+    def take(self, what: _Noted) -> None:
         self._latest = what.now
         match what:
             case _Look():
@@ -243,6 +270,9 @@ class _Recorder:
                 for uid in self._store.open_uids() - what.uids:
                     here = uid in self._tracks
                     self._end(uid, what.now if here else self._seen_until or what.now)
+            case _Told():
+                for uid, changes in what.changes.items():
+                    self._add(uid, filled(self.spans(uid), changes))
             case _Use():
                 self._use(what.uses)
 
@@ -255,6 +285,7 @@ class _Recorder:
         self._tracks[uid] = after
         self._add(uid, written)
         if written or uid in self._known:
+            self.namespaces.add(summary.namespace)
             self._known[uid] = Known(uid, summary.namespace, summary.name, summary.queue, now)
 
     def _begin(self, now: datetime, summary: Summary) -> dict[str, Span]:
@@ -273,6 +304,8 @@ class _Recorder:
         if before is None:
             before = {span.job: span for span in self.spans(uid)}
         self._add(uid, follow(before, (), now)[0])
+        for known in self.known(uid):
+            self._known[uid] = replace(known, seen=max(now, known.seen))
 
     def _use(self, uses: Iterable[Use]) -> None:
         last: dict[tuple[Kind, str, str], Sample] = {}
@@ -334,12 +367,31 @@ class _Recorder:
         found = {known.uid: known for known in self._store.hyperjobs(limit=limit)} | self._known
         return sorted(found.values(), key=lambda known: known.seen, reverse=True)[:limit]
 
-    def samples(self, kind: Kind, name: str, accelerator: str, since: datetime) -> list[Sample]:
-        key = (kind, name, accelerator)
-        found = self._store.samples(*key, since.timestamp())
-        found += [use[3] for use in self._uses if use[:3] == key]
-        # The use before the time asked for goes on into it.
-        return thinned([replace(one, at=max(one.at, since)) for one in found], POINTS)
+    def known(self, uid: str) -> list[Known]:
+        found = self._known.get(uid) or self._store.known(uid)
+        return [found] if found is not None else []
+
+    def gone(
+        self,
+        present: Collection[str],
+        namespaces: Collection[str] | None,
+        words: Sequence[str],
+        limit: int,
+    ) -> list[Gone]:
+        found: list[Gone] = []
+        for known in self.hyperjobs(_LOOKED_THROUGH):
+            text = f"{known.namespace}/{known.name} {known.queue}".lower()
+            if known.uid in present or not (namespaces is None or known.namespace in namespaces):
+                continue
+            if all(word in text for word in words):
+                found.append(gone_of(known, self.spans(known.uid)))
+            if len(found) == limit:
+                break
+        return found
+
+    def use(self, kind: Kind, since: datetime, until: datetime) -> list[Series]:
+        begin, slots = with_lead(since, until)
+        return series(self._store.use(kind, begin.timestamp(), until.timestamp(), slots), slots)
 
 
 def _of_clusters(now: datetime, clusters: Iterable[ClusterUse]) -> Iterable[Use]:

@@ -4,7 +4,7 @@ A track is a HyperJob (`job` empty) or one of its sub-jobs; its spans follow one
 overlap. The last one is open while it lasts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -127,21 +127,6 @@ def tidy(spans: Iterable[Span]) -> list[Span]:
                 result[-1] = replace(last, end=span.begin)
         result.append(span)
     return result
-
-
-def thinned(samples: Sequence[Sample], most: int) -> list[Sample]:
-    """Keep at most `most` samples: of each stretch of time the one with the most used."""
-    if len(samples) <= most:
-        return list(samples)
-    first, last = samples[0].at, samples[-1].at
-    width = max((last - first) / most, TICK)
-    kept: dict[int, Sample] = {}
-    for sample in samples:
-        slot = min(int((sample.at - first) / width), most - 1)
-        known = kept.get(slot)
-        if known is None or sample.used >= known.used:
-            kept[slot] = sample
-    return [kept[slot] for slot in sorted(kept)]
 
 
 def _ended(span: Span) -> Span:

@@ -122,10 +122,15 @@ class Store:
         rows = self._database.execute(_SPANS, (uid,))
         return [_span(row) for row in rows]
 
-    def samples(self, kind: Kind, name: str, accelerator: str, since: float) -> list[Sample]:
-        """Give the use since a time, and the last one before it."""
-        rows = self._database.execute(_SAMPLES, (kind, name, accelerator) * 2 + (since,))
-        return [Sample(_time(at), used, total) for at, used, total in rows]
+    def use(
+        self, kind: Kind, since: float, until: float, slots: int
+    ) -> Iterable[tuple[str, str, int, int, int]]:
+        """Give name, accelerator, slot, used and total of the last sample in each slot of time.
+
+        `slots` of equal length lie between the two times and count from 0.
+        """
+        rows = self._database.execute(_USE, (since, slots / (until - since), kind, since, until))
+        return ((str(a), str(b), min(slot, slots - 1), c, d) for a, b, slot, c, d, _ in rows)
 
     @property
     def seen_until(self) -> float | None:
@@ -135,14 +140,20 @@ class Store:
 
     def hyperjobs(self, *, limit: int) -> list[Known]:
         """Give the HyperJobs that were seen last, the latest first."""
-        rows = self._database.execute(
-            "SELECT uid, namespace, name, queue, seen FROM hyperjobs ORDER BY seen DESC LIMIT ?",
-            (limit,),
-        )
-        return [
-            Known(uid, namespace, name, queue, _time(seen))
-            for uid, namespace, name, queue, seen in rows
-        ]
+        rows = self._database.execute(_KNOWN + " ORDER BY seen DESC LIMIT ?", (limit,))
+        return [_known(row) for row in rows]
+
+    def known(self, uid: str) -> Known | None:
+        """Give one HyperJob; None of which nothing is known."""
+        row = self._database.execute(_KNOWN + " WHERE uid = ?", (uid,)).fetchone()
+        return None if row is None else _known(row)
+
+    @property
+    def namespaces(self) -> set[str]:
+        """Name the namespaces of all HyperJobs of which there is a history."""
+        return {
+            row[0] for row in self._database.execute("SELECT DISTINCT namespace FROM hyperjobs")
+        }
 
     def write(
         self, rows: Iterable[Row], uses: Iterable[Use], known: Iterable[Known], *, now: float
@@ -260,11 +271,17 @@ _SPANS: Final = """
 SELECT job, attempt, cluster, phase, reason, message, begin, end FROM spans WHERE uid = ?
 ORDER BY job, begin
 """
-_SAMPLES: Final = """
-SELECT at, used, total FROM samples WHERE kind = ? AND name = ? AND accelerator = ? AND at >=
-coalesce((SELECT max(at) FROM samples WHERE kind = ? AND name = ? AND accelerator = ? AND at <= ?),
-0) ORDER BY at
+_KNOWN: Final = "SELECT uid, namespace, name, queue, seen FROM hyperjobs"
+# SQLite takes the other columns from the row that has the greatest time.
+_USE: Final = """
+SELECT name, accelerator, CAST((at - ?) * ? AS INTEGER) AS slot, used, total, max(at) FROM samples
+WHERE kind = ? AND at >= ? AND at < ? GROUP BY name, accelerator, slot
 """
+
+
+def _known(row: Sequence[object]) -> Known:
+    uid, namespace, name, queue, seen = row
+    return Known(str(uid), str(namespace), str(name), str(queue), _time(float(str(seen))))
 
 
 def _span(row: Sequence[object]) -> Span:

@@ -24,7 +24,7 @@ def pages(context: Context) -> Sequence[web.RouteDef]:
 
     async def show(request: web.Request) -> web.StreamResponse:
         visitor = request[VISITOR]
-        page = resolve(
+        page = await resolve(
             request.path, list(request.query.items()), context=context, scope=visitor.scope
         )
         if page is None:

@@ -11,7 +11,7 @@ from hyperjob.ui.history.spans import Span, states
 from hyperjob.ui.render import render
 from hyperjob.ui.rows import Row
 from hyperjob.ui.views import job as views
-from hyperjob.ui.views.timeline import timeline
+from hyperjob.ui.views.timeline import Subject, timeline
 from hyperjob.ui.world import World
 
 _HISTORY_SECONDS: Final = 0.3
@@ -85,7 +85,7 @@ class JobPage:
             gone = render("parts/job_gone.html", name=self.name)
             return {"job-head": str(gone), "job-timeline": "", "job-tree": ""}
         now = datetime.now(UTC)
-        drawn = timeline(row.summary, await self._spans(row, now), now)
+        drawn = timeline(Subject.of(row.summary), await self._spans(row, now), now)
         return {
             "job-head": str(
                 render(
@@ -99,7 +99,13 @@ class JobPage:
                 )
             ),
             "job-timeline": str(
-                render("parts/timeline.html", line=drawn, row=row, problem=self.history.problem)
+                render(
+                    "parts/timeline.html",
+                    line=drawn,
+                    name=row.summary.name,
+                    failures=row.failures,
+                    problem=self.history.problem,
+                )
             ),
             "job-tree": str(
                 render(

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from hyperjob.ui.context import Context
 from hyperjob.ui.pages.attention import AttentionPage
 from hyperjob.ui.pages.fleet import FleetPage
+from hyperjob.ui.pages.gone import gone_page
+from hyperjob.ui.pages.history import HistoryPage, asked
 from hyperjob.ui.pages.job import JobPage
 from hyperjob.ui.pages.jobs import JobsPage
 from hyperjob.ui.pages.page import Page
@@ -13,7 +15,7 @@ from hyperjob.ui.query import parse
 from hyperjob.ui.visitor import Scope
 
 
-def resolve(
+async def resolve(
     path: str, query: Sequence[tuple[str, str]], *, context: Context, scope: Scope
 ) -> Page | None:
     """Give the page of an address; None when there is none."""
@@ -26,6 +28,10 @@ def resolve(
             return QueuesPage(context.world, scope)
         case ["attention"]:
             return AttentionPage(context.world, context.attention, scope)
+        case ["history"]:
+            return HistoryPage(context.world, context.history, scope, asked(query))
+        case ["history", uid]:
+            return await gone_page(context.world, context.history, scope, uid)
         case ["hyperjobs", namespace, name]:
             return job_page(context, scope, f"{namespace}/{name}")
         case _:

@@ -71,13 +71,14 @@ Colour = Callable[[str], int]
 
 
 def totals(found: Sequence[ClusterCard]) -> list[Bar]:
-    """Add up all clusters by accelerator; queues are told apart, HyperJobs are not."""
+    """Add up all clusters by accelerator, by queue and not by HyperJob; the most first."""
     by_name: dict[str, list[tuple[ClusterCard, Bar]]] = {}
     for card in found:
         for bar in card.bars:
             if bar.accelerator:
                 by_name.setdefault(bar.accelerator, []).append((card, bar))
-    return [_total(name, each) for name, each in sorted(by_name.items())]
+    bars = [_total(name, each) for name, each in by_name.items()]
+    return sorted(bars, key=lambda bar: (-(bar.total or 0), bar.accelerator))
 
 
 def _total(name: str, found: Sequence[tuple[ClusterCard, Bar]]) -> Bar:

@@ -1,6 +1,6 @@
 """The life of a HyperJob over time: a lane for it and for each sub-job, and a table of its runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -10,17 +10,11 @@ from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.client.summary import Summary
 from hyperjob.text import human_duration, shortened
 from hyperjob.ui.history.spans import Span
+from hyperjob.ui.views.axis import Scale, Tick, ticks_of
 
 _LANES: Final = 60
 _ROWS: Final = 300
 _MESSAGE: Final = 300
-_STEPS: Final = tuple(
-    timedelta(seconds=seconds)
-    for seconds in (
-        *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
-        *(3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000),
-    )
-)
 _WAITING: Final = frozenset({"Unplaced", "Queued", str(Phase.PENDING), ""})
 _STARTING: Final = frozenset({"Placed", str(Phase.STARTING), "Unknown"})
 _SMALLEST: Final = 0.25
@@ -47,14 +41,6 @@ class Lane:
     cluster: str
     blocks: Sequence[Block]
     marks: Sequence[Block]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """A time on the axis, at `at` percent."""
-
-    at: float
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,45 +72,54 @@ class Timeline:
     running: bool
 
 
-def timeline(summary: Summary, spans: Sequence[Span], now: datetime) -> Timeline | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """Whose life it is; `jobs` are phase and cluster of its sub-jobs by name, in order."""
+
+    name: str
+    phase: str
+    ended: bool
+    jobs: Mapping[str, tuple[str, str]]
+
+    @classmethod
+    def of(cls, summary: Summary) -> "Subject":
+        """Take a HyperJob that is there."""
+        return cls(
+            name=summary.name,
+            phase=summary.phase,
+            ended=summary.has_ended,
+            jobs={job.name: (job.phase, job.cluster) for job in summary.jobs},
+        )
+
+
+def timeline(subject: Subject, spans: Sequence[Span], now: datetime) -> Timeline | None:
     """Draw what is known of a HyperJob; None while nothing is."""
     known = [span for span in spans if span.phase]
     if not known:
         return None
-    running = not summary.has_ended
+    running = not subject.ended
     begin = min(span.begin for span in known)
     end = now if running else max(span.end or span.begin for span in known)
     end = max(end, begin + timedelta(seconds=1))
-    scale = _Scale(begin, end)
+    scale = Scale(begin, end)
     by_job: dict[str, list[Span]] = {}
     for span in spans:
         by_job.setdefault(span.job, []).append(span)
-    order = {job.name: place for place, job in enumerate(summary.jobs)}
+    order = {job: place for place, job in enumerate(subject.jobs)}
     names = sorted(by_job, key=lambda name: (bool(name), order.get(name, len(order)), name))
-    lanes = [_lane(name, by_job[name], summary, scale, now) for name in names[:_LANES]]
+    lanes = [_lane(name, by_job[name], subject, scale, now) for name in names[:_LANES]]
     return Timeline(
         begin=begin,
         end=end,
         lanes=lanes,
-        ticks=_ticks(scale),
+        ticks=ticks_of(scale),
         runs=_runs(known, now),
         hidden=max(0, len(names) - _LANES),
         running=running,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    begin: datetime
-    end: datetime
-
-    def at(self, moment: datetime) -> float:
-        whole = (self.end - self.begin).total_seconds()
-        part = (moment - self.begin).total_seconds() / whole
-        return round(100 * min(max(part, 0.0), 1.0), 3)
-
-
-def _lane(name: str, spans: Iterable[Span], summary: Summary, scale: _Scale, now: datetime) -> Lane:
+def _lane(name: str, spans: Iterable[Span], subject: Subject, scale: Scale, now: datetime) -> Lane:
     blocks: list[Block] = []
     marks: list[Block] = []
     for span in spans:
@@ -144,12 +139,12 @@ def _lane(name: str, spans: Iterable[Span], summary: Summary, scale: _Scale, now
                 title=title,
             ),
         )
-    job = summary.job(name) if name else None
+    phase, cluster = subject.jobs.get(name, ("", ""))
     return Lane(
         job=name,
-        label=name.removeprefix(f"{summary.name}-") or summary.name,
-        phase=summary.phase if not name else job.phase if job is not None else "",
-        cluster=job.cluster if job is not None else "",
+        label=name.removeprefix(f"{subject.name}-") or subject.name,
+        phase=phase if name else subject.phase,
+        cluster=cluster,
         blocks=blocks,
         marks=marks,
     )
@@ -208,22 +203,6 @@ def _title(span: Span, now: datetime) -> str:
 def _failed(span: Span) -> bool:
     """Tell whether a span is the bad end of something."""
     return JobPhase(span.phase).is_failed or span.phase == Phase.FAILED
-
-
-def _ticks(scale: _Scale) -> list[Tick]:
-    """Choose round times, six to twelve of them."""
-    whole = scale.end - scale.begin
-    step = next((step for step in _STEPS if whole / step <= 8), _STEPS[-1])
-    seconds = step.total_seconds()
-    first = datetime.fromtimestamp(-(-scale.begin.timestamp() // seconds) * seconds, UTC)
-    form = "%m-%d" if step >= timedelta(days=1) else "%H:%M"
-    form = "%H:%M:%S" if step < timedelta(minutes=1) else form
-    found: list[Tick] = []
-    moment = first
-    while moment <= scale.end and len(found) < 16:
-        found.append(Tick(at=scale.at(moment), text=moment.strftime(form)))
-        moment += step
-    return found
 
 
 def _runs(spans: Sequence[Span], now: datetime) -> list[Run]:

@@ -3,13 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob.client.summary import read
 from hyperjob.ui.history.backfill import missing, past, resumed
-from hyperjob.ui.history.spans import TICK, Sample, Span, follow, states, thinned, tidy
+from hyperjob.ui.history.spans import TICK, Span, follow, states, tidy
 
 BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -286,15 +285,3 @@ def test_a_lost_write_shows_as_an_end_where_the_next_span_begins():
         span("Queued", 0, 50),
         span("Running", 50),
     ]
-
-
-@pytest.mark.parametrize("most", [1, 7, 100])
-def test_thinning_keeps_the_peaks(most):
-    samples = [Sample(at(second), second * 7919 % 1000, 1000) for second in range(1000)]
-    kept = thinned(samples, most)
-    assert len(kept) <= most
-    assert max(one.used for one in kept) == max(one.used for one in samples)
-    assert set(kept) <= set(samples)
-    assert thinned(samples, 1000) == samples
-    assert thinned([], 5) == []
-    assert len(thinned([samples[0]] * 9, 3)) <= 3

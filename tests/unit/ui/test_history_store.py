@@ -12,9 +12,10 @@ import pytest
 
 from hyperjob.client.summary import read
 from hyperjob.client.usage import ClusterUse, QueueUse
-from hyperjob.ui.history.recorder import POINTS, History
+from hyperjob.ui.history.recorder import History
 from hyperjob.ui.history.spans import Sample, Span
 from hyperjob.ui.history.store import SCHEMA_VERSION, Limits, Store
+from hyperjob.ui.history.use import SLOTS
 
 BEGIN = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=2)
 LIMIT = 30.0
@@ -161,42 +162,67 @@ async def test_use_is_kept_over_time(path):
     async with History(path) as history:
         for minute, used in enumerate((0, 4, 4, 4, 8, 2)):
             history.sample(at(60 * minute), clusters(used), queues(2 * used))
-        found = await history.cluster_use("c1", "nvidia.com/gpu", at(0))
-        assert found == [
-            Sample(at(0), 0, 8),
-            Sample(at(60), 4, 8),
-            Sample(at(240), 8, 8),
-            Sample(at(300), 2, 8),
-        ]
+        (cluster,) = await history.use("cluster", at(0), at(360))
+        assert (cluster.name, cluster.accelerator) == ("c1", "nvidia.com/gpu")
+        expected = [(used, 8) for used in (0, 4, 4, 4, 8, 2) for _ in range(SLOTS // 6)]
+        assert cluster.points == expected
         # what was used before the time asked for goes on into it
-        later = await history.cluster_use("c1", "nvidia.com/gpu", at(200))
-        assert later[0] == Sample(at(200), 4, 8)
-        assert [
-            one.used for one in await history.queue_use("research", "nvidia.com/gpu", at(0))
-        ] == [
-            0,
-            8,
-            16,
-            4,
+        (later,) = await history.use("cluster", at(200), at(230))
+        assert later.points == [(4, 8)] * SLOTS
+        (queue,) = await history.use("queue", at(0), at(360))
+        assert [queue.points[slot] for slot in (0, SLOTS // 6, SLOTS - 1)] == [
+            (0, 16),
+            (8, 16),
+            (4, 16),
         ]
-        assert await history.cluster_use("c2", "nvidia.com/gpu", at(0)) == []
+        assert await history.use("cluster", at(-9000), at(-6000)) == []
 
 
 async def test_a_use_that_stays_is_written_now_and_then(path):
     async with History(path) as history:
         for minute in range(60):
             history.sample(at(60 * minute), clusters(4), ())
-        found = await history.cluster_use("c1", "nvidia.com/gpu", at(0))
-        assert [(one.at - BEGIN).total_seconds() for one in found] == list(range(0, 3600, 600))
+        (found,) = await history.use("cluster", at(0), at(3600))
+        assert found.points == [(4, 8)] * SLOTS
+    database = sqlite3.connect(path)
+    assert database.execute("SELECT count(*) FROM samples").fetchone() == (6,)
+    database.close()
 
 
-async def test_answers_about_use_are_bounded(path):
+async def test_deleted_hyperjobs_are_found_by_their_words(path):
     async with History(path) as history:
-        for second in range(3 * POINTS):
-            history.sample(at(second), clusters(second % 7), ())
-        found = await history.cluster_use("c1", "nvidia.com/gpu", at(0))
-        assert len(found) <= POINTS
-        assert max(one.used for one in found) == 6
+        for uid, name in (("u1", "llm"), ("u2", "ranker"), ("u3", "stays")):
+            history.record(at(10), summary("Running", 5, uid=uid, name=name))
+        history.removed(at(60), "u1")
+        history.removed(at(50), "u2")
+        found = await history.gone({"u3"}, None, "", 10)
+        assert [(one.key, one.phase, one.known.seen) for one in found] == [
+            ("team/llm", "Running", at(60)),
+            ("team/ranker", "Running", at(50)),
+        ]
+        assert found[0].clusters == ["c1"]
+        assert found[0].begin == at(0)
+        assert [one.key for one in await history.gone({"u3"}, None, "Team rank", 10)] == [
+            "team/ranker"
+        ]
+        assert [one.key for one in await history.gone({"u3"}, None, "", 1)] == ["team/llm"]
+        assert await history.gone({"u3"}, {"other"}, "", 10) == []
+        assert (await history.known("u1")).name == "llm"
+        assert await history.known("u9") is None
+    async with History(path) as history:
+        assert history.namespaces == {"team"}
+        assert len(await history.gone((), None, "", 10)) == 3
+
+
+async def test_events_tell_the_phases_before_the_first_look(path):
+    async with History(path) as history:
+        history.record(at(100), summary("Running", 90))
+        history.told(at(101), {"u1": [(at(0), "Pending"), (at(20), "Queued"), (at(95), "Failed")]})
+        assert await phases(history, job="") == [
+            ("Pending", 0, 20),
+            ("Queued", 20, 90),
+            ("Running", 90, None),
+        ]
 
 
 async def test_ten_thousand_hyperjobs_are_recorded_and_nothing_is_written_at_rest(path):
@@ -307,7 +333,7 @@ def test_what_is_old_goes_and_what_lasts_stays(path):
         (at(20), at(day - 5)),
         (at(30), None),
     ]
-    assert store.samples("cluster", "c1", "gpu", 0) == []
+    assert list(store.use("cluster", 0, at(2 * day).timestamp(), 9)) == []
     store.close()
 
 

@@ -14,7 +14,7 @@ from hyperjob.ui.lines import QueueLines
 from hyperjob.ui.render import hue, render
 from hyperjob.ui.rows import Row, row_of
 from hyperjob.ui.views import actions, fleet, queues
-from hyperjob.ui.views.timeline import timeline
+from hyperjob.ui.views.timeline import Subject, timeline
 from hyperjob.ui.visitor import EVERYTHING, Scope
 from tests.support.fleet import GPU, hyperjob
 
@@ -130,7 +130,9 @@ def test_a_timeline_draws_waiting_attempts_moves_and_failures() -> None:
         span(job, "", 60, 70),
         span(job, "Running", 70, None, cluster="west", attempt=2),
     ]
-    line = timeline(row(0, phase="Running").summary, spans, NOW + timedelta(seconds=100))
+    line = timeline(
+        Subject.of(row(0, phase="Running").summary), spans, NOW + timedelta(seconds=100)
+    )
     assert line is not None
     whole, lane = line.lanes
     assert [block.kind for block in whole.blocks] == ["waiting", "running"]
@@ -149,13 +151,15 @@ def test_a_timeline_draws_waiting_attempts_moves_and_failures() -> None:
 @pytest.mark.parametrize("seconds", [1, 59, 3600, 86_400 * 3, 86_400 * 400])
 def test_the_axis_has_a_few_round_times_however_long_it_is(seconds: int) -> None:
     spans = [span("", "Running", 0, None)]
-    line = timeline(row(0, phase="Running").summary, spans, NOW + timedelta(seconds=seconds))
+    line = timeline(
+        Subject.of(row(0, phase="Running").summary), spans, NOW + timedelta(seconds=seconds)
+    )
     assert line is not None
     assert 1 <= len(line.ticks) <= 10
 
 
 def test_nothing_known_draws_nothing() -> None:
-    assert timeline(row(0).summary, [], NOW) is None
+    assert timeline(Subject.of(row(0).summary), [], NOW) is None
 
 
 def queue(name: str, parent: str = "", **spec: Any) -> dict[str, Any]:

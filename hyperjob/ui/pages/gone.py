@@ -1,0 +1,75 @@
+"""One HyperJob that was deleted: what the history has of it."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hyperjob.ui.history.gone import gone_of
+from hyperjob.ui.history.recorder import History
+from hyperjob.ui.history.store import Known
+from hyperjob.ui.render import render
+from hyperjob.ui.views.timeline import Subject, timeline
+from hyperjob.ui.visitor import Scope
+from hyperjob.ui.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class GonePage:
+    """The life of a HyperJob that is not there any longer."""
+
+    world: World
+    history: History
+    known: Known
+
+    section = "history"
+    template = "gone.html"
+
+    @property
+    def title(self) -> str:
+        """Give the name."""
+        return self.known.name
+
+    @property
+    def namespace(self) -> str:
+        """Give the namespace."""
+        return self.known.namespace
+
+    @property
+    def key(self) -> Hashable:
+        """Tell pages apart."""
+        return "gone", self.known.uid
+
+    def version(self) -> Hashable:
+        """Give a value that differs when a part may have changed."""
+        return self.known, self.world.version("gone")
+
+    async def parts(self) -> Mapping[str, str]:
+        """Make the head and the timeline."""
+        spans = await self.history.spans(self.known.uid)
+        gone = gone_of(self.known, spans)
+        row = self.world.rows.get(gone.key)
+        there = row is not None and row.summary.uid == self.known.uid
+        subject = Subject(name=self.known.name, phase=gone.phase, ended=not there, jobs={})
+        drawn = timeline(subject, spans, datetime.now(UTC))
+        return {
+            "gone-head": str(
+                render("parts/gone_head.html", gone=gone, there=there, colour=self.world.colour)
+            ),
+            "gone-timeline": str(
+                render(
+                    "parts/timeline.html",
+                    line=drawn,
+                    name=self.known.name,
+                    failures=(),
+                    problem=self.history.problem,
+                )
+            ),
+        }
+
+
+async def gone_page(world: World, history: History, scope: Scope, uid: str) -> GonePage | None:
+    """Give the page of a HyperJob of the history that a visitor may see; None without one."""
+    known = await history.known(uid)
+    if known is None or not scope.includes(known.namespace):
+        return None
+    return GonePage(world, history, known)

@@ -1,0 +1,128 @@
+"""What was: use of clusters and queues over time, and HyperJobs that were deleted."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import urlencode
+
+from controller.model.wire import at, string
+from hyperjob.ui.history.recorder import History
+from hyperjob.ui.history.use import Series
+from hyperjob.ui.render import render
+from hyperjob.ui.views.axis import Scale, ticks_of
+from hyperjob.ui.views.use import Chart, chart, fleet
+from hyperjob.ui.visitor import Scope
+from hyperjob.ui.world import World
+
+RANGES: Final[Mapping[str, timedelta]] = {
+    "1h": timedelta(hours=1),
+    "6h": timedelta(hours=6),
+    "24h": timedelta(hours=24),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+}
+_USUAL: Final = "24h"
+_GONE: Final = 100
+_CHARTS: Final = 200
+_SECONDS: Final = 60
+_LONGEST: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How far back to look, and what the deleted HyperJobs are searched for."""
+
+    back: str = _USUAL
+    words: str = ""
+
+    def address(self, back: str) -> str:
+        """Give the address of the same page for another length of time."""
+        given = {"range": back if back != _USUAL else "", "q": self.words}
+        text = urlencode({name: value for name, value in given.items() if value})
+        return f"/history?{text}" if text else "/history"
+
+
+def asked(given: Sequence[tuple[str, str]]) -> Asked:
+    """Read the parameters of an address; what makes no sense is left out."""
+    found = {name: value[:_LONGEST] for name, value in reversed(given)}
+    back = found.get("range", _USUAL)
+    return Asked(back if back in RANGES else _USUAL, " ".join(found.get("q", "").split()))
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """Use over time and deleted HyperJobs."""
+
+    world: World
+    history: History
+    scope: Scope
+    asked: Asked = Asked()
+
+    title = "History"
+    section = "history"
+    template = "history.html"
+
+    @property
+    def ranges(self) -> Sequence[str]:
+        """Name the lengths of time that can be chosen."""
+        return tuple(RANGES)
+
+    @property
+    def key(self) -> Hashable:
+        """Tell pages apart."""
+        return "history", self.asked, self.scope
+
+    def version(self) -> Hashable:
+        """Give a value that differs when a part may have changed."""
+        return int(datetime.now(UTC).timestamp() // _SECONDS), self.world.version("gone")
+
+    async def parts(self) -> Mapping[str, str]:
+        """Make the charts, and the table of what was deleted."""
+        world, scope = self.world, self.scope
+        until = datetime.now(UTC)
+        scale = Scale(until - RANGES[self.asked.back], until)
+        clusters: Sequence[Series] = ()
+        queues: Sequence[Series] = ()
+        if scope.clusters:
+            clusters = await self.history.use("cluster", scale.begin, until)
+        if scope.queues and scope.namespaces is None:  # it counts what every namespace takes
+            queues = await self.history.use("queue", scale.begin, until)
+        gone = await self.history.gone(
+            {row.summary.uid for row in world.rows.values()},
+            scope.namespaces,
+            self.asked.words,
+            _GONE,
+        )
+        parents = {string(at(raw, "spec", "parent")) for raw in world.queues}
+        leaves = [one for one in queues if one.name not in parents]
+        return {
+            "history-use": str(
+                render(
+                    "parts/use.html",
+                    fleet=fleet(clusters, leaves, scale, world.colour),
+                    clusters=_small(clusters, scale),
+                    queues=[one for one in _small(queues, scale) if one.peak],
+                    hidden=max(len(clusters) - _CHARTS, 0),
+                    ticks=ticks_of(scale),
+                    colour=world.colour,
+                    problem=self.history.problem,
+                    visible=scope.clusters,
+                )
+            ),
+            "history-gone": str(
+                render(
+                    "parts/gone.html",
+                    gone=gone,
+                    limit=_GONE,
+                    words=self.asked.words,
+                    colour=world.colour,
+                )
+            ),
+        }
+
+
+def _small(found: Iterable[Series], scale: Scale) -> list[Chart]:
+    """Draw the series of which anything was used or offered."""
+    used = [one for one in found if any(point is not None and any(point) for point in one.points)]
+    return [chart(one, scale) for one in used[:_CHARTS]]

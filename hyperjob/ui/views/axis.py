@@ -1,0 +1,51 @@
+"""An axis of time: where a moment is, and the round times that are written on it. Pure."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_STEPS: Final = tuple(
+    timedelta(seconds=seconds)
+    for seconds in (
+        *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
+        *(3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A time on the axis, at `at` percent."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The time between `begin` and `end`, which is later."""
+
+    begin: datetime
+    end: datetime
+
+    def at(self, moment: datetime) -> float:
+        """Give the place of a moment in percent."""
+        whole = (self.end - self.begin).total_seconds()
+        part = (moment - self.begin).total_seconds() / whole
+        return round(100 * min(max(part, 0.0), 1.0), 3)
+
+
+def ticks_of(scale: Scale) -> list[Tick]:
+    """Choose round times, six to twelve of them."""
+    whole = scale.end - scale.begin
+    step = next((step for step in _STEPS if whole / step <= 8), _STEPS[-1])
+    seconds = step.total_seconds()
+    first = datetime.fromtimestamp(-(-scale.begin.timestamp() // seconds) * seconds, UTC)
+    form = "%m-%d" if step >= timedelta(days=1) else "%H:%M"
+    form = "%H:%M:%S" if step < timedelta(minutes=1) else form
+    found: list[Tick] = []
+    moment = first
+    while moment <= scale.end and len(found) < 16:
+        found.append(Tick(at=scale.at(moment), text=moment.strftime(form)))
+        moment += step
+    return found

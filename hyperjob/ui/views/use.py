@@ -1,0 +1,183 @@
+"""Use over time as areas: how much of how many, and by which queue. Pure."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from hyperjob.ui.history.use import SLOTS, Point, Series, summed
+from hyperjob.ui.views.axis import Scale
+
+_HEIGHT = 100
+_LAYERS = 12
+"""Queues that a chart tells apart; the others are drawn as one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """An area, `path` in a box of SLOTS by 100; `kind` is used, other or queue."""
+
+    kind: str
+    label: str
+    colour: int
+    path: str
+    now: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """The use of one accelerator; `limit` is the line of how many there are, as a path.
+
+    `peak` is the most that was used, at `peak_at`. `mean` is the percentage in use on average of
+    the time in which it was recorded.
+    """
+
+    name: str
+    accelerator: str
+    layers: Sequence[Layer]
+    limit: str
+    top: int
+    used: int
+    total: int
+    peak: int
+    peak_at: str
+    mean: int
+
+
+def chart(series: Series, scale: Scale, queues: Sequence[tuple[Series, int]] = ()) -> Chart:
+    """Draw one series; with `queues` and their colours, what each of them takes of it."""
+    points = series.points
+    stacked = (
+        _stacked(points, queues) if queues else [("used", "used", -1, list(map(_used, points)))]
+    )
+    heights = [max(point) if point is not None else 0 for point in points]
+    if queues:
+        sums = [sum(one[3][slot] or 0 for one in stacked) for slot in range(SLOTS)]
+        heights = list(map(max, heights, sums))
+    top = max(*heights, 1)
+    peak = max(range(SLOTS), key=lambda slot: (_used(points[slot]) or 0, slot))
+    known = [point for point in points if point is not None]
+    offered = sum(total for _, total in known)
+    last = points[-1] or (0, 0)
+    return Chart(
+        name=series.name,
+        accelerator=series.accelerator,
+        layers=_layers(stacked, top),
+        limit=_line([None if point is None else point[1] for point in points], top),
+        top=top,
+        used=last[0],
+        total=last[1],
+        peak=_used(points[peak]) or 0,
+        peak_at=_moment(scale, peak),
+        mean=round(100 * sum(used for used, _ in known) / offered) if offered else 0,
+    )
+
+
+def fleet(
+    clusters: Iterable[Series],
+    queues: Iterable[Series],
+    scale: Scale,
+    colour: Callable[[str], int],
+) -> list[Chart]:
+    """Draw all clusters together, one chart for each accelerator; `queues` have no children."""
+    by_name: dict[str, list[Series]] = {}
+    for one in clusters:
+        by_name.setdefault(one.accelerator, []).append(one)
+    shares: dict[str, list[tuple[Series, int]]] = {}
+    for one in queues:
+        if any(_used(point) for point in one.points):
+            shares.setdefault(one.accelerator, []).append((one, colour(one.name)))
+    charts = [
+        chart(Series("", name, summed(found)), scale, shares.get(name, ()))
+        for name, found in by_name.items()
+    ]
+    return sorted(charts, key=lambda one: (-one.total, one.accelerator))
+
+
+_Stack = tuple[str, str, int, list[int | None]]
+
+
+def _stacked(points: Sequence[Point], queues: Sequence[tuple[Series, int]]) -> list[_Stack]:
+    """Give the queues that take most, all others as one, and what no queue takes."""
+    order = sorted(queues, key=lambda one: -sum(_used(point) or 0 for point in one[0].points))
+    found: list[_Stack] = [
+        ("queue", f"queue {one.name}", number, list(map(_used, one.points)))
+        for one, number in order[:_LAYERS]
+    ]
+    if more := order[_LAYERS:]:
+        together = summed(one for one, _ in more)
+        found.append(("queue", f"{len(more)} more queues", -1, list(map(_used, together))))
+    named = [sum(one[3][slot] or 0 for one in found) for slot in range(SLOTS)]
+    rest = [
+        None if point is None else max(0, point[0] - each)
+        for point, each in zip(points, named, strict=True)
+    ]
+    if any(rest):
+        found.append(("other", "other work", -1, rest))
+    return found
+
+
+def _layers(stacked: Sequence[_Stack], top: int) -> list[Layer]:
+    floor = [0] * SLOTS
+    found = []
+    for kind, label, colour, values in stacked:
+        roof = [low + (value or 0) for low, value in zip(floor, values, strict=True)]
+        area = _area(floor, roof, [value is not None for value in values], top)
+        found.append(Layer(kind=kind, label=label, colour=colour, path=area, now=values[-1] or 0))
+        floor = roof
+    return found
+
+
+def _area(floor: Sequence[int], roof: Sequence[int], known: Sequence[bool], top: int) -> str:
+    """Draw what is between two stairs, in pieces where something is known."""
+    path = []
+    for begin, end in _stretches(known):
+        up = _stairs(roof, range(begin, end), top)
+        down = "".join(
+            f"V{_y(floor[slot], top)}H{slot}"
+            for slot in range(end - 1, begin - 1, -1)
+            if slot == begin or floor[slot] != floor[slot - 1]
+        )
+        path.append(f"M{begin} {_y(floor[begin], top)}{up}{down}Z")
+    return "".join(path)
+
+
+def _line(values: Sequence[int | None], top: int) -> str:
+    path = []
+    for begin, end in _stretches([value is not None for value in values]):
+        heights = [value or 0 for value in values]
+        path.append(f"M{begin} {_y(heights[begin], top)}{_stairs(heights, range(begin, end), top)}")
+    return "".join(path)
+
+
+def _stairs(heights: Sequence[int], slots: range, top: int) -> str:
+    return "".join(
+        f"V{_y(heights[slot], top)}H{slot + 1}"
+        for slot in slots
+        if slot + 1 == slots.stop or heights[slot] != heights[slot + 1]
+    )
+
+
+def _stretches(known: Sequence[bool]) -> list[tuple[int, int]]:
+    """Give begin and end of each stretch of slots of which something is known."""
+    found: list[tuple[int, int]] = []
+    for slot, yes in enumerate(known):
+        if yes and found and found[-1][1] == slot:
+            found[-1] = found[-1][0], slot + 1
+        elif yes:
+            found.append((slot, slot + 1))
+    return found
+
+
+def _y(value: int, top: int) -> str:
+    return f"{_HEIGHT - _HEIGHT * value / top:.4g}"
+
+
+def _used(point: Point) -> int | None:
+    return None if point is None else point[0]
+
+
+def _moment(scale: Scale, slot: int) -> str:
+    """Say when a slot ends, with the day where the axis is longer than one."""
+    length = scale.end - scale.begin
+    moment = scale.begin + length * (slot + 1) / SLOTS
+    return moment.strftime("%H:%M UTC" if length <= timedelta(days=1) else "%m-%d %H:%M UTC")
