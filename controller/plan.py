@@ -45,7 +45,7 @@ CAUSE_RECHECK: Final = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class ExplainedPlan:
     """A plan, and what it was made of, for its explanation.
 
     `refusal` says why the spec cannot be carried out. Without `draft` nothing was looked at: the
@@ -62,42 +62,42 @@ def plan(observed: Observed) -> Plan:
     return decide(observed).plan
 
 
-def decide(observed: Observed) -> Decision:
+def decide(observed: Observed) -> ExplainedPlan:
     """Decide everything about one HyperJob; return what the plan was made of beside it."""
     decision = _decide(observed)
     actions = withdrawing(observed.hyperjob, decision.plan.actions)
     return replace(decision, plan=replace(decision.plan, actions=actions))
 
 
-def _decide(observed: Observed) -> Decision:
+def _decide(observed: Observed) -> ExplainedPlan:
     hyperjob = observed.hyperjob
     # 1. It is being deleted: ownerReferences take its objects along.
     if hyperjob.deleting:
-        return Decision(plan=Plan())
+        return ExplainedPlan(plan=Plan())
     # 2. It has ended: nothing of it is made, changed or run again.
     if hyperjob.is_finished:
         ended = after_end(observed)
         told = None if ended.status is None else with_last_lines(observed, ended.status)
-        return Decision(plan=replace(ended, status=told))
+        return ExplainedPlan(plan=replace(ended, status=told))
     # 3. Its queue judges it in a moment: until then there is nothing to tell.
     if observed.verdict is not None and observed.verdict.undecided:
-        return Decision(plan=Plan())
+        return ExplainedPlan(plan=Plan())
     # 4. Its spec cannot be carried out: say so, touch nothing.
     try:
         split = resolve(observed)
         groups = expand(hyperjob, split.shares)
     except SpecError as error:
-        return Decision(plan=_refuse(observed, str(error)), refusal=str(error))
+        return ExplainedPlan(plan=_refuse(observed, str(error)), refusal=str(error))
     # 5. Sub-jobs that are not wanted any more go.
     draft = scale(observed, split, groups)
     # 6. Before anything follows from a failure, its cause is read: the pods go with it.
     failed = unexplained(observed, draft.children)
     if failed:
-        return Decision(plan=Plan(failed=failed, requeue_after=CAUSE_RECHECK), draft=draft)
+        return ExplainedPlan(plan=Plan(failed=failed, requeue_after=CAUSE_RECHECK), draft=draft)
     # 7. An end or a restart is written down first; what follows from it is for the next pass.
     recorded = _record(draft)
     if recorded is not None:
-        return Decision(plan=recorded, draft=draft)
+        return ExplainedPlan(plan=recorded, draft=draft)
     # 8. Those wanted are looked at one by one: ended, standing, blocked or missing.
     for sub_job, child in draft.children:
         sort(draft, sub_job, child)
@@ -115,7 +115,7 @@ def _decide(observed: Observed) -> Decision:
     draft.actions += releases(observed, draft.staying)
     draft.actions += forgotten(observed, draft.staying)
     # 15. The status says all of it.
-    return Decision(plan=_tell(draft), draft=draft)
+    return ExplainedPlan(plan=_tell(draft), draft=draft)
 
 
 def _refuse(observed: Observed, why: str) -> Plan:
@@ -197,7 +197,7 @@ def _tell(draft: Draft) -> Plan:
         never=draft.placement.never,
         verdict=observed.verdict,
         suspended=observed.hyperjob.suspend,
-        gang=draft.judgement.record,
+        gang=draft.back_off.record,
     )
     status = derive(observed, outlooks)
     return Plan(

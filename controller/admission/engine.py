@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from controller.caches.informers import Caches, hyperjob_keys
 from controller.memory.releases import Releases
-from controller.model.observed import Binding, Cluster, Observed, QueueAdmission, Verdict
+from controller.model.observed import Binding, Cluster, Observed, QueueAdmission, QueueVerdict
 from controller.model.request import Request
 from controller.model.resources import Resources
 from controller.model.wire import at
@@ -111,11 +111,11 @@ class Admission:
         if self._cache.put(key, unit_of(observed), now=observed.now):
             self.wake()
 
-    def verdict(self, key: str) -> Verdict:
+    def verdict(self, key: str) -> QueueVerdict:
         """Say what is known about the admission of a HyperJob; learns nothing."""
         return verdict_of(self._cache, key, patient=self._patient)
 
-    def told(self, key: str, verdict: Verdict) -> None:
+    def told(self, key: str, verdict: QueueVerdict) -> None:
         """Learn that the status of a HyperJob says what this verdict says."""
         entry = self._cache.entries.get(key)
         if entry is not None and entry.waiting is not None:

@@ -12,7 +12,7 @@ from typing import Final
 from controller.admission.engine import Admission
 from controller.admission.unplaced import Unplaced
 from controller.memory.capacity import Capacity
-from controller.model.observed import Binding, Observed, Verdict
+from controller.model.observed import Binding, Observed, QueueVerdict
 from controller.model.planned import Plan
 from controller.model.request import Request
 from hyperjob.api.meta import Object
@@ -30,7 +30,7 @@ class Turn:
     leaves out while it releases others.
     """
 
-    verdict: Verdict
+    verdict: QueueVerdict
     contended: bool = False
     promised: Mapping[str, Sequence[Request]] = field(default_factory=dict)
     changes_in: timedelta | None = None

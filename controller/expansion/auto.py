@@ -13,7 +13,7 @@ from controller.expansion.members import members_of
 from controller.expansion.parts import Part, is_auto, part_of
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import child_of
-from controller.model.observed import Observed, Verdict
+from controller.model.observed import Observed, QueueVerdict
 from controller.model.planned import Question
 from controller.model.reasons import Reason
 from controller.model.request import Request
@@ -86,7 +86,7 @@ def resolve(observed: Observed) -> Split:
     return _decide(observed, parts, ready, _rooms(room, missing, hyperjob.max_domains))
 
 
-def is_admitted(hyperjob: str, sub_job: SubJob, verdict: Verdict) -> bool:
+def is_admitted(hyperjob: str, sub_job: SubJob, verdict: QueueVerdict) -> bool:
     """Tell whether a queue admitted a sub-job; those of an automatic split are admitted as one.
 
     How many they are is not known when a queue judges, so any name of the split means all.

@@ -24,7 +24,7 @@ WHY: Final = "given back because the gang stayed incomplete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class GangBackOff:
     """What the status is to remember of the gang, and when to look again."""
 
     record: GangRecord | None = None
@@ -51,7 +51,9 @@ def to_give_back(
     return [child for child in children if is_undispatched(child) and child.name not in opening]
 
 
-def go_on(observed: Observed, children: Sequence[Child], *, opening: Collection[str]) -> Judgement:
+def go_on(
+    observed: Observed, children: Sequence[Child], *, opening: Collection[str]
+) -> GangBackOff:
     """Decide how a gang goes on: gathers, gives back, waits to come again, or is whole.
 
     Time counts from the last sub-job that the queue released. A gang of which the queue released
@@ -59,15 +61,15 @@ def go_on(observed: Observed, children: Sequence[Child], *, opening: Collection[
     that our own queue admission let in, which holds a share that only others who wait can use.
     """
     if observed.admission is QueueAdmission.NONE or observed.hyperjob.suspend:
-        return Judgement()
+        return GangBackOff()
     record = observed.hyperjob.gang or GangRecord()
     if all(child.name in opening or is_through(child) for child in children):
-        return Judgement()
+        return GangBackOff()
     if record.retry_time is not None and backs_off(observed):
-        return Judgement(record=record, wait=record.retry_time - observed.now)
+        return GangBackOff(record=record, wait=record.retry_time - observed.now)
     parts = [c for c in children if is_undispatched(c) and c.name not in opening]
     if not parts:
-        return Judgement(record=GangRecord(attempts=record.attempts) if record.attempts else None)
+        return GangBackOff(record=GangRecord(attempts=record.attempts) if record.attempts else None)
     theirs = observed.admission is QueueAdmission.VOLCANO_GLOBAL
     waits = any(child.name in observed.passed_over for child in parts)
     released = sum(is_released(child) for child in parts) if theirs else 0
@@ -92,14 +94,14 @@ def describe_wait(observed: Observed) -> str:
 
 def _gathering(
     observed: Observed, record: GangRecord, *, released: int, limit: timedelta
-) -> Judgement:
+) -> GangBackOff:
     since = record.incomplete_since
     if since is None or released > record.admitted:
         since = observed.now.replace(microsecond=0)
     wait = since + limit - observed.now
     if wait <= timedelta() and (released or observed.contended):
         return _give_back(observed, record, window=observed.gang_timeout * _FIRST)
-    return Judgement(
+    return GangBackOff(
         record=GangRecord(
             incomplete_since=since,
             admitted=max(released, record.admitted),
@@ -109,10 +111,10 @@ def _gathering(
     )
 
 
-def _give_back(observed: Observed, record: GangRecord, *, window: timedelta) -> Judgement:
+def _give_back(observed: Observed, record: GangRecord, *, window: timedelta) -> GangBackOff:
     attempts = record.attempts + 1
     retry = _retry_time(observed, attempts, window)
-    return Judgement(record=GangRecord(attempts=attempts, retry_time=retry), wait=SOON)
+    return GangBackOff(record=GangRecord(attempts=attempts, retry_time=retry), wait=SOON)
 
 
 def _retry_time(observed: Observed, attempts: int, first: timedelta) -> datetime:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller.model.child import Child, child_of
-from controller.model.observed import Binding, Cluster, Job, Observed, Policy, Verdict
+from controller.model.observed import Binding, Cluster, Job, Observed, Policy, QueueVerdict
 from controller.model.planned import Action, Plan
 from controller.model.resources import Resources, amount_text, order_of
 from controller.model.wire import objects, rfc3339
@@ -154,7 +154,7 @@ def _action(action: Action) -> Object:
     return shown
 
 
-def _verdict(verdict: Verdict | None) -> Object | None:
+def _verdict(verdict: QueueVerdict | None) -> Object | None:
     if verdict is None:
         return None
     return {

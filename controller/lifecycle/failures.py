@@ -47,7 +47,7 @@ class Failure:
     text: str
 
 
-Answer = tuple[Failure, FailureRule, str]
+MatchedFailure = tuple[Failure, FailureRule, str]
 
 
 def failures_of(
@@ -110,8 +110,8 @@ def judge(
 
 
 def _affordable(
-    answers: Sequence[Answer], *, left: int, spare: int, groups: Collection[str]
-) -> list[Answer]:
+    answers: Sequence[MatchedFailure], *, left: int, spare: int, groups: Collection[str]
+) -> list[MatchedFailure]:
     """Leave out the failed sub-jobs that no restart is left for, as many as a quorum can spare."""
     costly = [answer for answer in answers if answer[1].action not in _FREE]
     too_many = costly[left:]

@@ -11,7 +11,7 @@ from controller.lifecycle.runs import failure_of, run_over, started
 from controller.lifecycle.stops import cause_of, stopped
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
-from controller.model.observed import Observed, Record, Verdict
+from controller.model.observed import Observed, QueueVerdict, Record
 from controller.model.parse import with_fields
 from controller.model.reasons import Reason
 from controller.model.resources import fits
@@ -40,7 +40,7 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
         status["restarts"] = count(status.get("restarts")) + decided.spent
     if decided.handled:
         status["requests"] = mapping(status.get("requests")) | dict(decided.handled)
-    verdict = Verdict() if decided.gives_back else observed.verdict
+    verdict = QueueVerdict() if decided.gives_back else observed.verdict
     hyperjob = with_fields(replace(hyperjob, records=records), status)
     planned = decided.gives_back or bool(decided.handled)
     stopped_by = TimeUse.LOST_TO_PLANNED_STOPS if planned else TimeUse.LOST_TO_FAILURES

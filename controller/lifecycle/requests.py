@@ -16,7 +16,7 @@ from hyperjob.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HandledRequests:
     """What becomes of the requests that were not handled yet."""
 
     restart: Restart
@@ -38,7 +38,7 @@ class _Draft:
 
 def answer(
     hyperjob: HyperJob, members: Sequence[Member], *, no_target: Callable[[str], str]
-) -> Answer | None:
+) -> HandledRequests | None:
     """Return the restarts and moves that are asked for; None when nothing new is.
 
     `no_target` says of a sub-job's name why no other cluster can take it now; empty if one can.
@@ -52,10 +52,10 @@ def answer(
     if not draft.handled:
         return None
     restart = Restart(again=tuple(draft.again.values()), handled=draft.handled)
-    return Answer(restart=restart, events=tuple(draft.events))
+    return HandledRequests(restart=restart, events=tuple(draft.events))
 
 
-def refuse_after_end(hyperjob: HyperJob) -> Answer | None:
+def refuse_after_end(hyperjob: HyperJob) -> HandledRequests | None:
     """Return the answer to requests that come after the end: nothing is run again."""
     draft = _Draft()
     for kind, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
@@ -65,7 +65,7 @@ def refuse_after_end(hyperjob: HyperJob) -> Answer | None:
             draft.refuse(f"{kind} {words[0]}: the HyperJob has ended, create a new one")
     if not draft.handled:
         return None
-    return Answer(restart=Restart(handled=draft.handled), events=tuple(draft.events))
+    return HandledRequests(restart=Restart(handled=draft.handled), events=tuple(draft.events))
 
 
 def _new_request(hyperjob: HyperJob, kind: str, annotation: str) -> list[str]:

@@ -368,7 +368,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class QueueVerdict:
     """What the queue engine says of a HyperJob: who may be made, and why the others wait.
 
     `undecided`: it has nothing yet and the first round is still to come.
@@ -417,7 +417,7 @@ class Observed:
     now: datetime
     queues: Mapping[str, str] | None = None  # state by name; None: queues are not known
     capacity_changes_in: timedelta | None = None
-    verdict: Verdict | None = None  # None: not by the queue engine
+    verdict: QueueVerdict | None = None  # None: not by the queue engine
     cluster_lost_timeout: timedelta = timedelta(minutes=5)
     gang_timeout: timedelta = timedelta(minutes=5)
     silence_timeout: timedelta = timedelta(seconds=30)

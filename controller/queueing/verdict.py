@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controller.model.observed import Cluster, Verdict
+from controller.model.observed import Cluster, QueueVerdict
 from controller.model.reasons import Reason
 from controller.model.resources import Resources, accelerator_of, amount_text, is_extended, total
 from controller.model.shortage import Detail, ShortageCode
@@ -51,7 +51,7 @@ class Share:
         return f"{self.used} of its share of {self.entitled} {self.resource}"
 
 
-def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> Verdict:
+def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> QueueVerdict:
     """Say who of a HyperJob may be made and why the others wait.
 
     `patient`: that queues are not known yet is not worth telling.
@@ -60,7 +60,7 @@ def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> Verdict
     reclaimed_for = name_for(cache, key, cache.gives_back_for(key))
     preempted = cache.is_preempted(key)
     if entry is None or entry.waiting is None:
-        return Verdict(
+        return QueueVerdict(
             admitted=cache.admitted(key), reclaimed_for=reclaimed_for, preempted=preempted
         )
     waiting = entry.waiting
@@ -68,7 +68,7 @@ def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> Verdict
     gist = cache.gist(entry, place_)
     block = cache.block_of(entry)
     if block is None and (cache.known or patient) and not entry.holding:
-        return Verdict(undecided=True)
+        return QueueVerdict(undecided=True)
     reason = _REASONS[block.kind] if block is not None else Reason.WAITING_FOR_QUEUE
     if block is not None and _never(cache, waiting, block):
         reason = Reason.EXCEEDS_QUEUE
@@ -83,7 +83,7 @@ def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> Verdict
     known = cache.reclaiming()
     if known is not None and known.head == key and known.borrowers:
         text = f"{text}; {_makes_way(cache, key, sorted(known.borrowers))}"
-    return Verdict(
+    return QueueVerdict(
         admitted=cache.admitted(key),
         reason=reason,
         message=text,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controller.lifecycle.verdict import End
 from controller.model.child import Child
-from controller.model.observed import GangRecord, Rejection, Silence, Verdict
+from controller.model.observed import GangRecord, QueueVerdict, Rejection, Silence
 from controller.model.reasons import Reason
 from controller.model.shortage import Detail, Shortage
 from controller.model.subjobs import SubJob
@@ -55,7 +55,7 @@ class Outlooks:
     room_for: int = 0
     needed: int = 0
     never: bool = False
-    verdict: Verdict | None = None
+    verdict: QueueVerdict | None = None
     suspended: bool = False
     end: End | None = None
     gang: GangRecord | None = None

@@ -24,7 +24,7 @@ def look_again_after(draft: Draft) -> timedelta | None:
 
 def _waits(draft: Draft) -> Iterator[timedelta]:
     observed, now = draft.observed, draft.observed.now
-    known = [draft.judgement.wait, draft.split.again, next_loss(observed, draft.losses)]
+    known = [draft.back_off.wait, draft.split.again, next_loss(observed, draft.losses)]
     known += [lesson.wait for lesson in draft.lessons.values()]
     known += [hush.wait for hush in draft.hushes.values()]
     yield from (wait for wait in known if wait is not None)

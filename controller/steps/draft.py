@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.expansion.auto import Split
-from controller.gang.giveback import Judgement, backs_off
+from controller.gang.giveback import GangBackOff, backs_off
 from controller.gang.rejections import Lesson, describe
 from controller.gang.review import Review, Seat
 from controller.lifecycle.dependencies import Waiting
@@ -56,7 +56,7 @@ class Draft:
     review: Review = field(default_factory=Review)
     outdated: frozenset[str] = frozenset()
     opening: frozenset[str] = frozenset()
-    judgement: Judgement = field(default_factory=Judgement)
+    back_off: GangBackOff = field(default_factory=GangBackOff)
 
     @property
     def minimum(self) -> int:

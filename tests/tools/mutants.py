@@ -51,7 +51,7 @@ PYTEST: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Result:
     """The outcome of one mutant: killed, timeout, survived, or uncovered (no test runs it)."""
 
     mutant: Mutant
@@ -174,20 +174,20 @@ def _digest(tests: tuple[str, ...]) -> str:
 
 def _try_all(
     chosen: list[Mutant], covering: dict[tuple[str, int], list[str]], *, jobs: int, most: int
-) -> list[Verdict]:
+) -> list[Result]:
     copies: SimpleQueue[Path] = SimpleQueue()
     for number in range(jobs):
         copies.put(_copy(number))
     needed = {test for each in chosen for test in covering.get((each.path, each.line), [])[:most]}
     _check(WORK / "tree-0", sorted(needed))
 
-    def judge(mutant: Mutant) -> Verdict:
+    def judge(mutant: Mutant) -> Result:
         tests = covering.get((mutant.path, mutant.line), [])[:most]
         if not tests:
-            return Verdict(mutant, "uncovered", 0)
+            return Result(mutant, "uncovered", 0)
         copy = copies.get()
         try:
-            return Verdict(mutant, _outcome(copy, mutant, tests), len(tests))
+            return Result(mutant, _outcome(copy, mutant, tests), len(tests))
         finally:
             copies.put(copy)
 
@@ -249,7 +249,7 @@ def _outcome(copy: Path, mutant: Mutant, tests: list[str]) -> str:
         target.write_bytes(source)
 
 
-def _report(verdicts: list[Verdict], output: str) -> float:
+def _report(verdicts: list[Result], output: str) -> float:
     folders: dict[str, Counter[str]] = defaultdict(Counter)
     for verdict in verdicts:
         folders[str(Path(verdict.mutant.path).parent)][verdict.outcome] += 1
@@ -273,7 +273,7 @@ def _report(verdicts: list[Verdict], output: str) -> float:
     return score
 
 
-def _described(verdict: Verdict) -> dict[str, object]:
+def _described(verdict: Result) -> dict[str, object]:
     mutant = verdict.mutant
     source = (ROOT / mutant.path).read_bytes()
     first = source.rfind(b"\n", 0, mutant.start) + 1

@@ -18,14 +18,14 @@ from hyperjob.install.preflight import (
     volcano,
     webhooks,
 )
-from hyperjob.install.preflight.finding import Finding, Status, Verdict, failed
+from hyperjob.install.preflight.finding import CheckResult, Finding, Status, failed
 from hyperjob.install.preflight.observed import Observed, UnreadError, observe
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
 
-__all__ = ["CHECKS", "Finding", "Report", "Status", "Verdict", "examine", "preflight"]
+__all__ = ["CHECKS", "CheckResult", "Finding", "Report", "Status", "examine", "preflight"]
 
-CHECKS: Final[Mapping[str, Callable[[Observed], Verdict]]] = {
+CHECKS: Final[Mapping[str, Callable[[Observed], CheckResult]]] = {
     "api-server": karmada.api_server,
     "karmada": karmada.karmada,
     "hyperjob-definition": volcano.hyperjob_definition,
@@ -85,11 +85,11 @@ def examine(observed: Observed) -> Report:
     return Report(tuple(Finding(name, _run(check, observed)) for name, check in CHECKS.items()))
 
 
-def _run(check: Callable[[Observed], Verdict], observed: Observed) -> Verdict:
+def _run(check: Callable[[Observed], CheckResult], observed: Observed) -> CheckResult:
     try:
         return check(observed)
     except UnreadError as error:
-        return Verdict(
+        return CheckResult(
             Status.UNKNOWN,
             f"could not be looked at: {error}",
             "use a kubeconfig that may read it, such as an administrator's",

@@ -6,7 +6,7 @@ import hyperjob
 from hyperjob.api.leader import Leader, leader_of
 from hyperjob.install.preflight.finding import (
     ONE_RELEASE,
-    Verdict,
+    CheckResult,
     failed,
     go_together,
     ok,
@@ -22,7 +22,7 @@ _START: Final = (
 )
 
 
-def leads(observed: Observed) -> Verdict:
+def leads(observed: Observed) -> CheckResult:
     """Check that a controller leads, and that its release goes with this one."""
     leader = _leader(observed)
     where = f"{observed.lease_namespace}/{LEASE}"
@@ -45,7 +45,7 @@ def leads(observed: Observed) -> Verdict:
     return ok(f"{leader.holder} leads, release {told}")
 
 
-def queue_admission(observed: Observed) -> Verdict:
+def queue_admission(observed: Observed) -> CheckResult:
     """Check that the mode of the controller fits what is installed."""
     leader = _leader(observed)
     if leader is None or not leader.leads or not leader.admission:

@@ -20,7 +20,7 @@ class Status(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CheckResult:
     """What a check says; `remedy` is a command wherever one does it, "" where nothing is to do."""
 
     status: Status
@@ -33,22 +33,22 @@ class Finding:
     """A check's name and what it says."""
 
     check: str
-    verdict: Verdict
+    verdict: CheckResult
 
 
-def ok(message: str) -> Verdict:
+def ok(message: str) -> CheckResult:
     """Say that all is well."""
-    return Verdict(Status.OK, message)
+    return CheckResult(Status.OK, message)
 
 
-def warning(message: str, *, remedy: str) -> Verdict:
+def warning(message: str, *, remedy: str) -> CheckResult:
     """Say what will surprise users."""
-    return Verdict(Status.WARNING, message, remedy)
+    return CheckResult(Status.WARNING, message, remedy)
 
 
-def failed(message: str, *, remedy: str) -> Verdict:
+def failed(message: str, *, remedy: str) -> CheckResult:
     """Say what keeps HyperJobs from running."""
-    return Verdict(Status.FAILED, message, remedy)
+    return CheckResult(Status.FAILED, message, remedy)
 
 
 def go_together(one: str, other: str) -> bool:

@@ -10,7 +10,7 @@ from hyperjob.install.interpreters import (
     operations,
     targets,
 )
-from hyperjob.install.preflight.finding import INSTALL, Verdict, failed, ok, warning
+from hyperjob.install.preflight.finding import INSTALL, CheckResult, failed, ok, warning
 from hyperjob.install.preflight.karmada import pod_templates_gate
 from hyperjob.install.preflight.observed import Observed, named, need
 from hyperjob.kube.resources import VCJOBS
@@ -19,7 +19,7 @@ from hyperjob.kube.resources import VCJOBS
 _BETTER_LEFT: Final = ("healthInterpretation", "statusAggregation", "statusReflection")
 
 
-def customizations(observed: Observed) -> Verdict:
+def customizations(observed: Observed) -> CheckResult:
     """Check that ours are installed as they should be."""
     if found := clashes(need(observed.interpreters)):
         names = list(dict.fromkeys(each.name for each in found))
@@ -39,7 +39,7 @@ def customizations(observed: Observed) -> Verdict:
     return ok(f"customizations are this release's: {', '.join(SCRIPTS)}")
 
 
-def others(observed: Observed) -> Verdict:
+def others(observed: Observed) -> CheckResult:
     """Find customizations of others for vcjobs that harm."""
     for each in need(observed.interpreters):
         name = each["metadata"]["name"]

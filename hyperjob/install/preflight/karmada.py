@@ -5,7 +5,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.install.definitions import schema_of
-from hyperjob.install.preflight.finding import Verdict, failed, ok, warning
+from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob.install.preflight.observed import Observed, named, need
 from hyperjob.install.preflight.volcano import has_volcano_global
 from hyperjob.install.rbac import SKIP_PROPAGATION
@@ -24,12 +24,12 @@ _WHOLE_STATUS: Final = (1, 17)
 _TASK_NAME_BYTES: Final = 32
 
 
-def api_server(observed: Observed) -> Verdict:
+def api_server(observed: Observed) -> CheckResult:
     """Say which server answered."""
     return ok(f"Kubernetes {observed.version} answers at {observed.host}")
 
 
-def karmada(observed: Observed) -> Verdict:
+def karmada(observed: Observed) -> CheckResult:
     """Check that it is Karmada's API server, new enough."""
     missing = [group for group in GROUPS if group not in observed.groups]
     if missing:
@@ -61,7 +61,7 @@ def oldest_release(observed: Observed) -> tuple[int, int] | None:
     return None
 
 
-def lease_namespace(observed: Observed) -> Verdict:
+def lease_namespace(observed: Observed) -> CheckResult:
     """Check that the controller has a namespace for its Lease, and that no member gets a copy."""
     name = observed.lease_namespace
     found = need(observed.namespaces)
@@ -79,7 +79,7 @@ def lease_namespace(observed: Observed) -> Verdict:
     return ok(f"namespace {name} holds the controller's Lease")
 
 
-def multiple_pod_templates(observed: Observed) -> Verdict:
+def multiple_pod_templates(observed: Observed) -> CheckResult:
     """Tell by its effect whether the gate MultiplePodTemplatesScheduling is on."""
     state = pod_templates_gate(observed)
     if state is None:

@@ -6,7 +6,7 @@ from hyperjob.api import conditions
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
 from hyperjob.install.definitions import name_of
-from hyperjob.install.preflight.finding import Verdict, failed, ok, warning
+from hyperjob.install.preflight.finding import CheckResult, failed, ok, warning
 from hyperjob.install.preflight.observed import Observed, named, need
 from hyperjob.kube.resources import SERVICE_EXPORTS, VCJOBS, Resource
 
@@ -14,7 +14,7 @@ _SHOWN: Final = 5
 _NO_MODELS: Final = '{"spec":{"resourceModels":null}}'
 
 
-def ready(observed: Observed) -> Verdict:
+def ready(observed: Observed) -> CheckResult:
     """Check that there are members, and that they are ready."""
     clusters = need(observed.clusters)
     if not clusters:
@@ -27,7 +27,7 @@ def ready(observed: Observed) -> Verdict:
     return (failed if len(down) == len(clusters) else warning)(message, remedy=remedy)
 
 
-def vcjob_api(observed: Observed) -> Verdict:
+def vcjob_api(observed: Observed) -> CheckResult:
     """Check that the members run Volcano, by the API that they report."""
     return _all(
         observed,
@@ -38,7 +38,7 @@ def vcjob_api(observed: Observed) -> Verdict:
     )
 
 
-def resource_summary(observed: Observed) -> Verdict:
+def resource_summary(observed: Observed) -> CheckResult:
     """Check that the members report what they have, and say which devices there are."""
     silent = [cluster for cluster in need(observed.clusters) if not _allocatable(cluster)]
     devices: dict[str, Quantity] = {}
@@ -55,7 +55,7 @@ def resource_summary(observed: Observed) -> Verdict:
     )
 
 
-def resource_models(observed: Observed) -> Verdict:
+def resource_models(observed: Observed) -> CheckResult:
     """Find members whose resource models hide their devices from Karmada's own estimates."""
     hiding = {
         _name(cluster): hidden
@@ -73,7 +73,7 @@ def resource_models(observed: Observed) -> Verdict:
     )
 
 
-def service_exports(observed: Observed) -> Verdict:
+def service_exports(observed: Observed) -> CheckResult:
     """Say whether plugin svc can export Services; HyperJobs without it need none."""
     way_out = (
         "; HyperJobs with plugin svc need the Multi-Cluster Services definitions there, or the"
@@ -93,7 +93,7 @@ def service_exports(observed: Observed) -> Verdict:
 
 def _all(
     observed: Observed, lacking: list[Object], *, fine: str, wrong: str, remedy: str
-) -> Verdict:
+) -> CheckResult:
     clusters = need(observed.clusters)
     if not lacking:
         return ok(fine if clusters else "no member to look at")

@@ -1,13 +1,13 @@
 """Check of the account that reads how far trainings are. Pure."""
 
 from controller.model.wire import at
-from hyperjob.install.preflight.finding import Verdict, ok, warning
+from hyperjob.install.preflight.finding import CheckResult, ok, warning
 from hyperjob.install.preflight.observed import Observed, named, need
 from hyperjob.install.progress import ACCOUNT
 from hyperjob.text import listed
 
 
-def progress(observed: Observed) -> Verdict:
+def progress(observed: Observed) -> CheckResult:
     """Say whether there is the account, and name clusters that Karmada cannot read for it."""
     if named(observed.policies, ACCOUNT) is None:
         return ok("there is no account that reads how far trainings are: --progress needs it")

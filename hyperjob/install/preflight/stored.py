@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.install.preflight.finding import Verdict, ok, warning
+from hyperjob.install.preflight.finding import CheckResult, ok, warning
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, NotFound
 from hyperjob.kube.resources import HYPERJOBS, key_of
@@ -50,7 +50,7 @@ async def read_stored(kube: Kube) -> Stored | KubeError:
             return Stored(number, refused)
 
 
-def stored_hyperjobs(stored: Stored) -> Verdict:
+def stored_hyperjobs(stored: Stored) -> CheckResult:
     """Check that the schema of this release takes the HyperJobs that are stored."""
     if not stored.refused:
         return ok(f"the schema of this release takes all {stored.number} stored HyperJobs")

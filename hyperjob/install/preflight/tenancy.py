@@ -1,11 +1,11 @@
 """Check of who may name which queue, PriorityClass and cluster. Pure."""
 
-from hyperjob.install.preflight.finding import Verdict, ok, warning
+from hyperjob.install.preflight.finding import CheckResult, ok, warning
 from hyperjob.install.preflight.observed import Observed, named
 from hyperjob.install.tenancy import POLICIES
 
 
-def tenancy(observed: Observed) -> Verdict:
+def tenancy(observed: Observed) -> CheckResult:
     """Say whether users need the verb `use`; half of the policies are a warning."""
     missing = [name for name in POLICIES if named(observed.tenancy, name) is None]
     if not missing:

@@ -10,7 +10,7 @@ from hyperjob.install.definitions import VOLCANO, lost_fields, missing_fields, n
 from hyperjob.install.diff import shorten
 from hyperjob.install.policies import DEFAULT_QUEUE, QUEUE_POLICY
 from hyperjob.install.preflight import stored
-from hyperjob.install.preflight.finding import INSTALL, Verdict, failed, ok, warning
+from hyperjob.install.preflight.finding import INSTALL, CheckResult, failed, ok, warning
 from hyperjob.install.preflight.observed import Observed, UnreadError, named, need
 from hyperjob.kube.errors import KubeError
 from hyperjob.kube.resources import HYPERJOBS, QUEUES, VCJOBS, Resource
@@ -19,7 +19,7 @@ _CLAIM: Final = "clusterpropagationpolicy.karmada.io/name"
 _OVERWRITE: Final = '{"spec":{"conflictResolution":"Overwrite"}}'
 
 
-def hyperjob_definition(observed: Observed) -> Verdict:
+def hyperjob_definition(observed: Observed) -> CheckResult:
     """Check that the HyperJob's definition is there, served, and this release's."""
     name = name_of(HYPERJOBS)
     definition = named(observed.definitions, name)
@@ -40,14 +40,14 @@ def hyperjob_definition(observed: Observed) -> Verdict:
     return ok(f"definition {name} is this release's")
 
 
-def stored_hyperjobs(observed: Observed) -> Verdict:
+def stored_hyperjobs(observed: Observed) -> CheckResult:
     """Check the HyperJobs that are stored against the schema of this release."""
     if isinstance(observed.stored, KubeError):
         raise UnreadError(observed.stored.message)
     return stored.stored_hyperjobs(observed.stored)
 
 
-def volcano_definitions(observed: Observed) -> Verdict:
+def volcano_definitions(observed: Observed) -> CheckResult:
     """Check that Volcano's definitions are there, and keep the fields that vcjobs may have."""
     live = {resource: named(observed.definitions, name_of(resource)) for resource in VOLCANO}
     missing = [name_of(resource) for resource, found in live.items() if found is None]
@@ -62,7 +62,7 @@ def volcano_definitions(observed: Observed) -> Verdict:
     return ok("Volcano's definitions are there: " + ", ".join(name_of(each) for each in VOLCANO))
 
 
-def volcano_global(observed: Observed) -> Verdict:
+def volcano_global(observed: Observed) -> CheckResult:
     """Say who confirms with `--queue-admission auto`."""
     if has_volcano_global(observed):
         return ok("Volcano Global is here: with --queue-admission auto it confirms each gang")
@@ -77,7 +77,7 @@ def has_volcano_global(observed: Observed) -> bool:
     return queues_bindings(need(observed.mutating))
 
 
-def default_queue(observed: Observed) -> Verdict:
+def default_queue(observed: Observed) -> CheckResult:
     """Check that the queue of jobs that name none takes jobs."""
     queue = named(observed.queues, DEFAULT_QUEUE)
     if queue is None:
@@ -104,7 +104,7 @@ def default_queue(observed: Observed) -> Verdict:
     )
 
 
-def queue_policies(observed: Observed) -> Verdict:
+def queue_policies(observed: Observed) -> CheckResult:
     """Check that queues reach the members, over those that Volcano made there itself."""
     policies = {
         policy["metadata"]["name"]: policy

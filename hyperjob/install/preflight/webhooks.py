@@ -13,7 +13,7 @@ from hyperjob.api.meta import Object
 from hyperjob.install.preflight.finding import (
     INSTALL,
     ONE_RELEASE,
-    Verdict,
+    CheckResult,
     failed,
     go_together,
     ok,
@@ -27,7 +27,7 @@ _SOON: Final = timedelta(days=14)
 _INJECT: Final = "hyperjob-certs inject --ca-file ca.crt"
 
 
-def configured(observed: Observed) -> Verdict:
+def configured(observed: Observed) -> CheckResult:
     """Check that both configurations are there."""
     missing = [name for name, found in _configurations(observed) if found is None]
     if missing:
@@ -36,7 +36,7 @@ def configured(observed: Observed) -> Verdict:
     return ok(f"webhooks are configured at {', '.join(where)}")
 
 
-def trusted(observed: Observed) -> Verdict:
+def trusted(observed: Observed) -> CheckResult:
     """Check that each caBundle holds certificates that are valid."""
     first: datetime | None = None
     for name, webhook in _webhooks(observed):
@@ -67,7 +67,7 @@ def trusted(observed: Observed) -> Verdict:
     return ok(f"caBundle is valid until {until}")
 
 
-def answers(observed: Observed) -> Verdict:
+def answers(observed: Observed) -> CheckResult:
     """Check that the API server reaches the webhook, by what it said to a dry run."""
     trial = observed.trial
     if trial is None:
@@ -92,7 +92,7 @@ def answers(observed: Observed) -> Verdict:
     )
 
 
-def _admitted(observed: Observed, release: str) -> Verdict:
+def _admitted(observed: Observed, release: str) -> CheckResult:
     """Compare the release of the webhook that answered with this one and the controller's."""
     leases = [] if isinstance(observed.leases, KubeError) else observed.leases
     leader = leader_of(leases[0], now=observed.now) if leases else None

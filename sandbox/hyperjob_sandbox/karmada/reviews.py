@@ -17,14 +17,14 @@ from hyperjob_sandbox.karmada.policies import default_policy
 from hyperjob_sandbox.member.jobdefaults import default_job
 from hyperjob_sandbox.member.jobvalidation import validate_create, validate_update
 
-Answer = Callable[[Object], Object]
+ReviewHandler = Callable[[Object], Object]
 QueueLookup = Callable[[str], tuple[Object | None, int]]
 """Gives a queue, None when there is none, and the number of its child queues."""
 
 _WORKLOADS: Final = frozenset({("batch.volcano.sh/v1alpha1", "Job"), ("apps/v1", "Deployment")})
 
 
-def answer(review: Object, decide: Answer) -> Object:
+def answer(review: Object, decide: ReviewHandler) -> Object:
     """Return the AdmissionReview that answers another one."""
     request: Object = review["request"]
     return {
@@ -57,7 +57,7 @@ def mutate_job(request: Object) -> Object:
     return _patched(job, default_job(job))
 
 
-def validate_job(queues: QueueLookup) -> Answer:
+def validate_job(queues: QueueLookup) -> ReviewHandler:
     """Return the validation of vcjobs against a cluster's queues."""
 
     def decide(request: Object) -> Object:

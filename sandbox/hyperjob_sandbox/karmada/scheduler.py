@@ -12,7 +12,7 @@ from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.controller import Controller, RetryError, wire_now
 from hyperjob_sandbox.karmada import names, works
 from hyperjob_sandbox.karmada.caches import Caches
-from hyperjob_sandbox.karmada.scheduling import Decision, applied_placement, schedule
+from hyperjob_sandbox.karmada.scheduling import ScheduleResult, applied_placement, schedule
 from hyperjob_sandbox.member.selectors import matches_affinity
 
 _FIRST_RETRY, _SLOWEST_RETRY = 1.0, 10.0
@@ -71,7 +71,7 @@ class Scheduler:
         if decision.retry:
             raise RetryError(decision.message)
 
-    async def _write(self, key: str, binding: Object, decision: Decision) -> None:
+    async def _write(self, key: str, binding: Object, decision: ScheduleResult) -> None:
         patch: Object = {}
         text = applied_placement(binding["spec"]["placement"])
         if (binding["metadata"].get("annotations") or {}).get(names.APPLIED_PLACEMENT) != text:
@@ -88,7 +88,7 @@ class Scheduler:
         if status:
             await self._patch(key, {"status": status}, subresource="status")
 
-    def _status(self, binding: Object, decision: Decision) -> Object:
+    def _status(self, binding: Object, decision: ScheduleResult) -> Object:
         """Return what the status has to become, nothing when it is that already."""
         old: Object = (self._caches.binding(key_of(binding)) or binding).get("status") or {}
         now = wire_now()

@@ -1,7 +1,7 @@
 """Which clusters a binding goes to, and how Karmada says that none fits.
 
-Pure: a binding and all Clusters in, a Decision out. Free capacity plays no part, as in Karmada for
-Duplicated placements and for bindings without replicas; a Divided one is refused.
+Pure: a binding and all Clusters in, a ScheduleResult out. Free capacity plays no part, as in
+Karmada for Duplicated placements and for bindings without replicas; a Divided one is refused.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ _RANK: Final = {key: rank for rank, key in enumerate(_KEY_ORDER)}
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ScheduleResult:
     """The outcome of one attempt: clusters, or the reason why there are none.
 
     `clusters` None leaves the binding's clusters as they are; `retry` asks for another attempt
@@ -66,13 +66,13 @@ class Decision:
         return "True" if self.succeeded else "False", self.reason, self.message
 
 
-def schedule(binding: Object, clusters: Sequence[Object]) -> Decision:
+def schedule(binding: Object, clusters: Sequence[Object]) -> ScheduleResult:
     """Choose the clusters of a binding, trying its affinity groups in order."""
     placement: Object = binding["spec"].get("placement") or {}
     groups: list[Object] = placement.get("clusterAffinities") or []
     if not groups:
         return _attempt(binding, clusters, placement.get("clusterAffinity"), "")
-    first: Decision | None = None
+    first: ScheduleResult | None = None
     for group in groups[_first_group(binding, groups) :]:
         decision = _attempt(binding, clusters, group, group["affinityName"])
         if decision.succeeded:
@@ -113,7 +113,7 @@ def _first_group(binding: Object, groups: list[Object]) -> int:
 
 def _attempt(
     binding: Object, clusters: Sequence[Object], affinity: Object | None, affinity_name: str
-) -> Decision:
+) -> ScheduleResult:
     refusals: list[str] = []
     feasible: list[Object] = []
     for cluster in clusters:
@@ -126,14 +126,14 @@ def _attempt(
         counted = sorted(f"{count} {text}" for text, count in Counter(refusals).items())
         why = ", ".join(counted) or "no cluster exists"
         message = f"0/{len(clusters)} clusters are available: {why}."
-        return Decision((), "NoClusterFit", message, affinity_name)
+        return ScheduleResult((), "NoClusterFit", message, affinity_name)
     current = target_clusters(binding)
     feasible.sort(key=lambda each: (each["metadata"]["name"] not in current, _name(each)))
     try:
         chosen = _select(binding, feasible)
     except _UnschedulableError as error:
-        return Decision(None, "SchedulerError", str(error), affinity_name, retry=True)
-    return Decision(chosen, "Success", SUCCESS_MESSAGE, affinity_name)
+        return ScheduleResult(None, "SchedulerError", str(error), affinity_name, retry=True)
+    return ScheduleResult(chosen, "Success", SUCCESS_MESSAGE, affinity_name)
 
 
 class _UnschedulableError(Exception):

@@ -21,7 +21,7 @@ from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import AlreadyExists, KubeError
 from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from hyperjob_sandbox.apiserver.transport.pki import load_pair
-from hyperjob_sandbox.karmada.reviews import Answer, answer
+from hyperjob_sandbox.karmada.reviews import ReviewHandler, answer
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class WebhookServer:
         now = datetime.now(UTC)
         self._ca = issue_ca(common_name="sandbox-webhooks", lifetime=_LIFETIME, now=now)
         self._serving = issue_serving(self._ca, names=["127.0.0.1"], lifetime=_LIFETIME, now=now)
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, ReviewHandler] = {}
         self._runner: web.ServerRunner | None = None
         self._port = 0
 

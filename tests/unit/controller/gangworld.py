@@ -16,7 +16,7 @@ from controller.admission.unplaced import SETTLE_SECONDS, Unplaced
 from controller.expansion.expand import demand_of
 from controller.gang.gate import is_through
 from controller.model.child import child_of
-from controller.model.observed import Observed, QueueAdmission, Verdict
+from controller.model.observed import Observed, QueueAdmission, QueueVerdict
 from controller.model.parse import parse_binding, parse_hyperjob
 from controller.model.planned import Action, CreateChild, DeleteChild, OpenGate, Plan, Repin
 from controller.model.resources import Resources, subtract
@@ -54,7 +54,7 @@ class GangWorld(World):
     timers: dict[str, datetime] = field(default_factory=dict)
     waiting: Unplaced = field(init=False)
     cache: QueueCache = field(init=False)
-    verdict: Verdict = field(default_factory=Verdict)
+    verdict: QueueVerdict = field(default_factory=QueueVerdict)
     woken: bool = True
     urgency: Counter[str] = field(default_factory=Counter)  # priorities of HyperJobs
     ends: dict[str, datetime] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from controller.model.observed import Cluster, Verdict
+from controller.model.observed import Cluster, QueueVerdict
 from controller.model.resources import Resources, parse_resources, subtract, total
 from controller.queueing.cache import QueueCache
 from controller.queueing.queues import Queue, parse_queue
@@ -155,7 +155,7 @@ class QueueWorld:
     def running(self) -> set[str]:
         return {key[3:] for key, each in self.units.items() if each.made}
 
-    def verdict(self, name: str) -> Verdict:
+    def verdict(self, name: str) -> QueueVerdict:
         return verdict_of(self.cache, f"ns/{name}")
 
     def message(self, name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import Observed, QueueAdmission, Verdict
+from controller.model.observed import Observed, QueueAdmission, QueueVerdict
 from controller.plan import plan
 from hyperjob.api.phases import Phase
 from tests.unit.controller.arrows import NEW, arrows
@@ -73,7 +73,7 @@ def taken_back(origin: str) -> Observed:
         admission=QueueAdmission.BUILTIN,
     )
     names = frozenset({"hj-trainer-0", "hj-trainer-1"})
-    return replace(look, verdict=Verdict(admitted=names, reclaimed_for="ns/other"))
+    return replace(look, verdict=QueueVerdict(admitted=names, reclaimed_for="ns/other"))
 
 
 def seen(*objects: Object, **options: Any) -> Callable[[str], Observed]:

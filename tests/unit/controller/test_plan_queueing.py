@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from controller.model.observed import QueueAdmission, Verdict
+from controller.model.observed import QueueAdmission, QueueVerdict
 from controller.model.planned import CreateChild, OpenGate, Plan, Resize
 from controller.placement.place import place
 from controller.plan import plan
@@ -21,10 +21,12 @@ from tests.unit.controller.builders import (
 )
 
 BOTH = frozenset({"hj-trainer-0", "hj-trainer-1"})
-WAITS = Verdict(reason="InsufficientCapacity", message="first of 3 in queue research")
+WAITS = QueueVerdict(reason="InsufficientCapacity", message="first of 3 in queue research")
 
 
-def decided(verdict: Verdict, *objects: Object, raw: Object | None = None, gpus: int = 100) -> Plan:
+def decided(
+    verdict: QueueVerdict, *objects: Object, raw: Object | None = None, gpus: int = 100
+) -> Plan:
     seen = observed(
         raw,
         *objects,
@@ -65,7 +67,7 @@ def test_a_sub_job_that_waits_for_room_names_the_clusters_behind_its_queue() -> 
 
 
 def test_what_is_admitted_is_made_held_and_recorded() -> None:
-    made = decided(Verdict(admitted=BOTH))
+    made = decided(QueueVerdict(admitted=BOTH))
     created = [action for action in made.actions if isinstance(action, CreateChild)]
     assert {action.name for action in created} == BOTH
     for action in created:
@@ -76,7 +78,7 @@ def test_what_is_admitted_is_made_held_and_recorded() -> None:
 
 def test_only_the_admitted_part_of_an_elastic_hyperjob_is_made() -> None:
     made = decided(
-        Verdict(admitted=frozenset({"hj-trainer-0"}), reason="QueueLimitReached", message="m"),
+        QueueVerdict(admitted=frozenset({"hj-trainer-0"}), reason="QueueLimitReached", message="m"),
         raw=hyperjob(group(), minAvailable=1),
     )
     assert [action.name for action in made.actions] == ["hj-trainer-0"]
@@ -85,7 +87,7 @@ def test_only_the_admitted_part_of_an_elastic_hyperjob_is_made() -> None:
 
 
 def test_a_grant_that_finds_no_room_is_not_recorded() -> None:
-    made = decided(Verdict(admitted=BOTH), gpus=8)
+    made = decided(QueueVerdict(admitted=BOTH), gpus=8)
     assert made.actions == ()
     assert all("admitted" not in job for job in status(made)["jobs"])
 
@@ -96,12 +98,12 @@ def test_an_admitted_sub_job_keeps_its_share_while_it_is_made_again() -> None:
         for index, name in enumerate(sorted(BOTH))
     ]
     raw = hyperjob(status={"jobs": records})
-    made = decided(Verdict(admitted=BOTH), raw=raw, gpus=0)
+    made = decided(QueueVerdict(admitted=BOTH), raw=raw, gpus=0)
     assert all(job["admitted"] for job in status(made)["jobs"])
     assert made.waits_for_capacity
 
 
-TAKEN_BACK = Verdict(admitted=BOTH, reclaimed_for="team-b/base-model")
+TAKEN_BACK = QueueVerdict(admitted=BOTH, reclaimed_for="team-b/base-model")
 
 
 def running(**options: Any) -> tuple[Object, list[Object]]:
@@ -136,7 +138,7 @@ def test_what_was_recorded_is_taken_down_and_queues_again() -> None:
     raw, objects = running()
     recorded = decided(TAKEN_BACK, *objects, raw=raw)
     raw["status"] = status(recorded)
-    waits = Verdict(reason="InsufficientCapacity", message="first of 1 in queue research")
+    waits = QueueVerdict(reason="InsufficientCapacity", message="first of 1 in queue research")
     leaving = decided(waits, *objects, raw=raw)
     assert {type(action).__name__ for action in leaving.actions} == {"DeleteChild"}
     assert status(decided(waits, raw=raw))["state"]["phase"] == "Queued"
@@ -158,10 +160,10 @@ def test_sub_jobs_that_have_ended_are_not_made_again_for_a_queue() -> None:
 def test_the_gate_opens_when_karmada_has_placed_the_gang() -> None:
     names = sorted(BOTH)
     objects = [made for name in names for made in (job(name), policy(name, suspended=True))]
-    one = decided(Verdict(admitted=BOTH), *objects, binding(names[0], cluster="a"))
+    one = decided(QueueVerdict(admitted=BOTH), *objects, binding(names[0], cluster="a"))
     assert not [action for action in one.actions if isinstance(action, OpenGate)]
     both = decided(
-        Verdict(admitted=BOTH), *objects, *(binding(name, cluster="a") for name in names)
+        QueueVerdict(admitted=BOTH), *objects, *(binding(name, cluster="a") for name in names)
     )
     assert [type(action) for action in both.actions] == [OpenGate, OpenGate]
     assert not any(a.release_scheduling for a in both.actions if isinstance(a, OpenGate))
@@ -189,13 +191,13 @@ def test_growth_that_its_queue_admits_is_made_one_sub_job_after_the_other() -> N
     admitted = BOTH | {"hj-trainer-1+"}
     made = decided(replace(WAITS, admitted=admitted), *both, raw=larger)
     assert [(type(each), each.name) for each in made.actions] == [(Resize, "hj-trainer-1")]
-    smaller = decided(Verdict(admitted=BOTH), *both, raw=hyperjob(group(gpus=4)))
+    smaller = decided(QueueVerdict(admitted=BOTH), *both, raw=hyperjob(group(gpus=4)))
     assert {each.name for each in smaller.actions} == BOTH, "to have less needs no admission"
 
 
 def test_a_hyperjob_that_is_preempted_says_by_which_and_spends_no_restart() -> None:
     both = [*runs("hj-trainer-0"), *runs("hj-trainer-1")]
-    verdict = Verdict(admitted=BOTH, reclaimed_for="ns/urgent", preempted=True)
+    verdict = QueueVerdict(admitted=BOTH, reclaimed_for="ns/urgent", preempted=True)
     made = decided(verdict, *both)
     told = status(made)
     assert told["state"]["phase"] == "Restarting"
@@ -212,7 +214,7 @@ def test_a_binding_that_volcano_global_should_have_released_says_where_to_look()
         clusters=(cluster("a"),),
         admission=QueueAdmission.VOLCANO_GLOBAL,
     )
-    verdict = Verdict(admitted=frozenset({"hj-trainer-0"}))
+    verdict = QueueVerdict(admitted=frozenset({"hj-trainer-0"}))
     waits = status(plan(replace(seen, verdict=verdict)))
     assert waits["state"]["reason"] == "WaitingForQueue"
     silent = replace(seen, verdict=verdict, unanswered=frozenset({"hj-trainer-0"}))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.model.observed import Observed, QueueAdmission, Verdict
+from controller.model.observed import Observed, QueueAdmission, QueueVerdict
 from controller.model.planned import CreateChild, DeleteChild, Plan
 from controller.model.reasons import Reason
 from controller.model.wire import rfc3339
@@ -54,7 +54,7 @@ def look(
         admission=QueueAdmission.BUILTIN,
         now=NOW + later,
     )
-    verdict = Verdict(admitted=frozenset(NAMES if admitted else ()))
+    verdict = QueueVerdict(admitted=frozenset(NAMES if admitted else ()))
     return replace(seen, contended=contended, gang_timeout=LIMIT, verdict=verdict)
 
 
@@ -89,7 +89,7 @@ def test_what_it_gives_back_is_deleted_first_and_only_then_its_share_is_free() -
     assert held(seen) == frozenset(NAMES)
     gone = look(made=False, gang=BACK_OFF)
     assert held(gone) is None, "it neither holds nor waits"
-    after = status(plan(replace(gone, verdict=Verdict())))
+    after = status(plan(replace(gone, verdict=QueueVerdict())))
     assert not any(item.get("admitted") for item in after["jobs"])
     assert after["state"]["reason"] == Reason.GANG_BACK_OFF
     assert "asks again at" in after["state"]["message"]
@@ -101,7 +101,7 @@ def test_it_queues_again_when_its_time_has_come() -> None:
     assert found is not None
     assert [part.name for part in found.parts] == list(NAMES)
     assert not found.held
-    decided = plan(replace(seen, verdict=Verdict(admitted=frozenset(NAMES))))
+    decided = plan(replace(seen, verdict=QueueVerdict(admitted=frozenset(NAMES))))
     assert {type(action) for action in decided.actions} == {CreateChild}
     assert status(decided)["gang"]["attempts"] == 1
     assert "retryTime" not in status(decided)["gang"]

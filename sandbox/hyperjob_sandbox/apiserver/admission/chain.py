@@ -14,7 +14,7 @@ from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors, jsonvalue
 from hyperjob_sandbox.apiserver.admission.review import (
     AdmissionRequest,
-    Answer,
+    AdmissionResponse,
     GroupVersionKind,
     GroupVersionResource,
     InvalidResponse,
@@ -156,7 +156,7 @@ class AdmissionChain:
         current: Object | None,
         *,
         mutating: bool,
-    ) -> Answer:
+    ) -> AdmissionResponse:
         """Call one webhook; raise AdmissionDenied for a refusal, else _WebhookCallError."""
         if request.dry_run and not hook.side_effect_free:
             text = f"admission webhook {go_quote(hook.name)} does not support dry run"

@@ -71,7 +71,7 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AdmissionResponse:
     """A webhook's checked answer; the patch is decoded."""
 
     allowed: bool
@@ -118,7 +118,7 @@ def in_version(obj: Object | None, gvk: GroupVersionKind) -> Object | None:
     return obj if obj.get("apiVersion") == api_version else {**obj, "apiVersion": api_version}
 
 
-def read_answer(body: Json, *, uid: str, mutating: bool) -> Answer:
+def read_answer(body: Json, *, uid: str, mutating: bool) -> AdmissionResponse:
     """Check an answer; raise InvalidResponse."""
     if not isinstance(body, dict) or not isinstance(body.get("response"), dict):
         raise InvalidResponse("webhook response was absent")
@@ -134,7 +134,7 @@ def read_answer(body: Json, *, uid: str, mutating: bool) -> Answer:
         )
     warnings = tuple(text for text in response.get("warnings") or () if isinstance(text, str))
     status = response.get("status")
-    return Answer(
+    return AdmissionResponse(
         allowed=response.get("allowed") is True,
         status=dict(status) if isinstance(status, dict) else {},
         patch=_patch(response, mutating=mutating),
