@@ -61,11 +61,12 @@ test-ui: $(UI_VENV)/.ui ## run the tests of the web page in Chromium (HYPERJOB_C
 e2e: $(VENV)/.dev ## run the scenarios, embedded or on the Karmada that HYPERJOB_E2E_KUBECONFIG names
 	$(BIN)/python -m pytest e2e $(if $(HYPERJOB_E2E_KUBECONFIG),,-n $(WORKERS) --dist loadfile) $(ARGS)
 
-lint: $(VENV)/.dev ## formatting, lint, types, layers, dependencies, spelling, YAML, shell
+lint: $(VENV)/.dev ## formatting, lint, types, layers, dead code, dependencies, spelling, YAML, shell
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.tools.deadcode
 	$(BIN)/deptry .
 	$(BIN)/deptry --config sandbox/pyproject.toml sandbox
 	$(BIN)/codespell

@@ -90,7 +90,6 @@ class Checkpoint:
     directory: str
     claim: str = ""
     grace_seconds: int = DEFAULT_GRACE_SECONDS
-    interval_seconds: int | None = None
 
     def grace_of(self, template: Object) -> int:
         """Return the longest grace period of the pods of a sub-job, in seconds."""

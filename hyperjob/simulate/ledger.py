@@ -34,7 +34,6 @@ class Life:
     segments: list[Segment] = field(default_factory=list)
     stops: dict[str, int] = field(default_factory=dict)
     lost: float = 0.0
-    forecast: float | None = None
 
     @property
     def waited(self) -> float | None:
@@ -103,5 +102,3 @@ class Ledger:
     splinters: Steps = field(default_factory=Steps)  # free on nodes that are used in part
     free: Steps = field(default_factory=Steps)  # accelerators of nodes that work, not in use
     end: float = 0.0
-    passes: int = 0
-    rounds: int = 0

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hyperjob.simulate.ledger import Ledger, Life, Segment
+from hyperjob.simulate.ledger import Life, Segment
 
 _EPSILON = 1e-6
 
@@ -44,13 +44,11 @@ class Runs:
 
     def __init__(
         self,
-        ledger: Ledger,
         *,
         checkpoint: float,
         time: Callable[[], float],
         finished: Callable[[str], None],
     ) -> None:
-        self._ledger = ledger
         self._checkpoint = checkpoint
         self._time = time
         self._finished = finished

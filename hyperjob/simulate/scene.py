@@ -29,9 +29,7 @@ class Scene(abc.ABC):
         }
         sizes = {name: member.nodes.accelerators for name, member in self.members.items()}
         self.ledger = Ledger(sizes, used={name: Steps() for name in sizes})
-        self.runs = Runs(
-            self.ledger, checkpoint=scenario.checkpoint, time=self.time, finished=self._finished
-        )
+        self.runs = Runs(checkpoint=scenario.checkpoint, time=self.time, finished=self._finished)
         self.owners: dict[str, str] = {}
         self._left = self._coming = len(scenario.jobs)
         self._levels: dict[str, tuple[int, int]] = {}

@@ -36,7 +36,6 @@ class QueueBar:
     borrowed_width: float
     share_at: float | None
     guarantee_at: float | None
-    capability_at: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +171,6 @@ def _bar(use: QueueUse, guaranteed: Resources) -> QueueBar:
         borrowed_width=at(borrowed) or 0.0,
         share_at=at(use.share),
         guarantee_at=at(least),
-        capability_at=at(use.capability),
     )
 
 

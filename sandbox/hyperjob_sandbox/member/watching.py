@@ -46,7 +46,7 @@ class MemberCaches(Informers):
         self.namespaces = self.add(NAMESPACES)
         self.commands = self.add(COMMANDS)
         self.priority_classes = self.add(PRIORITY_CLASSES)
-        self.exports = self.add(SERVICE_EXPORTS)
+        self.add(SERVICE_EXPORTS)
         for resource in (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS):
             self.add(resource)
 

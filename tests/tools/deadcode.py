@@ -1,0 +1,79 @@
+"""Code of the product that nothing but tests uses: `python -m tests.tools.deadcode`.
+
+Vulture looks at the product alone. It does not know what Jinja reads in a template, what pydantic
+reads of a model, and the few names below that libraries read.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from vulture import Vulture
+
+from hyperjob.api import batch, status, stops, training, v1alpha1
+from hyperjob.api.model import ObjectMeta, OwnerReference
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = ("hyperjob", "webhook", "controller", "certs", "sandbox/hyperjob_sandbox")
+COMMANDS = ["@click.command", "@click.group", "@*.command", "@*.group"]
+ALLOWED = {
+    # read by libraries
+    "_clock_resolution": "asyncio's event loop",
+    "_missing_": "enum",
+    "_repr_html_": "Jupyter",
+    "compress_type": "zipfile",
+    "disable_strict_ssl_verification": "kubernetes.aio",
+    "external_attr": "zipfile",
+    "filters": "Jinja",
+    "format_commands": "click",
+    "formatter_class": "argparse",
+    "globals": "Jinja",
+    "handle_error": "aiohttp",
+    "kubectl_complete": "the script of pyproject.toml",
+    "model_config": "pydantic",
+    "num_tickets": "ssl",
+    "on_broken_pipe": "rich",
+    "refresh_api_key_hook": "kubernetes.aio",
+    "writable": "io",
+    # read by people and tests
+    "serial": "of a certificate, to tell one from the next",
+    "cluster_use": "samples of the page's history",
+    "queue_use": "samples of the page's history",
+}
+
+
+def main() -> None:
+    """Print what is unused, and every allowed name that is used by now; fail on either."""
+    vulture = Vulture(ignore_decorators=COMMANDS)
+    vulture.scavenge([ROOT / folder for folder in PRODUCT])
+    vulture.used_names.update(_wire_names(), _template_names())
+    unused = vulture.get_unused_code(min_confidence=60)
+    problems = [
+        f"{each.filename.relative_to(ROOT)}:{each.first_lineno}: unused {each.typ} {each.name}"
+        for each in unused
+        if each.name not in ALLOWED
+    ]
+    stale = sorted(set(ALLOWED) - {each.name for each in unused})
+    problems += [f"tests/tools/deadcode.py: {name} is used: take it off the list" for name in stale]
+    sys.exit("\n".join(problems) or None)
+
+
+def _wire_names() -> Iterator[str]:
+    """Yield the fields and values of the wire types, which the definition and clients read."""
+    for module in (batch, status, stops, training, v1alpha1):
+        for kind in vars(module).values():
+            yield from getattr(kind, "model_fields", ())
+            yield from getattr(kind, "__members__", ())
+    yield from (*ObjectMeta.model_fields, *OwnerReference.model_fields)
+
+
+def _template_names() -> Iterator[str]:
+    for template in (ROOT / "hyperjob/ui/templates").rglob("*"):
+        if template.is_file():
+            for code in re.findall(r"\{[{%].*?[%}]\}", template.read_text(), re.DOTALL):
+                yield from re.findall(r"\w+", code)
+
+
+if __name__ == "__main__":
+    main()
