@@ -148,9 +148,10 @@ def _kept(
 ) -> Object:
     """Return the entry of the step that all have saved, and of how far the stopped ones came.
 
-    A stop before the program has said a word again adds nothing to the one before.
+    A stop before the program has said a word again adds nothing to the one before. What it says
+    only now, of the step that it had resumed from, settles the one before.
     """
-    settled = {} if observed.hyperjob.stop is not None else _settled(observed, said)
+    settled = _settled(observed, said)
     entry = {**mapping(settled.get("checkpoint", observed.hyperjob.status.get("checkpoint")))}
     saved = [each.saved_step for each in said.values() if each.saved_step is not None]
     if saved:

@@ -292,6 +292,26 @@ def test_lost_work_adds_up_by_cause() -> None:
     ]
 
 
+def test_what_is_heard_only_while_it_stops_again_settles_the_stop_before() -> None:
+    entry = {
+        "resumeStep": 90,
+        "stoppedStep": 100,
+        "stoppedTime": micro_time(NOW - timedelta(seconds=30)),
+        "keptStep": 90,
+        "keptTime": micro_time(NOW - timedelta(seconds=40)),
+        "stopCause": "Failure",
+    }
+    stopping = recorded(world(status={"checkpoint": entry}, annotations=ASKED))
+    assert stopping.hyperjob.stop is not None
+    last = said(96, 96, start=90, began=NOW - timedelta(seconds=6))
+    status = status_of(plan(emptied(stopping, trainings=both(last))))
+    assert status["lostWork"] == [
+        {"cause": "Failure", "stops": 1, "steps": 10, "milliseconds": 10_000}
+    ]
+    assert status["checkpoint"]["stoppedStep"] == status["checkpoint"]["resumeStep"] == 96
+    assert status["checkpoint"]["stopCause"] == "Restarted"
+
+
 def test_a_second_stop_before_the_program_says_a_word_counts_once() -> None:
     seen = world(both(said(100, 90)), phase="Failed", failurePolicy={"maxRestarts": 3})
     once = recorded(seen)
