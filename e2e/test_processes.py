@@ -17,7 +17,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     settings = from_environment()
     if not settings.embedded:
         pytest.skip("the program is not in the images of a Karmada at hand")
-    with training.open_process_world(settings, tmp_path_factory.mktemp("processes")) as opened:
+    directory = tmp_path_factory.mktemp("processes")
+    reading = ["--progress", "--progress-interval=1"]
+    with training.open_process_world(settings, directory, controller=reading) as opened:
         yield opened
 
 
@@ -48,7 +50,8 @@ async def test_a_suspended_training_leaves_no_process_and_goes_on_when_resumed(s
 
 
 async def test_a_training_leaves_a_lost_cluster_and_goes_on_from_the_checkpoint(scenario, plain):
-    await training.moves_from_a_lost_cluster(scenario, plain)
+    times = int(os.environ.get("HYPERJOB_E2E_LOSSES", "1"))
+    await training.moves_from_a_lost_cluster(scenario, plain, interval=10, times=times)
 
 
 async def test_no_step_is_lost_in_planned_stops(scenario, plain):

@@ -13,23 +13,27 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
 
-from e2e.support.scenario import Scenario, clusters_of
+from e2e.support.scenario import Scenario, clusters_of, phase_of
 from e2e.support.settings import Settings
 from e2e.support.unreachable import unreachable
 from e2e.support.world import World, open_world
 from hyperjob.api.meta import Object
 from hyperjob.install.interpreters import interpreters
 from hyperjob.kube.errors import KubeError
-from hyperjob.kube.resources import PODS
+from hyperjob.kube.resources import HYPERJOBS, PODS
 from tests.support.stack import ROOT, kubectl
 
 CLUSTERS_FILE = ROOT / "e2e/clusters-processes.yaml"
 ENDLESS = {"STEPS": "1000000", "PAUSE": "0.02"}
 _LOOK_SECONDS = 0.2
+_STARTS = re.compile(r"starts after step (\d+)")
 
 
 @contextlib.contextmanager
@@ -87,7 +91,7 @@ async def goes_on_after_a_kill(scenario: Scenario, documents: list[Object]) -> N
     assert await until_started_again(scenario) >= saved
     found = await scenario.until_phase(name, "Running")
     assert found["status"]["restarts"] == 1
-    assert {job["attempt"] for job in found["status"]["jobs"]} == {1}
+    assert attempts_of(found) == {1}
 
 
 async def goes_on_after_a_suspension(scenario: Scenario, documents: list[Object]) -> None:
@@ -115,36 +119,120 @@ async def stops_without_loss(scenario: Scenario, documents: list[Object], times:
         await scenario.kubectl(
             "annotate", "hyperjob", name, f"training.volcano.sh/restart=t{turn}", "--overwrite"
         )
-        line = await heard(scenario, rf"attempt {turn}: (\d+) steps made, (\d+) of them twice")
-        assert int(line[1]) > steps
-        assert int(line[2]) == 0, line[0]
-        steps = int(line[1])
-        start = await heard(scenario, r"starts after step (\d+)")
-        assert int(start[1]) == steps, "a step was made and not saved"
+        begun = await _begun(scenario, turn)
+        assert begun.made > steps
+        assert begun.twice == 0, f"stop {turn}: {begun}"
+        assert begun.start == begun.made, f"stop {turn}: a step was made and not saved: {begun}"
+        steps = begun.made
         await heard(scenario, r'"saved": (\d+)')
-    found = await scenario.until_phase(name, "Running")
-    assert {job["attempt"] for job in found["status"]["jobs"]} == {times}
+    found = await scenario.until(
+        HYPERJOBS,
+        name,
+        lambda now: now is not None and lost_work(now).get("Restarted", (0, 0))[0] == times,
+        what=f"{times} stops counted",
+    )
+    assert lost_work(found) == {"Restarted": (times, 0)}
+    assert attempts_of(found) == {times}
     assert found["status"].get("restarts", 0) == 0
-    lost = {each["cause"]: each["steps"] for each in found["status"].get("lostWork") or ()}
-    assert set(lost) <= {"Restarted"}
-    assert sum(lost.values()) == 0, lost
+    print(f"{times} planned stops in {steps} steps: 0 lost")  # noqa: T201 - `pytest -rP` shows it
 
 
-async def moves_from_a_lost_cluster(scenario: Scenario, documents: list[Object]) -> None:
-    """Lose the cluster of the first process: training goes on elsewhere from its checkpoint."""
+async def moves_from_a_lost_cluster(
+    scenario: Scenario, documents: list[Object], *, interval: int, times: int = 1
+) -> None:
+    """Lose the cluster of the first process, over and over: training goes on elsewhere.
+
+    Each time all processes start from one checkpoint, at most `interval` steps before the loss.
+    """
     name = documents[-1]["metadata"]["name"]
     await scenario.apply(*training(documents, **ENDLESS, SCENARIO=scenario.namespace))
-    saved = await until_saved(scenario)
-    before = clusters_of(await scenario.until_phase(name, "Running"))
-    lost = before[f"{name}-trainer-0"]
-    async with unreachable(scenario, lost):
-        assert await until_started_again(scenario, without=lost) >= saved
-        after = clusters_of(await scenario.until_phase(name, "Running"))
-        assert lost not in after.values()
-        assert len(set(after.values())) == 2
+    attempt, lost = 0, [0]
+    for turn in range(1, times + 1):
+        await _saves_again(scenario)
+        found = await scenario.until_phase(name, "Running")
+        assert attempts_of(found) == {attempt}
+        member = clusters_of(found)[f"{name}-trainer-0"]
+        async with unreachable(scenario, member):
+            kill(scenario, f"{name}-trainer-0")
+            found = await scenario.until(
+                HYPERJOBS,
+                name,
+                partial(_runs_without, member),
+                what=f"Running without {member}",
+            )
+            attempt = max(attempts_of(found))
+            begun = await _begun(scenario, attempt, without=member)
+            assert len(set(clusters_of(found).values())) == 2
+        lost.append(begun.lost)
+        assert 0 <= lost[-1] - lost[-2] <= interval, f"loss {turn}: {begun}, before: {lost}"
+    each = [after - before for before, after in pairwise(lost)]
+    print(f"steps lost by each lost cluster, of {interval} at most: {each}")  # noqa: T201
     await scenario.kubectl("delete", "hyperjob", name)
     await scenario.until_members_have(0)
     assert processes_of(scenario) == []
+
+
+def _runs_without(member: str, found: Object | None) -> bool:
+    return (
+        found is not None
+        and phase_of(found) == "Running"
+        and member not in clusters_of(found).values()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What an attempt found: steps made by all before it, how many of them twice, and its start."""
+
+    made: int
+    twice: int
+    start: int
+
+    @property
+    def lost(self) -> int:
+        """Count the steps that had to be made again in all, or are about to be."""
+        return self.made - self.start
+
+
+async def _begun(scenario: Scenario, attempt: int, *, without: str = "") -> Begun:
+    """Wait until all processes of an attempt have started; all of them after the same step."""
+    pattern = rf"attempt {attempt}: (\d+) steps made, (\d+) of them twice"
+    line = await heard(scenario, pattern, without=without)
+    world = int((await heard(scenario, r"rank \d+ of (\d+) in", without=without))[1])
+    deadline = time.monotonic() + scenario.world.settings.timeout
+    while True:
+        lines = await said(scenario, without=without)
+        starts = [found[1] for each in lines if (found := _STARTS.search(each))]
+        if len(starts) == world:
+            break
+        assert time.monotonic() < deadline, f"{starts} of {world} started{scenario.logs()}"
+        await asyncio.sleep(_LOOK_SECONDS)
+    assert len(set(starts)) == 1, f"processes started after different steps: {starts}"
+    return Begun(made=int(line[1]), twice=int(line[2]), start=int(starts[0]))
+
+
+async def _saves_again(scenario: Scenario) -> None:
+    """Wait until only the present attempt has pods, and has saved a checkpoint of its own."""
+    deadline = time.monotonic() + scenario.world.settings.timeout
+    while True:
+        lines = await said(scenario)
+        starts = [line for line in lines if _STARTS.search(line)]
+        saved = [line for line in lines if '"saved": ' in line]
+        if starts and saved and len(starts) == int(starts[0].split()[3]):
+            return
+        assert time.monotonic() < deadline, "\n".join(lines) + scenario.logs()
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def attempts_of(hyperjob: Object) -> set[int]:
+    """Return the attempts that the sub-jobs are in."""
+    return {job.get("attempt", 0) for job in hyperjob["status"]["jobs"]}
+
+
+def lost_work(hyperjob: Object) -> dict[str, tuple[int, int]]:
+    """Return the stops that are counted and the steps that they lost, by cause."""
+    found = (hyperjob.get("status") or {}).get("lostWork") or ()
+    return {each["cause"]: (each["stops"], each["steps"]) for each in found}
 
 
 async def goes_on(scenario: Scenario, *, without: str = "", steps: int = 5) -> None:
