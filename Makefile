@@ -10,7 +10,7 @@ WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale fuzz mutants docs crds lock picture wheel sbom image clean
+.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants docs crds lock picture wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -44,7 +44,7 @@ $(TORCH_VENV)/.torch: requirements/torch.txt requirements/dev.txt requirements/d
 demo-torch: $(TORCH_VENV)/.torch ## watch torchrun train a small network for real over two clusters, as processes of this machine
 	@trap : INT; $(TORCH_VENV)/bin/hyperjob demo --pods processes --timeout 600 -f examples/torch-training.yaml $(ARGS) || { code=$$?; [ $$code = 130 ] || exit $$code; }
 
-test-torch: $(TORCH_VENV)/.torch ## run torchrun over two clusters, in an environment of its own with torch in it
+test-torch: $(TORCH_VENV)/.torch ## run torchrun, torchft and JAX over clusters of processes, in an environment of its own
 	$(TORCH_VENV)/bin/python -m pytest tests/torch $(ARGS)
 
 $(UI_VENV)/.ui: requirements/ui.txt requirements/dev.txt requirements/demo.txt pyproject.toml sandbox/pyproject.toml
@@ -78,6 +78,12 @@ bench: $(VENV)/.dev ## print ratios against baselines measured in the same run
 
 bench-scale: $(VENV)/.dev ## measure thousands of HyperJobs (ARGS="--hyperjobs 500 --churn-seconds 60"); see docs/scale.md
 	$(BIN)/python -m benchmarks.scale $(ARGS)
+
+bench-progress: $(VENV)/.dev ## measure what reading the progress of 1,000 HyperJobs costs (ARGS="--hyperjobs 100 --seconds 60")
+	$(BIN)/python -m benchmarks.progress $(ARGS)
+
+bench-quorum: $(VENV)/.dev ## lose one of three clusters every 30 s for 5 minutes, with a quorum and without
+	$(BIN)/python -m benchmarks.quorum
 
 fuzz: $(VENV)/.dev ## send 100,000 mutated reviews through admission, and 5,000 over HTTPS
 	HYPERJOB_FUZZ_COUNT=100000 HYPERJOB_FUZZ_HTTP_COUNT=5000 $(BIN)/pytest -q \
