@@ -76,7 +76,7 @@ def lacking(demand: Resources, free: Resources) -> dict[str, int]:
     missing: dict[str, int] = {}
     for name, amount in demand.items():
         gap = amount - max(free.get(name, 0), 0)
-        if amount > 0 and gap > 0:
+        if gap > 0:
             missing[name] = gap
     return missing
 

@@ -320,3 +320,15 @@ def test_the_sum_is_exact_whenever_it_comes_to_rest(data: st.DataObject) -> None
             case _:
                 pass
     assert not any(isinstance(a, DeleteChild) for a in plan(made.observe("hj")).actions)
+
+
+def test_a_group_that_finds_no_room_keeps_no_later_one_from_its_own() -> None:
+    made = world(auto(300, "first"), auto(60, "second"), minAvailable=1)
+    made.settle()
+    assert sizes(made) == {"hj-second-0": ("b", 60)}
+
+
+def test_a_split_leaves_room_for_the_missing_sub_jobs_of_other_groups_where_it_can() -> None:
+    made = world(group("plain", replicas=1, gpus=100), auto(60), clusters={"a": 100, "b": 60})
+    made.settle()
+    assert sizes(made) == {"hj-plain-0": ("a", 100), "hj-trainer-0": ("b", 60)}

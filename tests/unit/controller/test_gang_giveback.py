@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from controller.gang.giveback import SOON
+from controller.gang.giveback import SOON, backs_off
 from controller.model.observed import Observed, QueueAdmission
 from controller.model.planned import CreateChild, DeleteChild, OpenGate, Plan
 from controller.model.wire import rfc3339, timestamp
@@ -27,6 +27,7 @@ from tests.unit.controller.builders import (
 
 GLOBAL = QueueAdmission.VOLCANO_GLOBAL
 LIMIT = timedelta(minutes=5)
+SECOND = timedelta(seconds=1)
 FULL = (cluster("a", 0),)
 
 
@@ -196,3 +197,21 @@ def test_without_volcano_global_there_is_no_gang_to_remember() -> None:
     decided = plan(replace(seen, admission=QueueAdmission.NONE))
     assert gang_of(decided) is None
     assert [type(item) for item in decided.actions] == [OpenGate, OpenGate]
+
+
+@pytest.mark.parametrize(
+    ("admission", "gang", "waits"),
+    [
+        (GLOBAL, {"retryTime": rfc3339(NOW + SECOND)}, True),
+        (GLOBAL, {"retryTime": rfc3339(NOW)}, False),
+        (GLOBAL, {"incompleteSince": rfc3339(NOW)}, False),
+        (GLOBAL, None, False),
+        (QueueAdmission.BUILTIN, {"retryTime": rfc3339(NOW + SECOND)}, True),
+        (QueueAdmission.NONE, {"retryTime": rfc3339(NOW + SECOND)}, False),
+    ],
+)
+def test_a_gang_that_gave_back_waits_until_its_time_has_come(
+    admission: QueueAdmission, gang: Object | None, waits: bool
+) -> None:
+    seen = look(gang={"admitted": 0, "attempts": 1, **gang} if gang else None)
+    assert backs_off(replace(seen, admission=admission)) is waits

@@ -482,3 +482,33 @@ def test_times_are_those_of_the_pass() -> None:
     seen = replace(observed(raw, *BOTH, clusters=(A,)), now=later)
     entry = status_of(plan(seen))["jobs"][0]
     assert entry["lastTransitionTime"] == entry["retryTime"] == rfc3339(later)
+
+
+def on_b(phase: str) -> list[Object]:
+    name = "hj-trainer-1"
+    report = vcjob_status(phase)
+    return [job(name), policy(name, cluster="b"), binding(name, cluster="b", status=report)]
+
+
+def test_a_move_counts_the_clusters_that_the_other_sub_jobs_hold() -> None:
+    """With maxDomains the other sub-jobs' cluster is the only other, not one's own."""
+    raw = asked("migrate", "t1 hj-trainer-0", maxDomains=1)
+    decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b"))))
+    (note,) = [event.note for event in decided.events if event.reason == "RequestRefused"]
+    assert "hj-trainer-0 stays on a" in note
+    apart = [*member(0, "Running"), *on_b("Running")]
+    status = status_of(plan(observed(raw, *apart, clusters=(A, cluster("b")))))
+    assert status["jobs"][0]["excludedClusters"] == ["a"]
+    ended = [*member(0, "Running"), *on_b("Completed")]
+    seen = observed(raw, *ended, clusters=(A, cluster("b"), cluster("c", 999)))
+    assert status_of(plan(seen))["jobs"][0]["excludedClusters"] == ["a"]
+
+
+def test_nothing_is_looked_at_again_for_a_retry_that_is_over() -> None:
+    """Only a sub-job that waits to be made again has a time at which it is."""
+    due = (NOW + timedelta(seconds=40)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    waiting = {"jobs": [{**record(0), "retryTime": due}, record(1)], "state": {"phase": "Running"}}
+    raw = hyperjob(status=waiting)
+    assert plan(observed(raw, *BOTH, clusters=(A,))).requeue_after is None
+    missing = plan(observed(raw, *member(1, "Running"), clusters=(A,)))
+    assert missing.requeue_after == timedelta(seconds=40)

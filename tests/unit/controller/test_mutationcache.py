@@ -175,3 +175,14 @@ async def test_what_the_informer_confirms_does_not_lapse(
     asyncio.get_running_loop().call_later(0.02, later.set)
     await later.wait()
     assert told == [EventType.ADDED]
+
+
+async def test_events_of_other_objects_change_nothing(
+    cache: MutationCache, informer: Informers
+) -> None:
+    cache.note(obj(5))
+    other = obj(9)
+    other["metadata"]["name"] = "y"
+    informer.tell(EventType.ADDED, other)
+    assert cache.get("ns/x") == obj(5)
+    assert cache.get("ns/y") == other

@@ -2,9 +2,19 @@
 
 import pytest
 
+from controller.model.observed import QueueAdmission
 from controller.model.parse import parse_binding
-from controller.queueing.read import unit_of_remains
-from tests.unit.controller.builders import Object, binding, job, task, template, vcjob_status
+from controller.queueing.read import unit_of, unit_of_remains
+from tests.unit.controller.builders import (
+    Object,
+    binding,
+    hyperjob,
+    job,
+    observed,
+    task,
+    template,
+    vcjob_status,
+)
 
 NAME = "hj-trainer-0"
 
@@ -51,3 +61,14 @@ def test_a_vcjob_without_a_queue_is_charged_to_the_queue_default() -> None:
     unit = unit_of_remains("default/hj", [(orphan(queue=""), parse_binding(applied()))])
     assert unit is not None
     assert unit.parts[0].queue == "default"
+
+
+def test_what_lives_of_a_hyperjob_asks_for_nothing_more() -> None:
+    """Neither the vcjobs of one that is deleted nor those of one that is gone need others."""
+    gone = unit_of_remains("default/hj", [(orphan(), parse_binding(applied()))])
+    raw = hyperjob(deletionTimestamp="2026-01-02T03:04:00Z")
+    seen = observed(raw, job(NAME), applied(), admission=QueueAdmission.BUILTIN)
+    for unit in (gone, unit_of(seen)):
+        assert unit is not None
+        assert unit.minimum == 0
+        assert unit.held == unit.made == {NAME}

@@ -133,3 +133,18 @@ def test_a_forgotten_binding_is_released_and_its_gate_stays() -> None:
     assert [each.binding for each in released(forgotten=frozenset({"hj-trainer-0"}))] == [
         "hj-trainer-0-job"
     ]
+
+
+def test_only_what_changes_the_account_asks_for_a_look() -> None:
+    followed = Followed()
+    told: list[str] = []
+    followed.releases = Releases(followed.caches, changed=lambda: told.append("changed"))
+    followed.releases.switch(on=True)
+    told.clear()
+    followed.bound("a", waits=True)
+    assert told
+    told.clear()
+    followed.bound("a", waits=True)
+    assert told == [], "the same again"
+    followed.bound("a", waits=False)
+    assert told

@@ -137,3 +137,10 @@ def test_native_resources_are_not_devices() -> None:
         map(is_extended, ("cpu", "memory", "pods", "ephemeral-storage", "hugepages-1Gi"))
     )
     assert is_extended("ascend910c")
+
+
+def test_the_last_unit_that_is_missing_is_told() -> None:
+    assert lacking({GPU: 2, "cpu": 0}, {GPU: 1}) == {GPU: 1}
+    assert lacking({GPU: 1, "cpu": 1}, {GPU: 1}) == {"cpu": 1}
+    assert lacking({GPU: 1}, {GPU: -5}) == {GPU: 1}
+    assert lacking({GPU: -1}, {}) == {}

@@ -217,3 +217,11 @@ def test_foreign_text_of_a_failure_is_kept_short_and_on_one_line() -> None:
     assert len(told["reason"]) == 64
     assert len(told["message"]) == 200
     assert "\n" not in told["message"]
+
+
+def test_ten_runs_of_one_and_five_hundred_of_all_are_kept_the_latest_of_each() -> None:
+    eleven = [run(f"{number:03}") for number in range(11)]
+    assert kept([eleven]) == [eleven[1:]]
+    assert kept([eleven[1:]] * 50) == [eleven[1:]] * 50
+    early, late = [run("000")], [[run(f"{number:03}")] for number in range(1, 501)]
+    assert kept([early, *late]) == [[], *late]

@@ -16,7 +16,7 @@ from controller.model.observed import SplitAnswer
 from controller.model.planned import Question
 from controller.splitting.client import Splitter
 from hyperjob.cli.splitter import application
-from tests.unit.controller.builders import NOW
+from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.test_splitter_protocol import A, B, asked, wish
 
 KEY = "default/hj"
@@ -197,3 +197,24 @@ async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
         await at.ask(asked(wish(), A, B))
         at.client.forget(KEY)
         assert at.client.answers(KEY) == {}
+
+
+async def test_an_answer_in_pieces_is_read_to_its_end_and_no_further_than_its_limit() -> None:
+    limit, shares = 1024 * 1024, b'{"shares": [{"cluster": "a", "accelerators": 128}]}'
+    length = limit
+
+    async def slowly(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in (shares[:20], shares[20:], b" " * (length - len(shares))):
+            await response.write(piece)
+            await asyncio.sleep(0)
+        await response.write_eof()
+        return response
+
+    async with served(app(slowly)) as at:
+        assert (await at.ask(asked(wish(), cluster("a", 200)))).shares
+    length = limit + 1
+    async with served(app(slowly)) as at:
+        answer = await at.ask(asked(wish(), cluster("a", 200)))
+        assert "larger than 1048576 bytes" in answer.trouble

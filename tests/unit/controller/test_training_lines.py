@@ -237,3 +237,27 @@ def test_the_moment_of_a_step_is_on_the_line(start: int, a: int, b: int, step: i
         assert abs(training.reached(step) - wanted) < timedelta(milliseconds=1)
     else:
         assert training.reached(step) == training.started
+
+
+def test_a_line_is_read_up_to_its_longest_length() -> None:
+    long = line({"step": 1}, after=b" " * (MAX_LINE - len(line({"step": 1}))))
+    assert len(long) == MAX_LINE
+    assert parse(long) is not None
+    assert parse(long + b" ") is None
+
+
+def test_a_line_without_a_time_or_without_an_object_is_none() -> None:
+    assert parse(b'{"hyperjob": {"step": 1}}') is None
+    assert parse(STAMP + b"step 1") is None
+
+
+def test_the_speed_looks_back_ten_minutes_and_no_further() -> None:
+    """The pause before the last ten minutes does not count, and the one in them does."""
+    assert speed(track((0, 0), (600, 600), (1200, 660)).samples) == pytest.approx(0.1)
+    assert speed(track((0, 0), (1, 600), (601, 660)).samples) == pytest.approx(0.1)
+    assert speed(track((0, 0), (0.9, 600), (601, 660), (602, 760)).samples) == pytest.approx(100)
+
+
+def test_the_last_64_steps_are_remembered() -> None:
+    made = track(*((float(number), number) for number in range(100)))
+    assert [step for step, _ in made.samples] == list(range(36, 100))

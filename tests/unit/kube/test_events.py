@@ -303,3 +303,32 @@ def test_a_long_note_is_cut_at_a_whole_character(virtual):
 
 def test_a_reference_leaves_out_what_the_object_lacks():
     assert reference({"metadata": {"name": "a"}}) == {"name": "a"}
+
+
+def test_the_bucket_of_an_object_is_forgotten_after_4096_others(virtual):
+    server, metrics = Server(), Metrics()
+
+    async def others(recorder, kind, count):
+        for number in range(count):
+            happened(recorder, {"kind": kind, "metadata": {"name": f"j{number}"}})
+            if number % 500 == 0:
+                await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)
+
+    async def full(recorder):
+        """Tell whether one more event of the first object is dropped."""
+        before = metrics.dropped["spam"]
+        happened(recorder, note=f"news {len(server.writes)}")
+        await asyncio.sleep(0.1)
+        return metrics.dropped["spam"] > before
+
+    async def main():
+        async with recording(server, metrics=metrics) as recorder:
+            for count in range(25):
+                happened(recorder, note=f"note {count}")
+            await others(recorder, "Job", 4095)
+            assert await full(recorder)
+            await others(recorder, "Pod", 4096)
+            assert not await full(recorder)
+
+    virtual(main())
