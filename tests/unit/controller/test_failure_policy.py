@@ -343,3 +343,13 @@ def test_nothing_is_made_before_its_time_and_the_status_says_when() -> None:
     assert plan(observed(again, *running(0), clusters=(A, B))).status == waiting.status
     later = plan(observed(again, *running(0), clusters=(A, B), now=due))
     assert [type(action) for action in later.actions] == [CreateChild]
+
+
+def test_a_failure_and_a_loss_are_told_apart_and_only_a_move_leaves_its_cluster() -> None:
+    failed_one = decide([ONE], *running(0, on="b"), *failed(1))["jobs"][1]
+    assert failed_one["history"][0]["reason"] == "JobFailed"
+    assert "excludedClusters" not in failed_one
+    assert decide([MOVE], *running(0, on="b"), *failed(1))["jobs"][1]["excludedClusters"] == ["a"]
+    rules = [rule("RestartJob", onClusterLost=True)]
+    lost_one = decide(rules, *running(0, on="b"), *running(1), clusters=(lost("a"), B))["jobs"][1]
+    assert lost_one["history"][0]["reason"] == "ClusterLost"

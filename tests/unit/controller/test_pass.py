@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -19,11 +20,19 @@ from controller.model.planned import Plan
 from controller.options import Options
 from controller.reconciler import _sooner
 from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, PROPAGATION_POLICIES, QUEUES, VCJOBS
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+)
+from hyperjob.kube.transport import Response
 from hyperjob.telemetry.metrics import Metrics
 from tests.support.fakekube import FakeKube, refusal
 from tests.support.memory import differences, remembered
-from tests.unit.controller.builders import GPU, group, hyperjob
+from tests.unit.controller.builders import GPU, binding, group, hyperjob, vcjob_status
 
 Object = dict[str, Any]
 # What is no memory of decisions: copies of the API server, what was worked out once, counters.
@@ -253,3 +262,36 @@ def test_of_two_waits_the_shorter_counts(planned: int | None, wait: int, expecte
     after = None if planned is None else timedelta(seconds=planned)
     found = _sooner(Plan(requeue_after=after), timedelta(seconds=wait))
     assert found == timedelta(seconds=expected)
+
+
+class WithMembers(FakeKube):
+    """Answers for the pods of members too."""
+
+    def __init__(self, *pods: Object) -> None:
+        super().__init__()
+        self.pods = pods
+        self.asked: list[str] = []
+
+    async def raw(self, method: str, path: str, *, params: Any) -> Response:
+        self.asked.append(f"{method} {path}")
+        return Response(200, {}, orjson.dumps({"items": self.pods}))
+
+
+async def test_the_pods_of_a_failed_sub_job_are_read_before_anything_follows_from_it() -> None:
+    ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-01-02T03:00:09Z"}
+    states = [{"name": "main", "state": {"terminated": ended}}]
+    pod = {"metadata": {"name": "p"}, "status": {"phase": "Failed", "containerStatuses": states}}
+    kube = WithMembers(pod)
+    kube.put(CLUSTERS, member("a", 16))
+    kube.put(HYPERJOBS, named("hj", group(replicas=1), failurePolicy={"maxRestarts": 1}))
+    async with running(kube, failure_causes=True):
+        await until(lambda: kube.objects.get(VCJOBS))
+        made = kube.objects[VCJOBS]["default/hj-trainer-0"]
+        bound = binding("hj-trainer-0", cluster="a", status=vcjob_status("Failed"))
+        bound["metadata"]["ownerReferences"][0]["uid"] = made["metadata"]["uid"]
+        bound["spec"]["resource"]["uid"] = made["metadata"]["uid"]
+        kube.put(RESOURCE_BINDINGS, bound)
+        await until(lambda: status(kube).get("restarts") == 1)
+    assert any("clusters/a/proxy" in path for path in kube.asked)
+    (entry,) = status(kube)["jobs"]
+    assert entry["history"][0]["failure"]["exitCode"] == 137

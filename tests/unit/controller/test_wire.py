@@ -1,0 +1,24 @@
+"""What the controller makes of values that anybody may have written into an object."""
+
+from typing import Any
+
+import pytest
+
+from controller.model.wire import integer, mapping, objects, string, string_map, strings
+
+ODD: list[Any] = [None, True, 3, 1.5, "text", [], [1], {}, {"a": 1}]
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_a_value_of_another_type_reads_as_an_empty_one(value: Any) -> None:
+    assert mapping(value) == (value if isinstance(value, dict) else {})
+    assert string(value) == (value if isinstance(value, str) else "")
+    assert integer(value) == (3 if value == 3 and value is not True else None)
+    assert objects(value) == []
+    assert strings(value) == ()
+
+
+def test_of_lists_and_maps_what_is_of_the_right_type_is_kept() -> None:
+    assert objects([{"a": 1}, None, "x", [{}], {}]) == [{"a": 1}, {}]
+    assert strings(["a", "", None, 1, "b"]) == ("a", "b")
+    assert string_map({"a": "x", "b": 1, "c": None, "d": ""}) == {"a": "x", "d": ""}
