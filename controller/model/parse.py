@@ -33,6 +33,7 @@ from controller.model.runs import read_failure, read_runs
 from controller.model.training import parse_training
 from controller.model.wire import (
     at,
+    condition,
     count,
     integer,
     mapping,
@@ -241,14 +242,6 @@ def pinned_clusters(placement: object) -> tuple[str, ...]:
     affinities = groups or [mapping(mapping(placement).get("clusterAffinity"))]
     names = (name for item in affinities for name in strings(item.get("clusterNames")))
     return tuple(dict.fromkeys(names))
-
-
-def condition(status: Object, kind: str) -> Object:
-    """Find a condition by type; an empty object when it is not there."""
-    for item in objects(status.get("conditions")):
-        if item.get("type") == kind:
-            return item
-    return {}
 
 
 def controller_of(metadata: Object) -> Object:

@@ -61,6 +61,14 @@ def at(value: object, *path: str) -> object:
     return value
 
 
+def condition(status: Object, kind: str) -> Object:
+    """Find a condition by type; an empty object when it is not there."""
+    for item in objects(status.get("conditions")):
+        if item.get("type") == kind:
+            return item
+    return {}
+
+
 def timestamp(value: object) -> datetime | None:
     """Read an RFC 3339 time as Kubernetes prints it."""
     if not isinstance(value, str):

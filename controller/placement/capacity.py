@@ -12,7 +12,6 @@ from typing import Final
 
 from controller.model.nodes import Nodes, PodGroup, parse_nodes
 from controller.model.observed import Cluster, Report
-from controller.model.parse import condition
 from controller.model.request import Request
 from controller.model.resources import (
     PODS,
@@ -24,7 +23,7 @@ from controller.model.resources import (
     whole,
 )
 from controller.model.shortage import ClusterTrouble, Trouble
-from controller.model.wire import at, count, mapping, objects, string, timestamp
+from controller.model.wire import at, condition, count, mapping, objects, string, timestamp
 from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob.api.phases import JobPhase

@@ -3,7 +3,6 @@
 Never reports less than is known: an empty status keeps the last known phase.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -24,6 +23,7 @@ from controller.model.shortage import Delayed
 from controller.model.subjobs import queue_of
 from controller.model.training import JobTraining, known, training_object
 from controller.model.wire import rfc3339
+from controller.status.applying import apply_failure
 from controller.status.outlook import Outlook
 from controller.status.shortage import detail_text
 from hyperjob.api.meta import Object
@@ -34,7 +34,6 @@ UNPLACED: Final = "Unplaced"
 QUEUED: Final = "Queued"
 PLACED: Final = "Placed"
 _MESSAGE_LIMIT: Final = 400
-_DENIAL: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.*)')
 _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPLETED})
 
 
@@ -255,15 +254,6 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if outlook.unheard:
         return PLACED, Reason.NOTHING_REPORTED, outlook.unheard
     return PLACED, Reason.DISPATCHING, "is being dispatched"
-
-
-def apply_failure(cluster: str, error: str) -> tuple[Reason, str]:
-    """Tell why Karmada could not apply a vcjob in its cluster: refused there, or not reached."""
-    denial = _DENIAL.search(" ".join(error.split()))
-    if denial is None:
-        return Reason.APPLY_FAILED, error
-    text = f"cluster {cluster} refuses it: admission webhook {denial[1]} says: {denial[2]}"
-    return Reason.REFUSED_BY_CLUSTER, text
 
 
 def _rejection(rejection: Rejection) -> Object:

@@ -10,9 +10,8 @@ from typing import Final
 from controller.admission.line import Line
 from controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
 from controller.memory.reservations import Reservations
-from controller.model.parse import condition
 from controller.model.resources import parse_resources, subtract, total
-from controller.model.wire import at, mapping, objects, string
+from controller.model.wire import at, condition, mapping, objects, string
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.kube.client import EventType

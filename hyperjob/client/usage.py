@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.model.parse import condition
 from controller.model.resources import is_extended, parse_resources
-from controller.model.wire import at, mapping, string
+from controller.model.wire import at, condition, mapping, string
 from controller.queueing.queues import ROOT, Tree, parse_queue
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name

@@ -90,16 +90,24 @@ class Kube:
         user_agent: str = USER_AGENT,
         time_limit: float = TIME_LIMIT,
         metrics: ClientMetrics = SILENT,
+        one_shot: bool = False,
     ) -> AsyncIterator[Self]:
         """Find the API server as kubectl does and close all connections at the end.
 
         `user_agent` up to its slash is also the field manager of creates, updates and patches.
+        `one_shot` is for a program that makes a few calls and ends: it starts with less CPU.
         Raises ConfigError that names the file and the next step.
         """
-        from hyperjob.kube.http import HttpTransport  # dear, and no command's --help needs it
-
         connection = await config.load(kubeconfig, context=context)
-        transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics)
+        transport: Transport
+        if one_shot and not connection.proxy:
+            from hyperjob.kube.oneshot import OneShotTransport
+
+            transport = OneShotTransport(connection, user_agent=user_agent, metrics=metrics)
+        else:
+            from hyperjob.kube.http import HttpTransport  # dear, and no command's --help needs it
+
+            transport = HttpTransport(connection, user_agent=user_agent, metrics=metrics)
         async with cls(transport, time_limit=time_limit, namespace=connection.namespace) as kube:
             yield kube
 

@@ -1,8 +1,9 @@
 """Where the API server is and who we are: a kubeconfig, or the pod's service account.
 
-Everything about credentials is left to `kubernetes.aio`: reading the kubeconfig, client
-certificates, exec plugins, the service account. What it takes is handed on as a `Connection`.
-Its watch, leader election and typed models are never used here (they lose data or leaders).
+A kubeconfig with static credentials is read by `plainkubeconfig`; every other way to credentials is
+left to `kubernetes.aio`: exec plugins, token files, several files, the service account. What it
+takes is handed on as a `Connection`. Its watch, leader election and typed models are never used
+here (they lose data or leaders).
 """
 
 import asyncio
@@ -15,14 +16,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import yaml
 
+from hyperjob.kube import plainkubeconfig
 from hyperjob.kube.errors import ConfigError
 from hyperjob.memoryfile import open_in_memory, path_of
 
@@ -107,6 +107,8 @@ async def load(
     if not given and os.environ.get("KUBERNETES_SERVICE_HOST"):
         return _in_cluster(credentials=credentials)
     files = given or str(Path.home() / ".kube" / "config")
+    if plain := plainkubeconfig.read(Path(files).expanduser(), context, credentials=credentials):
+        return _static(plain, source=f"kubeconfig {files}")
     _import_parts_only()
     with _keys_in_memory():
         return await _from_file(files, context, refresh_seconds, credentials=credentials)
@@ -331,8 +333,32 @@ def _connection(
     )
 
 
+def _static(plain: plainkubeconfig.Plain, *, source: str) -> Connection:
+    authorization = plain.authorization
+
+    async def authorize() -> str | None:
+        return authorization
+
+    parts = urlsplit(plain.server)
+    return Connection(
+        server=plain.server,
+        tls=plain.tls,
+        authorize=authorize if authorization else anonymous,
+        server_hostname=plain.server_name,
+        proxy=plain.proxy or _environment_proxy(parts.scheme, parts.hostname or ""),
+        namespace=plain.namespace or DEFAULT_NAMESPACE,
+        authorities=f"certificate-authority of cluster {plain.cluster!r} in {source}",
+    )
+
+
 def _environment_proxy(scheme: str, host: str) -> str | None:
     """Choose the proxy as Go does: never one for this machine itself."""
+    of_system = sys.platform in ("darwin", "win32")
+    if not of_system and not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    from ipaddress import ip_address
+    from urllib.request import getproxies, proxy_bypass
+
     try:
         local = ip_address(host).is_loopback
     except ValueError:

@@ -58,6 +58,7 @@ class Access:
             context=self.context,
             user_agent=_USER_AGENT,
             time_limit=limit or _UNLIMITED,
+            one_shot=True,
         )
 
     def scope(self, kube: Kube) -> str | None:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 import yaml
 
-from controller.model.parse import condition
-from controller.model.wire import mapping
+from controller.model.wire import condition, mapping
 from hyperjob.api.meta import Object
 from hyperjob.client.errors import ClientError
 from hyperjob.client.goals import Goal, parse_goal, reach

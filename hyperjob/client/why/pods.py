@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from controller.model.parse import condition
 from controller.model.reasons import Reason
 from controller.model.resources import parse_resources
-from controller.model.wire import at, mapping, string
+from controller.model.wire import at, condition, mapping, string
 from hyperjob.api.quantity import NANO
 from hyperjob.client.pods import pod_trouble
 from hyperjob.client.reading import items

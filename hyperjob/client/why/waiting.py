@@ -6,12 +6,10 @@ Each rule looks at the sub-jobs that do not run yet and says the same thing once
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from controller.model.observed import Binding
-from controller.model.parse import condition, parse_binding
 from controller.model.reasons import Reason
 from controller.model.resources import is_extended, parse_resources
-from controller.model.wire import at, mapping, string
-from controller.status.jobs import apply_failure
+from controller.model.wire import at, condition, mapping, string
+from controller.status.applying import apply_failure
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_HELD, binding_name
 from hyperjob.api.phases import Phase
@@ -196,6 +194,8 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
             if vcjob is not None and not isinstance(evidence.bindings, KubeError):
                 yield _no_binding(evidence, job, vcjob)
             continue
+        from controller.model.parse import parse_binding  # its models are a fifth of all CPU
+
         binding = parse_binding(raw)
         if (
             at(raw, "spec", "suspension", "scheduling") is True
@@ -209,7 +209,9 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
                 next="kubectl hyperjob preflight",
                 needs_help=True,
             )
-        elif binding.apply_error and not _is_held(binding):
+        elif binding.apply_error and not (
+            binding.gate == GATE_HELD or binding.dispatching_suspended  # our gate: no failure
+        ):
             reason, text = apply_failure(binding.cluster, binding.apply_error)
             yield Cause(
                 reason=reason,
@@ -341,11 +343,6 @@ def _allocatable(cluster: Object, resource: str) -> int:
 
 def _is_ready(cluster: Object) -> bool:
     return condition(mapping(cluster.get("status")), "Ready").get("status") == "True"
-
-
-def _is_held(binding: Binding) -> bool:
-    """Tell whether our gate holds a binding: then "not applied" is no failure."""
-    return binding.gate == GATE_HELD or binding.dispatching_suspended
 
 
 def _alike(jobs: Sequence[SubJob]) -> list[tuple[str, str, list[SubJob]]]:

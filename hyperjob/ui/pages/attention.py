@@ -4,8 +4,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from controller.model.parse import condition
-from controller.model.wire import mapping, string
+from controller.model.wire import condition, mapping, string
 from hyperjob.api.phases import Phase
 from hyperjob.ui.attention import Attention, Trouble
 from hyperjob.ui.render import render

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.model.parse import condition
-from controller.model.wire import at, mapping, string
+from controller.model.wire import at, condition, mapping, string
 from hyperjob.api.meta import Object
 from hyperjob.client.usage import ClusterUse
 from hyperjob.ui.holdings import Part

@@ -32,15 +32,21 @@ async def call(server, connection):
     return server.seen[-1]
 
 
-async def test_a_client_certificate_is_presented(server):
-    seen = await call(server, await config.load(server.kubeconfig))
+@pytest.fixture(params=["plain", "full"])
+def named(request, tmp_path):
+    """Name a kubeconfig alone, or beside a second file, which the reader of plain ones refuses."""
+    second = tmp_path / "second"
+    second.write_text("{}")
+    return (lambda path: path) if request.param == "plain" else (lambda path: f"{path}:{second}")
+
+
+async def test_a_client_certificate_is_presented(server, named):
+    seen = await call(server, await config.load(named(server.kubeconfig)))
     assert seen.user == "admin"
     assert "authorization" not in seen.headers
 
 
-async def test_certificates_may_be_inline(server):
-    import base64
-
+async def test_certificates_may_be_inline(server, named):
     def inline(name):
         return base64.b64encode((server.folder / name).read_bytes()).decode()
 
@@ -51,11 +57,11 @@ async def test_certificates_may_be_inline(server):
         },
         name="inline",
     )
-    assert (await call(server, await config.load(path))).user == "admin"
+    assert (await call(server, await config.load(named(path)))).user == "admin"
 
 
-async def test_a_token_is_sent(server):
-    path = server.write_kubeconfig({"token": "t0ken"}, name="token")
+async def test_a_token_is_sent(server, named):
+    path = named(server.write_kubeconfig({"token": "t0ken"}, name="token"))
     assert (await call(server, await config.load(path))).headers["authorization"] == "Bearer t0ken"
 
 
@@ -143,11 +149,11 @@ async def test_a_context_that_is_not_there_is_answered_with_those_that_are(serve
 
 
 @pytest.mark.parametrize(("name", "trusted"), [("localhost", True), ("other.dev", False)])
-async def test_the_server_is_checked_under_the_name_that_is_given(name, trusted, server):
+async def test_the_server_is_checked_under_the_name_that_is_given(name, trusted, server, named):
     content = yaml.safe_load(server.kubeconfig.read_text())
     content["clusters"][0]["cluster"]["tls-server-name"] = name
     server.kubeconfig.write_text(yaml.safe_dump(content))
-    connection = await config.load(server.kubeconfig)
+    connection = await config.load(named(server.kubeconfig))
     if trusted:
         assert (await call(server, connection)).user == "admin"
         return
@@ -178,7 +184,7 @@ async def test_the_server_is_checked_under_the_name_that_is_given(name, trusted,
         "of the kubeconfig",
     ],
 )
-async def test_a_proxy_is_found(cluster, environment, expected, server, monkeypatch):
+async def test_a_proxy_is_found(cluster, environment, expected, server, named, monkeypatch):
     for variable in ("https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"):
         monkeypatch.delenv(variable, raising=False)
     for variable, value in environment.items():
@@ -186,7 +192,7 @@ async def test_a_proxy_is_found(cluster, environment, expected, server, monkeypa
     content = yaml.safe_load(server.kubeconfig.read_text())
     content["clusters"][0]["cluster"] |= {"server": "https://api.example.dev"} | cluster
     server.kubeconfig.write_text(yaml.safe_dump(content))
-    assert (await config.load(server.kubeconfig)).proxy == expected
+    assert (await config.load(named(server.kubeconfig))).proxy == expected
 
 
 async def test_the_environment_names_the_kubeconfig(server, monkeypatch):
@@ -199,12 +205,12 @@ async def test_the_given_file_goes_before_the_environment(server, monkeypatch):
     assert (await config.load(server.kubeconfig)).server == server.url
 
 
-async def test_another_context_may_be_chosen(server):
+async def test_another_context_may_be_chosen(server, named):
     content = yaml.safe_load(server.kubeconfig.read_text())
     content["clusters"].append({"name": "b", "cluster": {"server": "http://127.0.0.1:7"}})
     content["contexts"].append({"name": "b", "context": {"cluster": "b", "user": "test"}})
     server.kubeconfig.write_text(yaml.safe_dump(content))
-    connection = await config.load(server.kubeconfig, context="b")
+    connection = await config.load(named(server.kubeconfig), context="b")
     assert (connection.server, connection.tls) == ("http://127.0.0.1:7", None)
 
 
@@ -305,24 +311,24 @@ async def test_without_any_the_default_place_is_named():
 
 
 @pytest.mark.parametrize(("given", "expected"), [({"namespace": "ml"}, "ml"), ({}, "default")])
-async def test_the_namespace_is_the_contexts(server, given, expected):
+async def test_the_namespace_is_the_contexts(server, named, given, expected):
     document = yaml.safe_load(server.kubeconfig.read_text())
     document["contexts"][0]["context"] |= given
     path = server.folder / f"at-{expected}"
     path.write_text(yaml.safe_dump(document))
-    assert (await config.load(path)).namespace == expected
+    assert (await config.load(named(path))).namespace == expected
     async with Kube.connect(kubeconfig=path) as kube:
         assert kube.namespace == expected
 
 
-async def test_an_untrusted_certificate_names_the_file_that_lacks_its_authority(server):
+async def test_an_untrusted_certificate_names_the_file_that_lacks_its_authority(server, named):
     content = yaml.safe_load(server.kubeconfig.read_text())
     other = trustme.CA().cert_pem.bytes()
     cluster = content["clusters"][0]
     cluster["cluster"].pop("certificate-authority", None)
     cluster["cluster"]["certificate-authority-data"] = base64.b64encode(other).decode()
     server.kubeconfig.write_text(yaml.safe_dump(content))
-    connection = await config.load(server.kubeconfig)
+    connection = await config.load(named(server.kubeconfig))
     with pytest.raises(Unavailable) as refused:
         await call(server, connection)
     message = refused.value.message
@@ -332,10 +338,10 @@ async def test_an_untrusted_certificate_names_the_file_that_lacks_its_authority(
     assert message.endswith("put the API server's authority there")
 
 
-async def test_without_credentials_no_certificate_and_no_token_of_ours_is_sent(server):
+async def test_without_credentials_no_certificate_and_no_token_of_ours_is_sent(server, named):
     server.write_kubeconfig({"token": "0urs"}, name="token-too")
     for path in (server.kubeconfig, server.folder / "token-too"):
-        connection = await config.load(path, credentials=False)
+        connection = await config.load(named(path), credentials=False)
         seen = await call(server, connection)
         assert seen.user != "admin"
         assert "authorization" not in seen.headers
