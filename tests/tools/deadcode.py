@@ -38,8 +38,6 @@ ALLOWED = {
     "writable": "io",
     # read by people and tests
     "serial": "of a certificate, to tell one from the next",
-    "cluster_use": "samples of the page's history",
-    "queue_use": "samples of the page's history",
 }
 
 

@@ -2,7 +2,6 @@
 
 import copy
 
-import orjson
 import pytest
 
 from hyperjob_sandbox.apiserver.errors import ApiError
@@ -191,19 +190,6 @@ def test_an_object_nobody_tracked_was_written_before_the_first_apply():
     }
 
 
-def test_kubectl_takes_over_what_client_side_apply_set():
-    first = gadget(size=5)
-    record = orjson.dumps(first).decode()
-    first["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": record}
-    live = with_uid(update(None, first, "kubectl-client-side-apply"))
-    live = apply(live, gadget(size=6), "kubectl", now=T2)
-    assert live["spec"]["size"] == 6
-    renewed = live["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"]
-    assert orjson.loads(renewed) == gadget(size=6)
-    with pytest.raises(ApplyConflict):
-        apply(with_uid(update(None, first, "other")), gadget(size=6), "m2")
-
-
 REFUSED = {
     "unknown field": (
         gadget(sizex=3),
@@ -322,22 +308,6 @@ def test_an_empty_list_switches_tracking_off(given):
     assert "managedFields" not in reset["metadata"]
     again = update(reset, {**reset, "spec": {"size": 6}})
     assert "managedFields" not in again["metadata"]
-
-
-def test_too_many_updaters_are_merged():
-    live = with_uid(update(None, gadget(labels={})))
-    for i in range(14):
-        labels = {**live["spec"]["labels"], f"k{i}": "v"}
-        live = update(
-            live, {**live, "spec": {"labels": labels}}, f"w{i}", now=f"2026-01-01T00:00:{i:02}Z"
-        )
-    names = [entry["manager"] for entry in live["metadata"]["managedFields"]]
-    assert len(names) == 10
-    assert "ancient-changes" in names
-    ancient = next(
-        iter(e for e in live["metadata"]["managedFields"] if e["manager"] == "ancient-changes")
-    )
-    assert ancient["fieldsV1"]["f:spec"]["f:labels"]["f:k0"] == {}
 
 
 def test_builtin_kinds_merge_their_known_lists():

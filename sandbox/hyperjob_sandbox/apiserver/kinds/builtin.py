@@ -20,7 +20,6 @@ from hyperjob_sandbox.apiserver.state.resources import (
 #        g generation, o only POST, p names may be any path segment
 _KINDS = """
 - v1
-  bindings Binding no -
   configmaps ConfigMap n cm
   endpoints Endpoints n ep
   events Event n ev
@@ -97,8 +96,6 @@ storage.k8s.io v1
 _EXTRA: dict[tuple[str, str], dict[str, Subresource]] = {
     ("", "namespaces"): {"finalize": Subresource("Namespace", verbs=("update",))},
     ("", "pods"): {
-        "binding": Subresource("Binding", verbs=("create",)),
-        "eviction": Subresource("Eviction", "policy", "v1", ("create",)),
         "log": Subresource("Pod", verbs=("get",)),
     },
     ("", "serviceaccounts"): {

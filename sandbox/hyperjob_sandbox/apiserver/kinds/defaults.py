@@ -90,20 +90,6 @@ def _workload(obj: Object) -> None:
     obj.setdefault("status", {})
 
 
-def _job(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("backoffLimit", 6)
-    spec.setdefault("completionMode", "NonIndexed")
-    spec.setdefault("suspend", False)
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
-    template = spec.get("template")
-    if isinstance(template, dict):
-        _pod_spec(template.setdefault("spec", {}))
-    obj.setdefault("status", {})
-
-
 def _service(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("type", "ClusterIP")
@@ -139,7 +125,6 @@ DEFAULTS: dict[tuple[str, str], Callable[[Object], None]] = {
     ("apps", "Deployment"): _workload,
     ("apps", "ReplicaSet"): _workload,
     ("apps", "StatefulSet"): _workload,
-    ("batch", "Job"): _job,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _binding,
     ("rbac.authorization.k8s.io", "RoleBinding"): _binding,
     ("scheduling.k8s.io", "PriorityClass"): _priority_class,

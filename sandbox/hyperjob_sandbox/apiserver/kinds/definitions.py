@@ -13,7 +13,6 @@ from hyperjob_sandbox.apiserver.schema.schemas import CustomSchema
 from hyperjob_sandbox.apiserver.state.clock import now
 from hyperjob_sandbox.apiserver.state.resources import (
     CUSTOM_VERBS,
-    Registry,
     ResourceInfo,
     Subresource,
 )
@@ -23,38 +22,22 @@ DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
-def accept(definition: Object, registry: Registry) -> None:
+def accept(definition: Object) -> None:
     """Write the status that the naming and establishing controllers would write."""
     spec = definition["spec"]
     meta = definition["metadata"]
     if not meta.get("deletionTimestamp") and FINALIZER not in (meta.get("finalizers") or ()):
         meta["finalizers"] = [*(meta.get("finalizers") or ()), FINALIZER]
-    taken = _taken_name(definition, registry)
     status = definition.setdefault("status", {})
     moment = now()
-    if taken:
-        conditions = [_condition("NamesAccepted", "False", taken[0], taken[1], moment)]
-        conditions.append(
-            _condition("Established", "False", "NotAccepted", "not all names are accepted", moment)
-        )
-    else:
-        conditions = [
-            _condition("NamesAccepted", "True", "NoConflicts", "no conflicts found", moment),
-            _condition(
-                "Established",
-                "True",
-                "InitialNamesAccepted",
-                "the initial names have been accepted",
-                moment,
-            ),
-        ]
-    known = {c["type"]: c for c in status.get("conditions") or []}
-    for condition in conditions:
-        before = known.get(condition["type"])
-        if before is None or before["status"] != condition["status"]:
-            known[condition["type"]] = condition
-    status["conditions"] = list(known.values())
-    status["acceptedNames"] = dict(spec["names"]) if not taken else {"plural": "", "kind": ""}
+    conditions = [
+        _condition("NamesAccepted", "NoConflicts", "no conflicts found", moment),
+        _condition(
+            "Established", "InitialNamesAccepted", "the initial names have been accepted", moment
+        ),
+    ]
+    status["conditions"] = status.get("conditions") or conditions
+    status["acceptedNames"] = dict(spec["names"])
     stored = list(status.get("storedVersions") or [])
     stored += [v["name"] for v in spec["versions"] if v.get("storage") and v["name"] not in stored]
     status["storedVersions"] = stored
@@ -68,19 +51,11 @@ def follow(core: Core) -> None:
             return
         spec = change.now.obj["spec"]
         core.registry.remove(spec["group"], spec["names"]["plural"])
-        if change.type != "DELETED" and is_established(change.now.obj):
+        if change.type != "DELETED":
             for info in served(change.now.obj):
                 core.registry.add(info)
 
     core.store.subscribe(listener)
-
-
-def is_established(definition: Object) -> bool:
-    """Tell whether a definition's resources are served."""
-    return any(
-        condition["type"] == "Established" and condition["status"] == "True"
-        for condition in (definition.get("status") or {}).get("conditions") or []
-    )
 
 
 def served(definition: Object) -> list[ResourceInfo]:
@@ -141,29 +116,10 @@ def _columns(version: Object) -> tuple[Column, ...]:
     return (NAME_COLUMN, *own)
 
 
-def _taken_name(definition: Object, registry: Registry) -> tuple[str, str] | None:
-    """Give reason and message when another resource of the group has one of the names."""
-    spec = definition["spec"]
-    names = spec["names"]
-    wanted = {names["plural"], names.get("singular"), *(names.get("shortNames") or ())}
-    for version in registry.versions(spec["group"]):
-        for other in registry.resources(spec["group"], version):
-            if other.plural == names["plural"]:
-                continue
-            used = {other.plural, other.singular, *other.short_names}
-            for name in sorted(filter(None, wanted & used)):
-                part = "Plural" if name == names["plural"] else "Singular"
-                part = "ShortNames" if name in (names.get("shortNames") or ()) else part
-                return f"{part}Conflict", f'"{name}" is already in use'
-            if other.kind == names["kind"]:
-                return "KindConflict", f'"{other.kind}" is already in use'
-    return None
-
-
-def _condition(type_: str, status: str, reason: str, message: str, moment: str) -> dict[str, Json]:
+def _condition(type_: str, reason: str, message: str, moment: str) -> dict[str, Json]:
     return {
         "type": type_,
-        "status": status,
+        "status": "True",
         "lastTransitionTime": moment,
         "reason": reason,
         "message": message,

@@ -8,19 +8,17 @@ from hyperjob_sandbox.apiserver.schema.crdvalidation import validate_definition
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 
 
-def validate(
-    obj: Object, old: Object | None, resource: ResourceInfo, subresource: str
-) -> list[FieldError]:
+def validate(obj: Object, resource: ResourceInfo, subresource: str) -> list[FieldError]:
     """Return what is wrong with an object by its kind's own rules."""
     if resource.storage == definitions.DEFINITIONS and not subresource:
-        return validate_definition(obj, old)
+        return list(validate_definition(obj))
     return []
 
 
 def created(core: Core, obj: Object, resource: ResourceInfo) -> None:
     """Complete a new object that is found valid."""
     if resource.storage == definitions.DEFINITIONS:
-        definitions.accept(obj, core.registry)
+        definitions.accept(obj)
     elif resource.storage == addresses.SERVICES:
         addresses.assign(core, obj)
 
@@ -28,6 +26,6 @@ def created(core: Core, obj: Object, resource: ResourceInfo) -> None:
 def updated(core: Core, new: Object, resource: ResourceInfo) -> None:
     """Complete a changed object that is found valid."""
     if resource.storage == definitions.DEFINITIONS:
-        definitions.accept(new, core.registry)
+        definitions.accept(new)
     elif resource.storage == addresses.SERVICES:
         addresses.assign(core, new)

@@ -286,7 +286,3 @@ BUILTIN_COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "validatingwebhookconfigurations": _WEBHOOKS,
 }
-
-
-def _hosts(obj: Object) -> list[str]:
-    return [rule["host"] for rule in _at(obj, "spec.rules") or () if rule.get("host")]

@@ -7,8 +7,6 @@ validation and admission come after, in the caller.
 from collections.abc import Iterable
 from typing import Final
 
-import orjson
-
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors, jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
@@ -19,7 +17,6 @@ from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
 
 __all__ = ["ApplyConflict", "TypeInfo", "apply_patch", "keep_times", "track_update"]
 
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _STRIPPED: Final = FieldSet.of(
     [
         ("f:apiVersion",),
@@ -101,19 +98,10 @@ def apply_patch(
     managed = _managed_before_apply(live, old, types=types, now=now, subresource=subresource)
     applier = Manager.applier(manager, subresource)
     ignored = FieldSet.of((f"f:{name}",) for name in reset)
-    try:
-        merged, owners = _apply(old, applied, applier, managed, types, ignored, force=force)
-    except ApplyConflict as refused:
-        allowed = _owned_by_client_side_apply(old, types) if manager == "kubectl" else EMPTY
-        left = [(m, path) for m, path in refused.conflicts if path not in allowed]
-        if left or not allowed:
-            raise ApplyConflict(left) from refused
-        merged, owners = _apply(old, applied, applier, managed, types, ignored, force=True)
+    merged, owners = _apply(old, applied, applier, managed, types, ignored, force=force)
     changed = not jsonvalue.equal(merged, old)
     if changed:
         owners.times[applier] = now
-    if manager == "kubectl":
-        _renew_last_applied(merged, applied)
     return _with_managed_fields(merged, owners)
 
 
@@ -211,7 +199,6 @@ def track_update(
     updater = Manager.updater(manager, api_version, subresource)
     ignored = FieldSet.of((f"f:{name}",) for name in reset)
     _update(managed, updater, old, stripped, types, now, ignored=ignored)
-    managed.cap()
     return _with_managed_fields(stripped, managed)
 
 
@@ -249,30 +236,6 @@ def _managed_before_apply(
         updater = Manager.updater("before-first-apply", version, subresource)
         _update(managed, updater, _empty(live), old, types, now, ignored=EMPTY)
     return managed
-
-
-def _owned_by_client_side_apply(live: Object, types: TypeInfo) -> FieldSet:
-    """Return the fields that the last client-side apply set and that are still as it set them."""
-    text = ((live.get("metadata") or {}).get("annotations") or {}).get(_LAST_APPLIED)
-    try:
-        last = orjson.loads(text) if isinstance(text, str) else None
-    except orjson.JSONDecodeError:
-        return EMPTY
-    if not isinstance(last, dict) or last.get("apiVersion") != live.get("apiVersion"):
-        return EMPTY
-    change = typed.compare(last, live, types)
-    fields = typed.to_field_set(last, types)
-    return fields.difference(change.changed).difference(change.removed)
-
-
-def _renew_last_applied(merged: Object, applied: Object) -> None:
-    """Keep client-side apply's annotation true where it is in use."""
-    annotations = (merged.get("metadata") or {}).get("annotations") or {}
-    if not annotations.get(_LAST_APPLIED):
-        return
-    record = jsonvalue.copy(applied)
-    (record.get("metadata", {}).get("annotations") or {}).pop(_LAST_APPLIED, None)
-    annotations[_LAST_APPLIED] = orjson.dumps(record, option=orjson.OPT_SORT_KEYS).decode() + "\n"
 
 
 def keep_times(old: Object, new: Object) -> Object:

@@ -4,7 +4,7 @@ Pure. An entry that cannot be read makes the whole list worthless: it counts as 
 """
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from hyperjob.api.field import go_quote
 from hyperjob.api.meta import Object
@@ -12,9 +12,6 @@ from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.ownership.fields import FieldsError, FieldSet
 
 Operation = Literal["Apply", "Update"]
-
-MAX_UPDATE_MANAGERS: Final = 10
-_ANCIENT: Final = "ancient-changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,37 +112,6 @@ class Managed:
         else:
             self.fields.pop(manager, None)
             self.versions.pop(manager, None)
-
-    def cap(self) -> None:
-        """Merge the oldest updaters into one bucket a version, so that the list stays bounded."""
-        updaters = sorted(
-            (m for m in self.fields if m.operation == "Update"),
-            key=lambda m: (self.times.get(m) or "", m.name, m.api_version, m.subresource),
-        )
-        excess = len(updaters) - MAX_UPDATE_MANAGERS
-        first: dict[str, Manager] = {}
-        for manager in updaters:
-            if excess <= 0:
-                return
-            version = self.versions[manager]
-            if version not in first:
-                first[version] = manager
-                continue
-            bucket = Manager.updater(_ANCIENT, version)
-            if bucket not in self.fields:
-                self.put(bucket, self.fields[first[version]], version)
-                self._forget(first[version])
-            merged = self.fields[manager].union(self.fields[bucket])
-            self.times[bucket] = self.times.get(manager)
-            if manager != bucket:
-                self._forget(manager)
-            self.put(bucket, merged, version)
-            excess -= 1
-
-    def _forget(self, manager: Manager) -> None:
-        self.fields.pop(manager, None)
-        self.versions.pop(manager, None)
-        self.times.pop(manager, None)
 
 
 def _readable(entry: Json) -> bool:

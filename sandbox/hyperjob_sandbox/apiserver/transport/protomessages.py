@@ -28,7 +28,6 @@ v1/Secret: 1 metadata ObjectMeta, 2 data {bytes}, 3 type, 4 stringData {}, 5 imm
 v1/ConfigMap: 1 metadata ObjectMeta, 2 data {}, 3 binaryData {bytes}, 4 immutable bool!
 v1/ServiceAccount: 1 metadata ObjectMeta, 2 secrets [ObjectReference], 3 imagePullSecrets
     [LocalObjectReference], 4 automountServiceAccountToken bool!
-v1/Binding: 1 metadata ObjectMeta, 2 target ObjectReference
 v1/Event: 1 metadata ObjectMeta, 2 involvedObject ObjectReference, 3 reason, 4 message, 5 source
     EventSource, 6 firstTimestamp Time, 7 lastTimestamp Time, 8 count int, 9 type, 10 eventTime
     MicroTime, 11 series EventSeries, 12 action, 13 related ObjectReference, 14
@@ -93,7 +92,6 @@ authentication.k8s.io/v1/TokenRequest: 1 metadata ObjectMeta, 2 spec TokenReques
 TokenRequestSpec: 1 audiences [], 3 boundObjectRef BoundObjectReference, 4 expirationSeconds int!
 TokenRequestStatus: 1 token, 2 expirationTimestamp Time
 BoundObjectReference: 1 kind, 2 apiVersion, 3 name, 4 uid
-policy/v1/Eviction: 1 metadata ObjectMeta, 2 deleteOptions DeleteOptions
 policy/v1/PodDisruptionBudget: 1 metadata ObjectMeta, 2 spec PodDisruptionBudgetSpec, 3 status
     PodDisruptionBudgetStatus
 PodDisruptionBudgetSpec: 1 minAvailable IntOrString, 2 selector LabelSelector!, 3 maxUnavailable

@@ -1,12 +1,10 @@
 """What goes with a deleted namespace or definition, and events whose time is over."""
 
-from collections import Counter
 from datetime import datetime, timedelta
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.kinds import definitions
-from hyperjob_sandbox.apiserver.state.clock import now as present
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import GroupResource, Stored
 from hyperjob_sandbox.apiserver.transport.coreevents import EVENTS
@@ -28,17 +26,10 @@ def empty_namespace(core: Core, name: str) -> None:
     namespace = core.store.collection(_NAMESPACES).get(("", name))
     if namespace is None or not namespace.obj["metadata"].get("deletionTimestamp"):
         return
-    left: list[tuple[ResourceInfo, Stored]] = []
-    for resource in core.registry.storages():
-        if resource.namespaced:
-            left += [(resource, stored) for stored in _delete_all(core, resource, name)]
-    changed: Object = {**namespace.obj, "metadata": dict(namespace.obj["metadata"])}
-    if left:
-        status = dict(changed.get("status") or {})
-        status["conditions"] = _conditions(left, status.get("conditions") or [])
-        if status != namespace.obj.get("status"):
-            core.store.update(_NAMESPACES, {**changed, "status": status}, expected=namespace)
+    namespaced = [resource for resource in core.registry.storages() if resource.namespaced]
+    if sum(len(_delete_all(core, resource, name)) for resource in namespaced):
         return
+    changed: Object = {**namespace.obj, "metadata": dict(namespace.obj["metadata"])}
     changed["spec"] = {**changed["spec"], "finalizers": []}
     resource_info = core.registry.stored(_NAMESPACES)
     assert resource_info is not None  # built in
@@ -88,41 +79,3 @@ def _delete_all(core: Core, resource: ResourceInfo, namespace: str | None) -> li
         if not stored.obj["metadata"].get("deletionTimestamp"):
             delete_stored(core, resource, stored, _BACKGROUND)
     return list(collection.select(namespace))
-
-
-def _conditions(left: list[tuple[ResourceInfo, Stored]], before: list[Object]) -> list[Object]:
-    """Say what keeps a namespace, in the namespace controller's words."""
-    kinds = Counter(f"{r.plural}.{r.group}" for r, _ in left)
-    holders = Counter(f for _, s in left for f in s.obj["metadata"].get("finalizers") or [])
-    content = ", ".join(f"{kind} has {n} resource instances" for kind, n in sorted(kinds.items()))
-    wanted = [
-        (
-            "NamespaceContentRemaining",
-            "SomeResourcesRemain",
-            f"Some resources are remaining: {content}",
-        )
-    ]
-    if holders:
-        names = ", ".join(f"{f} in {n} resource instances" for f, n in sorted(holders.items()))
-        wanted.append(
-            (
-                "NamespaceFinalizersRemaining",
-                "SomeFinalizersRemain",
-                f"Some content in the namespace has finalizers remaining: {names}",
-            )
-        )
-    known = {condition["type"]: condition for condition in before}
-    result: list[Object] = []
-    for kind, reason, message in wanted:
-        old = known.get(kind)
-        moment = old["lastTransitionTime"] if old is not None else present()
-        result.append(
-            {
-                "type": kind,
-                "status": "True",
-                "lastTransitionTime": moment,
-                "reason": reason,
-                "message": message,
-            }
-        )
-    return result

@@ -173,10 +173,6 @@ class Dispatcher:
         match info.subresource:
             case "scale":
                 return await scaling.scale(core, call)
-            case "binding":
-                return podactions.bind(core, call)
-            case "eviction":
-                return podactions.evict(core, call)
             case "log":
                 return podactions.log(core, call, closing=self._closing)
             case "token":

@@ -1,44 +1,15 @@
-"""What pods can be asked beyond reading and writing: bind, evict, print a log."""
+"""What the API server answers for a pod beyond reading and writing: its log."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
-from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.state.store import Stored
-from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream, json_reply
-from hyperjob_sandbox.apiserver.transport.decode import read_object
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.apiserver.verbs import podlogs
-from hyperjob_sandbox.apiserver.verbs.deleting import DeleteOptions, delete_stored
 
 _FOLLOW_SECONDS = 0.5
-_SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-
-
-def bind(core: Core, call: Call) -> Reply:
-    """Put a pod on a node, once."""
-    live = _pod(core, call)
-    body, _ = read_object(call.body, call.content_type, call.resource)
-    node = (body.get("target") or {}).get("name")
-    if not node:
-        raise errors.bad_request("target.name: Required value")
-    spec = live.obj.get("spec") or {}
-    if spec.get("nodeName"):
-        raise call.conflict(f"pod {call.info.name} is already assigned to node {spec['nodeName']}")
-    meta = dict(live.obj["metadata"])
-    changed: Object = {**live.obj, "metadata": meta, "spec": {**spec, "nodeName": node}}
-    if not call.dry_run:
-        core.store.update(call.resource.storage, changed, expected=live)
-    return json_reply(_SUCCESS, code=201)
-
-
-def evict(core: Core, call: Call) -> Reply:
-    """Delete a pod as an eviction does."""
-    live = _pod(core, call)
-    delete_stored(core, call.resource, live, DeleteOptions(dry_run=call.dry_run))
-    return json_reply(_SUCCESS, code=201)
 
 
 def log(core: Core, call: Call, *, closing: Callable[[], bool]) -> Reply | Stream:

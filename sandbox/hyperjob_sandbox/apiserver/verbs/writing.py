@@ -253,7 +253,7 @@ def validate(
 ) -> list[FieldError]:
     """Return the errors of the metadata and what else is wrong with an object."""
     if resource.schema is None:
-        return [*before, *kindrules.validate(obj, old, resource, subresource)]
+        return [*before, *kindrules.validate(obj, resource, subresource)]
     foreign = obj.get("kind") != resource.kind
     if foreign:
         wrong = field.invalid(field.Path("kind"), obj.get("kind"), f"must be {resource.kind}")
