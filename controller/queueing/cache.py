@@ -139,7 +139,7 @@ class QueueCache:
     def grant(self, key: str, clusters: Mapping[str, str], *, now: datetime) -> None:
         """Give sub-jobs a share and promise them their clusters."""
         entry = self.entries[key]
-        entry.granted |= clusters.keys()
+        entry.granted = entry.granted.union(clusters)
         entry.spots |= clusters
         self._change(key, entry, entry.unit, now)
 
@@ -194,6 +194,7 @@ class QueueCache:
             end_of(key, entry, tree, now=now)
             for key in self.holders
             if (entry := self.entries.get(key)) is not None
+            and (tree.estimates or entry.unit.estimate is not None)
         )
         space = self.open
         unseen = self._holdings.occupancy.unseen(space.clusters, space.free)
@@ -290,7 +291,8 @@ class QueueCache:
             line = self.lines.line(queue)
             for place, order in enumerate(line if queue in changed else line[:_FOLLOWED], start=1):
                 entry = self.entries[order[2]]
-                if self.block_of(entry) is not None and entry.told != self.gist(entry, place):
+                block = self.block_of(entry)
+                if block is not None and entry.told != self._gist(entry, block, place):
                     yield order[2]
 
     def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int, int, int, str]:
@@ -299,7 +301,14 @@ class QueueCache:
         Far from the head of a line a place is told roughly, and what is free is of the time when
         the message was written, so that one step of a line of thousands changes few messages.
         """
-        block, free, used = self.block_of(entry), 0, 0
+        return self._gist(entry, self.block_of(entry), place)
+
+    def _gist(
+        self, entry: Entry, block: Block | None, place: int
+    ) -> tuple[Kind | None, int, int, int, str]:
+        kind, free, used = block.kind if block is not None else None, 0, 0
+        if place > _FOLLOWED and not self.starts:
+            return kind, roughly(place), 0, 0, ""
         if entry.waiting is not None and place <= _FOLLOWED:
             demand = entry.waiting.parts[0].request.demand
             measure = accelerator_of(demand) or "cpu"
@@ -307,13 +316,13 @@ class QueueCache:
             used = self.account.used(entry.waiting.queue).get(measure, 0)
         start = self.starts.get(entry.unit.key)
         expected = f"{start.at:%Y%m%d%H%M} {start.after}" if start is not None else ""
-        return block.kind if block is not None else None, roughly(place), free, used, expected
+        return kind, roughly(place), free, used, expected
 
     def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:
         """Bring holdings, occupancy and line up to date with a unit and the grants."""
         entry.unit = unit
-        entry.granted &= {part.name for part in unit.parts}
-        entry.granted -= unit.held | unit.ended
+        if entry.granted:
+            entry.granted &= {part.name for part in unit.parts} - unit.held - unit.ended
         self._holdings.update(key, entry, now=now)
         self.in_flight += len(entry.granted) - self._flying.pop(key, 0)
         if entry.granted:

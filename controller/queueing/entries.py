@@ -30,7 +30,7 @@ class Entry:
     """
 
     unit: Unit
-    granted: set[str] = field(default_factory=set)
+    granted: frozenset[str] = frozenset()
     spots: dict[str, str] = field(default_factory=dict)
     holding: dict[str, tuple[Part, str]] = field(default_factory=dict)
     waiting: Pending | None = None

@@ -49,7 +49,7 @@ class Occupancy:
     def unseen(self, clusters: Iterable[Cluster], free: Mapping[str, Resources]) -> list[Fading]:
         """Return what has ended and cannot show yet: by what holds nothing, and is not `free`."""
         found: list[Fading] = []
-        for cluster in clusters:
+        for cluster in clusters if self._fading else ():
             ended = total(each for _, name, each in self._fading if name == cluster.name)
             held, now = self._held.get(cluster.name, {}), free.get(cluster.name, {})
             missing = {

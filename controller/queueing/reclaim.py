@@ -37,11 +37,11 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
     queue, demand = queues.pop(), total(part.request.demand for part in gang)
     trial = _Trial(waiting, cache.account.copy(), cache.coming())
     head, tree = cache.entries[waiting.order[2]], cache.account.tree
-    if not tree.lends and not any(
-        may_preempt(head, cache.entries[key], tree) for key in cache.holders
-    ):
+    known = [cache.entries[key] for key in cache.holders]
+    if not tree.lends:
+        known = [entry for entry in known if may_preempt(head, entry, tree)]
+    if not known:
         return None if not trial.is_enough() else ()
-    known = (cache.entries[key] for key in cache.holders)
     # What was granted a moment ago is not made yet: it is not given and taken in one round.
     holders = [entry for entry in known if entry is not head and not entry.granted]
     holders.sort(key=lambda entry: (_since(entry), entry.unit.key), reverse=True)
@@ -49,7 +49,7 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
     holders.sort(key=lambda entry: entry.unit.priority)
     taken: list[Entry] = []
     for entry in holders:
-        if len(taken) == _MOST or trial.is_enough():
+        if len(taken) == _MOST:
             break
         borrowers = {part.queue for part, _ in entry.holding.values()}
         if may_preempt(head, entry, tree) or all(
@@ -59,6 +59,7 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
             taken.append(entry)
     if not trial.is_enough():
         return None
+    taken = _shortest(taken, trial)
     needed = []
     for entry in reversed(taken):
         trial.give_to(entry)
@@ -66,6 +67,23 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
             trial.take_from(entry)
             needed.append(entry.unit.key)
     return needed
+
+
+def _shortest(taken: list[Entry], trial: "_Trial") -> list[Entry]:
+    """Return the shortest beginning of those taken that is enough; give the others theirs back."""
+    short, enough = -1, len(taken)
+    standing = enough  # as many are taken in the trial
+    while enough - short > 1:
+        middle = (short + enough) // 2
+        for entry in taken[middle:standing]:
+            trial.give_to(entry)
+        for entry in taken[standing:middle]:
+            trial.take_from(entry)
+        standing = middle
+        short, enough = (short, middle) if trial.is_enough() else (middle, enough)
+    for entry in taken[standing:enough]:
+        trial.take_from(entry)
+    return taken[:enough]
 
 
 def loss_of(entry: Entry, *, now: datetime) -> float:

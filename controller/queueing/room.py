@@ -64,7 +64,9 @@ class Space:
     def emptied(self, ended: Iterable[tuple[str, Resources]]) -> "Space":
         """Return a copy with the room of what has ended, looking at no single nodes."""
         made = self.copy()
-        made.clusters = tuple(replace(each, nodes=None) for each in self.clusters)
+        made.clusters = tuple(
+            each if each.nodes is None else replace(each, nodes=None) for each in self.clusters
+        )
         made.slots = Slots(())
         for cluster, demand in ended:
             made.take(cluster, demand, -1)

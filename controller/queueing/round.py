@@ -6,7 +6,7 @@ behind it pass only where they cannot delay it.
 """
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -22,7 +22,7 @@ from controller.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from controller.queueing.backfill import earliest
+from controller.queueing.backfill import End, Start, earliest
 from controller.queueing.cache import QueueCache
 from controller.queueing.entries import Pending
 from controller.queueing.reclaim import borrowers_for
@@ -50,8 +50,8 @@ class _Round:
         self._led: set[str] = set()
         self._granted: dict[str, None] = {}
         self._asked: dict[str, None] = {}
-        self._spare: Space | None = None  # with the room of heads whose start is known
-        self._until: datetime | None = None
+        self._ends: list[End] | None = None  # of all holders, until another one is admitted
+        self._starts: dict[str, Start | None] = {}  # of heads, by queue
 
     def play(self) -> list[str]:
         """Go on until no other HyperJob can be admitted, or enough wait to be made.
@@ -149,9 +149,8 @@ class _Round:
             if cluster := grant.clusters.get(part.name):
                 self._cache.space.put(part.request, cluster)
                 self._cache.open.put(part.request, cluster)
-                if self._spare is not None:
-                    self._spare.put(part.request, cluster)
         self._cache.grant(key, grant.clusters, now=self._now)
+        self._ends = None
         self._granted[key] = None
         rest = self._cache.entries[key].waiting
         for each in (shape, rest.shape if rest is not None and rest.queue == queue else None):
@@ -193,43 +192,58 @@ class _Round:
         self._led.add(queue)
         self._take_back(key, waiting)
         if self._cache.heads.get(queue) == key:
-            self._expect(key, waiting)
+            self._expect(queue, key, waiting)
         for part in gang:
             account.claim(part.queue, part.request.demand)
         return True
 
-    def _expect(self, key: str, waiting: Pending) -> None:
+    def _expect(self, queue: str, key: str, waiting: Pending) -> None:
         """Work out when a head has room, until which others may use what is kept for it."""
-        cache = self._cache
-        if self._spare is None:
-            self._spare = cache.open.copy()
-        start, known = None, cache.reclaiming()
+        cache, known = self._cache, self._cache.reclaiming()
+        start = None
         if known is None or known.head != key:  # what is given back for it is its own at once
-            start = earliest(waiting, cache.open, cache.ends(now=self._now))
+            if self._ends is None:
+                self._ends = cache.ends(now=self._now)
+            start = earliest(waiting, cache.open, self._ends)
         if start is not None and start.after:
             cache.starts[key] = start
-        if start is None or start.overdue:
-            self._spare.keep(cache.wants[waiting.shape.site])
-            return
-        self._until = start.at if self._until is None else min(self._until, start.at)
+        self._starts[queue] = start
 
     def _backfill(self) -> None:
         """Admit HyperJobs that end, as estimated, before a head could use the room kept for it."""
         cache = self._cache
-        if self._until is None or self._spare is None:
+        known = {q: each for q, each in self._starts.items() if each and not each.overdue}
+        if not known:
             return
-        ahead = {queue: list(self._fillers(queue, self._until)) for queue in cache.lines.queues()}
+        until = min(each.at for each in known.values())
+        ahead = {queue: list(self._fillers(queue, until)) for queue in cache.lines.queues()}
+        if not any(ahead.values()):
+            return
+        spare = self._spare(self._starts.keys() - known.keys())
         while ahead := {queue: orders for queue, orders in ahead.items() if orders}:
             queue = cache.account.whose_turn(
                 {each: self._next(orders) for each, orders in ahead.items()}
             )
             key = ahead[queue].pop(0)[2]
             waiting = cache.entries[key].waiting
-            if waiting is None or not self._spare.allows(waiting.shape.site.floor):
+            if waiting is None or not spare.allows(waiting.shape.site.floor):
                 continue
-            found = try_to_admit(waiting.parts, waiting.shape.site, cache.account, self._spare)
+            found = try_to_admit(waiting.parts, waiting.shape.site, cache.account, spare)
             if isinstance(found, Grant):
+                for part in waiting.parts:
+                    if cluster := found.clusters.get(part.name):
+                        spare.put(part.request, cluster)
                 self._grant(queue, key, waiting.shape, found, [])
+
+    def _spare(self, queues: Iterable[str]) -> Space:
+        """Return what is free, less what the heads keep whose start is not known."""
+        cache = self._cache
+        spare = cache.open.copy()
+        for queue in sorted(queues):
+            head = cache.entries[cache.heads[queue]].waiting
+            if head is not None:
+                spare.keep(cache.wants[head.shape.site])
+        return spare
 
     def _fillers(self, queue: str, until: datetime) -> Iterator[OrderInQueue]:
         """Give those of a line that have no room and end, by estimates, before a time."""

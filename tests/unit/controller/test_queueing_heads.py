@@ -59,8 +59,8 @@ def test_a_resting_hyperjob_leaves_the_line_without_the_one_behind_it() -> None:
     lines = made.cache.lines
     for rests in ("ns/first", "ns/third"):
         entry = made.cache.entries[rests]
-        entry.granted = {part.name for part in entry.unit.parts}
-        made.cache.returned(rests, frozenset(entry.granted), now=made.now)
+        entry.granted = frozenset(part.name for part in entry.unit.parts)
+        made.cache.returned(rests, entry.granted, now=made.now)
     assert [order[2] for order in lines.line("default")] == ["ns/first", "ns/second", "ns/third"]
     for rests in ("ns/first", "ns/third"):
         made.end(rests)
