@@ -35,11 +35,13 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
     if len(queues) != 1:
         return None
     queue, demand = queues.pop(), total(part.request.demand for part in gang)
-    trial = _Trial(waiting, cache.account.copy(), cache.coming())
     head, tree = cache.entries[waiting.order[2]], cache.account.tree
     known = [cache.entries[key] for key in cache.holders]
     if not tree.lends:
         known = [entry for entry in known if may_preempt(head, entry, tree)]
+    if not known and cache.reclaiming() is None:
+        return None
+    trial = _Trial(waiting, cache.account.copy(), cache.coming())
     if not known:
         return None if not trial.is_enough() else ()
     # What was granted a moment ago is not made yet: it is not given and taken in one round.

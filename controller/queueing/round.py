@@ -43,6 +43,7 @@ class _Round:
 
     def __init__(self, cache: QueueCache, now: datetime) -> None:
         self._cache = cache
+        self._account = cache.account
         self._now = now
         self._blocks: dict[tuple[str, Shape], Block] = {}
         self._closed: dict[tuple[str, ...], Block | None] = {}
@@ -62,7 +63,7 @@ class _Round:
         self._resume()
         ahead = {queue: cache.lines.firsts(queue) for queue in cache.lines.queues()}
         while ahead and cache.in_flight < cache.most_in_flight:
-            queue = cache.account.whose_turn(
+            queue = self._account.whose_turn(
                 {each: self._next(firsts) for each, firsts in ahead.items()}
             )
             if not self._advance(queue, ahead[queue]):
@@ -120,11 +121,10 @@ class _Round:
         return False
 
     def _judge(self, waiting: Pending) -> Grant | Block:
-        shape, space = waiting.shape, self._cache.space
+        shape, space, account = waiting.shape, self._cache.space, self._account
         if shape.queues not in self._closed:
-            self._closed[shape.queues] = closed(shape.queues, self._cache.account)
+            self._closed[shape.queues] = closed(shape.queues, account)
         block = self._closed[shape.queues]
-        account = self._cache.account
         if block is not None:
             able = [part for part in waiting.parts if not account.tree.problem(part.queue)]
             if len(able) < max(1, shape.site.needed):
@@ -133,10 +133,13 @@ class _Round:
             return found if isinstance(found, Grant) else block
         if account.tree.guaranteed and is_guaranteed(waiting.parts, account):
             # Not even a head of another queue keeps it from what it is guaranteed.
-            return try_to_admit(waiting.parts, shape.site, self._cache.account, self._cache.open)
-        if shape.site in self._failed or not space.allows(shape.site.floor):
+            return try_to_admit(waiting.parts, shape.site, self._account, self._cache.open)
+        if shape.site in self._failed:
             return CAPACITY
-        verdict = try_to_admit(waiting.parts, shape.site, self._cache.account, space)
+        if not space.allows(shape.site.floor):
+            self._failed.add(shape.site)
+            return CAPACITY
+        verdict = try_to_admit(waiting.parts, shape.site, self._account, space)
         if verdict is CAPACITY:
             self._failed.add(shape.site)
         return verdict
@@ -160,7 +163,7 @@ class _Round:
 
     def _will_go(self, gang: Sequence[Part], waiting: Pending) -> bool:
         """Tell whether a gang will have room, or a share, when all HyperJobs have ended."""
-        site, account, space = waiting.shape.site, self._cache.account, self._cache.space
+        site, account, space = waiting.shape.site, self._account, self._cache.space
         if len(gang) < site.needed:
             return False
         could = self._cache.could.get(site)
@@ -172,7 +175,7 @@ class _Round:
 
     def _lead(self, queue: str, key: str, waiting: Pending, block: Block) -> bool:
         """Let the first of a line keep its place if it will go some day; tell whether it does."""
-        site, account, space = waiting.shape.site, self._cache.account, self._cache.space
+        site, account, space = waiting.shape.site, self._account, self._cache.space
         if not site.needed or block.kind is Kind.NOT_OPEN:
             return False
         gang = gang_of(waiting.parts, site, account)
@@ -221,7 +224,7 @@ class _Round:
             return
         spare = self._spare(self._starts.keys() - known.keys())
         while ahead := {queue: orders for queue, orders in ahead.items() if orders}:
-            queue = cache.account.whose_turn(
+            queue = self._account.whose_turn(
                 {each: self._next(orders) for each, orders in ahead.items()}
             )
             key = ahead[queue].pop(0)[2]
@@ -272,5 +275,5 @@ class _Round:
             cache.stop_reclaim()  # all was in vain: it is not first any more
 
     def _is_fifo(self, queue: str) -> bool:
-        known = self._cache.account.tree.queues.get(queue)
+        known = self._account.tree.queues.get(queue)
         return known is not None and known.fifo
