@@ -40,6 +40,10 @@ class Site:
         """Take an object away."""
         self._say({"remove": key})
 
+    def log(self, line: str) -> None:
+        """Write a line into every log."""
+        self._say({"log": line})
+
     def _say(self, what: dict) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None

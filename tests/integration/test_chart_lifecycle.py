@@ -155,6 +155,7 @@ async def look(here: World) -> None:
         await process.wait()
     assert process.returncode == 0, log.read_text()
     await kube.delete(HYPERJOBS, "shown", namespace="default")
+    await eventually(lambda: _gone(kube), what="no HyperJob")
     await eventually(lambda: _none(kube), what="no jobs")
     await kube.delete(BINDINGS, "visitor")
     await kube.delete(ACCOUNTS, "visitor", namespace="default")
@@ -230,16 +231,14 @@ def _plural(action: Action) -> str:
 
 async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
     before = here.contents()
-    await here.release("install", ui={"enabled": True})
+    await here.release("install")
     assert here.kubelet.order == ["hyperjob-prepare", "hyperjob-register"]
     setup_rules = await hook_rules(here)
-    ui_rules = (await here.karmada_kube.get(CLUSTER_ROLES, UI))["rules"]
 
     first = await tokens(here)
     async with clusters(here.karmada_kube, one=100), AsyncExitStack() as stack:
         await running(stack, here)
         await train(here, "before")
-        await look(here)
         await spoil_bundles(here.karmada_kube)
         await lose_certificate(here.host_kube)
         await here.renew()
@@ -288,12 +287,15 @@ async def test_a_release_lives_and_leaves_nothing_behind(here: World) -> None:
         (here.on_host, RENEWAL, renewal_rules),
         (here.on_karmada, CERTS, certs_rules),
         (here.on_karmada, WEBHOOK, webhook_rules),
-        (here.on_karmada, UI_USER, ui_rules),
     ):
         given = granted(rules)
         assert given, user
         assert given - used(audit, user, given) == set(), user
     assert here.on_karmada.done[CONTROLLER], "the controller used its own account"
+
+
+async def _gone(kube: Kube) -> bool:
+    return not (await kube.list(HYPERJOBS)).items
 
 
 async def _none(kube: Kube) -> bool:
@@ -327,7 +329,13 @@ async def test_definitions_and_hyperjobs_outlive_a_release_unless_told_otherwise
     here: World,
 ) -> None:
     before = here.contents()
-    await here.release("install")
+    await here.release("install", ui={"enabled": True})
+    async with AsyncExitStack() as stack:
+        await running(stack, here)
+        await look(here)
+    given = granted((await here.karmada_kube.get(CLUSTER_ROLES, UI))["rules"])
+    assert given - used(here.on_karmada, UI_USER, given) == set()
+    assert [refused for refused in here.on_karmada.refused if refused[0] == UI_USER] == []
     await here.run_helm("uninstall", RELEASE)
     left = {
         server: {key[1:] for key in now - before[server]} for server, now in here.contents().items()

@@ -1,8 +1,9 @@
 """The web page over objects in memory, as a process: any number of HyperJobs, and any text in them.
 
 `python -m tests.support.uiplane FILE [--login]` reads JSON lines: first the objects in FILE, later
-from its standard input: `{"put": OBJECT}` or `{"remove": "hyperjobs/NAMESPACE/NAME"}`. It prints
-the address of the page, and a line `done` after each change. With `--login` visitors log in, and
+from its standard input: `{"put": OBJECT}`, `{"remove": "hyperjobs/NAMESPACE/NAME"}`, or
+`{"log": LINE}` for a line in every log. It prints the address of the page, and a line `done` after
+each change. With `--login` visitors log in, and
 `good` is the token of a user.
 """
 
@@ -11,6 +12,7 @@ import json
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, QUEUES
 from hyperjob.ui.access.cluster import ClusterAccess
@@ -18,8 +20,9 @@ from hyperjob.ui.access.local import LocalAccess
 from hyperjob.ui.context import Context
 from hyperjob.ui.running import running
 from hyperjob.ui.serve import serving
-from tests.support.fakekube import FakeKube
+from tests.support.fakekube import FakeKube, refusal
 from tests.support.uipast import remember
+from tests.support.uiscene import ago
 
 KINDS = {"HyperJob": HYPERJOBS, "Cluster": CLUSTERS, "Queue": QUEUES}
 
@@ -29,6 +32,50 @@ class PlaneKube(FakeKube):
 
     host = "karmada.example:5443"
     namespace = "default"
+
+    def __init__(self):
+        super().__init__()
+        self.log = [b"step 1 of 100", b"step 2 of 100"]
+        self.logged = asyncio.Condition()
+
+    async def raw(self, method, path, *, params=None, **_):
+        """List one pod of each sub-job; nothing else is there."""
+        if not path.endswith("/pods"):
+            raise refusal(404, "NotFound", f"no {path}")
+        job = params["labelSelector"].partition("=")[2]
+        container = {
+            "name": "main",
+            "restartCount": 0,
+            "state": {"running": {"startedAt": ago(60)}},
+        }
+        pod = {
+            "metadata": {
+                "name": f"{job}-worker-0",
+                "labels": {"volcano.sh/job-name": job, "volcano.sh/task-spec": "worker"},
+            },
+            "spec": {"nodeName": "node-1", "containers": [{"name": "main"}]},
+            "status": {"phase": "Running", "containerStatuses": [container]},
+        }
+        return SimpleNamespace(json=lambda: {"items": [pod]})
+
+    async def lines(self, path, *, params, **_):
+        """Give the lines of a log; following, those to come too."""
+        time = b"2026-01-01T00:00:%02d.000000000Z " if params.get("timestamps") else b""
+        read = 0
+        while True:
+            while read < len(self.log):
+                yield (time % (read % 60) if time else b"") + self.log[read]
+                read += 1
+            if params.get("follow") != "true":
+                return
+            async with self.logged:
+                await self.logged.wait()
+
+    async def write(self, line):
+        """Write a line into every log."""
+        async with self.logged:
+            self.log.append(line.encode())
+            self.logged.notify_all()
 
     async def create(self, resource, obj, **more):
         if resource.kind == "TokenReview":
@@ -40,9 +87,8 @@ class PlaneKube(FakeKube):
         return await super().create(resource, obj, **more)
 
 
-def change(kube, line):
-    """Carry out one line."""
-    asked = json.loads(line)
+def change(kube, asked):
+    """Store an object, or take it away."""
     if "put" in asked:
         kube.put(KINDS[asked["put"]["kind"]], asked["put"])
     else:
@@ -76,7 +122,7 @@ async def serve(file, *, login):
     """Serve until standard input ends."""
     kube = PlaneKube()
     for line in Path(file).read_text(encoding="utf-8").splitlines():
-        change(kube, line)
+        change(kube, json.loads(line))
     async with AsyncExitStack() as stack:
         known = await stack.enter_async_context(
             running(kube, lease_namespace="karmada-system", examine=False)
@@ -90,7 +136,11 @@ async def serve(file, *, login):
         await known.world.synced()
         print(access.listens_on("127.0.0.1", port), flush=True)
         async for line in lines():
-            change(kube, line)
+            asked = json.loads(line)
+            if "log" in asked:
+                await kube.write(asked["log"])
+            else:
+                change(kube, asked)
             print("done", flush=True)
 
 

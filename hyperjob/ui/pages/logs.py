@@ -97,6 +97,12 @@ async def follow(
 ) -> None:
     """Stream lines as server-sent events until all logs have ended."""
     said: list[str] = []
+    came = asyncio.Event()
+
+    def say(text: str) -> None:
+        said.append(text)
+        came.set()
+
     try:
         summary = read(await kube.get(HYPERJOBS, name, namespace=namespace))
         following = Following(
@@ -106,9 +112,9 @@ async def follow(
             query={"follow": "true"},
             tail=choice.tail,
             limit=_FOLLOWED,
-            say=said.append,
+            say=say,
         )
-        await _pump(response, following, said)
+        await _pump(response, following, said, came)
     except ClientError as error:
         said.append(str(error))
     except KubeError as error:
@@ -116,10 +122,12 @@ async def follow(
     await _send(response, "end", {"lines": [], "remarks": said})
 
 
-async def _pump(response: web.StreamResponse, following: Following, said: list[str]) -> None:
+async def _pump(
+    response: web.StreamResponse, following: Following, said: list[str], came: asyncio.Event
+) -> None:
     """Send what has come together, a few times a second; the log waits for a slow viewer."""
     held: list[tuple[str, str]] = []
-    came, room = asyncio.Event(), asyncio.Event()
+    room = asyncio.Event()
 
     async def read_all() -> None:
         async with aclosing(following.lines()) as found:

@@ -1,0 +1,137 @@
+"""The logs of members in the web page of a cluster: with the visitor's rights, and no other."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+import yaml
+
+from hyperjob.kube.client import Kube
+from hyperjob.kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from hyperjob.ui.access.acting import acting_as
+from hyperjob.ui.access.cluster import ClusterAccess
+from hyperjob.ui.context import Context
+from hyperjob.ui.running import running
+from hyperjob.ui.serve import serving
+from tests.support.cliworld import NAMESPACE, CliWorld, open_world
+from tests.support.uiworld import Ui
+
+pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
+
+LOGS = f"/hyperjobs/{NAMESPACE}/llm/logs"
+POD = "east/llm-trainer-0-worker-0"
+OWN = "page"
+READER = {
+    "apiGroups": ["training.volcano.sh"],
+    "resources": ["hyperjobs"],
+    "verbs": ["get", "list"],
+}
+PROXY = {"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["get"]}
+REVIEWS = {
+    "apiGroups": ["authentication.k8s.io", "authorization.k8s.io"],
+    "resources": ["tokenreviews", "subjectaccessreviews"],
+    "verbs": ["create"],
+}
+LISTS = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}
+RULES: dict[str, list[dict[str, Any]]] = {
+    OWN: [REVIEWS, LISTS],
+    "with-rights": [{**READER, "verbs": ["get", "list", "watch"]}, PROXY],
+    "without-rights": [{**READER, "verbs": ["get", "list", "watch"]}],
+}
+
+
+async def account(kube: Kube, name: str) -> str:
+    """Make a service account with a role of its own, and give a token of it."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+    body = {"metadata": {"name": name, "namespace": NAMESPACE}}
+    await kube.raw("POST", path, body=body)
+    await kube.create(CLUSTER_ROLES, {"metadata": {"name": name}, "rules": RULES[name]})
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
+    await kube.create(
+        CLUSTER_ROLE_BINDINGS,
+        {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]},
+    )
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = await kube.raw("POST", f"{path}/{name}/token", body=asked)
+    return str(answer.json()["status"]["token"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CliWorld]:
+    async with AsyncExitStack() as stack:
+        yield await open_world(stack, tmp_path_factory.mktemp("logs"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def visitors(
+    world: CliWorld, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[dict[str, Ui]]:
+    """Serve the page with an account of its own, to a visitor with each set of rights."""
+    async with AsyncExitStack() as stack:
+        own_path: Path = tmp_path_factory.mktemp("own") / "kubeconfig"
+        document = yaml.safe_load(world.kubeconfig.read_text())
+        document["users"][0]["user"] = {"token": await account(world.kube, OWN)}
+        own_path.write_text(yaml.safe_dump(document))
+        own = await stack.enter_async_context(Kube.connect(kubeconfig=own_path))
+        known = await stack.enter_async_context(
+            running(own, lease_namespace="karmada-system", examine=False)
+        )
+        acting = await stack.enter_async_context(acting_as(kubeconfig=own_path))
+        access = await stack.enter_async_context(
+            ClusterAccess(
+                own, acting=acting, hosts=["127.0.0.1"], namespaces=lambda: known.namespaces
+            )
+        )
+        context = Context(
+            world=known.world, history=known.history, attention=known.attention, access=access
+        )
+        port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
+        await known.world.synced()
+        found = {}
+        for name in ("with-rights", "without-rights"):
+            token = await account(world.kube, name)
+            session = aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"})
+            await stack.enter_async_context(session)
+            found[name] = Ui(known, f"http://127.0.0.1:{port}", session)
+        yield found
+
+
+def user(name: str) -> str:
+    return f"system:serviceaccount:{NAMESPACE}:{name}"
+
+
+def proxied(world: CliWorld) -> set[str]:
+    return {who.name for who, action in world.heard if action.subresource == "proxy"}
+
+
+async def test_a_visitor_with_rights_reads_and_follows_logs(
+    world: CliWorld, visitors: dict[str, Ui]
+) -> None:
+    ui = visitors["with-rights"]
+    world.heard.clear()
+    page = await ui.get(LOGS)
+    assert page.status == 200
+    assert POD in page.text
+    found = await ui.events(f"{LOGS}/follow?job=llm-trainer-0&container=main", until=POD)
+    assert any(label == POD for name, data in found for label, _ in data["lines"])
+    assert proxied(world) == {user("with-rights")}
+
+
+async def test_a_visitor_without_rights_reads_no_line_of_a_log(
+    world: CliWorld, visitors: dict[str, Ui]
+) -> None:
+    ui = visitors["without-rights"]
+    world.heard.clear()
+    page = await ui.get(LOGS)
+    assert page.status == 200
+    assert POD not in page.text
+    assert "forbidden" in page.text
+    assert user("without-rights") in page.text
+    found = await ui.events(f"{LOGS}/follow", until="forbidden")
+    assert [data["lines"] for _, data in found if data["lines"]] == []
+    assert proxied(world) == {user("without-rights")}, "nobody else asked for it"
