@@ -25,6 +25,7 @@ from controller.placement.share import Wish
 from controller.queueing.queues import estimate
 from controller.queueing.units import Part, Unit
 from hyperjob.api.meta import Object
+from hyperjob.api.names import GATE_OPEN
 from hyperjob.api.phases import JobPhase
 from hyperjob.kube.microtime import micro_time
 
@@ -177,20 +178,27 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Unit
 
 
 def _is_in_member(binding: Binding) -> bool:
+    """Tell whether a member has, or is about to get, a vcjob that has not ended.
+
+    Behind an open gate Karmada applies the vcjob in the member, whatever becomes of the HyperJob.
+    """
     if binding.report is not None:
         return not binding.report.phase.is_terminal
-    return binding.applied
+    return binding.applied or binding.gate == GATE_OPEN
 
 
 def _lives(child: Child) -> bool:
-    """Tell whether a member has a vcjob of ours that has not ended."""
+    """Tell whether a member has, or is about to get, a vcjob of ours that has not ended.
+
+    With `--cascade=orphan` the garbage collector takes the ownerReference out of the vcjob before
+    it lets the HyperJob go: the vcjob runs on and is still charged in between.
+    """
     job, binding = child.job, child.binding
-    if job is None or job.ownership is not Ownership.OURS:
+    if job is None or job.ownership is Ownership.FOREIGN:
         return False
-    report = (binding.report if binding is not None else None) or job.report
-    if report is not None:
-        return not report.phase.is_terminal
-    return binding is not None and binding.applied
+    if job.report is not None and (binding is None or binding.report is None):
+        return not job.report.phase.is_terminal
+    return binding is not None and _is_in_member(binding)
 
 
 def _is_still_there(child: Child) -> bool:

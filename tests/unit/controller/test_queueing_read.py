@@ -88,6 +88,20 @@ def test_what_lives_of_it_is_charged_until_it_is_gone_and_nothing_else(raw: Obje
     assert read(raw, job(phase="Running", owners=owner("uid-other", "other"))) is None
 
 
+@pytest.mark.parametrize(
+    "raw", [hyperjob(suspend=True), hyperjob(deletionTimestamp="2026-01-02T03:04:00Z")]
+)
+def test_a_vcjob_is_charged_from_the_opening_of_its_gate_and_while_it_is_being_orphaned(
+    raw: Object,
+) -> None:
+    held, opened = binding(gate="held", cluster="a"), binding(gate="open", cluster="a")
+    for made in (job(gpus=4), job(gpus=4, owners=[])):
+        assert read(raw, made, policy(), held) is None
+        assert gpus(unit(raw, made, policy(), opened)) == {"hj-trainer-0": 4}
+    running = job(phase="Running", gpus=4, owners=[])
+    assert gpus(unit(raw, running, policy())) == {"hj-trainer-0": 4}
+
+
 def test_what_a_sub_job_is_to_have_more_of_waits_by_itself() -> None:
     larger = hyperjob(group(gpus=12), minAvailable=1)
     found = unit(larger, job(phase="Running", gpus=8), policy())

@@ -39,6 +39,8 @@ def orphan(queue: str = "team") -> Object:
         pytest.param(
             binding(NAME, cluster="a", status=vcjob_status("Completed")), False, id="has ended"
         ),
+        pytest.param(binding(NAME, gate="open"), True, id="is applied next: its gate is open"),
+        pytest.param(binding(NAME, gate="held"), False, id="its gate is closed"),
         pytest.param(binding(NAME, cluster="a"), False, id="in no member: labels are anybody's"),
         pytest.param(binding("other"), False, id="the binding of another vcjob"),
     ],
