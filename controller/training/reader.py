@@ -83,7 +83,9 @@ class Reader:
             return
         sources = {source.name: source for source in sources_of(observed)}
         watches = self._watches.get(key, {})
-        for name in [name for name in watches if name not in sources]:
+        stopping = observed.hyperjob.stop.jobs if observed.hyperjob.stop is not None else ()
+        for name in [name for name in watches if name not in sources and name not in stopping]:
+            # A planned stop waits for the end of all its logs, also of those that ended first.
             if not watches[name].following:
                 self._drop((key, name))
         for name, source in sources.items():

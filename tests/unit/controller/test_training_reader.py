@@ -369,6 +369,22 @@ async def test_the_log_of_a_sub_job_that_is_stopped_is_followed_to_its_end() -> 
         assert bench.reader.trainings(KEY) == {}
 
 
+async def test_a_planned_stop_knows_of_all_that_have_ended_until_it_is_over() -> None:
+    async with Bench(interval=60) as bench:
+        bench.logs.holding.set()
+        names = ["hj-trainer-0", "hj-trainer-1"]
+        stop = {"cause": "Restarted", "until": "2026-01-02T03:05:00Z", "jobs": names}
+        jobs = [job(name, phase="Running", gpus=1, deleting=True) for name in names]
+        bench.reader.observe(seen(*jobs, status={"stop": stop}))
+        await bench.until(
+            lambda: [each.ended for each in bench.reader.trainings(KEY).values()] == [True] * 2
+        )
+        bench.reader.observe(seen(jobs[1], status={"stop": stop}))
+        assert set(bench.reader.trainings(KEY)) == set(names), "the first is gone, and has ended"
+        bench.reader.observe(seen())
+        assert bench.reader.trainings(KEY) == {}
+
+
 async def test_a_sub_job_that_never_said_a_word_ends_too() -> None:
     async with Bench() as bench:
         bench.logs.holding.set()
