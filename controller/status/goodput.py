@@ -159,7 +159,9 @@ def _heard(account: Account, moment: Moment) -> Account:
     if work is None or account.state is None:
         return account
     if stop is not None:
-        if stop.work is not None and work.started <= stop.work.started:
+        if stop.work is not None and _goes_on(stop.work, work):
+            if account.trains and work.step > stop.work.step:  # it had only waited for others
+                return replace(_corrected(account, stop, kept=stop.time), stop=None)
             return _corrected(account, replace(stop, work=work), kept=work.kept_until)
         if not account.trains:
             return account  # its first line came before the report that it runs: wait for that
@@ -168,9 +170,20 @@ def _heard(account: Account, moment: Moment) -> Account:
         return _loaded(account, work, moment.now)
     if moment.before is None:
         return _loaded(account, work, moment.now)
-    if account.trains and work.started > moment.before.started:
+    if account.trains and not _goes_on(moment.before, work):
         return _began_again(account, moment.before, work, moment.now)
     return account
+
+
+def _goes_on(before: JobTraining, work: JobTraining) -> bool:
+    """Tell whether a training goes on that did not begin anew.
+
+    With a quorum the sub-job that had started first may have gone: the start is then that of
+    another one, which trained already at the last line before, and no step was made again.
+    """
+    if work.started <= before.started:
+        return True
+    return work.started < before.updated and work.step >= before.step
 
 
 def _loaded(account: Account, work: JobTraining, now: datetime) -> Account:

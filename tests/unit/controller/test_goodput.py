@@ -187,6 +187,25 @@ STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
         ],
         {"productive": 58, "degraded": 12},
     ),
+    "the sub-job that had started first is lost, and the others train on": (
+        [
+            Look(0, RUN, work((0, 0), (0, 0))),
+            Look(30, DEGRADED, work((0, 0), (30, 30)), share=0.6),
+            Look(60, RUN, work((20, 20), (50, 60))),
+            Look(70, DONE),
+        ],
+        {"productive": 58, "degraded": 12},
+    ),
+    "too few train for a while, and then go on": (
+        [
+            Look(0, RUN, work((0, 0), (0, 0))),
+            Look(30, DEGRADED, work((0, 0), (30, 30))),
+            Look(60, RUN),
+            Look(65, RUN, work((0, 0), (35, 65))),
+            Look(70, DONE),
+        ],
+        {"productive": 40, "degraded": 30},
+    ),
     "none goes on training while one is lost": (
         [
             Look(0, RUN, work((0, 0), (0, 0))),
