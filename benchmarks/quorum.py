@@ -2,9 +2,10 @@
 
 The same training in plain Python runs twice on clusters whose pods are processes of this machine.
 Every EVERY seconds (30) the next cluster is lost, with its processes, for AWAY seconds (15); that
-goes on for SECONDS (300). Goodput is the share of the time in which steps were made, each as long
-as a step takes while nothing is lost. The restarts are those of sub-jobs whose own cluster was not
-lost.
+goes on for SECONDS (300). Two numbers say what is left: steps, by the journal of the program, as a
+part of those that it makes in the same time while nothing is lost; and goodput, by
+`status.goodput`, which counts one of three sub-jobs that is away as a third lost. The restarts are
+those of sub-jobs whose own cluster was not lost.
 """
 
 import asyncio
@@ -12,13 +13,17 @@ import os
 import tempfile
 import time
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+from controller.status.goodput import parse_account
 from e2e.support import training
 from e2e.support.scenario import Scenario, clusters_of, open_scenario
 from e2e.support.settings import Settings
 from e2e.support.unreachable import unreachable
 from e2e.test_quorum import NAME, documents
+from hyperjob.api.choices import TimeUse
 from hyperjob.api.meta import Object
 from hyperjob.kube.resources import HYPERJOBS
 
@@ -41,11 +46,6 @@ def manifests(*, quorum: bool, namespace: str) -> list[Object]:
     return made
 
 
-async def furthest(scenario: Scenario) -> int:
-    """Return the last step that any group has printed."""
-    return max(training.steps_of(await training.said(scenario)))
-
-
 async def found(scenario: Scenario) -> Object:
     """Read the HyperJob."""
     return await scenario.kube.get(HYPERJOBS, NAME, namespace=scenario.namespace)
@@ -56,16 +56,41 @@ def attempts(seen: Object) -> dict[str, int]:
     return {job["name"]: job.get("attempt", 0) for job in seen["status"]["jobs"]}
 
 
-async def run(scenario: Scenario, *, quorum: bool) -> tuple[float, int, int]:
-    """Train and lose clusters; return goodput, restarts of the others, and losses."""
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Parts from 0 to 1, and counts."""
+
+    steps: float
+    goodput: float
+    restarts: int
+    losses: int
+
+
+def steps_between(folder: Path, first: float, last: float) -> int:
+    """Count the steps of the journal between two times, in seconds since the epoch."""
+    (journal,) = folder.rglob("journal")
+    times = (float(line.split()[2]) for line in journal.read_text().splitlines())
+    return sum(first <= each < last for each in times)
+
+
+def spent(seen: Object) -> tuple[float, float]:
+    """Return the productive milliseconds so far, and all of them."""
+    account = parse_account(seen["status"]["goodput"])
+    assert account is not None
+    counted = account.until(datetime.now(UTC)).spent
+    return counted.get(TimeUse.PRODUCTIVE, 0), sum(counted.values())
+
+
+async def run(scenario: Scenario, folder: Path, *, quorum: bool) -> Result:
+    """Train and lose clusters."""
     await scenario.apply(*manifests(quorum=quorum, namespace=scenario.namespace))
     await scenario.until_phase(NAME, "Running")
     await training.goes_on(scenario)
-    began, first = time.monotonic(), await furthest(scenario)
-    await asyncio.sleep(EVERY / 2)
-    speed = (await furthest(scenario) - first) / (time.monotonic() - began)
-    began, first, lost, others = time.monotonic(), await furthest(scenario), 0, 0
-    while time.monotonic() - began < SECONDS:
+    quiet = time.time()
+    await asyncio.sleep(EVERY)
+    began, lost, others = time.time(), 0, 0
+    productive, whole = spent(await found(scenario))
+    while time.time() - began < SECONDS:
         turn = time.monotonic()
         before = await found(scenario)
         placed = clusters_of(before)
@@ -85,27 +110,39 @@ async def run(scenario: Scenario, *, quorum: bool) -> tuple[float, int, int]:
             for job, attempt in attempts(before).items()
             if placed.get(job) != away
         )
-    steps = await furthest(scenario) - first
-    return steps / (speed * (time.monotonic() - began)), others, lost
+    ended = time.time()
+    more, all_of_it = spent(await found(scenario))
+    speed = steps_between(folder, quiet, began) / (began - quiet)
+    return Result(
+        steps=steps_between(folder, began, ended) / (speed * (ended - began)),
+        goodput=(more - productive) / (all_of_it - whole),
+        restarts=others,
+        losses=lost,
+    )
 
 
-async def measure(*, quorum: bool) -> tuple[float, int, int]:
+async def measure(*, quorum: bool) -> Result:
     """Run once in a world of its own."""
     with (
-        tempfile.TemporaryDirectory() as folder,
-        training.open_process_world(Settings(timeout=180), Path(folder)) as world,
+        tempfile.TemporaryDirectory() as name,
+        training.open_process_world(
+            Settings(timeout=180), Path(name), controller=["--progress", "--progress-interval=5"]
+        ) as world,
     ):
         async with open_scenario(world) as scenario:
-            return await run(scenario, quorum=quorum)
+            return await run(scenario, Path(name), quorum=quorum)
 
 
 def main() -> None:
     """Print the table."""
     print(f"a cluster is lost every {EVERY:g} s for {AWAY:g} s, {SECONDS:g} s in all")
-    print(f"{'':12} {'goodput':>8} {'restarts of others':>20} {'losses':>7}")
+    print(f"{'':12} {'steps':>7} {'goodput':>8} {'restarts of others':>19} {'losses':>7}")
     for title, quorum in (("quorum", True), ("restart all", False)):
-        goodput, others, lost = asyncio.run(measure(quorum=quorum))
-        print(f"{title:12} {goodput:8.1%} {others:20} {lost:7}", flush=True)
+        each = asyncio.run(measure(quorum=quorum))
+        print(
+            f"{title:12} {each.steps:7.1%} {each.goodput:8.1%} {each.restarts:19} {each.losses:7}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
