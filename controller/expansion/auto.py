@@ -13,11 +13,12 @@ from controller.expansion.members import members_of
 from controller.expansion.parts import Part, is_auto, part_of
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import child_of
+from controller.model.detail import Detail
 from controller.model.observed import Observed, QueueVerdict
 from controller.model.planned import Question
 from controller.model.reasons import Reason
 from controller.model.request import Request
-from controller.model.shortage import Detail, SplitOverflow
+from controller.model.shortage import SplitOverflow
 from controller.model.subjobs import Group, SubJob
 from controller.placement.assign import Room
 from controller.placement.search import assign

@@ -16,6 +16,7 @@ from controller.model.resources import Resources, amount_text, order_of
 from controller.model.wire import objects, rfc3339
 from controller.status.diff import merge_patch
 from controller.status.shortage import trouble_text
+from controller.status.waiting import wait_text
 from hyperjob.api.meta import Object
 
 _HIDDEN: Final = frozenset({"policy", "job", "placement", "patch", "operations", "demand", "pods"})
@@ -160,7 +161,7 @@ def _verdict(verdict: QueueVerdict | None) -> Object | None:
     return {
         "admitted": sorted(verdict.admitted),
         "reason": verdict.reason,
-        "message": verdict.message,
+        "message": wait_text(verdict.wait),
     }
 
 

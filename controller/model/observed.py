@@ -8,11 +8,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from controller.model.detail import Detail
 from controller.model.nodes import Nodes, PodGroup
 from controller.model.resources import Resources
 from controller.model.runs import ContainerFailure, Run
-from controller.model.shortage import Detail, Trouble
+from controller.model.shortage import Trouble
 from controller.model.training import JobTraining
+from controller.model.waiting import Wait
 from controller.model.wire import at, integer, mapping, objects
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator, TimeUse
@@ -380,7 +382,7 @@ class QueueVerdict:
     """Why each sub-job that waits for room has no place: what which cluster lacks."""
     admitted: frozenset[str] = frozenset()
     reason: str = ""
-    message: str = ""
+    wait: Wait | None = None
     reclaimed_for: str = ""
     preempted: bool = False
     """It makes way for a more urgent HyperJob of its own queue, and was lent nothing."""

@@ -6,7 +6,6 @@ The words for people are made of them in `controller.status.shortage`, once.
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from controller.model.resources import Resources
 
@@ -189,15 +188,3 @@ class SplitOverflow:
     accelerators: int
     kind: str
     parts: Sequence[Part]
-
-
-@dataclass(frozen=True, slots=True)
-class Delayed:
-    """A sub-job that is made again later, and for which failure."""
-
-    why: str
-    until: datetime
-
-
-Detail = str | Shortage | SplitShortage | Overflow | SplitOverflow | Delayed
-"""What goes with a reason: words where only a person reads them, else codes and numbers."""

@@ -5,24 +5,12 @@ Counts only what it is told. Claims of heads of queues last for one round.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from controller.model.resources import Resources, accelerator_of, accumulate
+from controller.model.waiting import Limit
 from controller.queueing.queues import ROOT, Tree
 
 Rank = tuple[int, float, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """A queue's capability is too small for a demand."""
-
-    queue: str
-    resource: str
-    capability: int
-    used: int
-    missing: int
-    ever: bool  # it would fit if the queue used nothing
 
 
 class Account:

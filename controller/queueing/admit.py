@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller.model.resources import Resources, accelerator_of, accumulate, total
-from controller.queueing.account import Account, Limit
+from controller.model.waiting import Limit, QueueTrouble
+from controller.queueing.account import Account
 from controller.queueing.room import Space
 from controller.queueing.shapes import Site
 from controller.queueing.units import Part
@@ -31,7 +32,8 @@ class Block:
     """Why a HyperJob cannot be admitted now."""
 
     kind: Kind
-    text: str = ""
+    resource: str = ""
+    trouble: QueueTrouble | None = None
     limit: Limit | None = None
 
 
@@ -49,8 +51,8 @@ CAPACITY: Final = Block(kind=Kind.CAPACITY)
 def closed(queues: Sequence[str], account: Account) -> Block | None:
     """Return the block of the first queue that takes no jobs."""
     for queue in dict.fromkeys(queues):
-        if text := account.tree.problem(queue):
-            return Block(kind=Kind.NOT_OPEN, text=text)
+        if trouble := account.tree.trouble(queue):
+            return Block(kind=Kind.NOT_OPEN, trouble=trouble)
     return None
 
 
@@ -161,7 +163,7 @@ def _within_limits(
         if short is not None:
             account.add(part.queue, demand, -1)
             if trial[short] <= space.sum.get(short, 0):
-                block = block or Block(kind=Kind.GUARANTEE, text=short)
+                block = block or Block(kind=Kind.GUARANTEE, resource=short)
             continue
         asked = trial
         allowed.append(part)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controller.model.resources import Resources
+from controller.model.waiting import Start
 from controller.model.wire import timestamp
 from controller.queueing.entries import Entry, Pending
 from controller.queueing.queues import Tree
@@ -30,15 +31,6 @@ class End:
     at: datetime
     key: str
     frees: tuple[tuple[str, Resources], ...]
-    overdue: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """When the head of a line has room by the estimates of others, and whose end gives it."""
-
-    at: datetime
-    after: str
     overdue: bool = False
 
 

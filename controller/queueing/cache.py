@@ -13,9 +13,10 @@ from weakref import WeakKeyDictionary
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import Resources, accelerator_of
+from controller.model.waiting import Start, roughly
 from controller.queueing.account import Account
 from controller.queueing.admit import Block, Kind
-from controller.queueing.backfill import End, Start, end_of, estimate_of
+from controller.queueing.backfill import End, end_of, estimate_of
 from controller.queueing.confirm import Confirmer, OurQueues
 from controller.queueing.entries import Entry, Pending
 from controller.queueing.holdings import Holdings
@@ -361,11 +362,3 @@ def _may_use(block: Block | None) -> bool:
         return True
     over = block.limit is not None and not block.limit.ever
     return block.kind is not Kind.NOT_OPEN and not over
-
-
-def roughly(place: int) -> int:
-    """Round a place to its first digit, or its first two from 100 on, never to 0."""
-    if place <= 10:
-        return place
-    step = 10 if place < 100 else 10 ** (len(str(place)) - 2)
-    return place // step * step

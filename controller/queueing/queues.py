@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import Final
 
 from controller.model.resources import Resources, parse_resources
+from controller.model.waiting import QueueTrouble, QueueTroubleCode
 from controller.model.wire import at, count, string, string_map
 from hyperjob.api.duration import nanoseconds
 from hyperjob.api.meta import Object
-from hyperjob.text import listed
 
 ROOT: Final = "root"
 PREEMPTION: Final = "training.volcano.sh/preemption"
@@ -79,7 +79,7 @@ class Tree:
         self.queues: dict[str, Queue] = {queue.name: queue for queue in queues}
         self.queues.setdefault(ROOT, Queue(name=ROOT, parent=""))
         self._paths: dict[str, tuple[str, ...]] = {}
-        self._troubles: dict[str, str] = {}
+        self._troubles: dict[str, QueueTrouble] = {}
         self.children: dict[str, list[str]] = {name: [] for name in self.queues}
         for name in sorted(self.queues):
             self._paths[name] = self._path(name)
@@ -97,32 +97,36 @@ class Tree:
         """Return the queues from root to `name`; root alone where it does not exist."""
         return self._paths.get(name, (ROOT,))
 
-    def problem(self, name: str) -> str:
-        """Say why a queue takes no jobs; empty when it does."""
+    def trouble(self, name: str) -> QueueTrouble | None:
+        """Return why a queue takes no jobs; None when it does."""
         if name not in self.queues:
-            return f"queue {name} does not exist; create it or name another in templateSpec.queue"
+            return QueueTrouble(queue=name, code=QueueTroubleCode.MISSING)
         if name == ROOT:
-            return "queue root takes no jobs itself; name one of its children"
+            return QueueTrouble(queue=name, code=QueueTroubleCode.IS_ROOT)
         if name in self._troubles:
             return self._troubles[name]
         for each in reversed(self._paths[name]):
             state = self.queues[each].state
             if state not in _OPEN:
-                above = "" if each == name else f", a parent of queue {name},"
-                return f"queue {each}{above} is {state}"
-        if self.children[name]:
-            return f"queue {name} has child queues; jobs go to one of {listed(self.children[name])}"
-        return ""
+                parent = "" if each == name else each
+                code = QueueTroubleCode.NOT_OPEN
+                return QueueTrouble(queue=name, code=code, other=parent, state=state)
+        if children := self.children[name]:
+            code = QueueTroubleCode.HAS_CHILDREN
+            return QueueTrouble(queue=name, code=code, children=children)
+        return None
 
     def _path(self, name: str) -> tuple[str, ...]:
         path = [name]
         while path[-1] != ROOT:
             parent = self.queues[path[-1]].parent
             if parent not in self.queues:
-                self._troubles[name] = f"queue {parent}, a parent of queue {name}, does not exist"
+                code = QueueTroubleCode.PARENT_MISSING
+                self._troubles[name] = QueueTrouble(queue=name, code=code, other=parent)
                 return (ROOT, name)
             if parent in path:
-                self._troubles[name] = f"the parents of queue {name} form a circle"
+                code = QueueTroubleCode.CIRCLE
+                self._troubles[name] = QueueTrouble(queue=name, code=code)
                 return (ROOT, name)
             path.append(parent)
         return tuple(reversed(path))

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from controller.model.resources import Resources, total
+from controller.model.waiting import Start
 from controller.queueing.admit import (
     CAPACITY,
     Block,
@@ -22,7 +23,7 @@ from controller.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from controller.queueing.backfill import End, Start, earliest
+from controller.queueing.backfill import End, earliest
 from controller.queueing.cache import QueueCache
 from controller.queueing.entries import Pending
 from controller.queueing.reclaim import borrowers_for
@@ -126,7 +127,7 @@ class _Round:
             self._closed[shape.queues] = closed(shape.queues, account)
         block = self._closed[shape.queues]
         if block is not None:
-            able = [part for part in waiting.parts if not account.tree.problem(part.queue)]
+            able = [part for part in waiting.parts if account.tree.trouble(part.queue) is None]
             if len(able) < max(1, shape.site.needed):
                 return block
             found = try_to_admit(able, shape.site, account, space)

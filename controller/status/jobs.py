@@ -9,6 +9,7 @@ from typing import Final
 
 from controller.gang.gate import is_held, is_released
 from controller.lifecycle.runs import Present, failure_of, present_run
+from controller.model.detail import Delayed
 from controller.model.observed import (
     Observed,
     QueueAdmission,
@@ -19,13 +20,12 @@ from controller.model.observed import (
 )
 from controller.model.reasons import Reason
 from controller.model.runs import Run
-from controller.model.shortage import Delayed
 from controller.model.subjobs import queue_of
 from controller.model.training import JobTraining, known, training_object
 from controller.model.wire import rfc3339
 from controller.status.applying import apply_failure
+from controller.status.detail import detail_text
 from controller.status.outlook import Outlook
-from controller.status.shortage import detail_text
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase
 from hyperjob.text import shortened

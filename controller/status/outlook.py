@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from controller.lifecycle.verdict import End
 from controller.model.child import Child
+from controller.model.detail import Detail
 from controller.model.observed import GangRecord, QueueVerdict, Rejection, Silence
 from controller.model.reasons import Reason
-from controller.model.shortage import Detail, Shortage
+from controller.model.shortage import Shortage
 from controller.model.subjobs import SubJob
 
 

@@ -11,13 +11,14 @@ from controller.lifecycle.verdict import End
 from controller.model.reasons import Reason
 from controller.status.jobs import QUEUED, UNPLACED, JobState
 from controller.status.outlook import Outlooks
+from controller.status.shortage import NEVER
+from controller.status.waiting import wait_text
 from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.text import listed, shortened
 
 _NAMES_SHOWN: Final = 3
 _MESSAGE_LIMIT: Final = 1024
 _TRAINED: Final = frozenset({Phase.RUNNING, Phase.DEGRADED})
-NEVER: Final = " and too little even on empty clusters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,8 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
     queued = [job for job in jobs if job.phase == QUEUED]
     if total - len(unplaced) - len(queued) < minimum:
         verdict = outlooks.verdict
-        if verdict is not None and verdict.message:
-            return _state(Phase.QUEUED, verdict.reason, verdict.message)
+        if verdict is not None and verdict.wait is not None:
+            return _state(Phase.QUEUED, verdict.reason, wait_text(verdict.wait))
         silent = [job for job in queued if job.reason == Reason.DISPATCHER_SILENT]
         if silent:
             return _state(Phase.QUEUED, Reason.DISPATCHER_SILENT, _each(silent))
@@ -132,8 +133,8 @@ def _pending(unplaced: Sequence[JobState], outlooks: Outlooks) -> State:
     if blocked:
         return _state(Phase.PENDING, blocked[0].reason, _each(blocked))
     verdict = outlooks.verdict
-    if verdict is not None and verdict.message:
-        return _state(Phase.PENDING, verdict.reason, verdict.message)
+    if verdict is not None and verdict.wait is not None:
+        return _state(Phase.PENDING, verdict.reason, wait_text(verdict.wait))
     short = [job for job in unplaced if job.reason != Reason.WAITING_FOR_GANG] or unplaced
     text = _each(short)
     if outlooks.needed > 1:

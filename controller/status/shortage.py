@@ -10,8 +10,6 @@ from controller.model.resources import PODS, Resources, accelerator_of, amount_t
 from controller.model.shortage import (
     ClusterTrouble,
     Crowding,
-    Delayed,
-    Detail,
     Hindrance,
     Lack,
     Obstacle,
@@ -24,6 +22,7 @@ from controller.model.shortage import (
     Trouble,
 )
 
+NEVER: Final = " and too little even on empty clusters"
 _RESOURCES_SHOWN: Final = 2
 _TROUBLES: Final = {
     ClusterTrouble.REMOVED: "is being removed",
@@ -53,23 +52,16 @@ _PLAIN: Final = {
 }
 
 
-def detail_text(detail: Detail) -> str:
-    """Say what goes with a reason."""
-    match detail:
-        case str():
-            return detail
-        case Shortage():
-            return _shortage(detail)
-        case SplitShortage():
-            return _split_shortage(detail)
-        case Overflow():
-            return "; ".join(_hindrances(detail.hindrances, detail.hidden))
-        case SplitOverflow():
-            return "; ".join(_overflown(part, detail) for part in detail.parts)
-        case Delayed():
-            return detail.why
-        case _:
-            assert_never(detail)
+def shortage_text(short: Shortage | SplitShortage) -> str:
+    """Say why a sub-job, or an automatic split, has no place."""
+    return _split_shortage(short) if isinstance(short, SplitShortage) else _shortage(short)
+
+
+def overflow_text(overflow: Overflow | SplitOverflow) -> str:
+    """Say why preferred clusters do not take a sub-job, or accelerators."""
+    if isinstance(overflow, SplitOverflow):
+        return "; ".join(_overflown(part, overflow) for part in overflow.parts)
+    return "; ".join(_hindrances(overflow.hindrances, overflow.hidden))
 
 
 def trouble_text(trouble: Trouble | None) -> str:
@@ -184,8 +176,8 @@ def _lack(lack: Lack) -> str:
     if lack.whole <= 0:
         return f"{missing} (has none)"
     if lack.whole < lack.wanted:
-        return f"{missing} (has {_amount(name, lack.whole)})"
-    return f"{missing} ({_amount(name, lack.free)} free)"
+        return f"{missing} (has {amount_only(name, lack.whole)})"
+    return f"{missing} ({amount_only(name, lack.free)} free)"
 
 
 def _crowded(crowding: Crowding) -> str:
@@ -199,7 +191,8 @@ def _crowded(crowding: Crowding) -> str:
     )
 
 
-def _amount(name: str, amount: int) -> str:
+def amount_only(name: str, amount: int) -> str:
+    """Return an amount without the name of its resource."""
     return amount_text(name, amount).split(" ", maxsplit=1)[0]
 
 

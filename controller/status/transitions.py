@@ -27,7 +27,7 @@ from controller.model.planned import (
 from controller.model.reasons import Reason
 from controller.model.runs import read_failure, read_runs
 from controller.model.wire import at, mapping, objects, string
-from controller.status.shortage import detail_text
+from controller.status.detail import detail_text
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import Phase
 from hyperjob.text import listed

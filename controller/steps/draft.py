@@ -16,11 +16,12 @@ from controller.lifecycle.quorum import together
 from controller.lifecycle.silence import Hush, Quiet
 from controller.lifecycle.verdict import Member
 from controller.model.child import Child
+from controller.model.detail import Detail
 from controller.model.observed import Observed
 from controller.model.planned import Action
 from controller.model.reasons import Reason
 from controller.model.request import Request
-from controller.model.shortage import Detail, ShortageCode
+from controller.model.shortage import ShortageCode
 from controller.model.subjobs import SubJob
 from controller.placement.place import Placement
 from controller.status.outlook import Outlook

@@ -15,13 +15,14 @@ from controller.gang.rejections import learn
 from controller.lifecycle.delete import deletion
 from controller.lifecycle.silence import Step, listen
 from controller.model.child import Child
+from controller.model.detail import Delayed, Detail
 from controller.model.observed import QueueAdmission
 from controller.model.planned import AskAgain, Look
 from controller.model.reasons import Reason
-from controller.model.shortage import Delayed, Detail
 from controller.model.subjobs import SubJob, queue_of
 from controller.model.wire import rfc3339
-from controller.status.shortage import detail_text
+from controller.status.detail import detail_text
+from controller.status.waiting import wait_text
 from controller.steps.again import until_look
 from controller.steps.draft import Draft
 
@@ -85,7 +86,7 @@ def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
         return False
     if grown_name(child.name) in verdict.admitted:
         return False
-    text = f"runs, and waits to grow to {sub_job.size.pods} pods: {verdict.message}"
+    text = f"runs, and waits to grow to {sub_job.size.pods} pods: {wait_text(verdict.wait)}"
     draft.blocked[child.name] = Reason.WAITING_FOR_QUEUE, text
     return True
 
@@ -132,7 +133,7 @@ def _waits(draft: Draft, sub_job: SubJob) -> tuple[Reason, Detail]:
     if observed.admission is not QueueAdmission.NONE or verdict is None:
         text = f"waits for queue {queue_of(sub_job.size.template)}"
         return Reason.WAITING_FOR_QUEUE, f"{text}: {detail_text(lacks)}" if lacks else text
-    told = lacks or verdict.message
+    told = lacks or verdict.wait or ""
     split = draft.split.waiting.get(sub_job.group.name)
     return split or (Reason.INSUFFICIENT_CAPACITY, told)
 

@@ -1,7 +1,7 @@
 """Where else a sub-job could go, before it is taken away from where it is."""
 
 from controller.placement.place import place
-from controller.status.shortage import detail_text
+from controller.status.detail import detail_text
 from controller.steps.draft import Draft
 
 

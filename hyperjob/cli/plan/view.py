@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
+from controller.status.shortage import amount_only
+from controller.status.waiting import share_text
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.lines import Node, draw
 from hyperjob.cli.kubectl.styles import dim
@@ -97,7 +99,9 @@ def _remarks(judgement: Judgement) -> list[Text]:
     waits = judgement.verdict is not Verdict.FITS
     for name, text in judgement.queues.items():
         share = judgement.shares.get(name)
-        uses = f", {'uses' if waits else 'then uses'} {share}" if share is not None else ""
+        uses = (
+            f", {'uses' if waits else 'then uses'} {share_text(share)}" if share is not None else ""
+        )
         lines.append(Text(f"queue {name} {text or 'is Open'}{uses}"))
     return lines
 
@@ -106,7 +110,11 @@ def _queue(judgement: Judgement, name: str) -> Object:
     text, share = judgement.queues[name], judgement.shares.get(name)
     found: Object = {"name": name, "open": not text, "message": text}
     if share is not None:
-        found |= {"resource": share.resource, "used": share.used, "share": share.entitled}
+        found |= {
+            "resource": share.resource,
+            "used": amount_only(share.resource, share.used),
+            "share": amount_only(share.resource, share.entitled),
+        }
     return found
 
 

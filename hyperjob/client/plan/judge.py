@@ -18,12 +18,13 @@ from controller.model.request import Request
 from controller.model.resources import accelerator_of
 from controller.model.shortage import Obstacle
 from controller.model.subjobs import SubJob, queue_of
+from controller.model.waiting import Share
 from controller.model.wire import at, mapping, objects, rfc3339, string
 from controller.placement.alternatives import alternatives
 from controller.placement.assign import Room
 from controller.plan import decide
-from controller.queueing.verdict import Share
-from controller.status.shortage import detail_text, hindrance_text
+from controller.status.detail import detail_text
+from controller.status.shortage import hindrance_text
 from controller.steps.draft import Draft
 from hyperjob.api.meta import Object
 from hyperjob.client import summary

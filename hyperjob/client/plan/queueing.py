@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from controller.model.observed import Observed, QueueAdmission
+from controller.model.waiting import Share
 from controller.placement.capacity import less
 from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
@@ -15,7 +16,8 @@ from controller.queueing.queues import parse_queue
 from controller.queueing.quota import Charges
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
-from controller.queueing.verdict import Share, share_of, verdict_of
+from controller.queueing.verdict import share_of, verdict_of
+from controller.status.waiting import after_its_name
 from hyperjob.client.plan.prospect import Gang
 from hyperjob.client.plan.world import World
 
@@ -95,13 +97,7 @@ def _standing(cache: QueueCache, mine: str) -> Standing:
     for part in entry.unit.parts if cache.needs_queues else ():
         if part.queue in problems:
             continue
-        problem = cache.account.tree.problem(part.queue)
-        about = f"queue {part.queue} "
-        if problem.startswith(about):
-            problem = problem.removeprefix(about)
-        elif problem:
-            problem = f"takes no jobs: {problem}"
-        problems[part.queue] = problem
+        problems[part.queue] = after_its_name(cache.account.tree.trouble(part.queue))
         share = share_of(cache, part.queue, part.request.demand)
         if share is not None:
             shares[part.queue] = share

@@ -7,6 +7,7 @@ from typing import Final
 
 from controller.model.resources import Resources
 from controller.queueing.queues import ROOT, Tree
+from controller.status.waiting import trouble_of_queue
 from hyperjob.api.phases import Phase
 from hyperjob.api.quantity import NANO
 from hyperjob.client.usage import QueueUse
@@ -121,7 +122,7 @@ def _node(
             hidden += 1
             continue
         seen.append(_waiting(place, row))
-    problem = tree.problem(name) if leaf else ""
+    problem = trouble_of_queue(tree.trouble(name)) if leaf else ""
     return QueueNode(
         name=name,
         depth=max(len(tree.path(name)) - 2, 0),

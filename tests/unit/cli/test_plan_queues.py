@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
+from controller.status.waiting import share_text
 from hyperjob.cli.lint.documents import read
 from hyperjob.cli.plan import plan
 from hyperjob.cli.plan.judge import judge
@@ -69,7 +70,7 @@ def test_one_that_fits_says_what_its_queue_uses_then(tmp_path: Path) -> None:
     (found,) = planned(tmp_path, live(), job(gpus=24))
     assert (found.verdict, found.message) == (Verdict.FITS, "1 sub-job on a")
     assert found.waits_in is None
-    assert str(found.shares["default"]) == f"24 of its share of 64 {GPU}"
+    assert share_text(found.shares["default"]) == f"24 of its share of 64 {GPU}"
 
 
 def test_a_capability_makes_it_wait_with_what_is_missing(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from controller.queueing.queues import Queue, parse_queue
 from controller.queueing.round import play
 from controller.queueing.units import Part, Unit
 from controller.queueing.verdict import verdict_of
+from controller.status.waiting import wait_text
 from tests.unit.controller.builders import GPU, NOW, Object, cluster, request
 
 LAG = timedelta(seconds=30)
@@ -163,7 +164,7 @@ class QueueWorld:
         entry = self.cache.entries.get(f"ns/{name}")
         if entry is not None and entry.waiting is not None:
             entry.told = verdict.gist
-        return verdict.message
+        return wait_text(verdict.wait)
 
 
 def world(units: Iterable[Unit] = (), *queues: Queue, **gpus: int) -> QueueWorld:

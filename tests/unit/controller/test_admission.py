@@ -11,6 +11,7 @@ from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.reasons import Reason
 from controller.model.resources import Resources
 from controller.queueing.cache import QueueCache
+from controller.status.waiting import wait_text
 from hyperjob.kube.resources import HYPERJOBS, QUEUES
 from hyperjob.kube.workqueue import WorkQueue
 from tests.support.fakekube import FakeKube
@@ -122,7 +123,7 @@ async def test_a_stale_message_is_written_anew_each_time() -> None:
             key = await queue.get()
             admission.learn(seen(one("waits")))
             verdict = admission.verdict(key)
-            messages.append(verdict.message)
+            messages.append(wait_text(verdict.wait))
             admission.told(key, verdict)
             queue.done(key)
             capacity.gpus = free

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from controller.model.observed import QueueVerdict
 from controller.model.planned import CreateChild, DeleteChild
 from controller.plan import plan
-from controller.status.shortage import detail_text
+from controller.status.detail import detail_text
 from tests.unit.controller.builders import (
     GPU,
     Object,
@@ -274,7 +274,7 @@ def test_fewer_sub_jobs_than_min_available_all_count() -> None:
     [({"hj-trainer-0"}, 2), ({"hj-trainer-1"}, 2), ({"hj-trainer-x-0", "hj-other-0"}, 0)],
 )
 def test_a_queue_admits_a_split_as_a_whole(admitted: set[str], made: int) -> None:
-    verdict = QueueVerdict(admitted=frozenset(admitted), reason="r", message="m")
+    verdict = QueueVerdict(admitted=frozenset(admitted), reason="r")
     decided = plan(replace(world().observe("hj"), verdict=verdict))
     assert len(decided.actions) == made
 

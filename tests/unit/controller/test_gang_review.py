@@ -10,7 +10,7 @@ from controller.gang.review import Review, Seat, review
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, fits, parse_resources, subtract, total
 from controller.model.shortage import ShortageCode
-from controller.status.shortage import detail_text
+from controller.status.detail import detail_text
 from tests.unit.controller.builders import GPU, cluster, request
 
 

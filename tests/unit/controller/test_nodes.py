@@ -19,7 +19,8 @@ from controller.placement.share import Wish, share
 from controller.queueing.cache import QueueCache
 from controller.queueing.round import play
 from controller.queueing.units import Part, Unit
-from controller.status.shortage import detail_text, trouble_text
+from controller.status.detail import detail_text
+from controller.status.shortage import trouble_text
 from hyperjob_sandbox.karmada.clusterstatus import cluster_status, default_resource_models
 from tests.unit.controller.builders import GPU, NOW, cluster
 from tests.unit.controller.queueworld import queue

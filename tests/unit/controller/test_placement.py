@@ -9,7 +9,7 @@ from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import fits, parse_resources, subtract
 from controller.placement.place import Placement, place
-from controller.status.shortage import detail_text
+from controller.status.detail import detail_text
 from tests.unit.controller.builders import GPU, cluster, request
 
 

@@ -8,7 +8,8 @@ from controller.placement.assign import Room
 from controller.placement.place import place
 from controller.placement.share import capacities
 from controller.placement.shortfall import explain_shortfall
-from controller.status.shortage import detail_text, hindrance_text
+from controller.status.detail import detail_text
+from controller.status.shortage import hindrance_text
 from tests.unit.controller.builders import cluster, request
 from tests.unit.controller.test_share import shared, wish
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from controller.model.observed import QueueAdmission, QueueVerdict
 from controller.model.planned import CreateChild, OpenGate, Plan, Resize
+from controller.model.waiting import Wait, WaitCode
 from controller.placement.place import place
 from controller.plan import plan
 from tests.unit.controller.builders import (
@@ -21,7 +22,8 @@ from tests.unit.controller.builders import (
 )
 
 BOTH = frozenset({"hj-trainer-0", "hj-trainer-1"})
-WAITS = QueueVerdict(reason="InsufficientCapacity", message="first of 3 in queue research")
+IN_LINE = Wait(queue="research", place=1, length=3, code=WaitCode.NOT_LOOKED_AT)
+WAITS = QueueVerdict(reason="InsufficientCapacity", wait=IN_LINE)
 
 
 def decided(
@@ -46,7 +48,7 @@ def test_nothing_is_made_of_a_hyperjob_that_waits() -> None:
     assert made.actions == ()
     state = status(made)["state"]
     assert (state["phase"], state["reason"]) == ("Queued", "InsufficientCapacity")
-    assert state["message"] == "first of 3 in queue research"
+    assert state["message"] == "first of 3 in queue research: is about to be looked at"
     assert [job["phase"] for job in status(made)["jobs"]] == ["Queued", "Queued"]
     assert all("admitted" not in job for job in status(made)["jobs"])
     assert "clusters" not in status(made)
@@ -78,7 +80,9 @@ def test_what_is_admitted_is_made_held_and_recorded() -> None:
 
 def test_only_the_admitted_part_of_an_elastic_hyperjob_is_made() -> None:
     made = decided(
-        QueueVerdict(admitted=frozenset({"hj-trainer-0"}), reason="QueueLimitReached", message="m"),
+        QueueVerdict(
+            admitted=frozenset({"hj-trainer-0"}), reason="QueueLimitReached", wait=IN_LINE
+        ),
         raw=hyperjob(group(), minAvailable=1),
     )
     assert [action.name for action in made.actions] == ["hj-trainer-0"]
@@ -138,7 +142,7 @@ def test_what_was_recorded_is_taken_down_and_queues_again() -> None:
     raw, objects = running()
     recorded = decided(TAKEN_BACK, *objects, raw=raw)
     raw["status"] = status(recorded)
-    waits = QueueVerdict(reason="InsufficientCapacity", message="first of 1 in queue research")
+    waits = WAITS
     leaving = decided(waits, *objects, raw=raw)
     assert {type(action).__name__ for action in leaving.actions} == {"DeleteChild"}
     assert status(decided(waits, raw=raw))["state"]["phase"] == "Queued"
@@ -181,7 +185,9 @@ def test_growth_of_what_runs_waits_for_its_queue_and_says_so() -> None:
     assert made.actions == ()
     told = status(made)
     assert told["state"]["phase"] == "Running", "what runs is untouched"
-    text = "runs, and waits to grow to 12 pods: first of 3 in queue research"
+    text = (
+        "runs, and waits to grow to 12 pods: first of 3 in queue research: is about to be looked at"
+    )
     assert [each["message"] for each in told["jobs"]] == [text, text]
 
 

@@ -11,6 +11,7 @@ from controller.model.wire import rfc3339
 from controller.queueing.queues import parse_queue
 from controller.queueing.units import Unit
 from controller.queueing.verdict import verdict_of
+from controller.status.waiting import wait_text
 from tests.unit.controller.builders import NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
 
@@ -95,10 +96,10 @@ def test_the_head_knows_whose_end_gives_it_room() -> None:
     made.settle()
     start = made.cache.starts["ns/head"]
     assert (start.at, start.after) == (NOW + timedelta(hours=2), "ns/two")
-    told = verdict_of(made.cache, "ns/head").message
+    told = wait_text(verdict_of(made.cache, "ns/head").wait)
     assert told.endswith("; it is expected to start about 2026-01-02T05:04:00Z, when ns/two ends by"
                          " its estimate")  # fmt: skip
-    assert "expected" not in verdict_of(made.cache, "ns/one").message
+    assert "expected" not in wait_text(verdict_of(made.cache, "ns/one").wait)
 
 
 def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:
@@ -108,7 +109,7 @@ def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:
     made.now += timedelta(hours=2)
     made.submit(job("small", 8, 60, age=3))
     made.settle()
-    told = verdict_of(made.cache, "ns/head").message
+    told = wait_text(verdict_of(made.cache, "ns/head").wait)
     assert told.endswith("; it starts when ns/one ends, which runs longer than its estimate")
     assert "ns/small" not in made.started
 

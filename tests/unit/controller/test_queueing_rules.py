@@ -8,7 +8,7 @@ from controller.queueing.cache import QueueCache
 from controller.queueing.queues import Queue
 from controller.queueing.round import play
 from controller.queueing.units import Unit
-from controller.status.shortage import detail_text
+from controller.status.detail import detail_text
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {

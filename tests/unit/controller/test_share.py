@@ -11,7 +11,7 @@ from controller.model.resources import fits, parse_resources, whole
 from controller.placement.assign import Room
 from controller.placement.share import Share, Wish, share
 from controller.placement.shortfall import explain_overflow_of, explain_shortfall
-from controller.status.shortage import detail_text
+from controller.status.detail import detail_text
 from tests.unit.controller.builders import GPU, cluster
 
 
