@@ -23,6 +23,11 @@ class Learner:
 
     def learn(self, key: str) -> Observed | None:
         """Learn of a HyperJob, then observe it; None where it is gone, and then forget it."""
+        seen = self.take_in(key)
+        return None if seen is None else self._observer.judge(seen)
+
+    def take_in(self, key: str) -> Observed | None:
+        """Learn of a HyperJob without asking what it may have now; None where it is gone."""
         seen = self._observer.see(key)
         if seen is None:
             self._observer.forget(key)
@@ -33,4 +38,4 @@ class Learner:
         for uid in not_applied(seen.bindings.values()):
             self._tombstones.not_applied(uid)
         self._line.learn(seen)
-        return self._observer.judge(seen)
+        return seen

@@ -316,7 +316,7 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             for informer in others:
                 group.create_task(informer.run())
-            await self._own.run(self.learner.learn)
+            await self._own.run(self.learner.take_in)
 
     def _mode_changed(self) -> None:
         """Begin anew, and tell people: nothing that runs is touched by a change."""

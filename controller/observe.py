@@ -76,6 +76,7 @@ class Observer:
         self._splitter = splitter
         self._cause_reader = cause_reader
         self._trainings = trainings
+        self._hyperjobs: Parsed[HyperJob] = Parsed()
         self._jobs: Parsed[Job] = Parsed()
         self._policies: Parsed[Policy] = Parsed()
         self._bindings: Parsed[Binding] = Parsed()
@@ -91,7 +92,7 @@ class Observer:
         if raw is None:
             return None
         now = self._now()
-        hyperjob = parse_hyperjob(raw)
+        (hyperjob,) = self._hyperjobs.of(key, [raw], parse_hyperjob, view=None)
         owner = hyperjob.name, hyperjob.uid
         names = _wanted(hyperjob)
         jobs = self._jobs.of(
@@ -155,7 +156,7 @@ class Observer:
 
     def forget(self, key: str) -> None:
         """Forget what was parsed of a HyperJob that is gone."""
-        for parsed in (self._jobs, self._policies, self._bindings):
+        for parsed in (self._hyperjobs, self._jobs, self._policies, self._bindings):
             parsed.forget(key)
 
     def _bindings_of(

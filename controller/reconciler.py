@@ -120,7 +120,7 @@ class Reconciler:
         if retry is not None:
             raise retry
         if not result.stale:
-            self._line.passed(observed, lambda: self._learner.learn(key))
+            self._line.passed(observed, lambda: self._learner.take_in(key))
         return timedelta() if result.stale or not written else decided.requeue_after
 
     async def _carry_out(self, observed: Observed, decided: Plan) -> Result:

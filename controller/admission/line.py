@@ -65,9 +65,12 @@ class Line:
     def turn(self, observed: Observed) -> Turn:
         """Say what a HyperJob may have now, as far as it has been learnt."""
         key, admission = observed.hyperjob.key, self._admission
+        verdict = admission.verdict(key)
+        if verdict.undecided:
+            return Turn(verdict=verdict)  # nothing is decided before the next round
         wait = self._capacity.changes_in(now=observed.now)
         return Turn(
-            verdict=admission.verdict(key),
+            verdict=verdict,
             contended=admission.is_contended(key),
             promised=admission.promised(key),
             changes_in=None if wait is None else max(wait, _SOON),

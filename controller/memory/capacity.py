@@ -6,12 +6,13 @@ Follows the Clusters as they change. Reading it changes nothing.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from controller.memory.candidates import Candidates
 from controller.memory.reservations import Reservations
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import Resources, subtract
 from controller.model.wire import at, string
-from controller.placement.capacity import Candidacy, Summary, candidates, less, summarise
+from controller.placement.capacity import Candidacy, Summary, less, summarise
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from hyperjob.kube.informer import Informer
@@ -31,22 +32,20 @@ class Capacity:
         self._reservations = reservations
         self._candidacy = candidacy
         self._now = now
-        self._summaries: dict[str, Summary] = {}
+        self._summaries: Mapping[str, Summary] = {}
+        self._candidates = Candidates(reservations)
         clusters.add_handler(self._changed)
 
     def clusters(
         self, *, now: datetime, promised: Mapping[str, Iterable[Request]] | None = None
     ) -> tuple[Cluster, ...]:
         """Give the clusters with what is free on them, less what is `promised` on each."""
-        found = candidates(
-            self._summaries.values(),
-            self._reservations.reserved(now=now),
-            self._reservations.settling(now=now),
-            self._reservations.pods(now=now),
-        )
+        found = self._candidates.of(self._summaries, now=now)
         if not promised:
             return found
-        return tuple(less(each, promised.get(each.name, ())) for each in found)
+        return tuple(
+            less(each, promised[each.name]) if each.name in promised else each for each in found
+        )
 
     def room(self, cluster: str) -> Resources | None:
         """Give what a cluster has free after reservations, None when it is no candidate."""
@@ -76,8 +75,10 @@ class Capacity:
         return min((wait for wait in known if wait is not None), default=None)
 
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
+        found = dict(self._summaries)  # another one at each change, which `Candidates` sees
         if kind is EventType.DELETED or new is None:
-            self._summaries.pop(string(at(old, "metadata", "name")), None)
-            return
-        summary = summarise(new, self._candidacy)
-        self._summaries[summary.name] = summary
+            found.pop(string(at(old, "metadata", "name")), None)
+        else:
+            summary = summarise(new, self._candidacy)
+            found[summary.name] = summary
+        self._summaries = found

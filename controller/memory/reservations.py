@@ -8,11 +8,11 @@ HyperJob; a vcjob that only bears our labels would otherwise take room from ever
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from controller.expansion.expand import pod_groups
 from controller.model.nodes import PodGroup
@@ -33,6 +33,7 @@ from hyperjob.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 
 Lookup = Callable[[str], Object | None]
 PodKind: TypeAlias = tuple[tuple[str, int], ...]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -66,6 +67,7 @@ class Reservations:
         self._binding = binding
         self._lag = lag
         self._freed: set[str] = set()
+        self._versions: Counter[str] = Counter()
         self._known: dict[str, _Known] = {}
         self._entries: dict[str, Reservation] = {}
         self._sums: dict[str, dict[str, int]] = {}
@@ -119,19 +121,34 @@ class Reservations:
         self._freed.clear()
         return freed
 
-    def reserved(self, *, now: datetime) -> dict[str, Resources]:
-        """Give what is reserved per cluster now."""
-        return self._without(self._sums, self._ended(now))
+    def reserved(
+        self, *, now: datetime, clusters: Collection[str] | None = None
+    ) -> dict[str, Resources]:
+        """Give what is reserved per cluster now; `clusters` None: on all."""
+        return self._without(self._on(self._sums, clusters), self._ended(now))
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """Return a number per cluster that grows with each change of its reservations."""
+        return self._versions
+
+    def ended_on(self, *, now: datetime) -> set[str]:
+        """Name the clusters with reservations that have ended by time and were not dropped yet."""
+        return {entry.cluster for entry in self._ended(now)}
 
     def held_on(self, cluster: str) -> Resources:
         """Give what is reserved on a cluster, ended reservations included."""
         return self._sums.get(cluster, {})
 
-    def settling(self, *, now: datetime) -> dict[str, Resources]:
+    def settling(
+        self, *, now: datetime, clusters: Collection[str] | None = None
+    ) -> dict[str, Resources]:
         """Give the part of it that the summaries may count already: all pods are there."""
-        return self._without(self._settling, self._ended(now))
+        return self._without(self._on(self._settling, clusters), self._ended(now))
 
-    def pods(self, *, now: datetime) -> dict[str, tuple[PodGroup, ...]]:
+    def pods(
+        self, *, now: datetime, clusters: Collection[str] | None = None
+    ) -> dict[str, tuple[PodGroup, ...]]:
         """Give the pods that the reservations per cluster are made of."""
         ended: dict[str, Counter[PodKind]] = {}
         for entry in self._ended(now):
@@ -142,7 +159,7 @@ class Reservations:
                 for kind, number in sums.items()
                 if (left := number - ended.get(cluster, Counter())[kind])
             )
-            for cluster, sums in self._pods.items()
+            for cluster, sums in self._on(self._pods, clusters).items()
         }
         return {cluster: groups for cluster, groups in found.items() if groups}
 
@@ -172,6 +189,7 @@ class Reservations:
         keys = [f"{namespace}/{action.name}" for action in assumed]
         self._assumed.update(keys)
         for action in assumed:
+            self._versions[action.cluster] += 1
             accumulate(self._sums.setdefault(action.cluster, {}), action.demand, 1)
             _count_pods(self._pods.setdefault(action.cluster, Counter()), action.pods, 1)
             self._occupancy.hold(action.cluster, action.demand)
@@ -181,6 +199,7 @@ class Reservations:
             self._assumed.subtract(keys)
             self._assumed += Counter()  # forget what is at zero
             for action in assumed:
+                self._versions[action.cluster] += 1
                 accumulate(self._sums.setdefault(action.cluster, {}), action.demand, -1)
                 _count_pods(self._pods[action.cluster], action.pods, -1)
                 self._occupancy.drop(action.cluster, action.demand)
@@ -280,17 +299,26 @@ class Reservations:
         return self._entries.get(due[2]) is due[3]
 
     @staticmethod
+    def _on(sums: Mapping[str, T], clusters: Collection[str] | None) -> Mapping[str, T]:
+        if clusters is None:
+            return sums
+        return {name: sums[name] for name in clusters if name in sums}
+
+    @staticmethod
     def _without(
         sums: Mapping[str, Resources], ended: Iterable[Reservation]
     ) -> dict[str, Resources]:
         found = {cluster: amounts for cluster, amounts in sums.items() if amounts}
         for entry in ended:
-            left = dict(found.get(entry.cluster, {}))
+            if entry.cluster not in found:
+                continue
+            left = dict(found[entry.cluster])
             accumulate(left, entry.demand, -1)
             found[entry.cluster] = left
         return {cluster: amounts for cluster, amounts in found.items() if amounts}
 
     def _count(self, entry: Reservation, sign: int) -> None:
+        self._versions[entry.cluster] += 1
         accumulate(self._sums.setdefault(entry.cluster, {}), entry.demand, sign)
         _count_pods(self._pods.setdefault(entry.cluster, Counter()), entry.pods, sign)
         if entry.shown_at is not None:

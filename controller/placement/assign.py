@@ -5,7 +5,7 @@ Greedy, and good when there is room. It never looks back; `search` does when roo
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from controller.model.observed import Cluster
 from controller.model.request import Request
@@ -13,6 +13,9 @@ from controller.model.resources import Resources, accelerator_of, fits, subtract
 from controller.placement.slots import Slots
 
 _FAR: Final = 3
+
+RequestKind: TypeAlias = tuple[object, ...]
+"""What makes requests interchangeable."""
 
 
 class Cost(NamedTuple):
@@ -38,13 +41,26 @@ class Room:
     _near: frozenset[tuple[str, ...]] | None = None
 
     @classmethod
-    def of(cls, clusters: Iterable[Cluster], standing: Iterable[tuple[str, str]]) -> "Room":
-        """Make room from usable clusters and (group, cluster) of sub-jobs that stand already."""
+    def of(
+        cls,
+        clusters: Iterable[Cluster],
+        standing: Iterable[tuple[str, str]],
+        *,
+        free: Mapping[str, Resources] | None = None,
+        slots: Slots | None = None,
+    ) -> "Room":
+        """Make room from usable clusters and (group, cluster) of sub-jobs that stand already.
+
+        `free` and `slots` are what is left where that is known; else as the clusters say.
+        """
         usable = {cluster.name: cluster for cluster in clusters if cluster.usable}
-        free = {name: cluster.free for name, cluster in usable.items()}
-        room = cls(usable, free, Slots(usable.values()))
-        for cluster in usable.values():
-            room.slots.add(cluster.name, cluster.reserved_pods)
+        if slots is None:
+            slots = Slots(usable.values())
+            for cluster in usable.values():
+                slots.add(cluster.name, cluster.reserved_pods)
+        if free is None:
+            free = {name: cluster.free for name, cluster in usable.items()}
+        room = cls(usable, dict(free), slots)
         for group, where in standing:
             room.occupied[group, where] = room.occupied.get((group, where), 0) + 1
             room.domains[where] = room.domains.get(where, 0) + 1
@@ -63,27 +79,24 @@ class Room:
 
     def options(self, request: Request) -> list[str]:
         """Return the clusters with room for a request, in no order that matters."""
-        return [
-            name
-            for name, free in self.free.items()
-            if request.allows(name)
-            and fits(request.demand, free)
+        return [name for name in self.free if self.holds(request, name)]
+
+    def holds(self, request: Request, name: str) -> bool:
+        """Tell whether a cluster has room for a request."""
+        return (
+            request.allows(name)
+            and fits(request.demand, self.free[name])
             and self.slots.crowding(name, request.pods) is None
-        ]
+        )
 
     def ranked(self, request: Request) -> list[str]:
         """Return the clusters with room for a request, best first."""
-        measure = accelerator_of(request.demand) or "cpu"
-        return sorted(self.options(request), key=lambda name: self._cost(request, name, measure))
+        return [cost.name for cost in sorted(self.costs(request).values())]
 
-    def best(self, request: Request) -> str | None:
-        """Return the best cluster with room for a request."""
+    def costs(self, request: Request) -> dict[str, Cost]:
+        """Return what speaks against each cluster with room for a request."""
         measure = accelerator_of(request.demand) or "cpu"
-        return min(
-            self.options(request),
-            key=lambda name: self._cost(request, name, measure),
-            default=None,
-        )
+        return {name: self._cost(request, name, measure) for name in self.options(request)}
 
     def put(self, request: Request, cluster: str) -> None:
         """Assign a request."""
@@ -119,36 +132,60 @@ class Room:
         siblings = self.occupied.get((request.group, name), 0)
         return Cost(request.tier(name), siblings, self._distance(name), left, name)
 
-    def _distance(self, name: str) -> int:
-        """Tell how far a cluster is from those in use: 0 in one zone … 3 with another provider."""
+    @property
+    def near(self) -> frozenset[tuple[str, ...]]:
+        """Return the places of the clusters in use, from wide to narrow."""
         if self._near is None:
             used = (self.clusters[domain] for domain in self.domains if domain in self.clusters)
             self._near = frozenset(where for cluster in used for where in whereabouts(cluster))
-        if not self._near or name in self.domains:
+        return self._near
+
+    def _distance(self, name: str) -> int:
+        """Tell how far a cluster is from those in use: 0 in one zone … 3 with another provider."""
+        near = self.near
+        if not near or name in self.domains:
             return 0
-        shared = sum(where in self._near for where in whereabouts(self.clusters[name]))
-        return _FAR - shared
+        return _FAR - sum(where in near for where in whereabouts(self.clusters[name]))
 
 
 def greedy(requests: Sequence[Request], room: Room) -> None:
     """Put every request where it costs least now; those without room are left out."""
-    for request in ordered(requests, room):
-        cluster = room.best(request)
-        if cluster is not None:
-            room.put(request, cluster)
+    kinds = {request.kind: request for request in requests}
+    costs, near = {kind: room.costs(request) for kind, request in kinds.items()}, room.near
+    for kind, request in _in_order(requests, {kind: len(each) for kind, each in costs.items()}):
+        best = min(costs[kind].values(), default=None)
+        if best is None:
+            continue
+        room.put(request, best.name)
+        if room.near != near:
+            near = room.near
+            costs = {each: room.costs(like) for each, like in kinds.items()}
+            continue
+        for each, like in kinds.items():  # nothing has changed for any other cluster
+            if room.holds(like, best.name):
+                costs[each][best.name] = room.cost(like, best.name)
+            else:
+                costs[each].pop(best.name, None)
 
 
 def ordered(requests: Sequence[Request], room: Room) -> list[Request]:
     """Sort requests: fewest choices first, then the largest, then as the spec has them."""
-    choices: dict[tuple[object, ...], int] = {}
-    keyed = []
-    for position, request in enumerate(requests):
-        kind = request.kind
-        if kind not in choices:
-            choices[kind] = len(room.options(request))
+    kinds = {request.kind: request for request in requests}
+    choices = {kind: len(room.options(request)) for kind, request in kinds.items()}
+    return [request for _, request in _in_order(requests, choices)]
+
+
+def _in_order(
+    requests: Sequence[Request], choices: Mapping[RequestKind, int]
+) -> list[tuple[RequestKind, Request]]:
+    """Pair requests with their kinds, in the order in which they are placed."""
+
+    def key(pair: tuple[RequestKind, Request]) -> tuple[int, int]:
+        kind, request = pair
         measure = accelerator_of(request.demand) or "cpu"
-        keyed.append((choices[kind], -request.demand.get(measure, 0), position))
-    return [requests[position] for _, _, position in sorted(keyed)]
+        return choices[kind], -request.demand.get(measure, 0)
+
+    return sorted(((request.kind, request) for request in requests), key=key)
 
 
 def preference_cost(requests: Iterable[Request], assigned: Mapping[str, str]) -> int:

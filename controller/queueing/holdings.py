@@ -66,10 +66,12 @@ class Holdings:
         """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
         found: dict[str, list[Request]] = {}
         for key in self.missing:
-            entry = self._entries[key]
-            for part in self._reservations(entry) if key != but else ():
-                if cluster := entry.spots.get(part.name):
-                    found.setdefault(cluster, []).append(part.request)
+            if key == but:
+                continue
+            entry, namespace = self._entries[key], key.partition("/")[0]
+            for name, cluster in entry.spots.items():
+                if not self._counts(f"{namespace}/{name}"):
+                    found.setdefault(cluster, []).append(entry.holding[name][0].request)
         return found
 
     def reserve(self, space: Space) -> None:

@@ -48,8 +48,7 @@ class Space:
         self, requests: Sequence[Request], standing: Standing, max_domains: int | None
     ) -> Mapping[str, str]:
         """Return clusters for as many requests as there is room for."""
-        room = Room.of(self.clusters, standing)
-        room.free, room.slots = dict(self.free), self.slots
+        room = Room.of(self.clusters, standing, free=self.free, slots=self.slots)
         return assign(requests, room, max_domains=max_domains).assigned
 
     def could(

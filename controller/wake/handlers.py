@@ -108,7 +108,8 @@ class Handlers:
         if obj is None or (kind is EventType.MODIFIED and _same(old, new, _CHILD)):
             return
         self._update(key_of(obj))
-        urgent = kind is not EventType.MODIFIED
+        # A child that was made, as a rule by us, settles: its binding follows in a moment.
+        urgent = kind is EventType.DELETED
         for key in sorted({*hyperjob_keys(obj), *(hyperjob_keys(old) if old else ())}):
             self._queue.add_after(key, 0 if urgent else self._settle(key))
 

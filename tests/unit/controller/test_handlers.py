@@ -181,14 +181,15 @@ def test_a_child_that_changes_its_label_leads_to_both(rig: Rig) -> None:
     assert rig.queued == ["default/hj", "default/other"]
 
 
-def test_changes_of_sub_jobs_keep_their_hyperjobs_pace_and_news_do_not_wait(rig: Rig) -> None:
+def test_what_is_made_or_changes_keeps_its_hyperjobs_pace_and_what_is_gone_does_not_wait(rig: Rig) -> None:
     rig.known["default/hj-trainer-0"] = job()
     rig.settle = {"default/hj": 5.0}
     rig.jobs.tell(MODIFIED, job(), job(phase="Running"))
     rig.bindings.tell(MODIFIED, binding(), binding(cluster="a"))
-    assert (rig.queued, rig.later) == ([], ["default/hj"] * 2)
-    rig.jobs.tell(DELETED, job(), None)
     rig.policies.tell(ADDED, None, policy())
+    assert (rig.queued, rig.later) == ([], ["default/hj"] * 3)
+    rig.jobs.tell(DELETED, job(), None)
+    rig.policies.tell(DELETED, policy(), None)
     assert rig.queued == ["default/hj"] * 2
 
 

@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from controller.admission.unplaced import MESSAGE_SECONDS
 from controller.caches.parsed import Parsed
+from controller.memory.candidates import Candidates
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.model.planned import Plan
@@ -36,7 +37,7 @@ from tests.unit.controller.builders import GPU, binding, group, hyperjob, vcjob_
 
 Object = dict[str, Any]
 # What is no memory of decisions: copies of the API server, what was worked out once, counters.
-OTHERS = (Informer, FakeKube, Metrics, Parsed)
+OTHERS = (Informer, FakeKube, Metrics, Parsed, Candidates)
 
 
 def member(name: str, gpus: int) -> Object:
@@ -94,6 +95,12 @@ def reason(kube: FakeKube, name: str = "hj") -> str:
     return str(status(kube, name).get("state", {}).get("reason", ""))
 
 
+def soon(manager: Manager, name: str) -> bool:
+    """Tell whether a pass comes within seconds."""
+    due = manager.queue.due_in(f"default/{name}")
+    return due is not None and due < 3
+
+
 def crowded() -> FakeKube:
     """One cluster, full of one HyperJob; two others wait behind it."""
     kube = FakeKube()
@@ -112,6 +119,7 @@ async def test_observing_twice_and_the_debug_page_change_nothing(admission: Queu
     async with running(kube, admission) as manager:
         await until(lambda: len(kube.objects.get(VCJOBS, {})) == 2)
         await until(lambda: reason(kube, "second") and reason(kube, "third"))
+        await until(lambda: not any(soon(manager, each) for each in ("hj", "second", "third")))
 
     # It has stopped, so that nothing else changes what it remembers.
     before = remembered(manager, but=OTHERS)

@@ -1,0 +1,52 @@
+"""What is free on each cluster as it was worked out last, until its status or reservations change.
+
+Repeats what it is given and can be forgotten at any time: a pass beside a hundred clusters works
+out those alone of which something is another.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from controller.memory.reservations import Reservations
+from controller.model.observed import Cluster
+from controller.placement.capacity import Summary, candidates
+
+
+class Candidates:
+    """The clusters with what is free after reservations."""
+
+    def __init__(self, reservations: Reservations) -> None:
+        self._reservations = reservations
+        self._summaries: Mapping[str, Summary] = {}
+        self._known: dict[str, tuple[Summary, int, Cluster]] = {}
+        self._versions: Mapping[str, int] = {}
+        self._found: tuple[Cluster, ...] = ()
+
+    def of(self, summaries: Mapping[str, Summary], *, now: datetime) -> tuple[Cluster, ...]:
+        """Give the clusters ordered by name; `summaries` are replaced, never changed."""
+        versions, ended = self._reservations.versions, self._reservations.ended_on(now=now)
+        if not ended and summaries is self._summaries and versions == self._versions:
+            return self._found
+        stale = ended | {
+            name
+            for name, summary in summaries.items()
+            if self._is_stale(name, summary, versions.get(name, 0))
+        }
+        stale &= summaries.keys()
+        renewed = candidates(
+            (summaries[name] for name in stale),
+            self._reservations.reserved(now=now, clusters=stale),
+            self._reservations.settling(now=now, clusters=stale),
+            self._reservations.pods(now=now, clusters=stale),
+        )
+        known = {name: each for name, each in self._known.items() if name in summaries}
+        for each in renewed:
+            version = versions.get(each.name, 0) if each.name not in ended else -1
+            known[each.name] = summaries[each.name], version, each
+        self._known, self._summaries, self._versions = known, summaries, dict(versions)
+        self._found = tuple(known[name][2] for name in sorted(known))
+        return self._found
+
+    def _is_stale(self, name: str, summary: Summary, version: int) -> bool:
+        known = self._known.get(name)
+        return known is None or known[0] is not summary or known[1] != version
