@@ -61,6 +61,7 @@ log = logging.getLogger(__name__)
 USER_AGENT: Final = "hyperjob-controller/1"
 _REPORT_SECONDS: Final = 10.0
 _LONGEST_BACKOFF: Final = 60.0
+_SWEEP: Final = 100
 _RETRIES_PER_SECOND: Final = 100.0
 _IN_FLIGHT: Final = 200  # sub-jobs: every pass takes the reservations of all of them off
 
@@ -113,6 +114,7 @@ class Manager:
         self.metrics = metrics or Metrics()
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{id(self):x}"
         self.working = asyncio.Event()
+        self._begun = asyncio.Event()
         self.caches = Caches(
             kube,
             namespace=options.namespace,
@@ -227,7 +229,7 @@ class Manager:
                 "hyperjob_training_reporting": time_uses.reporting,
             },
         )
-        Handlers(
+        self._handlers = Handlers(
             self.caches,
             self.queue,
             reservations,
@@ -254,6 +256,7 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(informer.run()) for informer in self.caches.all]
             tasks.append(group.create_task(self._recorder.run()))
+            tasks.append(group.create_task(self._begin()))
             if self._splitter is not None:
                 tasks.append(group.create_task(self._splitter.run()))
             if self._causes is not None:
@@ -269,7 +272,7 @@ class Manager:
                     task.cancel()
 
     async def _work(self) -> None:
-        await self._wait_for_caches()
+        await self._begun.wait()
         self.working.set()
         try:
             async with asyncio.TaskGroup() as group:
@@ -338,6 +341,13 @@ class Manager:
                 "Follow",
                 f"Queue admission is {mode.current} from now on: {mode.why}",
             )
+
+    async def _begin(self) -> None:
+        await self._wait_for_caches()
+        for number, _ in enumerate(self._handlers.begin(), start=1):
+            if number % _SWEEP == 0:
+                await asyncio.sleep(0)  # the Lease is renewed meanwhile
+        self._begun.set()
 
     async def _wait_for_caches(self) -> None:
         """Wait until every cache is complete, and say every while what is missing, and why."""

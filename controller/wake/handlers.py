@@ -3,7 +3,7 @@
 Only queues keys; never reads what a HyperJob says.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -72,6 +72,7 @@ class Handlers:
     ) -> None:
         """Start to listen; what the caches hold already is told at once.
 
+        Until `begin` is called, what comes is what was there before this process.
         `settle` gives the seconds until changes of a HyperJob's sub-jobs are looked at together.
         """
         self._caches = caches
@@ -80,6 +81,7 @@ class Handlers:
         self._line = line
         self._settle = settle
         self._now = now
+        self._begun = False
         caches.add_handler(HYPERJOBS, self._hyperjob)
         caches.add_handler(VCJOBS, self._child)
         caches.add_handler(PROPAGATION_POLICIES, self._child)
@@ -87,11 +89,21 @@ class Handlers:
         caches.clusters.add_handler(self._cluster)
         caches.priority_classes.add_handler(self._priority_class)
 
+    def begin(self) -> Iterator[None]:
+        """Take in every sub-job once, step by step, now that all caches are complete."""
+        self._begun = True
+        for job in self._caches.jobs.items():
+            self._update(key_of(job))
+            yield
+
     def _hyperjob(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old
         if obj is None:
             return
         key, status = key_of(obj), at(obj, "status")
+        if not self._begun:
+            self._queue.add(key, low=_is_settled(obj))
+            return
         if kind is not EventType.MODIFIED or not _same(old, new, _LIVES):
             for job in self._caches.jobs_of(key):
                 self._update(key_of(job))
@@ -107,6 +119,10 @@ class Handlers:
         obj = new if new is not None else old
         if obj is None or (kind is EventType.MODIFIED and _same(old, new, _CHILD)):
             return
+        if not self._begun:
+            for key in hyperjob_keys(obj):
+                self._queue.add(key, low=True)
+            return
         self._update(key_of(obj))
         # A child that was made, as a rule by us, settles: its binding follows in a moment.
         urgent = kind is EventType.DELETED
@@ -116,7 +132,11 @@ class Handlers:
     def _binding(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old
         job_key = job_key_of_binding(obj) if obj is not None else None
-        if job_key is None or (kind is EventType.MODIFIED and _same(old, new, _BINDING)):
+        if (
+            job_key is None
+            or not self._begun  # its HyperJob, or its vcjob, is looked at anyway
+            or (kind is EventType.MODIFIED and _same(old, new, _BINDING))
+        ):
             return
         self._update(job_key)
         job = self._caches.job(job_key)
@@ -136,7 +156,7 @@ class Handlers:
                 self._line.shrunk()
             else:
                 self._line.freed([name])
-        if kind is EventType.DELETED or _readiness(old) != _readiness(new):
+        if kind is EventType.DELETED or (self._begun and _readiness(old) != _readiness(new)):
             self._concern(name)
 
     def _concern(self, cluster: str) -> None:
@@ -153,6 +173,12 @@ class Handlers:
     def _priority_class(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         if kind is not EventType.MODIFIED or at(old, "value") != at(new, "value"):
             self._line.priorities_changed()
+
+
+def _is_settled(hyperjob: Object) -> bool:
+    """Tell whether the status of a HyperJob is of its present spec."""
+    seen = at(hyperjob, "status", "observedGeneration")
+    return seen is not None and seen == at(hyperjob, "metadata", "generation")
 
 
 def _only_shrank(old: Object | None, new: Object | None) -> bool:

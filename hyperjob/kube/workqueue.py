@@ -1,4 +1,4 @@
-"""The queue between informers and workers, with client-go's promises.
+"""The queue between informers and workers, with client-go's promises and two priorities.
 
 An item is never worked on twice at the same time, never waits twice, and is never lost: added while
 it is in work, it comes back when that is done. It lives in one event loop and must not be touched
@@ -10,13 +10,16 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from hyperjob.kube.clock import Cancellable, Clock, LoopClock
 from hyperjob.kube.instruments import SILENT, QueueMetrics
 from hyperjob.kube.ratelimit import DefaultLimiter, RateLimiter
 
 K = TypeVar("K", bound=Hashable)
+
+PATIENCE: Final = 10
+"""How many items one of low priority lets by."""
 
 
 class WorkQueue(Generic[K]):
@@ -41,6 +44,8 @@ class WorkQueue(Generic[K]):
         self._limiter: RateLimiter[K] = limiter or DefaultLimiter(clock=self._clock)
         self._metrics = metrics
         self._queue: deque[K] = deque()
+        self._low: dict[K, None] = {}
+        self._passed_low = 0
         self._dirty: set[K] = set()
         self._processing: dict[K, float] = {}
         self._added: dict[K, float] = {}
@@ -53,16 +58,28 @@ class WorkQueue(Generic[K]):
         metrics.queue_started(name, self)
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._queue) + len(self._low)
 
-    def add(self, item: K) -> None:
-        """Queue an item unless it waits already; while it is in work, remember it for later."""
+    def add(self, item: K, *, low: bool = False) -> None:
+        """Queue an item unless it waits already; while it is in work, remember it for later.
+
+        `low`: it has low priority, as what a restart only looks at again; every other item comes
+        first, until it has let `PATIENCE` of them by. An item that is added both ways is not low.
+        """
         if item in self._dirty:
+            if not low and item in self._low:
+                del self._low[item]
+                self._queue.append(item)
             return
         self._metrics.queue_added(self.name)
         self._dirty.add(item)
         self._added[item] = self._clock.now()
-        if item not in self._processing:
+        if item in self._processing:
+            return
+        if low:
+            self._low[item] = None
+            self._wake()
+        else:
             self._push(item)
 
     def add_after(self, item: K, delay: float) -> None:
@@ -100,7 +117,7 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """Wait for an item and take it into work; `done` it afterwards."""
-        while not self._queue:
+        while not len(self):
             getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._getters.append(getter)
             try:
@@ -108,10 +125,10 @@ class WorkQueue(Generic[K]):
             except BaseException:
                 if getter in self._getters:
                     self._getters.remove(getter)
-                elif self._queue:
+                elif len(self):
                     self._wake()  # it was woken for an item that another worker must now take
                 raise
-        item = self._queue.popleft()
+        item = self._pop()
         now = self._clock.now()
         self._processing[item] = now
         self._dirty.discard(item)
@@ -129,7 +146,7 @@ class WorkQueue(Generic[K]):
 
     def depth(self) -> int:
         """Count the items that wait."""
-        return len(self._queue)
+        return len(self)
 
     def unfinished_seconds(self) -> float:
         """Sum the time of all items in work."""
@@ -141,6 +158,16 @@ class WorkQueue(Generic[K]):
         if not self._processing:
             return 0.0
         return self._clock.now() - min(self._processing.values())
+
+    def _pop(self) -> K:
+        """Take the first item out; one of low priority where no other waits, or in its turn."""
+        if self._low and (not self._queue or self._passed_low >= PATIENCE):
+            self._passed_low = 0
+            item = next(iter(self._low))
+            del self._low[item]
+            return item
+        self._passed_low += bool(self._low)
+        return self._queue.popleft()
 
     def _push(self, item: K) -> None:
         self._queue.append(item)

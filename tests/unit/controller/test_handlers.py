@@ -38,12 +38,13 @@ class Feed:
 
     def __init__(self) -> None:
         self.handlers: list[Any] = []
+        self.held: list[Object] = []
 
     def add_handler(self, handler: Any) -> None:
         self.handlers.append(handler)
 
     def items(self) -> list[Object]:
-        return []
+        return self.held
 
     def tell(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         for handler in self.handlers:
@@ -77,6 +78,7 @@ class Rig:
         self.expected: dict[str, Object] = {}
         self.queued: list[str] = []
         self.later: list[str] = []
+        self.low: list[str] = []
         self.room: dict[str, int] = parse_resources({GPU: "8"})
         self.reservations = Reservations(
             hyperjob=self.hyperjob,
@@ -88,7 +90,11 @@ class Rig:
         self.policy: Object | None = None
         self.settle: dict[str, float] = {}
         self.line = Line(Room(self), Engine(), add_after=self.add_after)  # type: ignore[arg-type]
-        self.handlers = Handlers(
+        self.handlers = self.connected()
+        list(self.handlers.begin())
+
+    def connected(self) -> Handlers:
+        return Handlers(
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
             self.reservations,
@@ -118,7 +124,10 @@ class Rig:
     def job(self, key: str) -> Object | None:
         return self.known.get(key)
 
-    def add(self, key: str) -> None:
+    def add(self, key: str, *, low: bool = False) -> None:
+        if low:
+            self.low.append(key)
+            return
         self.queued.append(key)
 
     def hyperjob(self, key: str) -> Object | None:
@@ -181,7 +190,9 @@ def test_a_child_that_changes_its_label_leads_to_both(rig: Rig) -> None:
     assert rig.queued == ["default/hj", "default/other"]
 
 
-def test_what_is_made_or_changes_keeps_its_hyperjobs_pace_and_what_is_gone_does_not_wait(rig: Rig) -> None:
+def test_what_changes_keeps_the_pace_of_its_hyperjob_and_what_is_gone_does_not_wait(
+    rig: Rig,
+) -> None:
     rig.known["default/hj-trainer-0"] = job()
     rig.settle = {"default/hj": 5.0}
     rig.jobs.tell(MODIFIED, job(), job(phase="Running"))
@@ -191,6 +202,30 @@ def test_what_is_made_or_changes_keeps_its_hyperjobs_pace_and_what_is_gone_does_
     rig.jobs.tell(DELETED, job(), None)
     rig.policies.tell(DELETED, policy(), None)
     assert rig.queued == ["default/hj"] * 2
+
+
+def test_what_was_there_before_the_start_is_looked_at_last_and_each_sub_job_taken_in_once(
+    rig: Rig,
+) -> None:
+    old, new = hyperjob(name="old"), hyperjob(name="new")
+    old["status"] = {"observedGeneration": old["metadata"]["generation"]}
+    rig.known = {"default/hj-trainer-0": job()}
+    for feed in (rig.hyperjobs, rig.jobs, rig.bindings):
+        feed.handlers.clear()
+    handlers = rig.connected()
+    rig.hyperjobs.tell(ADDED, None, old)
+    rig.hyperjobs.tell(ADDED, None, new)
+    rig.jobs.tell(ADDED, None, job())
+    rig.bindings.tell(ADDED, None, binding())
+    assert (rig.queued, rig.low) == (["default/new"], ["default/old", "default/hj"])
+    assert not rig.reservations.counts("default/hj-trainer-0")
+    rig.jobs.held = [job()]
+    assert len(list(handlers.begin())) == 1
+    rig.known["default/hj"] = hyperjob()
+    list(handlers.begin())
+    assert rig.reservations.counts("default/hj-trainer-0")
+    rig.hyperjobs.tell(ADDED, None, old)
+    assert rig.queued == ["default/new", "default/old"]
 
 
 @pytest.mark.parametrize(

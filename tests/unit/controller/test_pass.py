@@ -14,8 +14,8 @@ from aiohttp.test_utils import TestServer
 
 from controller.admission.unplaced import MESSAGE_SECONDS
 from controller.caches.parsed import Parsed
-from controller.memory.candidates import Candidates
 from controller.manager import Manager
+from controller.memory.candidates import Candidates
 from controller.model.observed import QueueAdmission
 from controller.model.planned import Plan
 from controller.options import Options

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hyperjob.kube.ratelimit import DefaultLimiter, ItemBackoff, TokenBucket
-from hyperjob.kube.workqueue import WorkQueue
+from hyperjob.kube.workqueue import PATIENCE, WorkQueue
 
 
 class Hand:
@@ -66,6 +66,25 @@ def test_items_come_in_order_and_once(clock):
         queue.add(item)
     assert len(queue) == 3
     assert [taken(queue) for _ in range(3)] == ["a", "b", "c"]
+
+
+def test_items_of_low_priority_come_last_and_are_never_left_out(clock):
+    queue = WorkQueue(clock=clock)
+    for item in ("old", "older", "both"):
+        queue.add(item, low=True)
+    queue.add("both")
+    queue.add("new")
+    queue.add("new", low=True)
+    assert len(queue) == queue.depth() == 4
+    assert [taken(queue) for _ in range(3)] == ["both", "new", "old"]
+    for number in range(20):
+        queue.add(number)
+    found = [taken(queue) for _ in range(21)]
+    assert found.index("older") == PATIENCE
+    queue.add("old", low=True)
+    assert len(queue) == 0, "it is in work"
+    queue.done("old")
+    assert taken(queue) == "old"
 
 
 def test_an_item_added_while_in_work_comes_back_when_it_is_done(clock):
