@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from controller.expansion.expand import pod_groups
 from controller.model.nodes import PodGroup
@@ -34,6 +34,8 @@ from hyperjob.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 Lookup = Callable[[str], Object | None]
 PodKind: TypeAlias = tuple[tuple[str, int], ...]
 T = TypeVar("T")
+
+_SIZES: Final = 1024
 
 
 @dataclass(slots=True)
@@ -68,6 +70,7 @@ class Reservations:
         self._lag = lag
         self._freed: set[str] = set()
         self._versions: Counter[str] = Counter()
+        self._sizes: dict[int, tuple[object, tuple[PodGroup, ...], Resources]] = {}
         self._known: dict[str, _Known] = {}
         self._entries: dict[str, Reservation] = {}
         self._sums: dict[str, dict[str, int]] = {}
@@ -242,13 +245,24 @@ class Reservations:
         uid, generation = string(metadata.get("uid")), metadata.get("generation")
         known = self._known.get(key)
         if known is None or known.uid != uid or known.generation != generation:
-            pods = pod_groups(mapping(raw.get("spec")))
-            demand = total(scale(group.request, group.number) for group in pods)
+            pods, demand = self._size_of(mapping(raw.get("spec")))
             since = known.complete_since if known is not None and known.uid == uid else None
             self._occupy(known, "", now)
             known = _Known(uid, generation, demand, pods, since)
             self._known[key] = known
         return known
+
+    def _size_of(self, spec: Object) -> tuple[tuple[PodGroup, ...], Resources]:
+        """Return the pods of a vcjob and what they take; the caches hold equal tasks once."""
+        tasks = spec.get("tasks")
+        known = self._sizes.get(id(tasks))
+        if known is None or known[0] is not tasks:
+            if len(self._sizes) >= _SIZES:
+                self._sizes.clear()
+            pods = pod_groups(spec)
+            demand = total(scale(group.request, group.number) for group in pods)
+            known = self._sizes[id(tasks)] = tasks, pods, demand
+        return known[1], known[2]
 
     def _occupy(self, known: _Known | None, cluster: str, now: datetime) -> None:
         if known is None or known.cluster == cluster:

@@ -8,6 +8,7 @@ from controller.admission.line import Line
 from controller.admission.unplaced import Unplaced
 from controller.caches.informers import hyperjob_keys, job_key_of_binding, slim_binding
 from controller.memory.reservations import Reservations
+from controller.model.parse import parse_binding
 from controller.model.planned import Plan
 from controller.model.resources import Resources, parse_resources
 from controller.wake.handlers import Handlers
@@ -28,6 +29,7 @@ from tests.unit.controller.builders import (
     job,
     observed,
     policy,
+    vcjob_status,
 )
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
@@ -351,3 +353,21 @@ def test_of_a_foreign_binding_only_what_volcano_global_sums_up_is_kept() -> None
     assert slim["spec"] == {name: foreign["spec"][name] for name in kept}
     assert set(slim["metadata"]) == {"name", "namespace", "uid"}
     assert job_key_of_binding(slim) is None
+
+
+def test_of_a_binding_of_ours_all_that_is_read_is_kept_and_nothing_else() -> None:
+    status = vcjob_status("Running", {"running": 1})
+    ours = binding(
+        cluster="a", status=status, requests={GPU: "1"}, suspension={"dispatching": True}
+    )
+    whole = copy.deepcopy(ours)
+    whole["metadata"] |= {"labels": {"id": "x"}, "managedFields": [{}], "generation": 3}
+    whole["metadata"].setdefault("annotations", {})["policy.karmada.io/applied-placement"] = "{}"
+    whole["spec"]["resource"]["resourceVersion"] = "17"
+    whole["spec"]["propagateDeps"] = True
+    slim = slim_binding(whole)
+    assert parse_binding(slim) == parse_binding(ours)
+    assert job_key_of_binding(slim) == job_key_of_binding(ours)
+    text = str(slim)
+    for dropped in ("managedFields", "applied-placement", "17", "propagateDeps", "labels"):
+        assert dropped not in text
