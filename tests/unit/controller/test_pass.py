@@ -81,7 +81,7 @@ async def running(
 
 
 async def until(found: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not found():  # noqa: ASYNC110 - what is awaited is memory, which tells no event
             await asyncio.sleep(0.01)
 

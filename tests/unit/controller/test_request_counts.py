@@ -1,0 +1,144 @@
+"""How many requests a sub-job costs from its creation to its end: counts, which no machine changes.
+
+A limit here is what docs/scale.md says; whoever needs one more request per sub-job writes down why.
+"""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from controller.manager import Manager
+from controller.model.observed import QueueAdmission
+from hyperjob.api.names import GATE, GATE_HELD, GATE_OPEN
+from hyperjob.kube.resources import (
+    CLUSTERS,
+    HYPERJOBS,
+    PROPAGATION_POLICIES,
+    QUEUES,
+    RESOURCE_BINDINGS,
+    VCJOBS,
+    Resource,
+    key_of,
+)
+from tests.support.fakekube import FakeKube
+from tests.unit.controller.builders import Object, binding, group, vcjob_status
+from tests.unit.controller.test_pass import member, named, running, soon, until
+
+COUNT, REPLICAS = 20, 4
+SUB_JOBS = COUNT * REPLICAS
+NAMES = [f"hj{number}" for number in range(COUNT)]
+
+# Requests per sub-job until all gates are open; a status and three Events are of the HyperJob.
+GATED = {
+    "get jobs": 1.0,  # a policy would take a vcjob of another owner that has the name
+    "create propagationpolicies": 1.0,
+    "create jobs": 1.0,
+    "patch propagationpolicies": 1.0,  # opens the gate in the policy, then
+    "patch resourcebindings": 1.0,  # in the binding
+    "patch hyperjobs": 3 / REPLICAS,
+    "create events": 3 / REPLICAS,
+}
+UNGATED = {
+    "get jobs": 1.0,
+    "create propagationpolicies": 1.0,
+    "create jobs": 1.0,
+    "patch hyperjobs": 3 / REPLICAS,
+    "create events": 3 / REPLICAS,
+}
+PASSES = 6  # of each HyperJob until then; most have 4
+
+
+class Karmada(FakeKube):
+    """Binds every vcjob to the cluster of its policy, held as the policy says, and counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: Counter[str] = Counter()
+
+    async def get(self, resource: Resource, name: str, **options: Any) -> Object:
+        self.made[f"get {resource.plural}"] += 1
+        return await super().get(resource, name, **options)
+
+    async def patch(self, resource: Resource, name: str, body: Any, **options: Any) -> Object:
+        self.made[f"patch {resource.plural}"] += 1
+        return await super().patch(resource, name, body, **options)
+
+    async def create(self, resource: Resource, obj: Object, **options: Any) -> Object:
+        self.made[f"create {resource.plural}"] += 1
+        answer = await super().create(resource, obj, **options)
+        if resource is VCJOBS:
+            spec = self.objects[PROPAGATION_POLICIES][key_of(answer)]["spec"]
+            (cluster,) = spec["placement"]["clusterAffinities"][0]["clusterNames"]
+            held = "suspension" in spec
+            bound = binding(
+                answer["metadata"]["name"], cluster=cluster, suspension=spec.get("suspension")
+            )
+            bound["metadata"]["annotations"] = {GATE: GATE_HELD} if held else {}
+            bound["metadata"]["ownerReferences"][0]["uid"] = answer["metadata"]["uid"]
+            bound["spec"]["resource"]["uid"] = answer["metadata"]["uid"]
+            self.put(RESOURCE_BINDINGS, bound)
+        return answer
+
+    def are_bound(self, *, gated: bool) -> bool:
+        found = self.objects.get(RESOURCE_BINDINGS, {}).values()
+        gates = [(each["metadata"].get("annotations") or {}).get(GATE) for each in found]
+        return gates == [GATE_OPEN if gated else None] * SUB_JOBS
+
+    def phases(self) -> set[str]:
+        found = self.objects[HYPERJOBS].values()
+        return {(each.get("status") or {}).get("state", {}).get("phase", "") for each in found}
+
+    def report(self, phase: str) -> None:
+        for job in list(self.objects[VCJOBS].values()):
+            status = vcjob_status(phase, {"running": 1})
+            self.put(VCJOBS, {**job, "metadata": {**job["metadata"]}, "status": status})
+
+
+def passes(manager: Manager) -> float:
+    """Count the passes that have ended, by the metric that is counted for each of them."""
+    return sum(
+        sample.value
+        for family in manager.metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "controller_runtime_reconcile_total"
+    )
+
+
+def empty() -> Karmada:
+    kube = Karmada()
+    for number in range(10):
+        kube.put(CLUSTERS, member(f"c{number}", 10 * SUB_JOBS))
+    kube.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+    return kube
+
+
+@pytest.mark.parametrize(
+    ("admission", "limits"),
+    [(QueueAdmission.BUILTIN, GATED), (QueueAdmission.NONE, UNGATED)],
+)
+async def test_a_sub_job_costs_no_more_requests_than_its_limit(
+    admission: QueueAdmission, limits: dict[str, float]
+) -> None:
+    kube, gated = empty(), limits is GATED
+    async with running(kube, admission) as manager:
+        kube.made.clear()
+        for name in NAMES:
+            kube.put(HYPERJOBS, named(name, group(replicas=REPLICAS, gpus=1)))
+        await until(lambda: kube.are_bound(gated=gated))
+        await until(lambda: not any(soon(manager, name) for name in NAMES))
+        over = {key: number / SUB_JOBS for key, number in kube.made.items()}
+        assert {key: cost for key, cost in over.items() if cost > limits.get(key, 0.0)} == {}
+        assert COUNT <= passes(manager) <= PASSES * COUNT
+
+        # A storm in which every sub-job changes its phase: about one status for all of a HyperJob.
+        kube.made.clear()
+        kube.report("Running")
+        await until(lambda: kube.phases() == {"Running"})
+        assert kube.made["patch hyperjobs"] <= 2 * COUNT
+        assert not {key for key in kube.made if "hyperjobs" not in key and "events" not in key}
+
+    kube.made.clear()
+    async with running(kube, admission) as manager:
+        await until(lambda: passes(manager) >= COUNT)
+        assert not kube.made, "a restart writes nothing for what has not changed"
