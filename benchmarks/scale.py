@@ -22,6 +22,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from benchmarks.bench_expansion import copied, hyperjobs
 from benchmarks.bench_storm import vcjob_status
 from hyperjob.api.meta import Object
@@ -197,6 +199,7 @@ class Bench:
         wanted = hyperjobs(namespace, count, replicas)
         total, karmada = count * replicas, Karmada(self.kube, namespace)
         writes, before = self.plane.writes(), self.processes()
+        calls = self.calls()
         async with karmada.working() as times:
             began = time.monotonic()
             submitting = asyncio.create_task(submit(self.kube, wanted, times))
@@ -216,11 +219,31 @@ class Bench:
             )
             print(f"  CPU per sub-job and memory of the controller, by quarter: {'; '.join(marks)}")
             self.latencies(times)
-            self.requests(writes, total)
+            made = self.requests(writes, total)
+            calls = self.calls() - calls
+            methods = ", ".join(
+                f"{number / total:.2f} {method}"
+                for method, number in (self.calls() - calls).items()
+            )
+            print(f"  all requests of the controller per sub-job, by method: {methods}")
         self.usage(before, total)
-        took = at - began
-        plain = await plain_loop(self.kube, namespace, f"{namespace}-plain")
-        print(f"  plain loop of the same creates {plain:.1f} s: {plain / took:.2f} of its speed")
+        took, spent = at - began, time.process_time()
+        plain, creates = await plain_loop(self.kube, namespace, f"{namespace}-plain")
+        spent = time.process_time() - spent
+        print(
+            f"  plain loop of the same creates {plain:.1f} s, {creates / plain:.0f}/s at"
+            f" {spent / creates * 1000:.2f} ms CPU each: sub-jobs came at {plain / took:.2f} of its"
+            f" speed, all writes at {made / took / (creates / plain):.2f}"
+        )
+
+    def calls(self) -> Counter[str]:
+        """Read the controller's own count of its API calls, by method."""
+        found: Counter[str] = Counter()
+        for family in text_string_to_metric_families(self.controller.metrics()):
+            for sample in family.samples:
+                if sample.name == "rest_client_requests_total":
+                    found[sample.labels["method"]] += int(sample.value)
+        return found
 
     def latencies(self, times: Times) -> None:
         """Print how long sub-jobs took from one step to the next."""
@@ -240,17 +263,18 @@ class Bench:
         for step, seconds in steps.items():
             print(f"  {step}: {percentiles(seconds)}")
 
-    def requests(self, before: Counter[tuple[str, str, str]], total: int) -> None:
-        """Print the writes that the API server saw from the controller, per sub-job."""
+    def requests(self, before: Counter[tuple[str, str, str]], total: int) -> int:
+        """Print the controller's writes per sub-job; return how many there were from anybody."""
         made = self.plane.writes() - before
         ours = {
             " ".join(filter(None, key)): number / total
             for key, number in sorted(made.items())
-            if key[1] in {"propagationpolicies", "jobs", "resourcebindings", "hyperjobs"}
+            if key[1] in {"propagationpolicies", "jobs", "resourcebindings", "hyperjobs", "events"}
             and key not in {("POST", "hyperjobs", ""), ("POST", "resourcebindings", "")}
         }
         text = ", ".join(f"{number:.2f} {name}" for name, number in ours.items())
         print(f"  writes of the controller per sub-job: {sum(ours.values()):.2f} ({text})")
+        return made.total()
 
     def usage(self, before: dict[str, Process], total: int) -> None:
         """Print what each process took."""
@@ -375,8 +399,8 @@ async def report(kube: Kube, namespace: str, jobs: Sequence[Object], phase: str)
     await parallel(jobs, one)
 
 
-async def plain_loop(kube: Kube, source: str, target: str) -> float:
-    """Create copies of all policies, vcjobs and bindings; return the seconds that it took."""
+async def plain_loop(kube: Kube, source: str, target: str) -> tuple[float, int]:
+    """Create copies of all policies, vcjobs and bindings; return the seconds and the number."""
     await kube.create(NAMESPACES, {"metadata": {"name": target}})
     kinds: tuple[Resource, ...] = (PROPAGATION_POLICIES, VCJOBS, RESOURCE_BINDINGS)
     made: list[tuple[Resource, Object]] = []
@@ -393,7 +417,7 @@ async def plain_loop(kube: Kube, source: str, target: str) -> float:
     took = time.monotonic() - began
     for kind in kinds:
         await kube.raw("DELETE", kind.path(target))
-    return took
+    return took, len(made)
 
 
 def percentiles(seconds: Sequence[float]) -> str:
