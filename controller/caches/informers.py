@@ -4,6 +4,7 @@ Holds objects as they came; parsing is the observer's.
 """
 
 from collections.abc import Iterable
+from sys import intern
 from typing import Final
 
 from controller.caches.mutationcache import MutationCache
@@ -86,20 +87,29 @@ def slim_binding(obj: Object) -> Object:
     change: they would be most of what is held of twenty thousand bindings.
     """
     ours, metadata = job_key_of_binding(obj) is not None, obj["metadata"]
-    spec, slim = mapping(obj.get("spec")), {key: obj[key] for key in _TYPE if key in obj}
-    slim["metadata"] = {key: metadata[key] for key in _IDENTITY if key in metadata}
+    spec = mapping(obj.get("spec"))
+    slim: Object = {key: obj[key] for key in _TYPE if key in obj}
+    slim["metadata"] = {key: metadata[key] for key in (*_IDENTITY, _AGE) if key in metadata}
     slim["spec"] = {part: spec[part] for part in _READ if part in spec and (ours or part in _ASKED)}
     if not ours:
         return slim
     if gate := string_map(metadata.get("annotations")).get(GATE):
         slim["metadata"]["annotations"] = {GATE: gate}
-    if "ownerReferences" in metadata:
-        slim["metadata"]["ownerReferences"] = metadata["ownerReferences"]
-    resource = mapping(spec.get("resource"))
-    slim["spec"]["resource"] = {k: v for k, v in resource.items() if k != "resourceVersion"}
+    if reference := controller_of(metadata):
+        slim["metadata"]["ownerReferences"] = [_interned(reference, _OWNER)]
+    slim["spec"]["resource"] = _interned(mapping(spec.get("resource")), _RESOURCE)
     if "status" in obj:
         slim["status"] = obj["status"]
     return slim
+
+
+def _interned(obj: Object, names: Iterable[str]) -> Object:
+    """Keep some fields; texts that several objects have, such as the name of a vcjob, are one."""
+    return {
+        name: intern(each) if type(each := obj[name]) is str else each
+        for name in names
+        if name in obj
+    }
 
 
 def slim_policy(obj: Object) -> Object:
@@ -125,6 +135,9 @@ def slim_deployment(obj: Object) -> Object:
 _TYPE: Final = ("apiVersion", "kind")
 _IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
 _ASKED: Final = ("resource", "replicas", "replicaRequirements", "suspension")
+_AGE: Final = "creationTimestamp"
+_OWNER: Final = ("kind", "name", "uid", "controller")
+_RESOURCE: Final = ("apiVersion", "kind", "namespace", "name", "uid")
 _READ: Final = (*_ASKED, "clusters", "placement")
 
 

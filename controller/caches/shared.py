@@ -59,6 +59,9 @@ class Shared:
             for name in ("apiVersion", "kind"):
                 if name in obj:
                     obj[name] = intern(obj[name])
+            for name in ("name", "uid"):
+                if type(metadata.get(name)) is str:
+                    metadata[name] = intern(metadata[name])
             for name in ("ownerReferences", "namespace", "finalizers"):
                 if name in metadata:
                     metadata[name] = self.part(metadata[name])

@@ -44,6 +44,7 @@ async def _work(queue: WorkQueue[str], reconcile: Reconcile, metrics: Metrics) -
                 metrics.reconciled(CONTROLLER, await _pass(queue, reconcile, key))
         finally:
             queue.done(key)
+        await asyncio.sleep(0)  # passes that write nothing wait for nothing, and others want to run
 
 
 async def _pass(queue: WorkQueue[str], reconcile: Reconcile, key: str) -> ReconcileResult:

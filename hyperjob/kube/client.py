@@ -150,31 +150,42 @@ class Kube:
         label_selector: str | None = None,
         field_selector: str | None = None,
         limit: int = 500,
+        transform: Callable[[Object], Object] = lambda obj: obj,
     ) -> ObjectList:
-        """Read all objects, `limit` at a time; starts over unpaged when a page token expires."""
+        """Read all objects, `limit` at a time; starts over unpaged when a page token expires.
+
+        `transform` is applied to each object as its page is read: only what it returns is held.
+        """
         path = resource.path(namespace)
         selectors = _selectors(label_selector, field_selector)
         try:
-            return await self._pages(resource, path, {**selectors, "limit": str(limit)})
+            pages = {**selectors, "limit": str(limit)}
+            return await self._pages(resource, path, pages, transform)
         except Gone:
-            return await self._pages(resource, path, selectors)
+            return await self._pages(resource, path, selectors, transform)
 
-    async def _pages(self, resource: Resource, path: str, params: Params) -> ObjectList:
+    async def _pages(
+        self,
+        resource: Resource,
+        path: str,
+        params: Params,
+        transform: Callable[[Object], Object],
+    ) -> ObjectList:
         items: Objects = []
         version = token = ""
         while True:
             page = await self._call(
                 "GET", path, params={**params, "continue": token} if token else params
             )
-            items += page.get("items") or ()
+            for item in page.get("items") or ():
+                item.setdefault("apiVersion", resource.api_version)
+                item.setdefault("kind", resource.kind)  # built-in kinds say neither within a list
+                items.append(transform(item))
             metadata = page.get("metadata") or {}
             version = version or str(metadata.get("resourceVersion") or "")
             token = metadata.get("continue") or ""
             if not token:
                 break
-        for item in items:  # built-in kinds say neither within a list
-            item.setdefault("apiVersion", resource.api_version)
-            item.setdefault("kind", resource.kind)
         return ObjectList(items, version)
 
     async def watch(

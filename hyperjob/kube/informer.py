@@ -43,8 +43,9 @@ class ListerWatcher(Protocol):
         label_selector: str | None = None,
         field_selector: str | None = None,
         limit: int = 500,
+        transform: Callable[[Object], Object] = ...,
     ) -> ObjectList:
-        """List all objects."""
+        """List all objects, each transformed as soon as it is read."""
         ...
 
     def watch(
@@ -192,6 +193,7 @@ class Informer:
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
+            transform=self.transformed,
         )
         self._metrics.informer_list(self.resource.group_resource)
         self._swap(listed)
@@ -203,9 +205,8 @@ class Informer:
         present = {key_of(obj) for obj in listed.items}
         gone = [self._store.pop(key) for key in [k for k in self._store if k not in present]]
         changed: list[tuple[Object | None, Object]] = []
-        for obj in listed.items:
-            new = self.transformed(obj)
-            changed.append((self._store.put(new), new))
+        for new in listed.items:
+            changed.append((self._store.put(new), new))  # noqa: PERF401 - it changes the store
         for vanished in gone:
             self._tell(EventType.DELETED, vanished, None)
         for old, new in changed:

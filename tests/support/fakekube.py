@@ -59,11 +59,16 @@ class FakeKube:
         self._tell(resource, EventType.DELETED, obj)
 
     async def list(
-        self, resource: Resource, *, label_selector: str | None = None, **_: Any
+        self,
+        resource: Resource,
+        *,
+        label_selector: str | None = None,
+        transform: Callable[[Object], Object] = lambda obj: obj,
+        **_: Any,
     ) -> ObjectList:
         await self._call("list", resource, "")
         found = [
-            copy.deepcopy(obj)
+            transform(copy.deepcopy(obj))
             for obj in self.objects.get(resource, {}).values()
             if _selected(obj, label_selector)
         ]
