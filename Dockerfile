@@ -1,6 +1,6 @@
 # One image for both processes, the installer and the certificates. Nothing in it needs a shell, a
 # writable file system or root.
-# A release gives BASE with its digest: docs/install.md, "Build and verify the image".
+# A release pins BASE by its digest (make pin): docs/install.md, "Build and verify the image".
 ARG BASE=python:3.13.9-slim-bookworm
 
 FROM ${BASE} AS build

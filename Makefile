@@ -10,7 +10,7 @@ WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants docs crds lock picture wheel sbom image clean
+.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants docs crds lock pin picture wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -108,6 +108,9 @@ crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api
 
 lock: ## renew requirements/*.txt (versions and hashes, no index address)
 	requirements/lock.sh $(BIN)
+
+pin: ## pin the base image of the Dockerfile by the digest that its tag has now (needs docker)
+	requirements/base.sh Dockerfile
 
 wheel: $(VENV)/.dev ## build the wheels of hyperjob and hyperjob-sandbox into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir $(DIST) .

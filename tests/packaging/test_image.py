@@ -70,8 +70,53 @@ def sources() -> list[str]:
 
 def test_the_base_is_one_release_of_a_slim_python() -> None:
     (argument,) = [step.rest for step in stages()[0] if step.word == "ARG"]
-    assert re.fullmatch(r"BASE=python:3\.\d+\.\d+-slim-[a-z]+", argument)
+    assert re.fullmatch(r"BASE=python:3\.\d+\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", argument)
     assert {step.rest.split()[0] for step in steps("FROM")} == {"${BASE}"}
+
+
+def pin(directory: Path, answer: str) -> subprocess.CompletedProcess[str]:
+    """Pin the Dockerfile of a directory with a docker that knows one digest."""
+    docker = directory / "docker"
+    docker.write_text(f'#!/bin/sh\necho "$@" > {directory}/asked\necho "{answer}"\n')
+    docker.chmod(0o755)
+    return subprocess.run(
+        [ROOT / "requirements/base.sh", directory / "Dockerfile"],
+        env={**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_base_is_pinned_by_the_digest_that_its_tag_has_now(tmp_path: Path) -> None:
+    (given,) = [step.rest for step in stages()[0] if step.word == "ARG"]
+    tag = given.removeprefix("BASE=").partition("@")[0]
+    dockerfile = tmp_path / "Dockerfile"
+    before = (ROOT / "Dockerfile").read_text()
+    dockerfile.write_text(before)
+    for letter in "ab":
+        digest = "sha256:" + letter * 64
+        assert pin(tmp_path, digest).returncode == 0
+        assert (tmp_path / "asked").read_text().split()[-1] == tag
+        assert dockerfile.read_text() == before.replace(f"ARG {given}", f"ARG BASE={tag}@{digest}")
+    refused = pin(tmp_path, "manifest unknown")
+    assert refused.returncode == 1
+    assert f"{tag} has no digest" in refused.stderr
+    assert f"{tag}@sha256:{'b' * 64}" in dockerfile.read_text()
+
+
+def test_the_base_of_a_build_may_be_named_by_digest() -> None:
+    base = "python:3.13.9-slim-bookworm@sha256:" + "c" * 64
+    done = subprocess.run(
+        ["make", "--dry-run", "image", f"BASE={base}"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert f"--build-arg BASE={base} " in done.stdout
 
 
 def test_it_runs_as_a_numbered_user_without_rights_and_without_a_shell() -> None:

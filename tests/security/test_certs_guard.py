@@ -2,7 +2,7 @@
 
 import json
 import os
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,9 @@ pytestmark = [
     pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no kube-apiserver"),
 ]
 
+ACCOUNTS = "hyperjob-accounts"
+CERTS_USER = f"system:serviceaccount:{ACCOUNTS}:hyperjob-certs"
+
 CHANGES = {
     "another address": lambda hook: hook["clientConfig"].update(url="https://evil.example/x"),
     "no failure": lambda hook: hook.update(failurePolicy="Ignore"),
@@ -39,6 +42,13 @@ def admin(tmp_path_factory):
             certs_user="hyperjob-certs",
             webhook_user="hyperjob-webhook",
             lease_namespace="karmada-system",
+        )
+        rights += rbac(
+            controller_user="",
+            certs_user="",
+            webhook_user="",
+            lease_namespace=ACCOUNTS,
+            service_accounts=True,
         )
         for item in [*rights, *certs_guard("hyperjob-certs")]:
             kubectl(admin, "apply", "--server-side", "-f", "-", stdin=json.dumps(item.object))
@@ -85,3 +95,72 @@ def test_it_changes_authorities(admin, index, tmp_path):
     live = read(admin, index)
     done = replaced(admin, live, lambda hook: hook["clientConfig"].update(caBundle=bundle))
     assert done.returncode == 0, done.stderr
+
+
+def token(admin, account, *, namespace=ACCOUNTS, duration="72h"):
+    words = ["create", "token", account, f"--namespace={namespace}", f"--duration={duration}"]
+    return kubectl(admin, *words, f"--as={CERTS_USER}", check=False)
+
+
+def claims(text):
+    body = text.split(".")[1]
+    return json.loads(b64decode(body + "=" * (-len(body) % 4), altchars=b"-_"))
+
+
+@pytest.mark.parametrize("account", ["hyperjob-certs", "hyperjob-controller", "hyperjob-webhook"])
+def test_it_renews_the_tokens_of_hyperjob_its_own_among_them(admin, account):
+    """Without its own an administrator would have to make one every three days."""
+    done = token(admin, account)
+    assert done.returncode == 0, done.stderr
+    found = claims(done.stdout)
+    assert found["sub"] == f"system:serviceaccount:{ACCOUNTS}:{account}"
+    assert found["exp"] - found["iat"] == 72 * 3600
+
+
+@pytest.mark.parametrize(
+    ("account", "namespace"),
+    [("default", ACCOUNTS), ("default", "kube-system"), ("hyperjob-controller", "default")],
+)
+def test_it_makes_no_token_of_any_other_account(admin, account, namespace):
+    done = token(admin, account, namespace=namespace)
+    assert done.returncode
+    assert "forbidden" in done.stderr.lower()
+
+
+def test_it_neither_makes_accounts_nor_reads_secrets_nor_gives_rights(admin):
+    for words in (
+        ["create", "serviceaccounts"],
+        ["get", "secrets"],
+        ["list", "secrets"],
+        ["create", "rolebindings"],
+        ["create", "clusterrolebindings"],
+        ["escalate", "clusterroles"],
+        ["impersonate", "users"],
+        ["create", "validatingadmissionpolicybindings"],
+        ["delete", "validatingadmissionpolicies"],
+        ["create", "mutatingwebhookconfigurations"],
+        ["delete", "validatingwebhookconfigurations"],
+    ):
+        done = kubectl(
+            admin, "auth", "can-i", *words, "-n", ACCOUNTS, f"--as={CERTS_USER}", check=False
+        )
+        assert done.stdout.strip().startswith("no"), (words, done.stdout, done.stderr)
+
+
+def test_a_deleted_account_ends_its_tokens(admin):
+    """What is done about a stolen token."""
+    kubectl(admin, "create", "serviceaccount", "stolen", "-n", ACCOUNTS)
+    made = kubectl(admin, "create", "token", "stolen", "-n", ACCOUNTS, "--duration=72h").stdout
+    review = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": made.strip()},
+    }
+
+    def authenticated():
+        done = kubectl(admin, "create", "-o", "json", "-f", "-", stdin=json.dumps(review))
+        return bool(json.loads(done.stdout)["status"].get("authenticated"))
+
+    assert authenticated()
+    kubectl(admin, "delete", "serviceaccount", "stolen", "-n", ACCOUNTS)
+    wait_for(lambda: not authenticated(), what="the token to be refused")

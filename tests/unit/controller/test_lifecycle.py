@@ -490,18 +490,25 @@ def on_b(phase: str) -> list[Object]:
     return [job(name), policy(name, cluster="b"), binding(name, cluster="b", status=report)]
 
 
-def test_a_move_counts_the_clusters_that_the_other_sub_jobs_hold() -> None:
-    """With maxDomains the other sub-jobs' cluster is the only other, not one's own."""
+def refused_move(*others: Object, clusters: tuple[Cluster, ...], replicas: int = 2) -> list[str]:
+    """Give why sub-job 0, which runs on a, is not moved where one domain is allowed."""
     raw = asked("migrate", "t1 hj-trainer-0", maxDomains=1)
-    decided = plan(observed(raw, *BOTH, clusters=(A, cluster("b"))))
-    (note,) = [event.note for event in decided.events if event.reason == "RequestRefused"]
-    assert "hj-trainer-0 stays on a" in note
-    apart = [*member(0, "Running"), *on_b("Running")]
-    status = status_of(plan(observed(raw, *apart, clusters=(A, cluster("b")))))
-    assert status["jobs"][0]["excludedClusters"] == ["a"]
-    ended = [*member(0, "Running"), *on_b("Completed")]
-    seen = observed(raw, *ended, clusters=(A, cluster("b"), cluster("c", 999)))
-    assert status_of(plan(seen))["jobs"][0]["excludedClusters"] == ["a"]
+    raw["spec"]["replicatedJobs"][0]["replicas"] = replicas
+    decided = plan(observed(raw, *member(0, "Running"), *others, clusters=clusters))
+    return [event.note for event in decided.events if event.reason == "RequestRefused"]
+
+
+def test_a_move_counts_the_clusters_that_the_other_sub_jobs_hold() -> None:
+    full, roomy = cluster("b", 0, total=64), cluster("c")
+    assert refused_move(clusters=(A, roomy), replicas=1) == [], "its own cluster is left"
+    for phase in ("Running", "Completed"):
+        assert refused_move(*on_b(phase), clusters=(A, cluster("b"), roomy)) == []
+        (note,) = refused_move(*on_b(phase), clusters=(A, full, roomy))
+        assert "hj-trainer-0 stays on a" in note
+    unplaced = [job("hj-trainer-1"), binding("hj-trainer-1")]
+    assert refused_move(*unplaced, clusters=(A, roomy)) == [], "it holds no cluster yet"
+    left = [policy("hj-trainer-1", cluster="b"), binding("hj-trainer-1", cluster="b")]
+    assert refused_move(*left, clusters=(A, full, roomy)) == [], "its vcjob is gone"
 
 
 def test_nothing_is_looked_at_again_for_a_retry_that_is_over() -> None:
