@@ -58,6 +58,17 @@ def pair(tmp_path_factory):
     return Pair(files.certificate.read_bytes(), files.key.read_bytes())
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Let processes hear all signals: under nohup, or behind a shell's `&`, they ignore some."""
+    ignored = [end for end in ENDS[:3] if signal.getsignal(end) is signal.SIG_IGN]
+    for end in ignored:
+        signal.signal(end, signal.SIG_DFL)
+    yield
+    for end in ignored:
+        signal.signal(end, signal.SIG_IGN)
+
+
 @pytest.fixture
 def temporary(tmp_path):
     folder = tmp_path / "tmp"
@@ -88,7 +99,7 @@ def test_a_command_leaves_no_key_of_its_kubeconfig(tmp_path, temporary, pair, en
             connection, _ = server.accept()
             assert not list(temporary.iterdir()), "not even while it runs"
             process.send_signal(end)
-            process.wait(30)
+            process.wait(60)
             connection.close()
         finally:
             process.kill()

@@ -17,6 +17,7 @@ from tests.unit.controller.builders import (
     group,
     hyperjob,
     job,
+    labels,
     observed,
     policy,
     task,
@@ -332,3 +333,13 @@ def test_a_split_leaves_room_for_the_missing_sub_jobs_of_other_groups_where_it_c
     made = world(group("plain", replicas=1, gpus=100), auto(60), clusters={"a": 100, "b": 60})
     made.settle()
     assert sizes(made) == {"hj-plain-0": ("a", 100), "hj-trainer-0": ("b", 60)}
+
+
+def test_a_split_that_waits_for_its_old_sub_jobs_takes_no_room_from_another() -> None:
+    seen = observed(
+        hyperjob(auto(60, "first"), auto(60, "second"), minAvailable=1),
+        job("hj-first-0", gpus=60, deleting=True, marked=labels(rj="first")),
+        clusters=(cluster("a", 100),),
+    )
+    created = [action.name for action in plan(seen).actions if isinstance(action, CreateChild)]
+    assert created == ["hj-second-0"]
