@@ -16,6 +16,9 @@ MAX_ALL_TASKS: Final = 5_000
 MAX_SPEC_BYTES: Final = 1_572_864
 """Bytes of a spec as JSON: more than etcd takes of a whole object, unless it is told to."""
 
+MAX_METADATA_KEYS: Final = 10_000
+"""Labels of one HyperJob, and annotations."""
+
 
 def count_tasks(spec: object) -> int:
     """Return the tasks of all templates, and the replicatedJobs where they are more."""

@@ -2,7 +2,7 @@
 
 import orjson
 
-from hyperjob.api.limits import MAX_ALL_TASKS, MAX_SPEC_BYTES, count_tasks
+from hyperjob.api.limits import MAX_ALL_TASKS, MAX_METADATA_KEYS, MAX_SPEC_BYTES, count_tasks
 from hyperjob.api.meta import Object
 from webhook.validation.fieldpath import METADATA, SPEC
 from webhook.validation.report import Report
@@ -24,6 +24,15 @@ BYTES = rule(
 )
 
 
+KEYS = rule(
+    "X6.too-many-keys",
+    TOO_MANY,
+    f"must have at most {MAX_METADATA_KEYS} items",
+    "an object has more labels or annotations than one review can judge in its time",
+    "move what is not needed to find the HyperJob to a ConfigMap",
+)
+
+
 def validate_size(raw: Object, report: Report, *, at_most: int | None = None) -> bool:
     """Check the size of the whole; returns whether the parts can be looked at.
 
@@ -36,6 +45,11 @@ def validate_size(raw: Object, report: Report, *, at_most: int | None = None) ->
         for path, part in ((SPEC, spec), (METADATA, raw.get("metadata"))):
             if _bytes(part) > MAX_SPEC_BYTES:
                 report.add(BYTES, path)
+    metadata = raw.get("metadata")
+    for field in ("labels", "annotations"):
+        keys = metadata.get(field) if isinstance(metadata, dict) else None
+        if isinstance(keys, dict) and len(keys) > MAX_METADATA_KEYS:
+            report.add(KEYS, METADATA.child(field), len(keys))
     return not report.refusals
 
 

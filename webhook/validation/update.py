@@ -14,7 +14,7 @@ from hyperjob.api.plugins import knowing_world
 from webhook.defaulting import default
 from webhook.validation.changes import Steps, changes
 from webhook.validation.context import Context
-from webhook.validation.create import inspect_checked
+from webhook.validation.create import inspect, inspect_checked
 from webhook.validation.fieldpath import SPEC, Path
 from webhook.validation.report import Report
 from webhook.validation.requests import validate_requests
@@ -124,6 +124,10 @@ def inspect_update(
             report.add(DELETED, SPEC)
         return report
     if not validate_size(new, report, at_most=at_most):
+        return report
+    if not validate_size(old, Report(), at_most=at_most):
+        # Nothing was made from a HyperJob that is too large, so there is nothing to compare with.
+        report.take(inspect(new, context=context, strict=False))
         return report
     # What was stored without defaults gets them with the first change; that changes nothing.
     told_before, told_after = Report(), Report()

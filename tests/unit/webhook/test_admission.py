@@ -18,7 +18,7 @@ from webhook.admission import admit, check_http
 from webhook.decision import Decision
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, PATHS, VALIDATE_HYPERJOB
 from webhook.response import ERRORS_LIMIT, WARNINGS_LIMIT, cut_warnings, denial
-from webhook.review import MAX_BODY_BYTES, MAX_VALUES, decode
+from webhook.review import MAX_BODY_BYTES, MAX_ODD_VALUES, MAX_VALUES, BadReview, decode
 
 DATA = Path(__file__).parent / "data"
 RECORDED = [
@@ -308,6 +308,11 @@ BAD_BODIES = {
         413,
         "more than",
     ),
+    "too many values in odd spelling": (
+        b'{"\\u0061": [' + b"1," * MAX_ODD_VALUES + b"1]}",
+        413,
+        "no API server writes it so",
+    ),
     "too many maps": (b"[" + b'{"a":1},' * (MAX_VALUES // 2) + b"1]", 413, "more than"),
 }
 
@@ -452,3 +457,28 @@ def test_a_million_errors_and_a_huge_value_fit_in_an_answer():
 def test_a_decision_with_errors_carries_no_patch():
     decision = Decision(errors=[required(FieldPath("spec"))])
     assert not decision.allowed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a b":1,"ab":2,"a b":1}',
+        b'{"a b": 1,"ab": 2, "a b":1}',
+        b'{ "a":{"b":1 ,"b":1}}',
+        b'[{"a": 1, "a" :1}]',
+        b'{"a":1, "a": 1}',
+    ],
+)
+def test_no_blank_hides_a_key_that_is_there_twice(body):
+    review = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","x":' + body + b"}"
+    with pytest.raises(BadReview, match="duplicate field"):
+        decode(review)
+
+
+def test_large_reviews_with_blanks_are_read():
+    body = (
+        b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": null, "x": ['
+    )
+    body += b" 1," * (2 * MAX_ODD_VALUES) + b"1]}"
+    with pytest.raises(BadReview, match="request: Required value"):
+        decode(body)

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from hyperjob.api.limits import MAX_ALL_TASKS, MAX_SPEC_BYTES, count_tasks
+from hyperjob.api.limits import MAX_ALL_TASKS, MAX_METADATA_KEYS, MAX_SPEC_BYTES, count_tasks
 from hyperjob.api.meta import Object
 from tests.support.growth import Growing, growing
 from webhook.admission import admit
@@ -162,11 +162,40 @@ def test_a_spec_or_metadata_that_nothing_can_store_is_refused_at_once() -> None:
     for outcome in (validate_create(large), validate_update(large, {"spec": {}})):
         (error,) = outcome.errors
         assert str(error) == "spec: Too long: may not be more than 1572864 bytes"
-    labels = {f"k{number}": "v" for number in range(MAX_SPEC_BYTES // 8)}
-    large = {"metadata": {"name": "x", "labels": labels}, "spec": {"replicatedJobs": []}}
+    metadata = {"name": "x", "managedFields": [{"manager": "x" * MAX_SPEC_BYTES}]}
+    large = {"metadata": metadata, "spec": {"replicatedJobs": []}}
     for outcome in (validate_create(large), validate_update(large, {"spec": {}})):
         (error,) = outcome.errors
         assert str(error) == "metadata: Too long: may not be more than 1572864 bytes"
+
+
+def test_too_many_labels_or_annotations_are_refused_at_once() -> None:
+    for field in ("labels", "annotations"):
+        many = {f"k{number}": "v" for number in range(MAX_METADATA_KEYS + 1)}
+        large = {"metadata": {"name": "x", field: many}, "spec": {"replicatedJobs": []}}
+        for outcome in (validate_create(large), validate_update(large, {"spec": {}})):
+            (error,) = outcome.errors
+            assert str(error) == f"metadata.{field}: Too many: 10001: must have at most 10000 items"
+        del many["k0"]
+        assert not any("Too many" in str(error) for error in validate_create(large).errors)
+
+
+def test_one_that_was_stored_too_large_may_become_smaller_and_is_not_looked_through() -> None:
+    """It has no sub-jobs: the controller makes none of what is too large."""
+    small = smallest()
+    assert calls(lambda: validate_update(small, _jobs(900, 200))) < 10_000
+    assert validate_update(small, _jobs(900, 200)).errors == validate_create(small).errors
+
+
+def smallest() -> Object:
+    task = {"name": "t", "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}
+    job = {"name": "a", "templateSpec": {"tasks": [task]}}
+    return {
+        "apiVersion": "training.volcano.sh/v1alpha1",
+        "kind": "HyperJob",
+        "metadata": {"name": "small", "namespace": "default"},
+        "spec": {"replicatedJobs": [job]},
+    }
 
 
 QUANTITY = "0" * 3300 + "e1.5"
