@@ -192,6 +192,7 @@ class Manager:
                 cluster_lost=options.lost_after,
                 gang=timedelta(seconds=options.gang_timeout),
                 silence=timedelta(seconds=options.silence_timeout),
+                start=timedelta(seconds=options.start_timeout),
             ),
             admission=lambda: self.mode.current,
             now=now,

@@ -38,11 +38,12 @@ from hyperjob.kube.resources import key_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long is waited for a cluster that is lost, a gang in parts, and a report."""
+    """How long is waited for a lost cluster, a gang in parts, a report, and a first pod."""
 
     cluster_lost: timedelta
     gang: timedelta
     silence: timedelta
+    start: timedelta
 
 
 class Observer:
@@ -119,6 +120,7 @@ class Observer:
             cluster_lost_timeout=self._limits.cluster_lost,
             gang_timeout=self._limits.gang,
             silence_timeout=self._limits.silence,
+            start_timeout=self._limits.start,
             followers={
                 job.name
                 for job in jobs

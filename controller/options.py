@@ -34,6 +34,7 @@ class Options:
     cluster_lost_timeout: float = 300.0
     gang_timeout: float = 300.0
     silence_timeout: float = 30.0
+    start_timeout: float = 900.0
     splitter_url: str | None = None
     splitter_timeout: float = 10.0
     splitter_token_file: str | None = None
@@ -69,6 +70,8 @@ class Options:
             raise ValueError("--splitter-timeout must be between 0.1 and 300 seconds")
         if not 1 <= self.silence_timeout <= 86400:
             raise ValueError("--silence-timeout must be between 1 and 86400 seconds")
+        if not 0 <= self.start_timeout <= 604800:
+            raise ValueError("--start-timeout must be between 0 and 604800 seconds")
         if not 0.1 <= self.progress_interval <= 3600:
             raise ValueError("--progress-interval must be between 0.1 and 3600 seconds")
         if not 0.1 <= self.progress_qps <= 1000:
@@ -143,6 +146,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "silence_timeout": Setting(
         "how long a cluster may report nothing of a sub-job that it has, until Karmada is asked to"
         " apply it again",
+        float,
+        metavar="SECONDS",
+    ),
+    "start_timeout": Setting(
+        "how long a sub-job may be in its cluster without a pod that has run, until it gives back"
+        " its share of the queue and tries other clusters; 0 is for ever",
         float,
         metavar="SECONDS",
     ),

@@ -21,6 +21,7 @@ from controller.lifecycle.reclaimed import giving_back
 from controller.lifecycle.records import with_restart
 from controller.lifecycle.requests import answer
 from controller.lifecycle.stops import suspending
+from controller.lifecycle.unstarted import not_started
 from controller.lifecycle.verdict import End, Restart
 from controller.model.observed import Observed
 from controller.model.parse import with_fields
@@ -145,6 +146,7 @@ def _record(draft: Draft) -> Plan | None:
     if isinstance(verdict, End):
         return _end(draft, verdict)
     verdict = verdict or giving_back(observed, children)
+    verdict = verdict or not_started(observed, children, minimum=draft.together)
     return None if verdict is None else _restart(draft, verdict)
 
 

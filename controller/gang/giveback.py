@@ -63,10 +63,10 @@ def go_on(
     if observed.admission is QueueAdmission.NONE or observed.hyperjob.suspend:
         return GangBackOff()
     record = observed.hyperjob.gang or GangRecord()
-    if all(child.name in opening or is_through(child) for child in children):
-        return GangBackOff()
     if record.retry_time is not None and backs_off(observed):
         return GangBackOff(record=record, wait=record.retry_time - observed.now)
+    if all(child.name in opening or is_through(child) for child in children):
+        return GangBackOff()
     parts = [c for c in children if is_undispatched(c) and c.name not in opening]
     if not parts:
         return GangBackOff(record=GangRecord(attempts=record.attempts) if record.attempts else None)
@@ -79,6 +79,14 @@ def go_on(
         return _give_back(observed, record, window=_SHORTEST)
     limit = min(_PATIENCE, observed.gang_timeout)
     return _gathering(observed, record, released=released, limit=limit)
+
+
+def comes_again(observed: Observed, attempts: int) -> GangRecord | None:
+    """Return the record of a gang that gives back, for this time; None where no queue admits."""
+    if observed.admission is QueueAdmission.NONE:
+        return None
+    retry = _retry_time(observed, attempts, observed.gang_timeout * _FIRST)
+    return GangRecord(attempts=attempts, retry_time=retry)
 
 
 def describe_wait(observed: Observed) -> str:

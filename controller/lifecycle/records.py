@@ -41,7 +41,8 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
     if decided.handled:
         status["requests"] = mapping(status.get("requests")) | dict(decided.handled)
     verdict = QueueVerdict() if decided.gives_back else observed.verdict
-    hyperjob = with_fields(replace(hyperjob, records=records), status)
+    gang = decided.gang or hyperjob.gang
+    hyperjob = with_fields(replace(hyperjob, records=records, gang=gang), status)
     planned = decided.gives_back or bool(decided.handled)
     stopped_by = TimeUse.LOST_TO_PLANNED_STOPS if planned else TimeUse.LOST_TO_FAILURES
     return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.model.child import Child
+from controller.model.observed import GangRecord
 from controller.model.reasons import Reason
 from controller.model.subjobs import SubJob
 
@@ -32,12 +33,14 @@ class Again:
 class Restart:
     """Sub-jobs that are made again, how many restarts that spends, and the requests it answers.
 
-    `gives_back`: the share of their queue is given back, and asked for again.
+    `gives_back`: the share of their queue is given back, and asked for again; not before the time
+    of `gang`, where there is one.
     """
 
     again: tuple[Again, ...] = ()
     spent: int = 0
     gives_back: bool = False
+    gang: GangRecord | None = None
     handled: Mapping[str, str] = field(default_factory=dict)
 
 

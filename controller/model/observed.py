@@ -422,6 +422,7 @@ class Observed:
     cluster_lost_timeout: timedelta = timedelta(minutes=5)
     gang_timeout: timedelta = timedelta(minutes=5)
     silence_timeout: timedelta = timedelta(seconds=30)
+    start_timeout: timedelta = timedelta(minutes=15)  # 0: a sub-job may wait for its pods for ever
     contended: bool = False  # another HyperJob waits for capacity or a share
     priority: int = 0
     preempts: bool = True  # its PriorityClass lets it stop HyperJobs of lower priority

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller.lifecycle.loss import next_loss
+from controller.lifecycle.unstarted import next_due
 from controller.model.child import Child
 from controller.model.reasons import Reason
 from controller.model.wire import timestamp
@@ -25,6 +26,7 @@ def look_again_after(draft: Draft) -> timedelta | None:
 def _waits(draft: Draft) -> Iterator[timedelta]:
     observed, now = draft.observed, draft.observed.now
     known = [draft.back_off.wait, draft.split.again, next_loss(observed, draft.losses)]
+    known.append(next_due(observed, draft.children))
     known += [lesson.wait for lesson in draft.lessons.values()]
     known += [hush.wait for hush in draft.hushes.values()]
     yield from (wait for wait in known if wait is not None)

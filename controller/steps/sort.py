@@ -159,7 +159,9 @@ def _sort_missing(draft: Draft, sub_job: SubJob, child: Child, *, refused: bool)
     elif refused:
         return
     elif backs_off(observed):
-        draft.blocked[name] = Reason.GANG_BACK_OFF, describe_wait(observed)
+        left = ", ".join(child.record.excluded_clusters) if child.record is not None else ""
+        text = describe_wait(observed) + (f"; not on {left} again" if left else "")
+        draft.blocked[name] = Reason.GANG_BACK_OFF, text
     elif observed.verdict is not None and not is_admitted(
         observed.hyperjob.name, sub_job, observed.verdict
     ):

@@ -1,0 +1,92 @@
+"""Which sub-jobs have been in their cluster for long without a pod that ran.
+
+The sums of a cluster say that there is room, and its Volcano finds no node: the pods are larger
+than every node, a taint or a selector keeps them out, or another workload came first. Such a
+sub-job holds a share of its queue for nothing. It gives the share back, tries other clusters, and
+comes again after a growing time. What pods wait for in detail is known in the member alone.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from controller.gang.giveback import comes_again
+from controller.lifecycle.verdict import Again, Member, Restart
+from controller.model.child import Child
+from controller.model.observed import Observed, QueueAdmission
+from controller.model.reasons import Reason
+from hyperjob.api.phases import JobPhase
+
+
+def not_started(observed: Observed, members: Sequence[Member], *, minimum: int) -> Restart | None:
+    """Return the restart of the sub-jobs that did not start in time; None while all may.
+
+    All sub-jobs that have not ended go with them where fewer than `minimum` would stay. It spends
+    none of the restarts: no program has failed.
+    """
+    late = {
+        child.name: child
+        for _, child in members
+        if (due := _due(observed, child)) is not None and due <= observed.now
+    }
+    if not late:
+        return None
+    others = [child for _, child in members if child.name not in late and _counts(child)]
+    if len(others) >= minimum:
+        others = []
+    first = next(iter(late.values()))
+    again = [
+        *(_again(observed, child) for child in late.values()),
+        *(
+            Again(
+                name=child.name,
+                reason=Reason.RESTARTED_WITH_ALL,
+                why=f"given back with {first.name}, of which no pod ran on {first.cluster}",
+            )
+            for child in others
+            if not child.is_terminal
+        ),
+    ]
+    return Restart(
+        again=tuple(again),
+        gives_back=True,
+        gang=comes_again(observed, 1 + max(child.attempt for child in late.values())),
+    )
+
+
+def next_due(observed: Observed, members: Sequence[Member]) -> timedelta | None:
+    """Return when the next sub-job is late, unless it starts before that."""
+    known = [due for _, child in members if (due := _due(observed, child)) is not None]
+    return min((due - observed.now for due in known if due > observed.now), default=None)
+
+
+def _due(observed: Observed, child: Child) -> datetime | None:
+    """Return until when a sub-job may wait for its first pod; None for all that do not wait."""
+    report, binding = child.report, child.binding
+    if not observed.start_timeout or observed.hyperjob.suspend:
+        return None
+    if report is None or binding is None or binding.applied_since is None or not binding.applied:
+        return None
+    pods = report.pods
+    began = report.began or pods.running or pods.succeeded or pods.failed
+    if report.phase is not JobPhase.PENDING or began:
+        return None
+    reachable = any(
+        cluster.name == child.cluster and cluster.not_ready_since is None
+        for cluster in observed.clusters
+    )
+    return binding.applied_since + observed.start_timeout if reachable else None
+
+
+def _counts(child: Child) -> bool:
+    return child.exists or child.is_terminal
+
+
+def _again(observed: Observed, child: Child) -> Again:
+    minutes = observed.start_timeout / timedelta(minutes=1)
+    return Again(
+        name=child.name,
+        reason=Reason.PODS_PENDING,
+        why=f"no pod of it ran on {child.cluster} within {minutes:g} minutes",
+        leave=child.cluster,
+        delayed=observed.admission is QueueAdmission.NONE,
+    )

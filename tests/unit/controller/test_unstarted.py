@@ -1,0 +1,183 @@
+"""A sub-job of which no pod runs in its cluster gives back what it holds, and tries elsewhere."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from controller.model.observed import Cluster, Observed, QueueAdmission, QueueVerdict
+from controller.model.parse import with_fields
+from controller.model.planned import CreateChild, DeleteChild, Plan
+from controller.model.wire import rfc3339, timestamp
+from controller.plan import plan
+from controller.queueing.read import unit_of
+from hyperjob.api.v1alpha1 import HyperJobStatus
+from tests.unit.controller.builders import (
+    NOW,
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    vcjob_status,
+)
+
+LIMIT = timedelta(minutes=15)
+A, B = cluster("a"), cluster("b")
+WAITS: Mapping[str, int] = {"pending": 8}
+BUILTIN = QueueAdmission.BUILTIN
+ALL = QueueVerdict(admitted=frozenset({"hj-trainer-0", "hj-trainer-1"}))
+
+
+def member(index: int, phase: str = "Pending", pods: Mapping[str, int] = WAITS) -> list[Object]:
+    name = f"hj-trainer-{index}"
+    bound = binding(name, cluster="a", status=vcjob_status(phase, pods))
+    bound["status"]["conditions"] = [
+        {"type": "FullyApplied", "status": "True", "lastTransitionTime": rfc3339(NOW)}
+    ]
+    return [job(name), policy(name), bound]
+
+
+def record(index: int) -> Object:
+    name = f"hj-trainer-{index}"
+    return {
+        "name": name,
+        "replicatedJob": "trainer",
+        "index": index,
+        "phase": "Pending",
+        "cluster": "a",
+        "admitted": True,
+    }
+
+
+def look(
+    *objects: Object,
+    at: timedelta = LIMIT,
+    clusters: tuple[Cluster, ...] = (A, B),
+    admission: QueueAdmission = BUILTIN,
+    status: Object | None = None,
+    **spec: object,
+) -> Observed:
+    told = status or {"jobs": [record(0), record(1)]}
+    raw = hyperjob(group(replicas=2), status=told, **spec)
+    seen = observed(raw, *objects, clusters=clusters, admission=admission, now=NOW + at)
+    verdict = None if admission is not BUILTIN else ALL
+    return replace(seen, verdict=verdict, start_timeout=LIMIT)
+
+
+def status_of(decided: Plan) -> Object:
+    assert decided.status is not None
+    told = {key: value for key, value in decided.status.items() if value is not None}
+    HyperJobStatus.from_object(told)
+    return told
+
+
+def attempts(decided: Plan) -> list[int]:
+    return [entry.get("attempt", 0) for entry in status_of(decided)["jobs"]]
+
+
+def after(seen: Observed, decided: Plan, *objects: Object, at: timedelta, verdict: QueueVerdict) -> Plan:
+    """Plan again from what was written, with these objects left."""
+    again = look(*objects, at=at, status=status_of(decided))
+    hyperjob_ = with_fields(again.hyperjob, status_of(decided))
+    return plan(replace(again, hyperjob=hyperjob_, verdict=verdict))
+
+
+def test_a_gang_of_which_a_sub_job_never_starts_gives_all_of_it_back() -> None:
+    decided = plan(look(*member(0), *member(1, "Running", {"running": 8})))
+    assert attempts(decided) == [1, 1]
+    assert decided.actions == ()  # written down first
+    assert "restarts" not in status_of(decided) or not status_of(decided)["restarts"]
+    first, second = status_of(decided)["jobs"]
+    assert first["excludedClusters"] == ["a"]
+    assert not second.get("excludedClusters")
+    assert not any(entry.get("admitted") for entry in (first, second))
+    assert any(
+        "no pod of it ran on a within 15 minutes" in event.note for event in decided.events
+    )
+
+
+def test_what_it_gave_back_goes_and_it_asks_for_nothing_until_its_time_has_come() -> None:
+    seen = look(*member(0), *member(1))
+    decided = plan(seen)
+    retry = timestamp(status_of(decided)["gang"]["retryTime"])
+    assert retry is not None
+    assert retry > seen.now
+    soon = LIMIT + timedelta(seconds=1)
+    left = after(seen, decided, *member(0), *member(1), at=soon, verdict=QueueVerdict())
+    assert {a.name for a in left.actions if isinstance(a, DeleteChild)} >= {"hj-trainer-0"}
+    gone = after(seen, left, at=soon, verdict=QueueVerdict())
+    assert gone.actions == ()
+    told = status_of(gone)
+    assert told["state"]["reason"] == "GangBackOff"
+    assert "not on a again" in told["jobs"][0]["message"]
+    assert "asks again at" in told["state"]["message"]
+    waiting = look(at=soon, status=told)
+    assert unit_of(waiting) is None  # others have the whole queue meanwhile
+    back = after(seen, gone, at=retry - NOW, verdict=ALL)
+    made = {a.name: a.cluster for a in back.actions if isinstance(a, CreateChild)}
+    assert made["hj-trainer-0"] == "b"
+
+
+def test_a_sub_job_beyond_min_available_goes_alone() -> None:
+    running = member(1, "Running", {"running": 8})
+    assert attempts(plan(look(*member(0), *running, minAvailable=1))) == [1, 0]
+
+
+def test_without_a_queue_it_moves_to_a_cluster_that_may_have_larger_nodes() -> None:
+    decided = plan(look(*member(0), *member(1), admission=QueueAdmission.NONE))
+    assert attempts(decided) == [1, 1]
+    assert "gang" not in status_of(decided)
+    assert status_of(decided)["jobs"][0]["excludedClusters"] == ["a"]
+
+
+STAY = {
+    "before its time": (member(0), {"at": LIMIT - timedelta(seconds=1)}),
+    "a pod that runs while others load images": (member(0, "Pending", {"running": 1}), {}),
+    "a pod that has run": (member(0, "Pending", {"failed": 1}), {}),
+    "one that runs": (member(0, "Running", {"running": 8}), {}),
+    "a cluster that is out of reach": (
+        member(0),
+        {"clusters": (cluster("a", not_ready_since=NOW), B)},
+    ),
+    "a suspended HyperJob": (member(0), {"suspend": True}),
+}
+
+
+@pytest.mark.parametrize("case", STAY)
+def test_it_keeps_its_place(case: str) -> None:
+    objects, options = STAY[case]
+    decided = plan(look(*objects, *member(1, "Running", {"running": 8}), **options))  # type: ignore[arg-type]  # of the table
+    assert attempts(decided) == [0, 0]
+
+
+def test_a_time_limit_of_zero_is_none() -> None:
+    seen = replace(look(*member(0), *member(1)), start_timeout=timedelta())
+    assert attempts(plan(seen)) == [0, 0]
+
+
+def test_the_next_look_is_when_the_first_is_late() -> None:
+    wait = timedelta(minutes=4)
+    decided = plan(look(*member(0), *member(1), at=LIMIT - wait))
+    assert decided.requeue_after is not None
+    assert decided.requeue_after <= wait
+
+
+def test_each_further_time_it_waits_longer() -> None:
+    waits = []
+    for attempt in (0, 3, 6):
+        told = {"jobs": [record(0) | {"attempt": attempt}, record(1) | {"attempt": attempt}]}
+        objects = [*member(0), *member(1)]
+        for item in objects:
+            for marks in ("labels", "annotations"):
+                item["metadata"].setdefault(marks, {})["training.volcano.sh/attempt"] = str(attempt)
+        seen = look(*objects, status=told)
+        retry = timestamp(status_of(plan(seen))["gang"]["retryTime"])
+        assert retry is not None
+        waits.append(retry - seen.now)
+    assert waits == sorted(waits)
+    assert waits[0] < waits[-1]
