@@ -1,7 +1,10 @@
-"""Limits of resources that cannot be overcommitted.
+"""Amounts of resources as Kubernetes reads them, and limits of what cannot be overcommitted.
 
 Kubernetes and Volcano refuse a container that requests an accelerator without limiting it to the
 same amount; the only value the limit can have is the request, so it is filled in.
+
+A Pod may say `cpu: 0.5`; the schema of a custom resource refuses the fraction unless it is text,
+in words that no person understands. It is written as text, as a Pod's own decoding does.
 """
 
 from hyperjob.api.meta import Object
@@ -16,7 +19,19 @@ def default_pod_resources(spec: Object) -> Object:
 
 
 def _default_container(container: Object) -> Object:
-    return edit(container, "resources", _default_limits)
+    return edit(container, "resources", _default_resources)
+
+
+def _default_resources(resources: Object) -> Object:
+    for field in ("requests", "limits"):
+        if isinstance(resources.get(field), dict):
+            resources = edit(resources, field, _as_text)
+    return _default_limits(resources)
+
+
+def _as_text(amounts: Object) -> Object:
+    fractions = {name: str(each) for name, each in amounts.items() if isinstance(each, float)}
+    return {**amounts, **fractions} if fractions else amounts
 
 
 def _default_limits(resources: Object) -> Object:

@@ -136,7 +136,7 @@ IN_FILE = {
         "image:", "imag:", REFUSED, "image: Required value", 'did you mean "image"?'
     ),
     "half a GPU": InFile(
-        GPU, "nvidia.com/gpu: 0.5", REFUSED, "must be of type integer,string", "requested whole"
+        GPU, "nvidia.com/gpu: 0.5", REFUSED, "must be an integer", "request whole devices"
     ),
     "half a GPU, quoted": InFile(
         GPU, 'nvidia.com/gpu: "0.5"', REFUSED, "must be an integer", "request whole devices"

@@ -96,9 +96,7 @@ def test_a_gang_of_which_a_sub_job_never_starts_gives_all_of_it_back() -> None:
     assert first["excludedClusters"] == ["a"]
     assert not second.get("excludedClusters")
     assert not any(entry.get("admitted") for entry in (first, second))
-    assert any(
-        "no pod of it ran on a within 15 minutes" in event.note for event in decided.events
-    )
+    assert any("no pod of it ran on a within 15 minutes" in event.note for event in decided.events)
 
 
 def test_what_it_gave_back_goes_and_it_asks_for_nothing_until_its_time_has_come() -> None:
