@@ -52,9 +52,15 @@ def to_give_back(
 
 
 def go_on(
-    observed: Observed, children: Sequence[Child], *, opening: Collection[str]
+    observed: Observed,
+    children: Sequence[Child],
+    *,
+    opening: Collection[str],
+    leaving: bool = False,
 ) -> GangBackOff:
     """Decide how a gang goes on: gathers, gives back, waits to come again, or is whole.
+
+    `leaving`: sub-jobs beside `children` are on their way out, so these are not all.
 
     Time counts from the last sub-job that the queue released. A gang of which the queue released
     nothing holds no quota, only room, and keeps that while no other waits for room. So does a gang
@@ -63,17 +69,19 @@ def go_on(
     if observed.admission is QueueAdmission.NONE or observed.hyperjob.suspend:
         return GangBackOff()
     record = observed.hyperjob.gang or GangRecord()
-    if record.retry_time is not None and backs_off(observed):
-        return GangBackOff(record=record, wait=record.retry_time - observed.now)
-    if all(child.name in opening or is_through(child) for child in children):
+    waits = backs_off(observed)
+    whole = all(child.name in opening or is_through(child) for child in children)
+    if whole and not (waits and leaving):
         return GangBackOff()
+    if record.retry_time is not None and waits:
+        return GangBackOff(record=record, wait=record.retry_time - observed.now)
     parts = [c for c in children if is_undispatched(c) and c.name not in opening]
     if not parts:
         return GangBackOff(record=GangRecord(attempts=record.attempts) if record.attempts else None)
     theirs = observed.admission is QueueAdmission.VOLCANO_GLOBAL
-    waits = any(child.name in observed.passed_over for child in parts)
+    passed = any(child.name in observed.passed_over for child in parts)
     released = sum(is_released(child) for child in parts) if theirs else 0
-    if not (theirs and waits) or any(is_through(child) for child in children):
+    if not (theirs and passed) or any(is_through(child) for child in children):
         return _gathering(observed, record, released=released, limit=observed.gang_timeout)
     if released:
         return _give_back(observed, record, window=_SHORTEST)

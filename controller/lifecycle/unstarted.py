@@ -67,7 +67,8 @@ def _due(observed: Observed, child: Child) -> datetime | None:
     if report is None or binding is None or binding.applied_since is None or not binding.applied:
         return None
     pods = report.pods
-    began = report.began or pods.running or pods.succeeded or pods.failed
+    began = pods.running or pods.succeeded or pods.failed or report.began
+    began = began or (child.record is not None and child.record.start_time)
     if report.phase is not JobPhase.PENDING or began:
         return None
     reachable = any(

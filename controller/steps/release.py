@@ -44,7 +44,9 @@ def let_through(draft: Draft) -> None:
 def give_back(draft: Draft) -> None:
     """Judge how the gang goes on; a gang that stays in parts lets go of what it holds."""
     observed, staying = draft.observed, draft.staying
-    draft.back_off = go_on(observed, staying, opening=draft.opening)
+    draft.back_off = go_on(
+        observed, staying, opening=draft.opening, leaving=len(staying) < len(draft.children)
+    )
     for child in to_give_back(observed, staying, opening=draft.opening):
         draft.actions += deletion(child, why=WHY)
         draft.blocked[child.name] = Reason.GANG_BACK_OFF, describe_wait(observed)

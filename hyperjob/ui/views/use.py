@@ -9,7 +9,7 @@ from hyperjob.ui.views.axis import Scale
 
 _HEIGHT = 100
 _LAYERS = 12
-"""Queues that a chart tells apart; the others are drawn as one."""
+"""Most queues with an area of their own in a chart; the others share one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

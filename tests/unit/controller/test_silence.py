@@ -59,13 +59,14 @@ def world(
         record["silence"] = silence
     raw = hyperjob(group(replicas=1), status={"jobs": [record]}, **spec)
     objects = [vcjob or job(), policy(cluster="a"), *([bound] if bound else [])]
-    return observed(
+    seen = observed(
         raw,
         *objects,
         clusters=clusters,  # type: ignore[arg-type]  # of any kind
         now=NOW + at,
         followers=followers,
     )
+    return replace(seen, start_timeout=timedelta())
 
 
 def entry(decided: Plan) -> Object:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def look(
     clusters: tuple[Cluster, ...] = (A, B),
     admission: QueueAdmission = BUILTIN,
     status: Object | None = None,
-    **spec: object,
+    **spec: Any,
 ) -> Observed:
     told = status or {"jobs": [record(0), record(1)]}
     raw = hyperjob(group(replicas=2), status=told, **spec)
@@ -80,7 +81,9 @@ def attempts(decided: Plan) -> list[int]:
     return [entry.get("attempt", 0) for entry in status_of(decided)["jobs"]]
 
 
-def after(seen: Observed, decided: Plan, *objects: Object, at: timedelta, verdict: QueueVerdict) -> Plan:
+def after(
+    seen: Observed, decided: Plan, *objects: Object, at: timedelta, verdict: QueueVerdict
+) -> Plan:
     """Plan again from what was written, with these objects left."""
     again = look(*objects, at=at, status=status_of(decided))
     hyperjob_ = with_fields(again.hyperjob, status_of(decided))
