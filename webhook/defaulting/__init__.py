@@ -3,7 +3,7 @@
 Pure. Only adds: a value that its author wrote is never replaced by another (a fraction such as
 `cpu: 0.5` becomes the text of the same amount), an object that is being deleted never touched, and
 whatever has an unexpected type, or more items than there may be, is left for validation to name.
-Nothing is copied but the way down to a change, so an unchanged object comes back as the same object.
+Nothing is copied but the way down to a change: an unchanged object comes back as the same object.
 """
 
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH
