@@ -11,6 +11,7 @@ from typing import Final
 
 from controller.expansion.auto import resolve
 from controller.expansion.expand import SpecError, expand
+from controller.gang.giveback import comes_again
 from controller.lifecycle.causes import unexplained
 from controller.lifecycle.ending import ending
 from controller.lifecycle.failures import judge
@@ -146,7 +147,12 @@ def _record(draft: Draft) -> Plan | None:
     if isinstance(verdict, End):
         return _end(draft, verdict)
     verdict = verdict or giving_back(observed, children)
-    verdict = verdict or not_started(observed, children, minimum=draft.together)
+    verdict = verdict or not_started(
+        observed,
+        children,
+        minimum=draft.together,
+        comes_again=partial(comes_again, observed),
+    )
     return None if verdict is None else _restart(draft, verdict)
 
 

@@ -6,20 +6,26 @@ sub-job holds a share of its queue for nothing. It gives the share back, tries o
 comes again after a growing time. What pods wait for in detail is known in the member alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from controller.gang.giveback import comes_again
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
-from controller.model.observed import Observed, QueueAdmission
+from controller.model.observed import GangRecord, Observed, QueueAdmission
 from controller.model.reasons import Reason
 from hyperjob.api.phases import JobPhase
 
 
-def not_started(observed: Observed, members: Sequence[Member], *, minimum: int) -> Restart | None:
+def not_started(
+    observed: Observed,
+    members: Sequence[Member],
+    *,
+    minimum: int,
+    comes_again: Callable[[int], GangRecord | None],
+) -> Restart | None:
     """Return the restart of the sub-jobs that did not start in time; None while all may.
 
+    `comes_again` says when the queue is asked once more, by the number of the attempt.
     All sub-jobs that have not ended go with them where fewer than `minimum` would stay. It spends
     none of the restarts: no program has failed.
     """
@@ -49,7 +55,7 @@ def not_started(observed: Observed, members: Sequence[Member], *, minimum: int) 
     return Restart(
         again=tuple(again),
         gives_back=True,
-        gang=comes_again(observed, 1 + max(child.attempt for child in late.values())),
+        gang=comes_again(1 + max(child.attempt for child in late.values())),
     )
 
 
