@@ -170,17 +170,15 @@ def _heard(account: Account, moment: Moment) -> Account:
         return _loaded(account, work, moment.now)
     if moment.before is None:
         return _loaded(account, work, moment.now)
-    if account.trains and not _goes_on(moment.before, work):
+    # A later start that is before the last line belongs to another sub-job: with a quorum the first
+    # sub-job to start may be gone.
+    if account.trains and work.started > moment.before.updated:
         return _began_again(account, moment.before, work, moment.now)
     return account
 
 
 def _goes_on(before: JobTraining, work: JobTraining) -> bool:
-    """Tell whether a training goes on that did not begin anew.
-
-    With a quorum the sub-job that had started first may have gone: the start is then that of
-    another one, which trained already at the last line before, and no step was made again.
-    """
+    """Tell whether a training that was stopped did not begin anew, but only waited for others."""
     if work.started <= before.started:
         return True
     return work.started < before.updated and work.step >= before.step

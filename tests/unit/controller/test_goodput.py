@@ -191,6 +191,7 @@ STORIES: dict[str, tuple[list[Look], dict[str, float]]] = {
         [
             Look(0, RUN, work((0, 0), (0, 0))),
             Look(30, DEGRADED, work((0, 0), (30, 30)), share=0.6),
+            Look(32, DEGRADED, work((20, 20), (28, 29)), share=0.6),  # others told less so far
             Look(60, RUN, work((20, 20), (50, 60))),
             Look(70, DONE),
         ],
