@@ -272,23 +272,24 @@ async def run_one(kube: Kube, name: str, *, longest: float) -> float:
 
 
 async def watch_shares(root: Kube, until: float) -> dict[str, int]:
-    """Return the most accelerators that vcjobs of each tenant asked for together before they ended.
+    """Return the most accelerators that members ever had to give to vcjobs of each tenant.
 
-    Karmada writes the end of a vcjob into its ResourceBinding first and into the vcjob later, and
-    the controller gives the share away in between: the bindings are read after the vcjobs.
+    A vcjob is in a member, or about to be, when its ResourceBinding is dispatched, and until the
+    ResourceBinding reports its end: Karmada writes the end into the vcjob only after that, when the
+    share may belong to another vcjob. The bindings are read after the vcjobs for the same reason.
     """
     most = dict.fromkeys(SHARES, 0)
     while time.monotonic() < until:
         jobs = (await root.list(VCJOBS)).items
-        ended = {
+        living = {
             binding["spec"]["resource"].get("uid")
             for binding in (await root.list(RESOURCE_BINDINGS)).items
-            for item in (binding.get("status") or {}).get("aggregatedStatus") or []
-            if _has_ended(item)
+            if not (binding["spec"].get("suspension") or {}).get("dispatching")
+            and not any(map(_has_ended, (binding.get("status") or {}).get("aggregatedStatus", [])))
         }
         used = Counter[str]()
         for job in jobs:
-            if not _has_ended(job) and job["metadata"]["uid"] not in ended:
+            if job["metadata"]["uid"] in living:
                 used[job["metadata"]["namespace"]] += _gpus(job)
         most = {name: max(number, used[name]) for name, number in most.items()}
         await asyncio.sleep(0.1)
@@ -296,7 +297,7 @@ async def watch_shares(root: Kube, until: float) -> dict[str, int]:
 
 
 def _has_ended(item: Object) -> bool:
-    """Tell whether the status of a vcjob, or of one item of an aggregated status, is terminal."""
+    """Tell whether an item of an aggregated status says that the vcjob has ended in its member."""
     phase = ((item.get("status") or {}).get("state") or {}).get("phase")
     return phase in ("Completed", "Failed", "Terminated", "Aborted")
 
@@ -334,6 +335,7 @@ async def test_nobody_gets_a_gpu_or_a_second_of_outage_from_another(
         report += f" (alone {alone:.1f} s); most GPUs {shares.result()}"
         sys.stderr.write(f"\n{report}\n")
     assert all(number <= SHARES[name] for name, number in shares.result().items()), shares.result()
+    assert all(shares.result().values()), "each tenant got some"
     assert seen.started, "the honest tenant ran nothing"
     assert not {code for code in seen.refused if code >= 500}, seen.refused
 
