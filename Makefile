@@ -10,7 +10,7 @@ WORKERS ?= 2
 IMAGE_TOOL ?= docker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants docs crds lock pin picture wheel sbom image clean
+.PHONY: help demo demo-torch test test-torch test-ui e2e lint bench bench-scale bench-progress bench-quorum fuzz mutants docs crds lock pin picture picture-ui wheel sbom image clean
 
 help: ## show this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/'
@@ -102,6 +102,11 @@ docs: $(VENV)/.dev ## regenerate the pages and pictures that are made from code
 
 picture: $(VENV)/.dev ## record the picture of the demo in the README
 	$(BIN)/python docs/images/demo.py docs/images/demo.svg
+
+picture-ui: $(UI_VENV)/.ui ## make the pictures of the web page in the documentation anew
+	chromium="$$(requirements/chromium.sh)" && \
+		HYPERJOB_CHROMIUM="$$chromium" $(UI_VENV)/bin/python -m pytest tests/browser/test_pictures.py -p no:randomly
+	cp build/ui/ui-fleet.png build/ui/ui-history.png build/ui/ui-job.png docs/images/
 
 crds: $(VENV)/.dev ## regenerate crds/ from hyperjob.api
 	$(BIN)/python -m hyperjob.api.schema

@@ -194,6 +194,61 @@ def scene():
     ]
 
 
+def showcase():
+    """Give a fleet for the pictures of the documentation, with names that people would use."""
+    at = {"gpu-east": 128, "gpu-west": 128, "gpu-north": 96}
+    made = [cluster(name, total=total, used=total - 16) for name, total in at.items()]
+    made.append(cluster("ascend-south", total=64, used=48, accelerator="huawei.com/Ascend910"))
+    made.append(cluster("ascend-lab", total=64, accelerator="huawei.com/Ascend910", ready=False))
+    made += [
+        queue("production", weight=4, deserved="192"),
+        queue("research", weight=2, deserved="96"),
+        queue("speech", weight=1),
+    ]
+    for name, namespace, line, clusters, gpus, since in (
+        ("llm-70b", "foundation", "production", tuple(at), 48, 20_000),
+        ("llm-7b-eval", "foundation", "production", ("gpu-east",), 16, 4_000),
+        ("detector-v3", "vision", "research", ("gpu-east", "gpu-west"), 24, 9_000),
+        ("sam-finetune", "vision", "research", ("gpu-west",), 16, 2_400),
+        ("whisper-ft", "speech", "speech", ("gpu-north", "gpu-east"), 16, 7_000),
+    ):
+        made.append(
+            hyperjob(
+                name,
+                namespace=namespace,
+                queue=line,
+                clusters=clusters,
+                gpus=gpus,
+                since=since,
+                labels={"team": namespace},
+            )
+        )
+    made += [
+        hyperjob(
+            "llm-13b",
+            "Queued",
+            namespace="foundation",
+            queue="production",
+            clusters=("", ""),
+            gpus=64,
+            reason="InsufficientCapacity",
+            message="128 nvidia.com/gpu are asked for, 48 are free in 3 clusters",
+        ),
+        hyperjob(
+            "tts-sweep",
+            "Failed",
+            namespace="speech",
+            queue="speech",
+            clusters=("gpu-north",),
+            reason="MaxRestartsExceeded",
+            message="tts-sweep-trainer-0 failed on gpu-north: exit code 137",
+            restarts=3,
+        ),
+        hyperjob("resnet-base", "Completed", namespace="vision", clusters=("gpu-east",)),
+    ]
+    return made
+
+
 def crowd(number):
     """Give many HyperJobs over ten clusters and five queues."""
     phases = ("Running", "Running", "Running", "Queued", "Completed", "Failed", "Suspended")
