@@ -4,7 +4,7 @@ Exact on small cases. The bound is on steps, never on time, so that equal inputs
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
 from math import comb
 from typing import Final
@@ -19,21 +19,28 @@ _PLACINGS: Final = 5_000  # sub-jobs times domain sets
 _SEARCHED: Final = 200  # sub-jobs; beyond it the greedy assignment is taken
 
 
-def assign(requests: Sequence[Request], room: Room, *, max_domains: int | None) -> Room:
-    """Return the room after placing as many requests as it can, preferences first."""
+def assign(
+    requests: Sequence[Request], room: Room, *, max_domains: int | None, least: int = 0
+) -> Room:
+    """Return the room after placing as many requests as it can, preferences first.
+
+    Where it is sure that fewer than `least` fit, none is placed.
+    """
     if max_domains is None:
         return _assign_freely(requests, room)
     best: Room | None = None
     best_score: tuple[int, int] | None = None
-    for allowed in _domain_sets(requests, room, max_domains):
+    for allowed, most in _domain_sets(requests, room, max_domains):
+        if most < least:
+            break
         trial = room.copy()
         trial.free = {name: free for name, free in room.free.items() if name in allowed}
         trial = _assign_freely(requests, trial)
         score = len(requests) - len(trial.assigned), preference_cost(requests, trial.assigned)
         if best_score is None or score < best_score:
             best, best_score = trial, score
-        if score == (0, 0):
-            break
+        if best_score <= (len(requests) - most, 0):
+            break  # no set after this one holds more
     return best if best is not None else room
 
 
@@ -79,30 +86,49 @@ class _Search:
         self._descend(depth + 1)
 
 
-def _domain_sets(requests: Sequence[Request], room: Room, max_domains: int) -> list[frozenset[str]]:
-    """Return the sets of clusters to try, those in use always among them; the likeliest first."""
+def _domain_sets(
+    requests: Sequence[Request], room: Room, max_domains: int
+) -> Iterator[tuple[frozenset[str], int]]:
+    """Give the sets of clusters to try, and the most that each can hold; the largest first.
+
+    Clusters in use are in every set. Most often the first set is enough, and the others are not
+    made.
+    """
     used = frozenset(room.domains)
     slots = max_domains - len(used)
-    counts = Counter(request.kind for request in requests)
     kinds = list({request.kind: request for request in requests}.values())
+    counted = Counter(request.kind for request in requests)
+    counts = [counted[request.kind] for request in kinds]
     holds = {name: _holds(kinds, room, name) for name in room.free}
     pool = sorted(
         (name for name in room.free if name not in used),
         key=lambda name: (
-            -_bound(kinds, counts, [holds[name]]),
+            -_bound(counts, [holds[name]]),
             sum(request.tier(name) for request in kinds),
             name,
         ),
     )
     if slots <= 0 or not pool:
-        return [used]
+        yield used, len(requests)
+        return
     size = min(slots, len(pool))
     while comb(len(pool), size) > _DOMAIN_SETS and len(pool) > size + 1:
         pool.pop()
-    sets = [used.union(chosen) for chosen in islice(combinations(pool, size), _DOMAIN_SETS)]
+    always = [holds[name] for name in used if name in holds]
+    first = tuple(pool[:size])
+    most = _bound(counts, [*always, *(holds[name] for name in first)])
+    alike = len(kinds) == 1  # then no set holds more than the first
+    if alike:
+        yield used.union(first), most
+    sets = [
+        (chosen, _bound(counts, [*always, *(holds[name] for name in chosen)]))
+        for chosen in islice(combinations(pool, size), _DOMAIN_SETS)
+    ]
     # Stable: among sets that could hold as many, those of the most promising clusters come first.
-    sets.sort(key=lambda names: -_bound(kinds, counts, [holds[n] for n in names if n in holds]))
-    return sets[: max(_FEWEST_SETS, _PLACINGS // len(requests))]
+    sets.sort(key=lambda each: -each[1])
+    tried = sets[: max(_FEWEST_SETS, _PLACINGS // len(requests))]
+    for chosen, most in tried[1:] if alike else tried:
+        yield used.union(chosen), most
 
 
 def _holds(kinds: Sequence[Request], room: Room, name: str) -> list[int]:
@@ -119,13 +145,8 @@ def _holds(kinds: Sequence[Request], room: Room, name: str) -> list[int]:
     ]
 
 
-def _bound(
-    kinds: Sequence[Request],
-    counts: Mapping[tuple[object, ...], int],
-    holds: Sequence[Sequence[int]],
-) -> int:
-    """Bound from above how many requests a set of clusters can take."""
+def _bound(counts: Sequence[int], holds: Sequence[Sequence[int]]) -> int:
+    """Bound from above how many requests a set of clusters can take, kind by kind."""
     return sum(
-        min(counts[kind.kind], sum(held[position] for held in holds))
-        for position, kind in enumerate(kinds)
+        min(count, sum(held[position] for held in holds)) for position, count in enumerate(counts)
     )

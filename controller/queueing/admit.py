@@ -115,7 +115,8 @@ def _try_in_order(
     least = max(1, site.needed)
     if len(allowed) < least:
         return block or Block(kind=Kind.CAPACITY)
-    found = space.assign([part.request for part in allowed], site.standing, site.max_domains)
+    requests = [part.request for part in allowed]
+    found = space.assign(requests, site.standing, site.max_domains, least=least)
     if len(found) < least:
         return CAPACITY if len(allowed) == len(waiting) else block or Block(kind=Kind.CAPACITY)
     return Grant(dict(found))

@@ -10,6 +10,7 @@ by at most the time that those who were let in run beyond their estimates: after
 start none is let in any more. (D. Lifka, The ANL/IBM SP Scheduling System, 1995.)
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -59,26 +60,37 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> End | None:
     return End(max(now, since + estimate), key, frees, overdue=since + estimate <= now)
 
 
-def earliest(waiting: Pending, space: Space, ends: list[End]) -> Start | None:
+def earliest(waiting: Pending, space: Space, ends: Sequence[End]) -> Start | None:
     """Return when a gang has room, as `ends` come to pass; None where they all are not enough.
 
     `space` is what is free now, `ends` are sorted by time. What has room already waits for another
     reason than ends, so nothing is known of it either.
     """
+    freed = space.emptied(())
+    if not ends or room_for(waiting, freed):
+        return None
+    moments: list[tuple[End, dict[str, Resources]]] = []
+    for end in ends:
+        for cluster, demand in end.frees:
+            freed.take(cluster, demand, -1)
+        if freed.allows(waiting.shape.site.floor):
+            moments.append((end, dict(freed.free)))
+    if not moments or not room_for(waiting, freed):
+        return None
+    low, high = -1, len(moments) - 1  # it has no room at `low`, and has at `high`
+    middle = 0  # most often the first moment with enough of everything is it
+    while high - low > 1:
+        freed.free = moments[middle][1]
+        low, high = (low, middle) if room_for(waiting, freed) else (middle, high)
+        middle = (low + high) // 2
+    last = moments[high][0]
+    return Start(last.at, last.key, overdue=last.overdue)
+
+
+def room_for(waiting: Pending, space: Space) -> Mapping[str, str]:
+    """Return clusters for as many as must start together, or more; nothing for fewer."""
     site = waiting.shape.site
     requests = [part.request for part in waiting.parts]
-
-    def has_room(number: int) -> bool:
-        freed = space.emptied(each for end in ends[:number] for each in end.frees)
-        if not freed.allows(site.floor):
-            return False
-        return len(freed.assign(requests, site.standing, site.max_domains)) >= site.needed
-
-    if not ends or not has_room(len(ends)) or has_room(0):
-        return None
-    low, high = 0, len(ends)  # it has no room after `low` ends, and has after `high`
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if has_room(middle) else (middle, high)
-    last = ends[high - 1]
-    return Start(last.at, last.key, overdue=last.overdue)
+    least = max(1, site.needed)
+    found = space.assign(requests, site.standing, site.max_domains, least=least)
+    return found if len(found) >= least else {}

@@ -30,7 +30,8 @@ from controller.queueing.units import Unit
 
 _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)
-_FOLLOWED: Final = 10  # in each line: what is free is written anew for these
+FOLLOWED: Final = 10
+"""How many of each line are told what is free and when they start: what is behind changes."""
 _RESTING: Final = Block(kind=Kind.RESTING)
 
 
@@ -45,14 +46,17 @@ class QueueCache:
         confirmer: Confirmer | None = None,
         names_others: bool = True,
         most_in_flight: float = inf,
+        forecast_every: timedelta = timedelta(minutes=5),
     ) -> None:
         """`lag` is the longest time until a cluster's status shows that pods are gone.
 
         `confirmer` says which queues there are, else those that `set_queues` gets. `counts` says
         whether the vcjob of a key is taken off what is free already: it is from the moment it is
         created, which is before its HyperJob is looked at again. A round admits no other HyperJob
-        while `most_in_flight` sub-jobs are admitted that no object shows yet.
+        while `most_in_flight` sub-jobs are admitted that no object shows yet. The starts of those
+        behind the heads of lines are forecast anew after `forecast_every`.
         """
+        self._forecast_every = forecast_every
         self.most_in_flight = most_in_flight
         self._counts = counts
         self._lag = lag
@@ -65,6 +69,9 @@ class QueueCache:
         self.open = Space((), {})
         self.heads: dict[str, str] = {}
         self.starts: dict[str, Start] = {}
+        self.later: Mapping[str, Start] = {}
+        self._forecast_at: datetime | None = None
+        self._now: datetime | None = None
         self.blocks: dict[tuple[str, Shape], Block] = {}
         self.could: WeakKeyDictionary[Site, bool] = WeakKeyDictionary()
         self.wants: WeakKeyDictionary[Site, Mapping[str, Resources]] = WeakKeyDictionary()
@@ -85,6 +92,7 @@ class QueueCache:
             confirmer=confirmer,
             names_others=self.names_others,
             most_in_flight=self.most_in_flight,
+            forecast_every=self._forecast_every,
         )
 
     @property
@@ -188,6 +196,21 @@ class QueueCache:
         moment = self._reclaims.may_start_from(self.account.tree)
         return moment is not None and moment <= now
 
+    def start_of(self, key: str) -> Start | None:
+        """Return when a HyperJob is expected to start: the head of a line, or one behind it."""
+        start = self.starts.get(key)
+        if start is not None or self._now is None:
+            return start
+        later = self.later.get(key)
+        return later if later is not None and later.at > self._now else None
+
+    def wants_forecasts(self, *, now: datetime) -> bool:
+        """Tell whether it is time to forecast anew when those behind the heads start."""
+        due = self._forecast_at is None or now >= self._forecast_at + self._forecast_every
+        if due:
+            self._forecast_at = now
+        return due
+
     def ends(self, *, now: datetime) -> list[End]:
         """Return when those that hold a share end by their estimates, the soonest first."""
         tree = self.account.tree
@@ -239,6 +262,7 @@ class QueueCache:
         self.account.forget_claims()
         self.heads.clear()
         self.starts.clear()
+        self._now = now
         self.space = Space(clusters, eventual)
         self._holdings.reserve(self.space)
         self._holdings.changed |= self.open.sum != self.space.sum
@@ -290,7 +314,7 @@ class QueueCache:
         self._holdings.changed = False
         for queue in sorted({*changed, *followed}):
             line = self.lines.line(queue)
-            for place, order in enumerate(line if queue in changed else line[:_FOLLOWED], start=1):
+            for place, order in enumerate(line if queue in changed else line[:FOLLOWED], start=1):
                 entry = self.entries[order[2]]
                 block = self.block_of(entry)
                 if block is not None and entry.told != self._gist(entry, block, place):
@@ -308,15 +332,18 @@ class QueueCache:
         self, entry: Entry, block: Block | None, place: int
     ) -> tuple[Kind | None, int, int, int, str]:
         kind, free, used = block.kind if block is not None else None, 0, 0
-        if place > _FOLLOWED and not self.starts:
+        if place > FOLLOWED and not self.starts:
             return kind, roughly(place), 0, 0, ""
-        if entry.waiting is not None and place <= _FOLLOWED:
+        if entry.waiting is not None and place <= FOLLOWED:
             demand = entry.waiting.parts[0].request.demand
             measure = accelerator_of(demand) or "cpu"
             free = self.open.sum.get(measure, 0)
             used = self.account.used(entry.waiting.queue).get(measure, 0)
-        start = self.starts.get(entry.unit.key)
-        expected = f"{start.at:%Y%m%d%H%M} {start.after}" if start is not None else ""
+        start, expected = self.start_of(entry.unit.key), ""
+        if start is not None:
+            exact = entry.unit.key in self.starts
+            minute = start.at.minute if exact else start.at.minute // 10
+            expected = f"{start.at:%Y%m%d%H} {minute} {start.after}"
         return kind, roughly(place), free, used, expected
 
     def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:

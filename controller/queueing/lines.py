@@ -4,7 +4,7 @@ Keeps order only; the reason of a wait is not known here.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from controller.queueing.shapes import Shape
 from controller.queueing.units import OrderInQueue
@@ -40,6 +40,10 @@ class Lines:
         for queue, groups in self._groups.items():
             for shape, orders in groups.items():
                 yield queue, shape, orders
+
+    def shapes(self, queue: str) -> Iterable[tuple[Shape, Sequence[OrderInQueue]]]:
+        """Give the HyperJobs that wait in a line and do not rest, by shape."""
+        return self._groups.get(queue, {}).items()
 
     def firsts(self, queue: str) -> list[OrderInQueue]:
         """Return the first of every group in a line, in order."""

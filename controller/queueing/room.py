@@ -45,11 +45,19 @@ class Space:
         return all(amount <= self.sum.get(name, 0) for name, amount in floor.items())
 
     def assign(
-        self, requests: Sequence[Request], standing: Standing, max_domains: int | None
+        self,
+        requests: Sequence[Request],
+        standing: Standing,
+        max_domains: int | None,
+        *,
+        least: int = 0,
     ) -> Mapping[str, str]:
-        """Return clusters for as many requests as there is room for."""
+        """Return clusters for as many requests as there is room for.
+
+        Where it is sure that there is room for fewer than `least`, none gets a cluster.
+        """
         room = Room.of(self.clusters, standing, free=self.free, slots=self.slots)
-        return assign(requests, room, max_domains=max_domains).assigned
+        return assign(requests, room, max_domains=max_domains, least=least).assigned
 
     def could(
         self, requests: Sequence[Request], standing: Standing, max_domains: int | None

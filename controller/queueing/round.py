@@ -6,7 +6,7 @@ behind it pass only where they cannot delay it.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -26,6 +26,7 @@ from controller.queueing.admit import (
 from controller.queueing.backfill import End, earliest
 from controller.queueing.cache import QueueCache
 from controller.queueing.entries import Pending
+from controller.queueing.forecast import forecasts
 from controller.queueing.reclaim import borrowers_for
 from controller.queueing.room import Space
 from controller.queueing.shapes import Shape, Site
@@ -75,6 +76,8 @@ class _Round:
             if before is None or before.kind is not block.kind:
                 cache.lines.changed.add(queue)
         cache.blocks = {**cache.blocks, **self._blocks} if ahead else self._blocks
+        if cache.starts and cache.wants_forecasts(now=self._now):
+            cache.later = forecasts(cache, now=self._now)
         return [*self._granted, *self._asked]
 
     def _resume(self) -> None:
@@ -220,24 +223,28 @@ class _Round:
         if not known:
             return
         until = min(each.at for each in known.values())
-        ahead = {queue: list(self._fillers(queue, until)) for queue in cache.lines.queues()}
-        if not any(ahead.values()):
-            return
         spare = self._spare(self._starts.keys() - known.keys())
+        failed: set[Site] = set()  # what is spare only shrinks
+        ahead = {queue: self._fillers(queue, until, spare) for queue in cache.lines.queues()}
         while ahead := {queue: orders for queue, orders in ahead.items() if orders}:
             queue = self._account.whose_turn(
                 {each: self._next(orders) for each, orders in ahead.items()}
             )
-            key = ahead[queue].pop(0)[2]
+            key = heapq.heappop(ahead[queue])[2]
             waiting = cache.entries[key].waiting
-            if waiting is None or not spare.allows(waiting.shape.site.floor):
+            if waiting is None or waiting.shape.site in failed:
                 continue
-            found = try_to_admit(waiting.parts, waiting.shape.site, cache.account, spare)
+            site = waiting.shape.site
+            found: Grant | Block = CAPACITY
+            if spare.allows(site.floor):
+                found = try_to_admit(waiting.parts, site, self._account, spare)
             if isinstance(found, Grant):
                 for part in waiting.parts:
                     if cluster := found.clusters.get(part.name):
                         spare.put(part.request, cluster)
                 self._grant(queue, key, waiting.shape, found, [])
+            elif found is CAPACITY:
+                failed.add(site)
 
     def _spare(self, queues: Iterable[str]) -> Space:
         """Return what is free, less what the heads keep whose start is not known."""
@@ -249,18 +256,21 @@ class _Round:
                 spare.keep(cache.wants[head.shape.site])
         return spare
 
-    def _fillers(self, queue: str, until: datetime) -> Iterator[OrderInQueue]:
-        """Give those of a line that have no room and end, by estimates, before a time."""
+    def _fillers(self, queue: str, until: datetime, spare: Space) -> list[OrderInQueue]:
+        """Return those of a line that have no room and end, by estimates, before a time, in order.
+
+        They are those of the shapes that would have room in what is spare.
+        """
         cache, heads = self._cache, set(self._cache.heads.values())
         if self._is_fifo(queue):
-            return
-        for order in cache.lines.line(queue):
-            entry = cache.entries[order[2]]
-            if entry.waiting is None or entry.rests_until is not None or order[2] in heads:
-                continue
-            block = self._blocks.get((queue, entry.waiting.shape))
-            if block is CAPACITY and cache.ends_by(order[2], until, now=self._now):
-                yield order
+            return []
+        return sorted(
+            order
+            for shape, orders in cache.lines.shapes(queue)
+            if self._blocks.get((queue, shape)) is CAPACITY and spare.allows(shape.site.floor)
+            for order in orders
+            if order[2] not in heads and cache.ends_by(order[2], until, now=self._now)
+        )
 
     def _take_back(self, key: str, waiting: Pending) -> None:
         """Have others give back what was lent to them, where no other head of line is ahead."""

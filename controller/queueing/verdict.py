@@ -128,7 +128,7 @@ def _named(queue: str) -> str:
 
 
 def _expected(cache: QueueCache, key: str) -> Start | None:
-    start = cache.starts.get(key)
+    start = cache.start_of(key)
     return None if start is None else replace(start, after=name_for(cache, key, start.after))
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from controller.lifecycle.runs import kept
 from controller.lifecycle.stops import describe, going_on
-from controller.model.observed import GangRecord, Observed
+from controller.model.observed import GangRecord, Observed, QueueVerdict
 from controller.model.reasons import Reason
 from controller.model.wire import at, mapping, objects, rfc3339, string
 from controller.status.conditions import conditions_of
@@ -21,6 +21,7 @@ from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase
 
 _CLUSTERS_SHOWN: Final = 8
+_WAITING: Final = frozenset({Phase.PENDING, Phase.QUEUED})
 _STARTED: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.DEGRADED})
 _STOPPED: Final = frozenset(
     {Phase.SUSPENDED, Phase.RESTARTING, Phase.PENDING, Phase.QUEUED, Phase.STARTING}
@@ -57,6 +58,9 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
         status["requests"] = old["requests"]
     if outlooks.gang is not None or "gang" in old:
         status["gang"] = None if outlooks.gang is None else _gang(outlooks.gang)
+    expected = _expected(state, outlooks.verdict)
+    if expected is not None or "expectedStart" in old:
+        status["expectedStart"] = expected
     start = string(old.get("startTime"))
     if start or state.phase in _STARTED or state.phase.is_terminal:
         status["startTime"] = start or now
@@ -77,6 +81,14 @@ def derive(observed: Observed, outlooks: Outlooks) -> Object:
     return {key: value for key, value in status.items() if value not in ([], "") or key in old}
 
 
+def _expected(state: State, verdict: QueueVerdict | None) -> Object | None:
+    """Return when a HyperJob that waits has room by estimates; None where they support no time."""
+    start = verdict.wait.start if verdict is not None and verdict.wait is not None else None
+    if start is None or start.overdue or state.phase not in _WAITING:
+        return None
+    return {"time": rfc3339(start.at), "after": start.after}
+
+
 def _share(jobs: Sequence[JobState], outlooks: Outlooks) -> float:
     """Return the part of the sub-jobs that train on without the others."""
     training = [job for job in jobs if job.group in outlooks.trainers]
@@ -89,8 +101,10 @@ def derive_refusal(observed: Observed, message: str) -> Object:
     phase = Phase(previous) if previous in set(Phase) else Phase.PENDING
     state = State(phase=phase, reason=Reason.INVALID_SPEC, message=message)
     old = observed.hyperjob.status
+    forgotten: Object = {"expectedStart": None} if "expectedStart" in old else {}
     return {
         **old,
+        **forgotten,
         "observedGeneration": observed.hyperjob.generation,
         "state": _state(state, old, rfc3339(observed.now)),
         "goodput": goodput_status(observed, state, mapping(old.get("training"))),

@@ -200,6 +200,15 @@ class ClusterStatus(Model):
     )
 
 
+class ExpectedStart(Model):
+    """When a HyperJob that waits has room, if the running times that others estimate hold."""
+
+    time: Time = Field(description="When it has room.")
+    after: str = Field(
+        description="The HyperJob, `namespace/name`, whose end by its estimate gives it room."
+    )
+
+
 class HyperJobStatus(Model):
     """What a HyperJob has come to."""
 
@@ -230,6 +239,10 @@ class HyperJobStatus(Model):
     )
     requests: HandledRequests | None = Field(
         default=None, description="Requests by annotation that were acted on."
+    )
+    expected_start: ExpectedStart | None = Field(
+        default=None,
+        description="When it is expected to start, while it waits and estimates support a time.",
     )
     start_time: Time | None = Field(default=None, description="When it was first admitted.")
     completion_time: Time | None = Field(default=None, description="When it ended.")

@@ -12,6 +12,7 @@ from controller.model.wire import at, count, integer, mapping, objects, string, 
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.api.quantity import NANO
+from hyperjob.client.expected import ExpectedStart, expected_start
 
 COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
@@ -93,6 +94,7 @@ class Summary:
     requests: Mapping[str, str] = field(default_factory=dict)
     training: Object = field(default_factory=dict)
     goodput: Object = field(default_factory=dict)
+    expected_start: ExpectedStart | None = None
 
     @property
     def key(self) -> str:
@@ -162,6 +164,7 @@ def read(hyperjob: Object) -> Summary:
         requests=string_map(status.get("requests")),
         training=mapping(status.get("training")),
         goodput=mapping(status.get("goodput")),
+        expected_start=expected_start(status),
     )
 
 

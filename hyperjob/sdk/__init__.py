@@ -12,6 +12,7 @@
 `submit` and `kubectl apply` take.
 """
 
+from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.summary import SubJob, Summary
 from hyperjob.sdk.aio import AsyncClient, AsyncJob, LogLine
 from hyperjob.sdk.errors import (
@@ -31,6 +32,7 @@ __all__ = [
     "AsyncClient",
     "AsyncJob",
     "Client",
+    "ExpectedStart",
     "HyperJobError",
     "InvalidError",
     "Job",

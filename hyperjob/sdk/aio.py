@@ -15,6 +15,7 @@ from hyperjob.api.meta import Object
 from hyperjob.api.v1alpha1 import HyperJob
 from hyperjob.client import requests, suspending
 from hyperjob.client.events import events_of
+from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.goals import Goal, parse_goal, reach
 from hyperjob.client.logs.choosing import Wanted
 from hyperjob.client.logs.following import Following
@@ -224,6 +225,11 @@ class AsyncJob:
     def goodput(self) -> Goodput | None:
         """Give what its time went to, as of the status that was last read."""
         return goodput_of(self.status.goodput, datetime.now(UTC))
+
+    @property
+    def expected_start(self) -> ExpectedStart | None:
+        """Give when it is expected to start, as last read; None where no estimates say so."""
+        return self.status.expected_start
 
     async def refresh(self) -> Summary:
         """Read it again; raise NotFoundError where it was deleted."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from hyperjob.api.meta import Object
 from hyperjob.api.v1alpha1 import HyperJob
+from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import Goodput, Training
 from hyperjob.client.waiting import Progress, silent
@@ -260,6 +261,11 @@ class Job:
     def goodput(self) -> Goodput | None:
         """Give what its time went to, as of the status that was last read."""
         return self._job.goodput
+
+    @property
+    def expected_start(self) -> ExpectedStart | None:
+        """Give when it is expected to start, as last read; None where no estimates say so."""
+        return self._job.expected_start
 
     def refresh(self) -> Summary:
         """Read it again; raise NotFoundError where it was deleted."""

@@ -3,6 +3,7 @@
 Only notes; `hyperjob.simulate.measure` works out what it means.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,14 @@ class Segment:
     begin: float
     end: float
     devices: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the first status with a time said: when it was written, and the expected start."""
+
+    told: float
+    start: float
 
 
 @dataclass(slots=True)
@@ -34,6 +43,7 @@ class Life:
     segments: list[Segment] = field(default_factory=list)
     stops: dict[str, int] = field(default_factory=dict)
     lost: float = 0.0
+    forecast: Forecast | None = None
 
     @property
     def waited(self) -> float | None:
@@ -61,6 +71,23 @@ class Steps:
             return
         self.times.append(time)
         self.values.append(value)
+
+    def integral_while(self, other: "Steps", end: float) -> float:
+        """Return amount times seconds of the time from 0 to `end` in which `other` is positive."""
+        found, place, there = 0.0, 0, 0
+        time = 0.0
+        while time < end:
+            after = min(self.until_of(place), other.until_of(there), end)
+            if other.values[there] > 0:
+                found += (after - time) * self.values[place]
+            place += after == self.until_of(place)
+            there += after == other.until_of(there)
+            time = after
+        return found
+
+    def until_of(self, position: int) -> float:
+        """Return when the next step comes after one."""
+        return self.times[position + 1] if position + 1 < len(self.times) else math.inf
 
     def integral(self, begin: float, end: float) -> float:
         """Return amount times seconds between two times."""

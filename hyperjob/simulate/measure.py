@@ -40,6 +40,19 @@ class QueueReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Forecasts:
+    """How good expected starts were, by the first that each HyperJob was given.
+
+    `ahead` is how long before the expected start it was given, `late` how much later than expected
+    jobs started (negative: earlier), `error` the size of that.
+    """
+
+    ahead: Spread
+    late: Spread
+    error: Spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Everything that is told of one simulation.
 
@@ -69,6 +82,7 @@ class Report:
     idle: float
     stops: Mapping[str, int]
     lost: float
+    forecasts: Forecasts
     series: Mapping[str, Mapping[str, Sequence[float]]]
 
 
@@ -104,10 +118,7 @@ def measure(ledger: Ledger, *, policy: str, shares: Mapping[str, float]) -> Repo
     capacity = total * window
     waits = {id(life): _waited(life, ledger.end) for life in lives}
     ended = [life for life in lives if life.ended is not None and life.started is not None]
-    asked, idle = _sum(ledger.asked.values()), 0.0
-    for begin, value, until in _pieces(asked, window):
-        if value > 0:
-            idle += ledger.free.integral(begin, until)
+    idle = ledger.free.integral_while(_sum(ledger.asked.values()), window)
     queues = sorted({life.job.queue for life in lives} | set(ledger.queues))
     used = {name: ledger.queues.get(name, Steps()) for name in queues}
     return Report(
@@ -155,6 +166,7 @@ def measure(ledger: Ledger, *, policy: str, shares: Mapping[str, float]) -> Repo
         idle=idle / capacity,
         stops=_stops(lives),
         lost=sum(life.lost for life in lives),
+        forecasts=_forecasts(lives),
         series={
             "clusters": {
                 name: [
@@ -196,6 +208,19 @@ def _goodput(lives: Iterable[Life], window: float) -> float:
     return max(0.0, ran - lost)
 
 
+def _forecasts(lives: Iterable[Life]) -> Forecasts:
+    found = [
+        (life.forecast.start - life.forecast.told, life.started - life.forecast.start)
+        for life in lives
+        if life.forecast is not None and life.started is not None
+    ]
+    return Forecasts(
+        ahead=spread(ahead for ahead, _ in found),
+        late=spread(late for _, late in found),
+        error=spread(abs(late) for _, late in found),
+    )
+
+
 def _stops(lives: Iterable[Life]) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for life in lives:
@@ -215,14 +240,6 @@ def _sum(steps: Iterable[Steps]) -> Steps:
     for time, change in sorted(changes):
         found.add(time, change)
     return found
-
-
-def _pieces(steps: Steps, end: float) -> Iterable[tuple[float, float, float]]:
-    """Give begin, value and end of each part of the time in which a value stays the same."""
-    edges = [*steps.times[1:], end]
-    for begin, value, until in zip(steps.times, steps.values, edges, strict=True):
-        if begin < end:
-            yield begin, value, min(until, end)
 
 
 def _unfair(

@@ -272,7 +272,7 @@ def _error(code: int, message: str, reason: str) -> KubeError:
     return from_status(make_status(code, message, reason=reason), "simulation")
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def _parts(path: str) -> tuple[str, str, str, str]:
     """Split a URL path into plural, namespace, name and subresource, empty where there is none."""
     steps = path.split("/")[1:]

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from controller.model.wire import at, integer, objects, string
+from controller.model.wire import at, integer, objects, string, timestamp
 from hyperjob.api.duration import nanoseconds
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase
@@ -15,8 +15,9 @@ from hyperjob.kube.resources import (
     VCJOBS,
     key_of,
 )
-from hyperjob.simulate.clock import now
+from hyperjob.simulate.clock import START, now
 from hyperjob.simulate.karmada import Karmada
+from hyperjob.simulate.ledger import Forecast, Life
 from hyperjob.simulate.member import Pods
 from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.runs import SubJob
@@ -99,6 +100,8 @@ class World(Scene):
         if expected != run.expected:
             run.expected = expected
             self._settle(key)
+        if run.life.forecast is None:
+            self._note_forecast(run.life, new)
         phase = string(at(new, "status", "state", "phase"))
         if phase in (Phase.COMPLETED, Phase.FAILED):
             self._over(run.life, phase)
@@ -106,6 +109,11 @@ class World(Scene):
             loop.call_later(CLEAN_UP, self.plane.remove, HYPERJOBS, key)
             if not self._left:
                 loop.call_later(2 * CLEAN_UP, self.ended.set)
+
+    def _note_forecast(self, life: Life, hyperjob: Object) -> None:
+        expected = timestamp(at(hyperjob, "status", "expectedStart", "time"))
+        if expected is not None and life.started is None:
+            life.forecast = Forecast(self.time(), (expected - START).total_seconds())
 
     def _sent(self, key: str, uid: str, cluster: str) -> None:
         job = self.plane.get(VCJOBS, key)

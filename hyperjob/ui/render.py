@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from controller.model.wire import timestamp
+from hyperjob.client.summary import Summary
 from hyperjob.text import human_duration, printable
 
 _SHORT: Final = {
@@ -61,6 +62,14 @@ def clock(time: object) -> str:
     return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def expected(summary: Summary) -> str:
+    """Say when a HyperJob is expected to start; empty where no estimates support a time."""
+    start = summary.expected_start
+    if start is None:
+        return ""
+    return start.words(datetime.now(UTC), namespace=summary.namespace).capitalize()
+
+
 def mark(html: str) -> str:
     """Give a short value that differs for different HTML."""
     return hashlib.blake2b(html.encode(), digest_size=9).hexdigest()
@@ -78,7 +87,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"device": device, "hue": hue, "ago": ago, "clock": clock}
+    made.filters |= {"device": device, "hue": hue, "ago": ago, "clock": clock, "expected": expected}
     made.globals |= {"version": static_version}
     return made
 

@@ -56,6 +56,8 @@ def one(report: Report) -> list[Text]:
         Text(_trouble(report)),
         Text(),
     ]
+    if report.forecasts.error.count:
+        lines.insert(-1, Text(_forecasts(report)))
     header = ("", "JOBS", "MEAN", "P50", "P95", "P99", "MAX")
     rows: list[Row] = [
         _row("wait", report.wait),
@@ -126,6 +128,19 @@ def _trouble(report: Report) -> str:
         f"{told}; {report.lost / 3600:.0f} accelerator-hours were done again."
         f" Queues had {_part(report.unfair)} beyond what was theirs while others went short."
     )
+
+
+def _forecasts(report: Report) -> str:
+    found = report.forecasts
+    return (
+        f"{found.error.count} jobs were told when they are expected to start, at the median"
+        f" {length(found.ahead.p50)} ahead; half of them start within {length(found.error.p50)} of"
+        f" it, 95% within {length(found.error.p95)}, and 95% at most {_late(found.late.p95)}."
+    )
+
+
+def _late(seconds: float) -> str:
+    return f"{length(seconds)} late" if seconds >= 0 else f"{length(-seconds)} early"
 
 
 def _row(name: str, found: Spread) -> Row:

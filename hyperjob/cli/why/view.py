@@ -5,10 +5,11 @@ from datetime import datetime
 
 from rich.text import Text
 
-from controller.model.wire import string
+from controller.model.wire import rfc3339, string
 from hyperjob.api.meta import Object
 from hyperjob.client.durations import age
 from hyperjob.client.events import event_time
+from hyperjob.client.summary import Summary
 from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Explanation, Outcome
 
@@ -35,6 +36,9 @@ def lines(
         Text.assemble("  ", (cause.reason, "bold"), "  ", cause.message)
         for cause in explanation.causes
     ]
+    expected = summary.expected_start
+    if expected is not None:
+        found.append(Text(f"  {expected.words(now, namespace=summary.namespace)}"))
     training = training_of(summary.training)
     if training is not None:
         found.append(Text(f"  progress: {training.words(now)}", style="dim"))
@@ -64,6 +68,7 @@ def value(explanation: Explanation, command: Command) -> Object:
         "headline": explanation.headline,
         "queueAdmission": explanation.admission,
         "training": summary.training,
+        **_expected(summary),
         "causes": [
             {
                 "reason": str(cause.reason),
@@ -75,6 +80,13 @@ def value(explanation: Explanation, command: Command) -> Object:
         ],
         "notVisible": list(explanation.unseen),
     }
+
+
+def _expected(summary: Summary) -> Object:
+    expected = summary.expected_start
+    if expected is None:
+        return {}
+    return {"expectedStart": {"time": rfc3339(expected.time), "after": expected.after}}
 
 
 def _warnings(events: Sequence[Object], *, since: str) -> list[Object]:

@@ -28,6 +28,7 @@ from controller.status.shortage import hindrance_text
 from controller.steps.draft import Draft
 from hyperjob.api.meta import Object
 from hyperjob.client import summary
+from hyperjob.client.expected import ExpectedStart, expected_start
 from hyperjob.client.plan.prospect import has_room, impossible, is_down, too_large
 from hyperjob.client.plan.queueing import Line, ask
 from hyperjob.client.plan.world import World
@@ -69,7 +70,8 @@ class Judgement:
     """What would become of one HyperJob.
 
     `shares` and `waits_in` are those of our own queue admission: how its queues stand after it, and
-    where it would wait.
+    where it would wait. `expected` is when it would start, where estimates support a time, and
+    `expectation` says it.
     """
 
     namespace: str
@@ -82,6 +84,8 @@ class Judgement:
     queues: Mapping[str, str] = field(default_factory=dict)
     shares: Mapping[str, Share] = field(default_factory=dict)
     waits_in: Line | None = None
+    expected: ExpectedStart | None = None
+    expectation: str = ""
     pieces: Sequence[Piece] = ()
 
 
@@ -163,6 +167,7 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
         message = string(state.get("message"))
         if large and state.get("reason") != Reason.EXCEEDS_CLUSTERS:
             message = f"{_TOO_LARGE}: {message}"
+    expected = expected_start(decided.status or {}) if verdict is Verdict.WAITS else None
     taken = [
         (item.name, created[item.name].cluster, item.size.demand, item.size.pod_groups)
         for item in wanted
@@ -176,6 +181,10 @@ def _planned(judgement: Judgement, raw: Object, world: World) -> tuple[Judgement
             queues=queues,
             shares=standing.shares,
             waits_in=standing.line,
+            expected=expected,
+            expectation=expected.words(world.now, namespace=judgement.namespace)
+            if expected is not None
+            else "",
             pieces=pieces,
         ),
         world.after({**raw, "status": decided.status or raw.get("status") or {}}, taken),

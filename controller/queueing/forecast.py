@@ -1,0 +1,61 @@
+"""When HyperJobs behind the head of a line are expected to start, by the estimates of all before.
+
+Those that wait are put into the room that ends give, one after the other: none starts before the
+one ahead of it. A HyperJob that passes others starts earlier than that, and more urgent ones that
+come later delay it. Where an estimate is missing that a time would rest on, there is no time.
+"""
+
+from bisect import insort
+from collections.abc import Iterator
+from datetime import datetime
+
+from controller.queueing.admit import Kind
+from controller.queueing.backfill import End, Start, estimate_of, room_for
+from controller.queueing.cache import FOLLOWED, QueueCache
+from controller.queueing.entries import Entry, Pending
+
+
+def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:
+    """Return when the first of every line are expected to start, by key; heads are among them."""
+    space, ends = cache.open.emptied(()), list(cache.ends(now=now))
+    found: dict[str, Start] = {}
+    last: End | None = None
+    position = 0
+    for key, entry, waiting in _in_turn(cache):
+        site = waiting.shape.site
+        clusters = room_for(waiting, space) if space.allows(site.floor) else {}
+        while not clusters and position < len(ends):
+            last = ends[position]
+            position += 1
+            for cluster, demand in last.frees:
+                space.take(cluster, demand, -1)
+            clusters = room_for(waiting, space) if space.allows(site.floor) else {}
+        if not clusters or (last is not None and last.overdue):
+            break  # nothing is known of those behind it either
+        if last is not None and last.key:
+            found[key] = Start(last.at, last.key)
+        taken = [(part, clusters[part.name]) for part in waiting.parts if part.name in clusters]
+        for part, cluster in taken:
+            space.take(cluster, part.request.demand)
+        estimate = estimate_of(entry, cache.account.tree)
+        if estimate is not None:
+            at = (last.at if last is not None else now) + estimate
+            frees = tuple((cluster, part.request.demand) for part, cluster in taken)
+            insort(ends, End(at, key, frees), lo=position, key=lambda end: (end.at, end.key))
+    return found
+
+
+def _in_turn(cache: QueueCache) -> Iterator[tuple[str, Entry, Pending]]:
+    """Give the first of every line that wait for room alone: all heads, then all seconds, ..."""
+    firsts = sorted(
+        (place, queue, order[2])
+        for queue in cache.lines.queues()
+        for place, order in enumerate(cache.lines.line(queue)[:FOLLOWED])
+    )
+    for _, _, key in firsts:
+        entry = cache.entries[key]
+        block, waiting = cache.block_of(entry), entry.waiting
+        if waiting is None or block is None or not waiting.shape.site.needed:
+            continue
+        if block.kind in (Kind.CAPACITY, Kind.BEHIND) and cache.could.get(waiting.shape.site, True):
+            yield key, entry, waiting

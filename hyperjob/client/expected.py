@@ -1,0 +1,43 @@
+"""When a HyperJob that waits is expected to start, as `status.expectedStart` has it. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from controller.model.wire import mapping, string, timestamp
+from hyperjob.api.meta import Object
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedStart:
+    """The time, and the HyperJob whose end by its estimate gives room, `namespace/name`."""
+
+    time: datetime
+    after: str
+
+    def words(self, now: datetime, *, namespace: str = "") -> str:
+        """Say it; a HyperJob of `namespace` is called by its name alone."""
+        other = self.after.removeprefix(f"{namespace}/") if namespace else self.after
+        left = (self.time - now).total_seconds()
+        when = f"in about {rough(left)}" if left >= 60 else "within a minute"
+        return f"expected to start {when}, when {other} ends (its estimate)"
+
+
+def expected_start(status: Object) -> ExpectedStart | None:
+    """Read the status of a HyperJob; None where no estimates support a time."""
+    found = mapping(status.get("expectedStart"))
+    time = timestamp(found.get("time"))
+    return None if time is None else ExpectedStart(time, string(found.get("after")))
+
+
+def rough(seconds: float) -> str:
+    """Say a length of time as people do: `50 min`, `2 h 10 min`, `3 d 4 h`."""
+    minutes = round(seconds / 60)
+    if minutes >= 60:
+        minutes = round(minutes / 10) * 10
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 24:
+        days, hours = divmod(round(seconds / 3600), 24)
+        return f"{days} d {hours} h" if hours else f"{days} d"
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

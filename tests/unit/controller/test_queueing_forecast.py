@@ -1,0 +1,99 @@
+"""Expected starts of those behind the head of a line, by the estimates of all before them."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.queueing.verdict import verdict_of
+from controller.status.waiting import wait_text
+from tests.unit.controller.builders import NOW
+from tests.unit.controller.queueworld import queue
+from tests.unit.controller.test_queueing_backfill import HOUR, Estimating, job, world
+
+
+def expected(made: Estimating) -> dict[str, tuple[float, str]]:
+    found = {}
+    for key in made.cache.entries:
+        start = made.cache.start_of(key)
+        if start is not None and not start.overdue:
+            found[key] = ((start.at - NOW).total_seconds() / HOUR, start.after)
+    return found
+
+
+def test_those_behind_the_head_start_when_those_ahead_of_them_end() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, 2 * HOUR, age=0), job("head", 16, HOUR, age=1))
+    made.submit(job("second", 16, HOUR, age=2), job("third", 8, None, age=3))
+    made.settle()
+    assert expected(made) == {
+        "ns/head": (2.0, "ns/run"),
+        "ns/second": (3.0, "ns/head"),
+        "ns/third": (4.0, "ns/second"),
+    }
+    told = wait_text(verdict_of(made.cache, "ns/second").wait)
+    assert "; it is expected to start about 2026-01-02T06:04:00Z, when ns/head ends by its" in told
+
+
+def test_what_rests_on_a_missing_estimate_has_no_time() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, HOUR, age=0), job("head", 16, None, age=1))
+    made.submit(job("behind", 8, HOUR, age=2))
+    made.settle()
+    assert expected(made) == {"ns/head": (1.0, "ns/run")}, "the head itself may run for ever"
+    assert "expected" not in wait_text(verdict_of(made.cache, "ns/behind").wait)
+
+
+def test_behind_one_that_runs_longer_than_its_estimate_nothing_is_known() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, HOUR, age=0), job("head", 16, HOUR, age=1))
+    made.submit(job("behind", 16, HOUR, age=2))
+    made.settle()
+    made.now += timedelta(hours=2)
+    made.submit(job("last", 16, HOUR, age=3))
+    made.settle()
+    assert expected(made) == {}
+
+
+def test_each_line_goes_on_in_its_turn() -> None:
+    made = Estimating(gpus={"a": 16})
+    made.set_queues(queue("default"), queue("other"))
+    made.submit(job("run", 16, HOUR, age=0))
+    mine, theirs = job("mine", 16, HOUR, age=1), job("theirs", 16, HOUR, age=2)
+    part = theirs.parts[0]
+    made.submit(mine, replace(theirs, parts=(replace(part, queue="other"),)))
+    made.settle()
+    assert sorted(hours for hours, _ in expected(made).values()) == [1.0, 1.0], "both are heads"
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from([2, 4, 8, 12, 16]), st.integers(1, 20)), min_size=3, max_size=9
+    )
+)
+def test_with_exact_estimates_none_of_a_line_starts_later_than_expected(
+    rows: list[tuple[int, int]],
+) -> None:
+    jobs = [
+        job(f"j{place}", gpus, length * 300, age=place) for place, (gpus, length) in enumerate(rows)
+    ]
+    first: dict[str, datetime] = {}
+
+    class Noting(Estimating):
+        def settle(self) -> None:
+            super().settle()
+            for key in self.cache.entries:
+                start = self.cache.start_of(key)
+                if start is not None:
+                    first.setdefault(key, start.at)
+
+    made = Noting(gpus={"a": 16})
+    made.set_queues(queue("default"))
+    made.run(
+        [(0, each) for each in jobs],
+        {f"j{place}": length * 300 for place, (_, length) in enumerate(rows)},
+    )
+    for key, at in first.items():
+        assert made.started[key] <= at, key
