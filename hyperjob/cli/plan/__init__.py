@@ -19,10 +19,12 @@ from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.lint.check import is_hyperjob
 from hyperjob.cli.lint.documents import Source, UnreadableError, read
-from hyperjob.cli.plan import view
+from hyperjob.cli.plan import view, whatif
 from hyperjob.cli.plan.judge import judge
-from hyperjob.cli.plan.sources import from_control_plane, from_file
+from hyperjob.cli.plan.sources import clusters_of, from_control_plane, from_file
 from hyperjob.client.plan.judge import Judgement, Verdict
+from hyperjob.client.plan.whatif import Prospect
+from hyperjob.client.plan.whatif import what_if as predicted
 from hyperjob.client.plan.world import World
 from hyperjob.kube.resources import QUEUES
 
@@ -45,8 +47,29 @@ _CODES = {
     type=click.Path(allow_dash=True),
     metavar="FILE",
     multiple=True,
-    required=True,
-    help="File with HyperJobs; - is standard input. May be given more than once.",
+    help="File with HyperJobs, and Queues that count as created; - is standard input. May be given"
+    " more than once; required without --what-if.",
+)
+@click.option(
+    "--what-if",
+    is_flag=True,
+    help="Show what would become of the HyperJobs of the control plane with the Queues of the files"
+    " and with --drain and --add-clusters: which would start, wait, move or stop.",
+)
+@click.option(
+    "--drain",
+    "drained",
+    metavar="CLUSTER",
+    multiple=True,
+    help="With --what-if: a cluster on which nothing can be. May be given more than once.",
+)
+@click.option(
+    "--add-clusters",
+    "added",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --what-if: a clusters file whose clusters there are, too, idle; one with the name of"
+    " a cluster of the control plane replaces it.",
 )
 @click.option(
     "--clusters",
@@ -80,6 +103,9 @@ _CODES = {
 @out.output(_TABLE, _TREE, out.JSON, out.YAML)
 def plan(
     files: Sequence[str],
+    what_if: bool,
+    drained: Sequence[str],
+    added: Path | None,
     clusters: Path | None,
     queue_admission: str | None,
     cluster_status_lag: float,
@@ -95,36 +121,69 @@ def plan(
     count as created. With built-in queues a HyperJob waits in the line of its queue, behind the
     HyperJobs that wait already. The command writes nothing.
 
-    Exit code 0: every HyperJob would start at once; 1: the API server does not answer; 2: admission
-    would refuse a HyperJob, or a file cannot be planned; 3: a HyperJob would wait for room or for
-    its turn; 4: a HyperJob cannot run, since it is too large for empty clusters or for its queue,
-    its queue takes no jobs, or it has ended already.
+    With --what-if it compares what the queues would decide now with what they would decide after
+    the changes. A sub-job on a drained cluster loses its place and waits for another one.
+
+    Exit code 0: every HyperJob of the files would start at once; 1: the API server does not
+    answer; 2: admission would refuse a HyperJob, or a file cannot be planned; 3: a HyperJob would
+    wait for room or for its turn; 4: a HyperJob cannot run, since it is too large for empty
+    clusters or for its queue, its queue takes no jobs, or it has ended already.
 
     Example: kubectl hyperjob plan -f job.yaml
+
+    Example: kubectl hyperjob plan --what-if -f queues.yaml --drain gpu-east
     """
+    _check(files, drained, added, what_if=what_if)
     sources = [_read(name) for name in files]
     objects = [document.content for source in sources for document in source.documents]
     admission = None if queue_admission is None else QueueAdmission(queue_admission)
-    world = _world(
+    candidacy = Candidacy(
+        require_vcjob_api=require_vcjob_api, require_resource_summary=require_resource_summary
+    )
+    live = _world(
         access,
         clusters,
         admission,
         lag=timedelta(seconds=cluster_status_lag),
-        candidacy=Candidacy(
-            require_vcjob_api=require_vcjob_api,
-            require_resource_summary=require_resource_summary,
-        ),
+        candidacy=candidacy,
         hyperjobs=[each for each in objects if is_hyperjob(each)],
     )
-    world = world.with_queues(_queues(objects)).with_objects(objects)
+    world = live.with_queues(_queues(objects)).with_objects(objects)
+    if what_if:
+        world = _changed(world, drained, added, candidacy)
     found: list[Judgement] = []
     for source in sources:
         judgements, world = judge(source, world)
         found += judgements
-    if not found:
+    if not found and not what_if:
         raise FailureError("there is no HyperJob in what was given", code=Code.USAGE)
-    _print(found, form)
-    sys.exit(_code(found))
+    _print(found, predicted(live, world) if what_if else None, form)
+    sys.exit(_code(found) if found else Code.OK)
+
+
+def _check(
+    files: Sequence[str], drained: Sequence[str], added: Path | None, *, what_if: bool
+) -> None:
+    if not what_if and (drained or added):
+        raise FailureError("--drain and --add-clusters need --what-if", code=Code.USAGE)
+    if not files and not what_if:
+        raise FailureError("give a file with -f, or --what-if", code=Code.USAGE)
+    if what_if and not (files or drained or added):
+        text = "--what-if changes nothing: give -f with Queues, --drain or --add-clusters"
+        raise FailureError(text, code=Code.USAGE)
+
+
+def _changed(
+    world: World, drained: Sequence[str], added: Path | None, candidacy: Candidacy
+) -> World:
+    """Return the world after the changes; FailureError where a drained cluster is none of it."""
+    if added is not None:
+        world = world.with_clusters(clusters_of(added), candidacy)
+    known = {cluster.name for cluster in world.clusters}
+    for name in drained:
+        if name not in known:
+            raise FailureError(f"--drain: there is no cluster {name}", code=Code.USAGE)
+    return world.without(drained) if drained else world
 
 
 def _queues(objects: Sequence[Object]) -> list[Object]:
@@ -161,14 +220,19 @@ def _world(
     )
 
 
-def _print(found: Sequence[Judgement], form: str) -> None:
+def _print(found: Sequence[Judgement], others: Sequence[Prospect] | None, form: str) -> None:
     if form in (out.JSON, out.YAML):
-        out.dump({"items": [view.value(each) for each in found]}, form)
+        answer: Object = {"items": [view.value(each) for each in found]}
+        if others is not None:
+            answer["whatIf"] = [whatif.value(each) for each in others]
+        out.dump(answer, form)
         return
     for position, each in enumerate(found):
         if position:
             out.say([""])
         out.say(view.as_tree(each) if form == _TREE else view.as_table(each))
+    if others is not None:
+        out.say([*([""] if found else []), *whatif.as_table(others)])
 
 
 def _code(found: Sequence[Judgement]) -> int:

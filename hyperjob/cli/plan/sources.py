@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
@@ -14,6 +15,9 @@ from hyperjob.cli.plan.nodes import with_node_sizes
 from hyperjob.client.plan.reading import admitting, read_world
 from hyperjob.client.plan.world import World, world_of
 
+if TYPE_CHECKING:
+    from hyperjob.cli.embedded import SandboxConfig
+
 _BUILT_IN = ("default", "root")
 
 
@@ -22,12 +26,7 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | 
 
     Without `admission` the file says whether Volcano Global admits, or else we do.
     """
-    from hyperjob.cli.embedded import SandboxConfigError, idle_clusters, load
-
-    try:
-        config = load(path)
-    except SandboxConfigError as error:
-        raise FailureError(str(error), code=Code.USAGE) from None
+    config = _load(path)
     if admission is None:
         admission = admitting(volcano_global=config.volcano_global.enabled)
     specs: dict[str, Object] = {name: {} for name in _BUILT_IN}
@@ -37,10 +36,7 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | 
         for name, spec in specs.items()
     ]
     return world_of(
-        clusters=[
-            with_node_sizes(raw, [(group.allocatable, group.count) for group in cluster.nodes])
-            for raw, cluster in zip(idle_clusters(config), config.clusters, strict=True)
-        ],
+        clusters=_idle(config),
         queues=queues,
         now=datetime.now(UTC),
         admission=admission,
@@ -48,6 +44,29 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | 
         candidacy=Candidacy(),
         namespace=namespace or "default",
     )
+
+
+def clusters_of(path: Path) -> list[Object]:
+    """Read the clusters of a clusters file, idle; FailureError when it cannot be read."""
+    return _idle(_load(path))
+
+
+def _load(path: Path) -> "SandboxConfig":
+    from hyperjob.cli.embedded import SandboxConfigError, load
+
+    try:
+        return load(path)
+    except SandboxConfigError as error:
+        raise FailureError(str(error), code=Code.USAGE) from None
+
+
+def _idle(config: "SandboxConfig") -> list[Object]:
+    from hyperjob.cli.embedded import idle_clusters
+
+    return [
+        with_node_sizes(raw, [(group.allocatable, group.count) for group in cluster.nodes])
+        for raw, cluster in zip(idle_clusters(config), config.clusters, strict=True)
+    ]
 
 
 async def from_control_plane(

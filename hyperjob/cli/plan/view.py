@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
+from controller.model.wire import rfc3339
 from controller.status.shortage import amount_only
 from controller.status.waiting import share_text
 from hyperjob.api.meta import Object
@@ -70,6 +71,7 @@ def value(judgement: Judgement) -> Object:
         "warnings": list(judgement.warnings),
         "queues": [_queue(judgement, name) for name in judgement.queues],
         **_position(judgement),
+        **_expected(judgement),
         "jobs": [
             {
                 "name": piece.name,
@@ -96,6 +98,8 @@ def _head(judgement: Judgement) -> Text:
 def _remarks(judgement: Judgement) -> list[Text]:
     lines = [Text(error, style="red") for error in judgement.errors]
     lines += [Text(f"warning: {text}", style="yellow") for text in judgement.warnings]
+    if judgement.expectation:
+        lines.append(Text(judgement.expectation))
     waits = judgement.verdict is not Verdict.FITS
     for name, text in judgement.queues.items():
         share = judgement.shares.get(name)
@@ -123,6 +127,13 @@ def _position(judgement: Judgement) -> Object:
     if line is None:
         return {}
     return {"position": {"queue": line.queue, "place": line.place, "of": line.length}}
+
+
+def _expected(judgement: Judgement) -> Object:
+    expected = judgement.expected
+    if expected is None:
+        return {}
+    return {"expectedStart": {"time": rfc3339(expected.time), "after": expected.after}}
 
 
 def _branch(piece: Piece) -> Node:

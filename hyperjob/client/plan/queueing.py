@@ -16,6 +16,7 @@ from controller.queueing.queues import parse_queue
 from controller.queueing.quota import Charges
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
+from controller.queueing.units import Unit
 from controller.queueing.verdict import share_of, verdict_of
 from controller.status.waiting import after_its_name
 from hyperjob.client.plan.prospect import Gang
@@ -47,20 +48,43 @@ class Standing:
 
 def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
     """Return what the controller would see once its queues have judged, and its state in them."""
+    mine = f"{observed.hyperjob.namespace}/{observed.hyperjob.name}"
+    others = {**world.hyperjobs, **world.earlier}
+    units = {key: unit_in(world, world.observe(raw)) for key, raw in others.items() if key != mine}
+    cache = played({**units, mine: unit_in(world, observed)}, world)
+    return _judged(observed, cache, mine), _standing(cache, mine)
+
+
+def unit_in(world: World, observed: Observed) -> Unit | None:
+    """Return a HyperJob as its queue sees it; sub-jobs on drained clusters wait for new places."""
+    unit = unit_of(observed)
+    if unit is None or not world.drained:
+        return unit
+    moved = {name for name, where in unit.clusters.items() if where in world.drained} - unit.ended
+    return replace(
+        unit,
+        held=unit.held - moved,
+        made=unit.made - moved,
+        clusters={name: where for name, where in unit.clusters.items() if name not in moved},
+    )
+
+
+def played(units: Mapping[str, Unit | None], world: World) -> QueueCache:
+    """Return the queue cache once all rounds are played that admit any of the HyperJobs."""
     cache = QueueCache(
-        lag=timedelta(), counts=lambda key: key in world.taken, confirmer=_confirmer(world)
+        lag=timedelta(),
+        counts=lambda key: key in world.taken,
+        confirmer=_confirmer(world),
+        forecast_every=timedelta(),
     )
     if world.queues is not None or not cache.needs_queues:
         cache.set_queues(parse_queue(raw) for raw in world.queue_objects)
-    mine = f"{observed.hyperjob.namespace}/{observed.hyperjob.name}"
-    for key, raw in {**world.hyperjobs, **world.earlier}.items():
-        if key != mine:
-            _put(cache, key, world.observe(raw), world)
-    _put(cache, mine, observed, world)
+    for key, unit in units.items():
+        cache.put(key, unit, now=world.now)
     cache.begin(world.clusters, shown=world.shown, now=world.now)
     while play(cache, now=world.now):
         cache.begin(world.clusters, shown=world.shown, now=world.now)
-    return _judged(observed, cache, mine), _standing(cache, mine)
+    return cache
 
 
 def _confirmer(world: World) -> Confirmer:
@@ -74,10 +98,6 @@ def _confirmer(world: World) -> Confirmer:
             for key, charge in world.charges():
                 charges.put(key, charge)
             return VolcanoGlobal(charges.beside)
-
-
-def _put(cache: QueueCache, key: str, observed: Observed, world: World) -> None:
-    cache.put(key, unit_of(observed), now=world.now)
 
 
 def _judged(observed: Observed, cache: QueueCache, mine: str) -> Observed:

@@ -3,7 +3,7 @@
 Made from plain objects by the controller's own reading of them; makes no call.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -14,6 +14,7 @@ from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_binding, parse_hyperjob, parse_job, parse_policy
 from controller.model.resources import Resources, subtract
+from controller.model.shortage import ClusterTrouble, Trouble
 from controller.model.wire import at, string
 from controller.placement.capacity import Candidacy, candidates, summarise
 from controller.queueing.priority import priority_of
@@ -33,7 +34,7 @@ class World:
 
     `queues` are their states by name or unknown. `there` are the objects that pods need and have.
     `shown` is what the clusters' status alone says is free; `earlier` are HyperJobs planned before,
-    and `taken` the keys of their children.
+    and `taken` the keys of their children. On `drained` clusters nothing can be.
     """
 
     now: datetime
@@ -51,6 +52,7 @@ class World:
     earlier: Mapping[str, Object] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
     there: Names = field(default_factory=dict)
+    drained: frozenset[str] = frozenset()
 
     def charges(self) -> Iterator[tuple[str, Charge]]:
         """Give what Volcano Global counts of the HyperJobs' bindings."""
@@ -101,6 +103,29 @@ class World:
         ]
         mine = [item | {"status": {"state": states[name]}} for name, item in written.items()]
         return replace(self, queues={**self.queues, **states}, queue_objects=[*others, *mine])
+
+    def with_clusters(self, objects: Iterable[Object], candidacy: Candidacy) -> "World":
+        """Return the world with idle clusters as they are written, more or in place of others.
+
+        What runs on a cluster of the same name goes on there.
+        """
+        known = {cluster.name: cluster for cluster in self.clusters}
+        shown = dict(self.shown)
+        for made in candidates((summarise(item, candidacy) for item in objects), {}):
+            old = known.get(made.name)
+            taken = subtract(old.allocatable, old.free) if old is not None else {}
+            known[made.name] = replace(made, free=subtract(made.free, taken))
+            shown[made.name] = known[made.name].free
+        return replace(self, clusters=tuple(known.values()), shown=shown)
+
+    def without(self, drained: Collection[str]) -> "World":
+        """Return the world in which no sub-job can be on some clusters."""
+        gone = Trouble(ClusterTrouble.TAINTED, "drained")
+        clusters = tuple(
+            replace(each, usable=False, trouble=gone) if each.name in drained else each
+            for each in self.clusters
+        )
+        return replace(self, clusters=clusters, drained=self.drained.union(drained))
 
     def with_objects(self, objects: Iterable[Object]) -> "World":
         """Return the world with objects as they are written beside the HyperJobs."""

@@ -1,0 +1,78 @@
+"""What changes would do to the HyperJobs of a control plane, as a table or a value. Pure."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from rich.text import Text
+
+from controller.model.wire import rfc3339
+from hyperjob.api.meta import Object
+from hyperjob.cli.kubectl.table import Row, table
+from hyperjob.client.plan.whatif import Change, Prospect
+
+_WORDS: Final = {
+    Change.STARTS: "start",
+    Change.NO_LONGER_STARTS: "no longer start",
+    Change.MOVES: "move",
+    Change.STOPS: "lose sub-jobs that find no other place",
+    Change.GIVES_BACK: "give back what they hold",
+    Change.WAITS: "wait as before",
+    Change.NONE: "stay as they are",
+}
+_STYLES: Final = {
+    Change.STARTS: "bold green",
+    Change.MOVES: "yellow",
+    Change.NO_LONGER_STARTS: "bold red",
+    Change.STOPS: "bold red",
+    Change.GIVES_BACK: "bold red",
+}
+_NONE: Final = "<none>"
+
+
+def as_table(found: Sequence[Prospect]) -> list[Text]:
+    """Count the changes, and list every HyperJob that changes or waits, what changes first."""
+    counts = Counter(each.change for each in found)
+    told = ", ".join(f"{counts[change]} {_WORDS[change]}" for change in Change if counts[change])
+    lines = [Text(f"After the changes: {told or 'there is no HyperJob'}")]
+    order = list(Change)
+    shown = sorted(
+        (each for each in found if each.change is not Change.NONE),
+        key=lambda each: (order.index(each.change), each.namespace, each.name),
+    )
+    rows: list[Row] = [
+        (
+            f"{each.namespace}/{each.name}",
+            each.queue or _NONE,
+            Text(str(each.change), style=_STYLES.get(each.change, "")),
+            _clusters(each.now),
+            _clusters(each.then),
+            each.message,
+        )
+        for each in shown
+    ]
+    header = ("HYPERJOB", "QUEUE", "CHANGE", "ON", "THEN ON", "MESSAGE")
+    return [*lines, *(table(header, rows) if rows else [])]
+
+
+def value(each: Prospect) -> Object:
+    """Give what becomes of one HyperJob as a plain value."""
+    found: Object = {
+        "namespace": each.namespace,
+        "name": each.name,
+        "queue": each.queue,
+        "change": str(each.change),
+        "clusters": dict(each.now),
+        "clustersThen": dict(each.then),
+        "message": each.message,
+    }
+    if each.expected is not None:
+        found["expectedStart"] = {
+            "time": rfc3339(each.expected.time),
+            "after": each.expected.after,
+        }
+    return found
+
+
+def _clusters(places: Mapping[str, str]) -> str:
+    return ",".join(sorted({where for where in places.values() if where})) or _NONE

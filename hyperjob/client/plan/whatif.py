@@ -1,0 +1,107 @@
+"""What would become of the HyperJobs of a control plane if queues or clusters were others. Pure.
+
+It plays the rounds of the queue engine twice, on the world as it is and on the changed one, and
+compares. On a drained cluster a sub-job loses its place and waits in its queue for another one;
+the sub-jobs beside it stay where they are.
+"""
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from controller.queueing.cache import QueueCache
+from controller.queueing.verdict import verdict_of
+from controller.status.waiting import wait_text
+from hyperjob.client.expected import ExpectedStart
+from hyperjob.client.plan.queueing import played, unit_in
+from hyperjob.client.plan.world import World
+
+
+class Change(enum.StrEnum):
+    """What the changes do to a HyperJob."""
+
+    STARTS = "Starts"
+    NO_LONGER_STARTS = "NoLongerStarts"
+    MOVES = "Moves"
+    STOPS = "Stops"
+    GIVES_BACK = "GivesBack"
+    WAITS = "Waits"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """One HyperJob: the clusters of its sub-jobs by name now and then, and why it waits then.
+
+    It starts in the changed world alone where `change` is Starts: what starts anyway has None.
+    """
+
+    namespace: str
+    name: str
+    queue: str
+    change: Change
+    now: Mapping[str, str]
+    then: Mapping[str, str]
+    message: str = ""
+    expected: ExpectedStart | None = None
+
+
+def what_if(world: World, changed: World) -> list[Prospect]:
+    """Return the HyperJobs that run or wait, in the order of their names."""
+    before = played({key: unit_in(world, world.observe(raw)) for key, raw in _all(world)}, world)
+    units = {key: unit_in(changed, changed.observe(raw)) for key, raw in _all(changed)}
+    after = played(units, changed)
+    found = []
+    for key, raw in sorted(world.hyperjobs.items()):
+        unit = unit_in(world, world.observe(raw))
+        if unit is None or not unit.parts:
+            continue
+        now = {name: where for name, where in unit.clusters.items() if name in unit.held}
+        found.append(_prospect(key, now, before, after))
+    return found
+
+
+def _all(world: World) -> Iterator[tuple[str, Mapping[str, object]]]:
+    yield from {**world.hyperjobs, **world.earlier}.items()
+
+
+def _prospect(key: str, now: Mapping[str, str], before: QueueCache, after: QueueCache) -> Prospect:
+    namespace, _, name = key.partition("/")
+    entry = after.entries[key]
+    then = {child: where for child, (_, where) in entry.holding.items()}
+    verdict = verdict_of(after, key)
+    start = verdict.wait.start if verdict.wait is not None else None
+    message = wait_text(verdict.wait)
+    if verdict.reclaimed_for:
+        message = f"gives back what it holds for {verdict.reclaimed_for}"
+    return Prospect(
+        namespace=namespace,
+        name=name,
+        queue=entry.unit.parts[0].queue,
+        change=_change(key, now, then, before, after),
+        now=now,
+        then=then,
+        message=message,
+        expected=None if start is None or start.overdue else ExpectedStart(start.at, start.after),
+    )
+
+
+def _change(
+    key: str,
+    now: Mapping[str, str],
+    then: Mapping[str, str],
+    before: QueueCache,
+    after: QueueCache,
+) -> Change:
+    anyway = before.admitted(key)
+    if any(child not in then for child in now):
+        return Change.STOPS
+    if any(then[child] != where for child, where in now.items() if where):
+        return Change.MOVES
+    if after.gives_back_for(key) and not before.gives_back_for(key):
+        return Change.GIVES_BACK
+    if then.keys() - anyway:
+        return Change.STARTS
+    if anyway - then.keys():
+        return Change.NO_LONGER_STARTS
+    return Change.WAITS if after.entries[key].waiting is not None else Change.NONE
