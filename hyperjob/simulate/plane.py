@@ -16,22 +16,10 @@ import orjson
 
 from controller.model.wire import rfc3339
 from hyperjob.api.meta import Object
+from hyperjob.kube import resources
 from hyperjob.kube.client import PatchType
 from hyperjob.kube.errors import KubeError, from_status, make_status
-from hyperjob.kube.resources import (
-    CLUSTERS,
-    EVENTS,
-    HYPERJOBS,
-    MUTATING_WEBHOOKS,
-    PRIORITY_CLASSES,
-    PROPAGATION_POLICIES,
-    QUEUES,
-    RESOURCE_BINDINGS,
-    SERVICE_EXPORTS,
-    VCJOBS,
-    Resource,
-    key_of,
-)
+from hyperjob.kube.resources import EVENTS, Resource, key_of
 from hyperjob.kube.transport import Params, Response
 from hyperjob.simulate.patches import merged, patched
 
@@ -39,19 +27,9 @@ Listener = Callable[[str, Object | None, Object | None], None]
 """Takes the kind, the object before and the object after: None before it was, and after it is."""
 
 _BY_PLURAL: Final = {
-    resource.plural: resource
-    for resource in (
-        CLUSTERS,
-        EVENTS,
-        HYPERJOBS,
-        MUTATING_WEBHOOKS,
-        PRIORITY_CLASSES,
-        PROPAGATION_POLICIES,
-        QUEUES,
-        RESOURCE_BINDINGS,
-        SERVICE_EXPORTS,
-        VCJOBS,
-    )
+    each.plural: each
+    for each in vars(resources).values()
+    if isinstance(each, Resource) and (each.plural, each.group) != ("events", "")
 }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from controller.queueing.cache import QueueCache
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
+from hyperjob.api.meta import Object
 from hyperjob.client.expected import ExpectedStart
 from hyperjob.client.plan.queueing import played, unit_in
 from hyperjob.client.plan.world import World
@@ -61,7 +62,7 @@ def what_if(world: World, changed: World) -> list[Prospect]:
     return found
 
 
-def _all(world: World) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _all(world: World) -> Iterator[tuple[str, Object]]:
     yield from {**world.hyperjobs, **world.earlier}.items()
 
 
