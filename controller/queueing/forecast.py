@@ -9,8 +9,9 @@ from bisect import insort
 from collections.abc import Iterator
 from datetime import datetime
 
+from controller.model.waiting import Start
 from controller.queueing.admit import Kind
-from controller.queueing.backfill import End, Start, estimate_of, room_for
+from controller.queueing.backfill import End, estimate_of, room_for
 from controller.queueing.cache import FOLLOWED, QueueCache
 from controller.queueing.entries import Entry, Pending
 
