@@ -111,13 +111,14 @@ async def test_a_crowd_of_gangs_ends_completed_with_nobodys_help(scenario):
             await scenario.apply(*made[first : first + _AT_ONCE])
         await until_all_have_ended(scenario, seen, len(made))
         took = time.monotonic() - began
-    print(  # noqa: T201 - what `pytest -rP` shows
-        f"{len(made)} HyperJobs asking {asks(world, made) / seen.room:.1f} times the accelerators"
-        f" ended in {took:.0f} s; while work waited {seen.mean_use:.3f} of all accelerators were"
-        f" used; a gang held a part of its quota for at most {seen.in_part:.1f} s;"
-        f" {kills.count('controller')} kills of the controller, {kills.count('dispatcher')} of the"
-        f" dispatcher"
-    )
+        times = asks(world, made) / seen.room
+        print(  # noqa: T201 - what `pytest -rP` shows
+            f"{len(made)} HyperJobs asking {times:.1f} times the accelerators ended in"
+            f" {took:.0f} s; while work waited {seen.mean_use:.3f} of all accelerators were used;"
+            f" a gang held a part of its quota for at most {seen.in_part:.1f} s;"
+            f" {kills.count('controller')} kills of the controller,"
+            f" {kills.count('dispatcher')} of the dispatcher"
+        )
     assert set(seen.phases.values()) == {"Completed"}, seen.phases
     assert seen.in_part < IN_PART or KILLS
 

@@ -88,7 +88,9 @@ class Scenario:
     kube: Kube
     members: Mapping[str, Kube]
 
-    async def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+    async def kubectl(
+        self, *arguments: str, stdin: str | None = None, check: bool = True, timeout: float = 60
+    ) -> str:
         """Run kubectl in the namespace; give its output, of both kinds when it may fail."""
         done = await asyncio.to_thread(
             kubectl,
@@ -97,6 +99,7 @@ class Scenario:
             *arguments,
             stdin=stdin,
             check=check,
+            timeout=timeout,
         )
         return done.stdout if check else done.stdout + done.stderr
 
@@ -183,7 +186,9 @@ class Scenario:
 
     async def clear(self) -> None:
         """Delete all HyperJobs, and wait until they are gone."""
-        await self.kubectl("delete", HYPERJOBS.group_resource, "--all", "--wait=false")
+        # kubectl deletes one after the other: hundreds take minutes on a busy machine.
+        every = ("delete", HYPERJOBS.group_resource, "--all", "--wait=false")
+        await self.kubectl(*every, timeout=600)
         deadline = time.monotonic() + self.world.settings.timeout
         while left := (await self.kube.list(HYPERJOBS, namespace=self.namespace)).items:
             assert time.monotonic() < deadline, f"{len(left)} HyperJobs are not gone{self.logs()}"
