@@ -127,12 +127,17 @@ def has_lost(status: Object) -> bool:
 def said_of(observed: Observed) -> dict[str, JobTraining]:
     """Return what the programs said last, of the first replicatedJob that says anything.
 
-    The progress of the whole training is theirs, too.
+    The progress of the whole training is theirs, too. A sub-job that reported in an earlier
+    attempt, and whose log of this one has ended without a word, does not report any more: a
+    launcher such as torchrun may start the process that reports in another sub-job each time.
     """
     found: dict[str, JobTraining] = {}
     group = ""
     for name, record in observed.hyperjob.records.items():
-        said = known(observed.trainings.get(name), record.training)
+        read, before = observed.trainings.get(name), record.training
+        if read is not None and read.ended and not read.said and read.attempt != _attempt(before):
+            continue
+        said = known(read, before)
         if said is None or not said.said or (group and record.replicated_job != group):
             continue
         group = record.replicated_job
@@ -183,6 +188,10 @@ def _settled(observed: Observed, said: Mapping[str, JobTraining]) -> Object:
     lost = _added(observed.hyperjob.status, entry, steps=steps, took=_took(entry, at, steps))
     rest = {"resumeStep": entry["resumeStep"]} if "resumeStep" in entry else None
     return {"checkpoint": rest, "lostWork": lost}
+
+
+def _attempt(training: JobTraining | None) -> int | None:
+    return None if training is None else training.attempt
 
 
 def _took(entry: Object, at: datetime, steps: int) -> timedelta:

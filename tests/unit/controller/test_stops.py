@@ -198,6 +198,25 @@ def test_what_one_sub_job_has_not_saved_no_sub_job_starts_from() -> None:
     assert resume_steps(plan(recorded(ended))) == {"90"}
 
 
+def test_a_sub_job_whose_program_reports_no_more_holds_up_no_checkpoint() -> None:
+    old = {"attempt": 0, "step": 90, "startStep": 0, "savedStep": 90}
+    old |= dict.fromkeys(("updateTime", "startTime", "savedTime"), micro_time(BEGAN))
+    jobs = records(attempt=1)
+    jobs[1]["training"] = old
+    silent = said(0, attempt=1, said=False)
+    seen = world(
+        both(said(140, 120, attempt=1), silent), status={"jobs": jobs}, annotations=ASKED, attempt=1
+    )
+    again = {name: replace(each, attempt=1) for name, each in seen.jobs.items()}
+    stopping = recorded(replace(seen, jobs=again))
+    assert stopping.hyperjob.resume_step == 90, "it may still say something"
+    ended = both(said(144, 144, attempt=1, ended=True), replace(silent, ended=True))
+    over = plan(emptied(stopping, trainings=ended))
+    assert status_of(over)["stop"] is None
+    assert status_of(over)["checkpoint"]["resumeStep"] == 144
+    assert [each.reason for each in over.events if each.action == "Stop"] == ["Stopped"]
+
+
 def test_a_program_that_says_nothing_gets_its_grace_period() -> None:
     gone = emptied(recorded(world(annotations=ASKED)))
     until = gone.hyperjob.stop
