@@ -222,8 +222,7 @@ class Bench:
             made = self.requests(writes, total)
             calls = self.calls() - calls
             methods = ", ".join(
-                f"{number / total:.2f} {method}"
-                for method, number in (self.calls() - calls).items()
+                f"{number / total:.2f} {method}" for method, number in sorted(calls.items())
             )
             print(f"  all requests of the controller per sub-job, by method: {methods}")
         self.usage(before, total)
