@@ -154,12 +154,11 @@ class Karmada:
                 await asyncio.sleep(0.01)
                 self._unbound.put_nowait(job)
                 continue
-            await self._kube.create(
-                RESOURCE_BINDINGS, _binding_of(metadata, cluster, self._namespace)
-            )
+            await self._kube.create(RESOURCE_BINDINGS, bound(metadata, cluster, self._namespace))
 
 
-def _binding_of(job: Object, cluster: str, namespace: str) -> Object:
+def bound(job: Object, cluster: str, namespace: str) -> Object:
+    """Make the ResourceBinding of a vcjob, by its metadata: held and placed."""
     owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job["name"]}
     affinity = {"affinityName": AFFINITY_GATED, "clusterNames": [cluster]}
     return {
