@@ -1,6 +1,6 @@
 """How many requests a sub-job costs from its creation to its end: counts, which no machine changes.
 
-A limit here is what docs/scale.md says; whoever needs one more request per sub-job writes down why.
+The limits are those of docs/scale.md, which gives the reason of each request.
 """
 
 from collections import Counter
