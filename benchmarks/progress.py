@@ -216,20 +216,23 @@ async def measure(options: argparse.Namespace, directory: Path, plane: ControlPl
             await report(kube, NAMESPACE, jobs, "Running")
             began = time.monotonic()
             await known.until_all(count, "Running")
-            print(f"progress of all {count} known {time.monotonic() - began:.0f} s after Running")
+            print(
+                f"progress of all {count} known {time.monotonic() - began:.0f} s after Running",
+                flush=True,
+            )
             await asyncio.sleep(60)  # the search for those that print none has calmed down
             before = await asyncio.to_thread(Effort.now, plane, logs, controller)
             ages = await stale(known, options.seconds)
             after = await asyncio.to_thread(Effort.now, plane, logs, controller)
-            print(f"while all train: {after.since(before)}")
-            print(f"staleness: {percentiles(ages)}, lines every {options.every:g} s")
+            print(f"while all train: {after.since(before)}", flush=True)
+            print(f"staleness: {percentiles(ages)}, lines every {options.every:g} s", flush=True)
             await report(kube, NAMESPACE, jobs, "Completed")
             await known.until_all(count, "Completed")
             await asyncio.sleep(60)  # the last lines are read, and their events written
             before = await asyncio.to_thread(Effort.now, plane, logs, controller)
             await asyncio.sleep(REST_SECONDS)
             after = await asyncio.to_thread(Effort.now, plane, logs, controller)
-            print(f"at rest: {after.since(before)}")
+            print(f"at rest: {after.since(before)}", flush=True)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -248,7 +251,7 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="bench-") as directory,
         control_plane(Path(directory)) as plane,
     ):
-        print("real kube-apiserver" if plane.real else "embedded API server")
+        print("real kube-apiserver" if plane.real else "embedded API server", flush=True)
         asyncio.run(measure(options, Path(directory), plane))
 
 

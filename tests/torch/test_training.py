@@ -12,6 +12,7 @@ from tests.torch.journal import with_journal
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1200)]
 EXAMPLE = documents("torch-training")
+STOPS = int(os.environ.get("HYPERJOB_E2E_STOPS", "2"))
 INTERVAL = 20
 """Steps between two checkpoints of the example."""
 
@@ -33,9 +34,9 @@ def journaled() -> list[Object]:
     return with_journal(EXAMPLE, makes_a_step="    optimizer.step()\n")
 
 
+@pytest.mark.timeout(600 + 120 * STOPS)
 async def test_no_step_is_lost_in_planned_stops(scenario: Scenario) -> None:
-    times = int(os.environ.get("HYPERJOB_E2E_STOPS", "2"))
-    await training.stops_without_loss(scenario, journaled(), times)
+    await training.stops_without_loss(scenario, journaled(), STOPS)
 
 
 async def test_a_lost_cluster_costs_at_most_one_interval(scenario: Scenario) -> None:
