@@ -179,6 +179,10 @@ def measure(ledger: Ledger, *, policy: str, shares: Mapping[str, float]) -> Repo
                 name: [value / total for value in each.averages(ledger.end or window, PARTS)]
                 for name, each in used.items()
             },
+            "free": {
+                name: [value / total for value in each.averages(ledger.end or window, PARTS)]
+                for name, each in (("free", ledger.free), ("on nodes in use", ledger.splinters))
+            },
             "waiting": {
                 name: each.averages(ledger.end or window, PARTS)
                 for name, each in sorted(ledger.asked.items())

@@ -1,5 +1,6 @@
 """One self-contained HTML page of several simulations: tables and plots as SVG, no script. Pure."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +20,12 @@ _COLOURS: Final = (
     *("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#65a30d"),
     *("#475569", "#ca8a04"),
 )
+_RANKS: Final = ("p50", "p95", "p99")
 _STYLE: Final = """
 body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;
 color:#0f172a;background:#fff}
-table{border-collapse:collapse;margin:.5rem 0 1.5rem}
+table{border-collapse:collapse;margin:.5rem 0 1.5rem;display:block;overflow-x:auto}
+td{white-space:nowrap}
 th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #e2e8f0}
 th:first-child,td:first-child{text-align:left}
 svg{display:block;margin:.3rem 0 1.2rem;max-width:100%;height:auto}
@@ -39,6 +42,8 @@ class Line:
 
     name: str
     values: Sequence[float]
+    level: float | None = None
+    """What the values are compared with: a dashed line in the same colour."""
 
 
 def page(reports: Sequence[Report], ledgers: Sequence[Ledger]) -> str:
@@ -63,11 +68,21 @@ def _policy(report: Report, ledger: Ledger) -> Iterable[str]:
     waits = {"all": report.wait}
     waits |= {f"{name} accelerators": each for name, each in report.sizes.items()}
     waits |= {f"queue {name}": each.wait for name, each in report.queues.items()}
-    yield _spreads("Wait", waits)
+    yield _spreads("Wait", waits) + _ranges(waits)
     yield _spreads("Completion", {"all": report.completion})
-    for title, key in (("Use of each cluster", "clusters"), ("Use by queue", "queues")):
-        lines = [Line(name, values) for name, values in report.series[key].items()]
+    yield f"<h3>Slowdown</h3>{_slowdown(report.slowdown)}"
+    shown = {name: each.share for name, each in report.queues.items()}
+    none: Mapping[str, float] = {}
+    for title, key, levels in (
+        ("Use of each cluster", "clusters", none),
+        ("Use by queue; dashed: its share", "queues", shown),
+        ("Free accelerators, and those of them on nodes in use", "free", none),
+    ):
+        lines = [
+            Line(name, values, levels.get(name)) for name, values in report.series[key].items()
+        ]
         yield f"<h3>{title}</h3>{_key(lines)}{_plot(lines, report.end, most=1.0, unit='%')}"
+    yield f"<h3>Stops</h3>{_stops(report)}"
     shares = {name: (each.share, each.used) for name, each in report.queues.items()}
     yield "<h3>Shares</h3>" + _table(
         ("queue", "share", "used"),
@@ -78,6 +93,51 @@ def _policy(report: Report, ledger: Ledger) -> Iterable[str]:
     plot = _plot(lines, report.end, most=most or 1.0, unit="")
     yield f"<h3>Accelerators asked for by jobs that wait</h3>{_key(lines)}{plot}"
     yield f"<h3>The {_ROWS} largest jobs</h3><p>Thin: waits. Thick: runs.</p>{_gantt(ledger)}"
+
+
+def _slowdown(found: Spread) -> str:
+    values = found.mean, *_percentiles(found), found.max
+    row = str(found.count), *(f"{value:.2f}" for value in values)
+    return _table(("jobs", "mean", "p50", "p95", "p99", "max"), [row])
+
+
+def _stops(report: Report) -> str:
+    if not report.stops:
+        return "<p>No job was stopped.</p>"
+    rows = [(cause, str(number)) for cause, number in report.stops.items()]
+    lost = f"{report.lost / 3600:.0f} accelerator-hours of work were done again."
+    return f"{_table(('cause', 'stops'), rows)}<p>{lost}</p>"
+
+
+def _ranges(spreads: Mapping[str, Spread]) -> str:
+    """Draw p50, p95 and p99 of each wait on a logarithmic axis from 10 seconds to 12 days."""
+
+    def at(seconds: float) -> float:
+        return _LEFT + _WIDTH * min(1.0, (math.log10(max(seconds, 10.0)) - 1) / 5)
+
+    drawn, height = [], 18 * len(spreads)
+    for row, (name, each) in enumerate(spreads.items()):
+        middle, values = 18 * row + 9, _percentiles(each)
+        drawn.append(
+            f"<text x='{_LEFT - 6}' y='{middle + 4}' text-anchor=end>{escape(name[-20:])}</text>"
+            f"<line x1='{at(values[0]):.1f}' x2='{at(values[2]):.1f}' y1='{middle}' y2='{middle}'"
+            " stroke='#94a3b8' stroke-width='2'/>"
+        )
+        drawn += [
+            f"<circle cx='{at(value):.1f}' cy='{middle}' r='4' fill='{_COLOURS[place]}'>"
+            f"<title>{escape(name)}: {label} {_time(value)}</title></circle>"
+            for place, (label, value) in enumerate(zip(_RANKS, values, strict=True))
+        ]
+    key = _key([Line(label, ()) for label in _RANKS])
+    return key + _svg(height, [_frame(height, 0.0, ""), *drawn, _times(height)])
+
+
+def _times(height: int) -> str:
+    """Label the logarithmic axis of waits."""
+    return "".join(
+        f"<text x='{_LEFT + _WIDTH * power / 5:.0f}' y='{height + 14}'>{label}</text>"
+        for power, label in enumerate(("10 s", "2 min", "17 min", "2.8 h", "28 h", "12 d"))
+    )
 
 
 def _summary(reports: Sequence[Report]) -> str:
@@ -142,6 +202,12 @@ def _plot(lines: Sequence[Line], seconds: float, *, most: float, unit: str) -> s
         )
         colour = _COLOURS[place % len(_COLOURS)]
         drawn.append(f"<polyline fill=none stroke='{colour}' points='{points}'/>")
+        if line.level is not None:
+            y = _HEIGHT * (1 - min(1.0, line.level / most))
+            drawn.append(
+                f"<line x1='{_LEFT}' x2='{_LEFT + _WIDTH}' y1='{y:.1f}' y2='{y:.1f}'"
+                f" stroke='{colour}' stroke-dasharray='6 4'/>"
+            )
     top = f"{most * 100:.0f}%" if unit == "%" else f"{most:.0f}"
     return _svg(_HEIGHT, [_frame(_HEIGHT, seconds, top), *drawn])
 
@@ -156,11 +222,7 @@ def _waits(reports: Sequence[Report], ledgers: Sequence[Ledger]) -> str:
             bisect_right(waits, 10 ** (1 + 5 * number / 100)) / total for number in range(101)
         ]
         lines.append(Line(report.policy, values))
-    marks = "".join(
-        f"<text x='{_LEFT + _WIDTH * power / 5:.0f}' y='{_HEIGHT + 14}'>{label}</text>"
-        for power, label in enumerate(("10 s", "2 min", "17 min", "2.8 h", "28 h", "12 d"))
-    )
-    drawn = _plot(lines, 0.0, most=1.0, unit="%").replace("</svg>", f"{marks}</svg>")
+    drawn = _plot(lines, 0.0, most=1.0, unit="%").replace("</svg>", f"{_times(_HEIGHT)}</svg>")
     return _key(lines) + drawn
 
 

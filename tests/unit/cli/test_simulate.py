@@ -79,7 +79,7 @@ def test_policies_run_side_by_side_with_a_page(clusters: str, tmp_path: Path) ->
     text = html.read_text()
     assert "<script" not in text
     assert "src=" not in text
-    assert text.count("<svg") == 1 + 3 * 4
+    assert text.count("<svg") == 1 + 3 * 6
 
     class Tags(HTMLParser):
         def __init__(self) -> None:
