@@ -30,6 +30,7 @@ PATHS = {
     "SERVICE_ACCOUNTS": "/api/v1/namespaces/n/serviceaccounts/x",
     "LEASES": "/apis/coordination.k8s.io/v1/namespaces/n/leases/x",
     "EVENTS": "/apis/events.k8s.io/v1/namespaces/n/events/x",
+    "CORE_EVENTS": "/api/v1/namespaces/n/events/x",
     "DEPLOYMENTS": "/apis/apps/v1/namespaces/n/deployments/x",
     "ADMISSION_POLICIES": ("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/x"),
     "ADMISSION_POLICY_BINDINGS": (
