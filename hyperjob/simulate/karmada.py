@@ -35,10 +35,11 @@ _REPORT = 1.0
 
 @dataclass(slots=True)
 class _Sent:
-    """A vcjob that was dispatched to a member."""
+    """A vcjob that was dispatched to a member, and the last status that the member has of it."""
 
     uid: str
     cluster: str
+    status: Object | None = None
 
 
 class Karmada:
@@ -85,6 +86,7 @@ class Karmada:
             status[state] = pods
         sent = self._sent.get(key)
         if sent is not None:
+            sent.status = status
             self._later(_REPORT, self._bring, key, sent.uid, status)
 
     def touch(self, cluster: str) -> None:
@@ -190,6 +192,8 @@ class Karmada:
     def _bring(self, key: str, uid: str, status: Object) -> None:
         sent, job = self._sent.get(key), self._plane.get(VCJOBS, key)
         if sent is None or job is None or sent.uid != uid or job["metadata"]["uid"] != uid:
+            return
+        if sent.status is not status:  # timers of one moment come in any order
             return
         if self._members[sent.cluster].down:
             self._later(self._period, self._bring, key, uid, status)
