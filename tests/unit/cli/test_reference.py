@@ -48,15 +48,16 @@ LEAVES = {path: leaf for name in NAMES for path, leaf in leaves(name, command(na
 @pytest.mark.parametrize("path", [path for path in LEAVES if path != "completion"])
 def test_the_example_of_a_command_is_one_that_it_takes(path: str) -> None:
     text = " ".join((LEAVES[path].help or "").split())
-    example = re.search(rf"Example: (?:kubectl )?hyperjob {path} ?(.*)$", text)
-    assert example is not None, text
+    examples = re.findall(rf"Example: (?:kubectl )?hyperjob {path} ?(.*?)(?= Example:|$)", text)
+    assert examples, text
     # a file that an example names need not be there
     some_file = str(ROOT / "README.md")
-    words = [
-        some_file if re.search(r"\.(yaml|crt|config)$", word) else word
-        for word in shlex.split(example[1])
-    ]
-    LEAVES[path].make_context(path, words)
+    for example in examples:
+        words = [
+            some_file if re.search(r"\.(yaml|crt|config)$", word) else word
+            for word in shlex.split(example)
+        ]
+        LEAVES[path].make_context(path, words)
 
 
 def test_every_command_that_asks_about_hyperjobs_names_its_rights() -> None:
