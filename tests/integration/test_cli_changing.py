@@ -195,7 +195,7 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(
         world.heard.clear()
         for words in runs:
             wait = name in ("wait", "suspend", "resume", "restart", "migrate")
-            more = ["--timeout=300ms"] if wait else []
+            more = ["--timeout=3s"] if wait else []  # long enough to come as far as its watch
             taking = (
                 asyncio.create_task(world.take(name)) if name in ("restart", "migrate") else None
             )
