@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hyperjob.simulate.jobs import Plain
+from hyperjob.simulate.workload import WorkloadError
 
 _DAY: Final = 86400.0
 _LONGEST: Final = 7 * _DAY
@@ -67,14 +68,20 @@ class Demand:
 
 
 def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> list[Plain]:
-    """Return the jobs; none is larger than `largest`."""
+    """Return the jobs; none is larger than `largest`.
+
+    Raises WorkloadError where the jobs cannot be as much work as `demand.load` asks for: no job
+    runs longer than a week or a quarter of `demand.days`, and none shorter than a second.
+    """
     draw = random.Random(f"hyperjob {seed}")
     shape = SHAPES[demand.shape]
     sizes = {size: share for size, share in shape.sizes.items() if size <= largest} or {1: 1.0}
     chosen = draw.choices(list(sizes), list(sizes.values()), k=demand.jobs)
     raw = [draw.lognormvariate(0.0, shape.sigma) for _ in chosen]
     longest = min(_LONGEST, _LONGEST_PART * demand.days * _DAY)
-    durations = _scaled(raw, chosen, demand.load * accelerators * demand.days * _DAY, longest)
+    whole = accelerators * demand.days * _DAY
+    _check(demand, whole=whole, asked=sum(chosen), longest=longest)
+    durations = _scaled(raw, chosen, demand.load * whole, longest)
     arrivals = sorted(_arrival(draw, demand.days) for _ in chosen)
     digits = len(str(demand.jobs))
     names, shares = list(demand.queues), list(demand.queues.values())
@@ -94,10 +101,34 @@ def generate(demand: Demand, *, accelerators: int, largest: int, seed: int) -> l
     ]
 
 
+def _check(demand: Demand, *, whole: float, asked: int, longest: float) -> None:
+    """Raise WorkloadError unless the jobs' accelerators can be busy for `load` of the `whole`."""
+    most, least = asked * longest / whole, asked / whole
+    enough = 4 * math.ceil(demand.jobs * demand.load / most)
+    jobs = f"{demand.jobs} jobs of the shape {demand.shape} with {asked} accelerators"
+    if demand.load > most:
+        raise WorkloadError(
+            f"{jobs} are a load of at most {_two(most)}, since none runs longer than"
+            f" {longest / 3600:.0f} hours: ask for about {enough} jobs, a lower load or another"
+            " shape"
+        )
+    if demand.load < least:
+        raise WorkloadError(
+            f"{jobs} are a load of more than {demand.load:g}, since none runs shorter than a"
+            " second: ask for fewer jobs"
+        )
+
+
+def _two(value: float) -> str:
+    """Return the number with two digits, rounded down: the load that can be asked for."""
+    digits = max(0, 1 - math.floor(math.log10(value)))
+    return f"{math.floor(value * 10**digits) / 10**digits:g}"
+
+
 def _scaled(raw: Sequence[float], sizes: Sequence[int], work: float, longest: float) -> list[float]:
     """Stretch durations to a sum of work, each between a second and the longest."""
     low, high = 0.0, work
-    for _ in range(200):
+    for _ in range(80):
         factor = (low + high) / 2
         total = sum(
             min(longest, max(1.0, each * factor)) * size

@@ -81,7 +81,7 @@ def _hours(name: str, text: str, *, default: float = 0.0) -> Callable[[_F], _F]:
 @click.option(
     "--shape",
     type=click.Choice(list(SHAPES)),
-    default="helios",
+    default="llm",
     show_default=True,
     help="Sizes and durations of generated jobs: as in this trace, or LLM training.",
 )
