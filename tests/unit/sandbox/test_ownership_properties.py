@@ -1,4 +1,4 @@
-"""Field ownership over random histories, and sets of fields."""
+"""Field ownership over random histories, and the documents of sets of fields."""
 
 import copy
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hyperjob_sandbox.apiserver.ownership.apply import (
     ApplyConflict,
 )
-from hyperjob_sandbox.apiserver.ownership.fields import FieldsError, FieldSet
-from hyperjob_sandbox.apiserver.ownership.typed import compare, to_field_set
+from hyperjob_sandbox.apiserver.ownership.fields import FieldsError, read, write
+from hyperjob_sandbox.apiserver.ownership.typed import compare, to_fields
 from tests.unit.sandbox.gadgets import (
     T3,
     TYPES,
@@ -80,27 +80,15 @@ def test_any_history_is_idempotent_and_its_ownership_sound(history):
             kept = [v["name"] if isinstance(v, dict) else v for v in found]
             assert [key for key in kept if key in names] == names
     assert live is not None
-    owned = FieldSet()
-    for fields in managers(live).values():
-        owned = owned.union(FieldSet.from_fields_v1(fields))
+    owned = {path for fields in managers(live).values() for path in read(fields)}
     # Only appliers wrote, so that whatever is left belongs to one of them.
-    assert leaves(to_field_set({"spec": live.get("spec")}, TYPES)) <= set(owned)
+    assert leaves(to_fields({"spec": live.get("spec")}, TYPES)) <= owned
 
 
 @given(specs)
 def test_fields_v1_reads_what_it_wrote(spec):
     for fields in managers(apply(None, gadget(**spec))).values():
-        assert FieldSet.from_fields_v1(fields).to_fields_v1() == fields
-
-
-@given(specs, specs, specs)
-def test_field_sets_are_sets(first, second, third):
-    a, b, c = (to_field_set(gadget(**spec), TYPES) for spec in (first, second, third))
-    assert set(a.union(b)) == set(a) | set(b)
-    assert set(a.intersection(b)) == set(a) & set(b)
-    assert set(a.difference(b)) == set(a) - set(b)
-    assert a.union(b).union(c) == a.union(b.union(c))
-    assert not any(path in b for path in a.difference(b))
+        assert write(read(fields)) == fields
 
 
 @given(specs, specs)
@@ -118,4 +106,4 @@ def test_comparing_finds_what_changed(old, new):
 @pytest.mark.parametrize("raw", [{"x": {}}, {"k:{": {}}, {"f:a": 1}, {"z:1": {}}, {"i:x": {}}])
 def test_a_strange_fields_v1_is_refused(raw):
     with pytest.raises(FieldsError):
-        FieldSet.from_fields_v1(raw)
+        read(raw)

@@ -5,47 +5,50 @@ validation and admission come after, in the caller.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors, jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.ownership import typed, typedcheck
-from hyperjob_sandbox.apiserver.ownership.fields import EMPTY, FieldPath, FieldSet, print_path
-from hyperjob_sandbox.apiserver.ownership.managedfields import Managed, Manager
+from hyperjob_sandbox.apiserver.ownership import typed
+from hyperjob_sandbox.apiserver.ownership.fields import EMPTY, FieldPath, print_path
+from hyperjob_sandbox.apiserver.ownership.managedfields import (
+    Manager,
+    Managers,
+    Owned,
+    decode,
+    encode,
+)
 from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
 
-__all__ = ["ApplyConflict", "TypeInfo", "apply_patch", "keep_times", "track_update"]
-
-_STRIPPED: Final = FieldSet.of(
+_SYSTEM_META: Final = (
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+)
+_STRIPPED: Final = frozenset(
     [
         ("f:apiVersion",),
         ("f:kind",),
         ("f:metadata",),
-        *(
-            ("f:metadata", f"f:{name}")
-            for name in (
-                "name",
-                "namespace",
-                "creationTimestamp",
-                "selfLink",
-                "uid",
-                "clusterName",
-                "generation",
-                "managedFields",
-                "resourceVersion",
-            )
-        ),
+        *(("f:metadata", f"f:{name}") for name in _SYSTEM_META),
     ]
 )
-
-Conflict = tuple[Manager, FieldPath]
+_OFF: Final[tuple[Json, ...]] = ([], [{}])
+"""The managedFields with which a writer switches tracking off."""
 
 
 class ApplyConflict(errors.ApiError):
     """Fields of an apply that other managers hold (409)."""
 
-    def __init__(self, conflicts: Iterable[Conflict]) -> None:
+    def __init__(self, conflicts: Iterable[tuple[Manager, FieldPath]]) -> None:
         self.conflicts = sorted(conflicts, key=lambda found: (str(found[0]), found[1]))
         causes = [
             {
@@ -89,88 +92,52 @@ def apply_patch(
     metadata = applied.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise errors.bad_request("metadata.managedFields must be nil")
-    if found := typedcheck.problems(applied, types):
-        raise errors.plain_internal(
-            f"failed to create typed patch object ({_identity(applied)}): "
-            f"{typedcheck.summary(found)}"
-        )
+    try:
+        typed.check(applied, types)
+    except typed.MisfitError as error:
+        why = f"failed to create typed patch object ({_identity(applied)}): {error}"
+        raise errors.plain_internal(why) from None
     old = _without_managed_fields(live) if live is not None else _empty(applied)
-    managed = _managed_before_apply(live, old, types=types, now=now, subresource=subresource)
-    applier = Manager.applier(manager, subresource)
-    ignored = FieldSet.of((f"f:{name}",) for name in reset)
-    merged, owners = _apply(old, applied, applier, managed, types, ignored, force=force)
-    changed = not jsonvalue.equal(merged, old)
-    if changed:
-        owners.times[applier] = now
-    return _with_managed_fields(merged, owners)
-
-
-def _apply(
-    old: Object,
-    applied: Object,
-    applier: Manager,
-    managed: Managed,
-    types: TypeInfo,
-    ignored: FieldSet,
-    *,
-    force: bool,
-) -> tuple[Object, Managed]:
-    owners = Managed(
-        dict(managed.fields), dict(managed.versions), dict(managed.times), managed.written
-    )
-    last = owners.fields.get(applier, EMPTY)
-    mine = typed.to_field_set(applied, types).recursive_difference(ignored)
-    owners.fields[applier] = mine
-    owners.versions[applier] = applied.get("apiVersion", "")
+    managers = decode((live or {}).get("metadata", {}).get("managedFields"))
+    if managers is None:
+        raise errors.plain_internal("failed to decode managed fields")
+    if live is not None and not managers:
+        # An object without owners was written before the first apply.
+        version = live.get("apiVersion", "")
+        first = Manager("before-first-apply", "Update", version, subresource)
+        _update(managers, first, typed.compare(_empty(live), old, types), now)
+    applier = Manager(manager, "Apply", "", subresource)
+    last = managers.get(applier, Owned())
+    mine = typed.without(typed.to_fields(applied, types), reset)
+    managers[applier] = Owned(mine, applied.get("apiVersion", ""), last.time)
     merged: Object = typed.merge(old, applied, types)
-    if last:
-        merged = _let_go(merged, last, owners, types)
-    change = typed.compare(old, merged, types).without(ignored)
-    _take(owners, applier, change, force=force)
-    owners.put(applier, mine.difference(_STRIPPED), owners.versions[applier])
-    return merged, owners
+    if last.fields:
+        # What the applier applied last time, does not now, and no other manager owns, goes.
+        owned = EMPTY.union(*(each.fields for each in managers.values()))
+        gone = typed.with_parents(last.fields, types) - typed.with_parents(owned, types)
+        merged = typed.remove(merged, gone, types)
+    _take(managers, applier, typed.compare(old, merged, types, ignored=reset), force=force)
+    changed = not jsonvalue.equal(merged, old)
+    entry = managers.pop(applier)
+    if kept := entry.fields - _STRIPPED:
+        managers[applier] = replace(entry, fields=kept, time=now if changed else last.time)
+    return _with_managed_fields(merged, managers)
 
 
-def _let_go(merged: Object, last: FieldSet, owners: Managed, types: TypeInfo) -> Object:
-    """Remove what the applier applied last time, does not now, and no other manager owns."""
-
-    def named(fields: FieldSet) -> FieldSet:
-        return typed.with_named_fields(fields, types)
-
-    def fields_of(value: Json) -> FieldSet:
-        return named(typed.to_field_set(value, types))
-
-    last_named = named(last)
-    everything = fields_of(merged)
-    pruned = typed.remove(merged, last_named, types)
-    owned = EMPTY
-    for fields in owners.fields.values():
-        owned = owned.union(fields)
-    lost = everything.difference(fields_of(pruned).union(named(owned)))
-    pruned = typed.remove(merged, lost, types)
-    # What was never the applier's own stays, even where its parent goes.
-    gone = everything.difference(fields_of(pruned)).intersection(last_named).difference(owned)
-    result: Object = typed.remove(merged, gone, types)
-    return result
-
-
-def _take(owners: Managed, taker: Manager, change: typed.Comparison, *, force: bool) -> None:
+def _take(managers: Managers, taker: Manager, change: typed.Comparison, *, force: bool) -> None:
     """Give changed fields to the writer; raise ApplyConflict where others hold them."""
-    changed = change.changed
-    conflicts = {
-        manager: held
-        for manager, fields in owners.fields.items()
-        if manager != taker and (held := fields.intersection(changed))
-    }
-    if conflicts and not force:
+    changed = change.modified | change.added
+    others = [manager for manager in managers if manager != taker]
+    conflicts = {manager: managers[manager].fields & changed for manager in others}
+    if any(conflicts.values()) and not force:
         raise ApplyConflict((m, path) for m, held in conflicts.items() for path in held)
-    for manager in list(owners.fields):
-        if manager == taker:
-            continue
-        left = owners.fields[manager]
-        if manager in conflicts:
-            left = left.difference(conflicts[manager])
-        owners.put(manager, left.difference(change.removed), owners.versions[manager])
+    for manager in others:
+        entry = managers[manager]
+        left = entry.fields - conflicts[manager] - change.removed
+        if not left:
+            del managers[manager]
+        elif len(left) < len(entry.fields):
+            managers[manager] = replace(entry, fields=left)
 
 
 def track_update(
@@ -186,56 +153,29 @@ def track_update(
 ) -> Object:
     """Return the new object with the ownership that a create, update or patch leaves."""
     given = (new.get("metadata") or {}).get("managedFields")
-    before = (live or {}).get("metadata", {}).get("managedFields")
-    managed: Managed | None = None
+    off = given in _OFF
+    managers: Managers | None = None
     if not subresource and given is not None:
-        managed = Managed() if given in ([], [{}]) else Managed.decode(given)
-    if managed is None or (given not in ([], [{}]) and not managed.fields):
-        managed = Managed.decode(before) or Managed()
+        managers = {} if off else decode(given)
+    if managers is None or not (off or managers):
+        managers = decode((live or {}).get("metadata", {}).get("managedFields")) or {}
     stripped = _without_managed_fields(new)
-    if live is not None and not managed.fields:
+    if live is not None and not managers:
         return stripped
     old = _without_managed_fields(live) if live is not None else _empty(new)
-    updater = Manager.updater(manager, api_version, subresource)
-    ignored = FieldSet.of((f"f:{name}",) for name in reset)
-    _update(managed, updater, old, stripped, types, now, ignored=ignored)
-    return _with_managed_fields(stripped, managed)
+    updater = Manager(manager or "unknown", "Update", api_version, subresource)
+    _update(managers, updater, typed.compare(old, stripped, types, ignored=reset), now)
+    return _with_managed_fields(stripped, managers)
 
 
-def _update(
-    managed: Managed,
-    updater: Manager,
-    old: Object,
-    new: Object,
-    types: TypeInfo,
-    now: str,
-    *,
-    ignored: FieldSet,
-) -> None:
-    change = typed.compare(old, new, types).without(ignored)
-    held = managed.fields.pop(updater, EMPTY)
-    _take(managed, updater, change, force=True)
-    taken = change.changed.difference(_STRIPPED)
+def _update(managers: Managers, updater: Manager, change: typed.Comparison, now: str) -> None:
+    held = managers.pop(updater, Owned())
+    _take(managers, updater, change, force=True)
+    taken = (change.modified | change.added) - _STRIPPED
     # A writer keeps what it set before, and its time where it sets nothing new.
-    managed.put(updater, held.difference(change.removed).union(taken), updater.api_version)
-    if taken:
-        managed.times[updater] = now
-
-
-def _managed_before_apply(
-    live: Object | None, old: Object, *, types: TypeInfo, now: str, subresource: str
-) -> Managed:
-    """Return who owned what; an object without owners was written before the first apply."""
-    if live is None:
-        return Managed()
-    managed = Managed.decode((live.get("metadata") or {}).get("managedFields"))
-    if managed is None:
-        raise errors.plain_internal("failed to decode managed fields")
-    if not managed.fields:
-        version = live.get("apiVersion", "")
-        updater = Manager.updater("before-first-apply", version, subresource)
-        _update(managed, updater, _empty(live), old, types, now, ignored=EMPTY)
-    return managed
+    if kept := (held.fields - change.removed) | taken:
+        time = now if taken else held.time
+        managers[updater] = Owned(kept, updater.api_version, time)
 
 
 def keep_times(old: Object, new: Object) -> Object:
@@ -276,10 +216,10 @@ def _without_managed_fields(obj: Object) -> Object:
     }
 
 
-def _with_managed_fields(obj: Object, managed: Managed) -> Object:
+def _with_managed_fields(obj: Object, managers: Managers) -> Object:
     metadata = {
         key: item for key, item in (obj.get("metadata") or {}).items() if key != "managedFields"
     }
-    if managed.fields:
-        metadata["managedFields"] = managed.encode()
+    if managers:
+        metadata["managedFields"] = encode(managers)
     return {**obj, "metadata": metadata} if metadata or "metadata" in obj else obj
