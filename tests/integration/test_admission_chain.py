@@ -6,13 +6,13 @@ import pytest
 import trustme
 from aiohttp import web
 
-from hyperjob_sandbox.apiserver.admission.chain import (
-    AdmissionChain,
-    AdmissionDenied,
+from hyperjob_sandbox.apiserver.admission.chain import AdmissionChain
+from hyperjob_sandbox.apiserver.admission.review import (
     AdmissionRequest,
     GroupVersionKind,
     GroupVersionResource,
 )
+from hyperjob_sandbox.apiserver.errors import ApiError
 from tests.support.webhooks import RULE, running
 
 GVR = GroupVersionResource("conf.example.dev", "v1", "gadgets")
@@ -66,7 +66,7 @@ def add(path, value):
 
 
 async def refused(call):
-    with pytest.raises(AdmissionDenied) as caught:
+    with pytest.raises(ApiError) as caught:
         await call
     return caught.value.status
 
@@ -129,32 +129,6 @@ async def test_mutating_webhooks_run_by_name_and_see_each_other(hooks, chain):
     assert (await chain.mutate(request))["spec"] == {"size": 3, "a": 1, "b": 2}
     assert request.object == create().object
     assert [path for path, _ in hooks.reviews] == ["/first", "/second"]
-
-
-async def test_a_webhook_is_asked_again_where_a_later_one_changed_the_object(hooks, chain):
-    def hold(obj):
-        return [] if obj["spec"].get("held") else add("/spec/held", True)
-
-    hooks.patch("/gate", hold)
-    hooks.patch("/wipe", lambda obj: [{"op": "replace", "path": "/spec", "value": {"size": 1}}])
-    hooks.patch("/other", lambda obj: [])
-    chain.reload(
-        mutating=[
-            hooks.config("a-gate", "/gate", reinvocationPolicy="IfNeeded"),
-            hooks.config("b-other", "/other"),
-            hooks.config("c-wipe", "/wipe", reinvocationPolicy="IfNeeded"),
-        ]
-    )
-    assert (await chain.mutate(create()))["spec"] == {"size": 1, "held": True}
-    assert [path for path, _ in hooks.reviews] == ["/gate", "/other", "/wipe", "/gate"]
-
-
-async def test_nothing_is_asked_again_where_nothing_changed(hooks, chain):
-    hooks.patch("/a", lambda obj: add("/spec/a", 1))
-    hooks.patch("/b", lambda obj: add("/spec/a", 1))
-    chain.reload(mutating=[hooks.config("c", "/a", "/b", reinvocationPolicy="IfNeeded")])
-    await chain.mutate(create())
-    assert [path for path, _ in hooks.reviews] == ["/a", "/b"]
 
 
 async def test_defaults_follow_each_patch(hooks, chain):

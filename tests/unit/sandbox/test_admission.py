@@ -1,14 +1,13 @@
-"""Which webhooks a request is for: rules, scope, selectors, match policy, match conditions."""
+"""Which webhooks a request is for: rules, scope, selectors, match conditions."""
 
 import pytest
 
+from hyperjob_sandbox.apiserver.admission.hooks import compile_hooks, exempt
 from hyperjob_sandbox.apiserver.admission.review import (
     AdmissionRequest,
     GroupVersionKind,
     GroupVersionResource,
-    Target,
 )
-from hyperjob_sandbox.apiserver.admission.webhookhooks import compile_hooks, exempt
 from hyperjob_sandbox.apiserver.errors import ApiError
 
 GVR = GroupVersionResource("conf.example.dev", "v1", "gadgets")
@@ -61,8 +60,7 @@ RULES = {
 
 @pytest.mark.parametrize(("rule", "asked"), RULES.values(), ids=RULES)
 def test_a_rule_chooses(rule, asked):
-    found = hook(rule=rule).target(request(), NAMESPACE)
-    assert found == (Target(GVR, GVK) if asked else None)
+    assert hook(rule=rule).matches(request(), NAMESPACE) is asked
 
 
 SUBRESOURCE_RULES = {
@@ -78,46 +76,37 @@ SUBRESOURCE_RULES = {
 
 @pytest.mark.parametrize(("pattern", "asked"), SUBRESOURCE_RULES.items())
 def test_a_rule_chooses_subresources(pattern, asked):
-    found = hook(rule={"resources": [pattern]}).target(request(subresource="status"), NAMESPACE)
-    assert (found is not None) is asked
+    found = hook(rule={"resources": [pattern]})
+    assert found.matches(request(subresource="status"), NAMESPACE) is asked
 
 
 def test_a_namespace_object_is_cluster_wide():
     namespaces = GroupVersionResource("", "v1", "namespaces")
     rule = {"apiGroups": [""], "resources": ["namespaces"]}
     asked = request(gvr=namespaces, namespace="conf", name="conf", object=NAMESPACE)
-    assert hook(rule={**rule, "scope": "Cluster"}).target(asked, None) is not None
-    assert hook(rule={**rule, "scope": "Namespaced"}).target(asked, None) is None
+    assert hook(rule={**rule, "scope": "Cluster"}).matches(asked, None)
+    assert not hook(rule={**rule, "scope": "Namespaced"}).matches(asked, None)
     selector = {"matchLabels": {"team": "a"}}
-    assert hook(rule=rule, namespaceSelector=selector).target(asked, None) is not None
+    assert hook(rule=rule, namespaceSelector=selector).matches(asked, None)
 
 
 def test_the_namespace_selector_reads_the_namespace():
     for labels, asked in (({"team": "a"}, True), ({"team": "b"}, False)):
         found = hook(namespaceSelector={"matchLabels": labels})
-        assert (found.target(request(), NAMESPACE) is not None) is asked
+        assert found.matches(request(), NAMESPACE) is asked
     found = hook(namespaceSelector={"matchLabels": {"team": "a"}})
-    assert found.target(request(namespace=""), None) is not None
+    assert found.matches(request(namespace=""), None)
     with pytest.raises(ApiError, match='namespaces "conf" not found'):
-        found.target(request(), None)
+        found.matches(request(), None)
 
 
 def test_the_object_selector_reads_either_object():
     found = hook(objectSelector={"matchLabels": {"app": "x"}}, rule={"operations": ["*"]})
     bare = {"metadata": {"name": "g"}}
-    assert found.target(request(), NAMESPACE) is not None
-    assert found.target(request(object=bare), NAMESPACE) is None
+    assert found.matches(request(), NAMESPACE)
+    assert not found.matches(request(object=bare), NAMESPACE)
     changed = request(operation="UPDATE", object=bare, old_object=request().object)
-    assert found.target(changed, NAMESPACE) is not None
-
-
-def test_an_equivalent_version_is_chosen_unless_exact():
-    v2 = (GVR._replace(version="v2"), GVK._replace(version="v2"))
-    asked = request(equivalents=((GVR, GVK), v2))
-    rule = {"apiVersions": ["v2"]}
-    assert hook(rule=rule).target(asked, NAMESPACE) == Target(*v2)
-    assert hook(rule=rule, matchPolicy="Exact").target(asked, NAMESPACE) is None
-    assert hook().target(asked, NAMESPACE) == Target(GVR, GVK)
+    assert found.matches(changed, NAMESPACE)
 
 
 CONDITIONS = {
@@ -137,7 +126,7 @@ CONDITIONS = {
 def test_a_match_condition_chooses(expression, asked):
     found = hook(matchConditions=[{"name": "n", "expression": expression}])
     asking = request()
-    assert found.admits(asking, Target(GVR, GVK), asking.object) is asked
+    assert found.admits(asking, asking.object) is asked
 
 
 def test_one_false_condition_outweighs_a_failing_one():
@@ -146,10 +135,10 @@ def test_one_false_condition_outweighs_a_failing_one():
         {"name": "no", "expression": "false"},
     ]
     asking = request()
-    assert not hook(matchConditions=conditions).admits(asking, Target(GVR, GVK), asking.object)
+    assert not hook(matchConditions=conditions).admits(asking, asking.object)
     conditions[1]["expression"] = "true"
     with pytest.raises(ApiError, match="no such key: nope"):
-        hook(matchConditions=conditions).admits(asking, Target(GVR, GVK), asking.object)
+        hook(matchConditions=conditions).admits(asking, asking.object)
 
 
 def test_webhooks_are_called_by_configuration_name_then_by_place():
@@ -174,5 +163,5 @@ def test_webhooks_cannot_touch_webhook_configurations():
 
 def test_a_webhook_has_the_defaults_of_the_api():
     found = hook()
-    assert (found.timeout_seconds, found.ignore_failures, found.equivalent) == (10, False, True)
-    assert (found.reinvocable, found.side_effect_free) == (False, False)
+    assert (found.timeout_seconds, found.ignore_failures) == (10, False)
+    assert not found.side_effect_free

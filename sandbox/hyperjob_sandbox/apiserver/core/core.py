@@ -24,7 +24,7 @@ from hyperjob_sandbox.apiserver.transport.tokens import Tokens
 
 
 class Core:
-    """The state behind the API; `mutates` and `validates` say whether any webhook is configured."""
+    """The state behind the API."""
 
     def __init__(
         self,
@@ -41,8 +41,6 @@ class Core:
         self.rbac: Rbac | None = None
         self.registry = Registry()
         self.metrics = Metrics()
-        self.mutates = False
-        self.validates = False
         self.admission = AdmissionChain(
             namespaces=self.namespace, resolve_service=self._service_address
         )

@@ -69,6 +69,13 @@ class ResourceInfo:
         """Tell a custom resource from a built-in kind."""
         return self.schema is not None
 
+    def complete(self, obj: Object) -> None:
+        """Fill in the defaults of an object, and drop what its schema does not know."""
+        if self.schema is not None:
+            self.schema.prepare(obj)
+        elif self.default is not None:
+            self.default(obj)
+
     @property
     def has_status(self) -> bool:
         """Tell whether status is written through its own path only."""
@@ -119,14 +126,6 @@ class Registry:
             if info.kind == kind and "list" in info.verbs:
                 return info
         return None
-
-    def siblings(self, resource: ResourceInfo) -> list[ResourceInfo]:
-        """List the other versions of a resource."""
-        return [
-            info
-            for found in self._groups.get(resource.group, {}).values()
-            if (info := found.get(resource.plural)) is not None and info.version != resource.version
-        ]
 
     def groups(self) -> list[str]:
         """List the groups, the core group (empty) included."""

@@ -15,7 +15,7 @@ from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
 from hyperjob_sandbox.apiserver.transport.decode import load, media_type
 from hyperjob_sandbox.apiserver.transport.encode import to_version
 from hyperjob_sandbox.apiserver.transport.tables import list_meta
-from hyperjob_sandbox.apiserver.verbs.admitting import admit_deletion
+from hyperjob_sandbox.apiserver.verbs import admitting
 from hyperjob_sandbox.apiserver.verbs.reading import list_body, object_reply
 
 ORPHAN = "orphan"
@@ -55,13 +55,15 @@ def read_options(call: Call) -> DeleteOptions:
         propagation = "Orphan" if orphan in (True, "true") else "Background"
     if propagation not in ("", "Orphan", "Background", "Foreground"):
         raise _bad_propagation(propagation)
+    dry_run = bool(body.get("dryRun")) if call.body else call.dry_run
+    wire = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **body}
     return DeleteOptions(
         uid=str(conditions.get("uid") or ""),
         version=str(conditions.get("resourceVersion") or ""),
         propagation=propagation,
         grace=None if grace is None or grace == "" else int(grace),
-        dry_run=bool(body.get("dryRun")) if call.body else call.dry_run,
-        wire={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **body},
+        dry_run=dry_run,
+        wire={**wire, "dryRun": ["All"]} if dry_run else wire,
     )
 
 
@@ -76,7 +78,7 @@ async def delete(core: Core, call: Call) -> Reply:
         _check_preconditions(call, options, live)
         _check_protected(resource, live)
         old = to_version(live.obj, resource)
-        await admit_deletion(core, call, old, options.wire, dry_run=options.dry_run)
+        await _admit(core, call, old, options)
         try:
             left = delete_stored(core, resource, live, options)
         except Stale:
@@ -104,12 +106,18 @@ async def delete_collection(core: Core, call: Call) -> Reply:
     ]
     for stored in found:
         old = to_version(stored.obj, resource)
-        await admit_deletion(core, call, old, options.wire, dry_run=options.dry_run)
+        await _admit(core, call, old, options)
         live = core.collection(resource).get(stored.key)
         if live is not None:
             delete_stored(core, resource, live, options)
     meta = list_meta(core.store.revision)
     return Reply(200, list_body(found, resource, meta))
+
+
+async def _admit(core: Core, call: Call, old: Object, options: DeleteOptions) -> None:
+    """Ask all webhooks about a deletion; its options say whether it is a dry run."""
+    await admitting.mutate(core, call, "DELETE", None, old, options=options.wire)
+    await admitting.validate(core, call, "DELETE", None, old, options=options.wire)
 
 
 def delete_stored(

@@ -1,0 +1,198 @@
+"""Webhooks as configurations declare them: which requests they are for, and how they are called.
+
+Compiled once from a configuration. Pure: nothing here talks to a webhook.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.admission.review import (
+    AdmissionRequest,
+    GroupVersionResource,
+    attributes,
+)
+from hyperjob_sandbox.apiserver.cel import CelError, Expression
+from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.state.selectors import LabelSelector, SelectorError, label_selector
+
+_EXEMPT: Final = frozenset(
+    {
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+)
+_NAMESPACES: Final = GroupVersionResource("", "v1", "namespaces")
+_VARIABLES: Final = ("object", "oldObject", "request")
+
+
+@dataclass(frozen=True, slots=True)
+class MatchCondition:
+    """An expression that a request must satisfy; an expression that does not compile never is."""
+
+    source: str
+    compiled: Expression | CelError
+
+    @classmethod
+    def read(cls, raw: Object) -> "MatchCondition":
+        """Compile a condition of a webhook."""
+        source = raw.get("expression", "")
+        try:
+            return cls(source, Expression(source, variables=_VARIABLES))
+        except CelError as error:
+            return cls(source, error)
+
+    def evaluate(self, values: Mapping[str, Json]) -> Json:
+        """Return what the expression says of a request; raise CelError."""
+        if isinstance(self.compiled, CelError):
+            raise self.compiled
+        return self.compiled.evaluate(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One webhook of a configuration: as it was written, and what is compiled from that."""
+
+    raw: Object
+    ca_bundle: bytes
+    namespace_selector: LabelSelector
+    object_selector: LabelSelector
+    conditions: tuple[MatchCondition, ...]
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name the webhook."""
+        return str(self.raw.get("name", ""))
+
+    @property
+    def client(self) -> Object:
+        """Give how the webhook is reached: its `clientConfig`."""
+        return self.raw.get("clientConfig") or {}
+
+    @property
+    def timeout_seconds(self) -> int:
+        """Give the seconds that a call may take."""
+        return self.raw.get("timeoutSeconds") or 10
+
+    @property
+    def ignore_failures(self) -> bool:
+        """Tell whether a request goes on where the webhook cannot be asked."""
+        return self.raw.get("failurePolicy") == "Ignore"
+
+    @property
+    def side_effect_free(self) -> bool:
+        """Tell whether the webhook may be asked about a dry run."""
+        return self.raw.get("sideEffects") in ("None", "NoneOnDryRun")
+
+    def matches(self, request: AdmissionRequest, namespace: Mapping[str, Json] | None) -> bool:
+        """Tell whether the webhook is for a request, by its rules and selectors.
+
+        `namespace` is the request's, if it exists. Raises ApiError where it is needed and missing.
+        """
+        return (
+            self._matches_objects(request)
+            and any(_rule_matches(rule, request) for rule in self.raw.get("rules") or ())
+            and self._matches_namespace(request, namespace)
+        )
+
+    def _matches_namespace(
+        self, request: AdmissionRequest, namespace: Mapping[str, Json] | None
+    ) -> bool:
+        if not self.namespace_selector or not (request.namespace or request.gvr == _NAMESPACES):
+            return True
+        found = namespace
+        if request.gvr == _NAMESPACES and not request.subresource and request.operation != "DELETE":
+            found = request.object
+        if found is None:
+            raise errors.not_found("", "namespaces", request.namespace)
+        return self.namespace_selector.matches(_labels(found))
+
+    def _matches_objects(self, request: AdmissionRequest) -> bool:
+        return not self.object_selector or any(
+            obj is not None and self.object_selector.matches(_labels(obj))
+            for obj in (request.object, request.old_object)
+        )
+
+    def admits(self, request: AdmissionRequest, current: Object | None) -> bool:
+        """Tell whether the match conditions hold; raise ApiError 403 where one must not fail."""
+        if not self.conditions:
+            return True
+        seen = {**attributes(request, uid=""), "dryRun": request.dry_run}
+        values = {
+            "object": current,
+            "oldObject": request.old_object,
+            "request": {**seen, "options": request.options},
+        }
+        failures: list[str] = []
+        for condition in self.conditions:
+            try:
+                if condition.evaluate(values) is False:
+                    return False
+            except CelError as error:
+                failures.append(f"expression '{condition.source}' resulted in error: {error}")
+        if not failures or self.ignore_failures:
+            return not failures
+        why = failures[0] if len(failures) == 1 else f"[{', '.join(dict.fromkeys(failures))}]"
+        raise errors.forbidden(request.gvr.group, request.gvr.resource, request.name, why)
+
+
+def _labels(obj: Mapping[str, Json]) -> dict[str, str]:
+    return (obj.get("metadata") or {}).get("labels") or {}
+
+
+def _rule_matches(rule: Object, request: AdmissionRequest) -> bool:
+    scope = rule.get("scope") or "*"
+    cluster_wide = request.gvr == _NAMESPACES or not request.namespace
+    return (
+        (scope == "*" or (scope == "Cluster") is cluster_wide)
+        and _listed(rule.get("operations"), request.operation)
+        and _listed(rule.get("apiGroups"), request.gvr.group)
+        and _listed(rule.get("apiVersions"), request.gvr.version)
+        and any(_resource_matches(text, request) for text in rule.get("resources") or ())
+    )
+
+
+def _listed(items: list[str] | None, wanted: str) -> bool:
+    return items is not None and ("*" in items or wanted in items)
+
+
+def _resource_matches(pattern: str, request: AdmissionRequest) -> bool:
+    wanted, _, below = pattern.partition("/")
+    return wanted in ("*", request.gvr.resource) and below in ("*", request.subresource)
+
+
+def exempt(request: AdmissionRequest) -> bool:
+    """Tell whether no webhook may ever be asked: else one could block its own removal."""
+    return request.gvk.group == "admissionregistration.k8s.io" and request.gvk.kind in _EXEMPT
+
+
+def compile_hooks(configurations: list[Object]) -> tuple[Hook, ...]:
+    """Compile all webhooks of configurations, in the order in which they are called."""
+    ordered = sorted(configurations, key=lambda found: str(found["metadata"]["name"]))
+    return tuple(
+        _compile(raw) for configuration in ordered for raw in configuration.get("webhooks") or ()
+    )
+
+
+def _compile(raw: Object) -> Hook:
+    problem = ""
+    selectors: dict[str, LabelSelector] = {}
+    for name in ("namespaceSelector", "objectSelector"):
+        try:
+            selectors[name] = label_selector(raw.get(name) or {}) or LabelSelector()
+        except SelectorError as error:
+            problem, selectors[name] = str(error), LabelSelector()
+    return Hook(
+        raw,
+        base64.b64decode((raw.get("clientConfig") or {}).get("caBundle") or ""),
+        selectors["namespaceSelector"],
+        selectors["objectSelector"],
+        tuple(map(MatchCondition.read, raw.get("matchConditions") or ())),
+        problem,
+    )
