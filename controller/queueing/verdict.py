@@ -84,7 +84,7 @@ def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> QueueVe
         limit=block.limit if block is not None else None,
         resource=block.resource if block is not None else "",
         room=room,
-        behind=cache.lines.line(waiting.queue)[0][2] if code is WaitCode.BEHIND else "",
+        behind=_first(cache, waiting) if code is WaitCode.BEHIND else "",
         until=entry.rests_until,
         start=_expected(cache, key),
         preempts=preempts,
@@ -183,7 +183,7 @@ def _kept(cache: QueueCache, waiting: Pending) -> KeptRoom | None:
     requests = [part.request for part in waiting.parts]
     own = waiting.order[2]
     heads = [
-        (name_for(cache, own, key), _named(queue))
+        _head(cache, waiting, key, queue)
         for queue, key in sorted(cache.heads.items())
         if key != own
     ]
@@ -193,6 +193,17 @@ def _kept(cache: QueueCache, waiting: Pending) -> KeptRoom | None:
     if len(found) < max(1, site.needed):
         return None
     return KeptRoom(heads=heads[:_NAMES_SHOWN], hidden=len(heads[_NAMES_SHOWN:]))
+
+
+def _head(cache: QueueCache, waiting: Pending, key: str, queue: str) -> tuple[str, str]:
+    """Return what a message calls a head and its queue, which may be named after its tenant."""
+    name = name_for(cache, waiting.order[2], key)
+    hidden = name != key and queue != waiting.queue
+    return name, "" if hidden else _named(queue)
+
+
+def _first(cache: QueueCache, waiting: Pending) -> str:
+    return name_for(cache, waiting.order[2], cache.lines.line(waiting.queue)[0][2])
 
 
 def _placement(cache: QueueCache, waiting: Pending) -> Placement:

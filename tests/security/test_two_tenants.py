@@ -1,11 +1,14 @@
 """Two hostile tenants and an honest one on one control plane: nobody gets what is another's.
 
+The controller acts with its installed role, and names nobody else's HyperJobs in a status.
+
 HYPERJOB_TENANT_SECONDS is how long they go on (20 s by default).
 """
 
 import asyncio
 import os
 import random
+import re
 import sys
 import time
 from collections import Counter
@@ -19,12 +22,13 @@ import pytest
 import yaml
 
 from hyperjob.api.quantity import NANO, Quantity
+from hyperjob.install.rbac import CONTROLLER
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.resources import HYPERJOBS, QUEUES, RESOURCE_BINDINGS, VCJOBS
+from hyperjob.kube.resources import EVENTS, HYPERJOBS, QUEUES, RESOURCE_BINDINGS, VCJOBS
 from tests.support.controlplane import ControlPlane
 from tests.support.controlplane import control_plane as start_control_plane
-from tests.support.roles import install_rights, person
+from tests.support.roles import controller_account, person
 from tests.support.stack import our_stack, sandbox
 
 SECONDS = float(os.environ.get("HYPERJOB_TENANT_SECONDS", "20"))
@@ -53,6 +57,9 @@ class Seen:
     deeds: Counter[str] = field(default_factory=Counter)
     refused: Counter[int] = field(default_factory=Counter)
     started: list[float] = field(default_factory=list)
+    admitted: list[float] = field(default_factory=list)
+    leaks: set[str] = field(default_factory=set)
+    read: int = 0
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +71,15 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         (directory / "clusters.yaml").write_text(CLUSTERS)
         with (
             sandbox(directory, directory / "clusters.yaml", kubeconfig=plane.kubeconfig),
-            our_stack(directory / "ours", plane.kubeconfig, queue_admission="builtin"),
+            our_stack(
+                directory / "ours",
+                plane.kubeconfig,
+                queue_admission="builtin",
+                controller=["--tenant-messages=counts"],
+                webhook=[f"--controller-users=system:serviceaccount:default:{CONTROLLER}"],
+                controller_kubeconfig=controller_account(plane, "default", directory),
+            ),
         ):
-            install_rights(plane, "default")
             for name, share in SHARES.items():
                 queue = {
                     "apiVersion": QUEUES.api_version,
@@ -254,6 +267,33 @@ async def honest(kube: Kube, seen: Seen, until: float, *, longest: float) -> Non
         seen.started.append(await run_one(kube, f"carol-{number}", longest=longest))
 
 
+async def ask_admission(kube: Kube, seen: Seen, until: float) -> None:
+    """Have a HyperJob admitted again and again; a refusal or an outage ends the test."""
+    made = hyperjob("carol", "asked", pods=1)
+    path = HYPERJOBS.path("carol")
+    while time.monotonic() < until:
+        began = time.monotonic()
+        await kube.raw("POST", path, body=made, params={"dryRun": "All"})
+        seen.admitted.append(time.monotonic() - began)
+        await asyncio.sleep(0.25)
+
+
+async def look_for_names(kubes: dict[str, Kube], seen: Seen, until: float) -> None:
+    """Read what each tenant may, and note every word in it that is another tenant's name."""
+    while time.monotonic() < until:
+        for reader in SHARES:
+            others = re.compile("|".join(rf"\b{name}\b" for name in SHARES if name != reader))
+            found = (await kubes[reader].list(HYPERJOBS, namespace=reader)).items
+            found += (await kubes["root"].list(EVENTS, namespace=reader)).items
+            seen.read += len(found)
+            seen.leaks |= {f"{reader} reads {_around(hit)}" for hit in others.finditer(str(found))}
+        await asyncio.sleep(0.5)
+
+
+def _around(hit: re.Match[str]) -> str:
+    return hit.string[max(0, hit.start() - 120) : hit.end() + 60]
+
+
 async def run_one(kube: Kube, name: str, *, longest: float) -> float:
     """Run a small HyperJob to its end; return the seconds that it took."""
     began = time.monotonic()
@@ -326,6 +366,8 @@ async def test_nobody_gets_a_gpu_or_a_second_of_outage_from_another(
                 group.create_task(Hostile(kubes[name], name, seed, seen).run(until))
             longest = max(60.0, LONGER * alone)
             group.create_task(honest(kubes["carol"], seen, until, longest=longest))
+            group.create_task(ask_admission(kubes["carol"], seen, until))
+            group.create_task(look_for_names(kubes, seen, until))
     finally:
         await forget(kubes["root"])
     slowest = max(seen.started, default=0)
@@ -333,11 +375,14 @@ async def test_nobody_gets_a_gpu_or_a_second_of_outage_from_another(
     with capsys.disabled():
         report = f"{seen.deeds.total()} deeds, refused {dict(seen.refused)}; {len(seen.started)}"
         report += f" honest HyperJobs, slowest {slowest:.1f} s"
-        report += f" (alone {alone:.1f} s); most GPUs {shares.result()}"
+        report += f" (alone {alone:.1f} s); {len(seen.admitted)} reviews asked for, slowest"
+        report += f" {max(seen.admitted):.2f} s; names looked for in {seen.read} objects"
+        report += f"; most GPUs {shares.result()}"
         sys.stderr.write(f"\n{report}\n")
     assert all(number <= SHARES[name] for name, number in shares.result().items()), shares.result()
     assert all(shares.result().values()), "each tenant got some"
     assert seen.started, "the honest tenant ran nothing"
+    assert not seen.leaks, seen.leaks
     assert not {code for code in seen.refused if code >= 500}, seen.refused
 
 

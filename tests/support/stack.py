@@ -173,14 +173,19 @@ def issue_certificates(directory: Path, *, address: str = LOOPBACK) -> Certifica
 
 
 def webhook_service(
-    directory: Path, certificates: Certificates, *, port: int, address: str = LOOPBACK
+    directory: Path,
+    certificates: Certificates,
+    *,
+    port: int,
+    address: str = LOOPBACK,
+    more: Sequence[str] = (),
 ) -> Service:
     """Describe a webhook process that serves on a port."""
     probe = free_port()
     command: list[str | Path] = [sys.executable, "-m", "webhook", f"--bind-address={address}"]
     command += [f"--secure-port={port}", f"--tls-cert-file={certificates.certificate}"]
     command += [f"--tls-private-key-file={certificates.key}", "--shutdown-delay=0"]
-    command += [f"--health-probe-bind-address=127.0.0.1:{probe}", "--log-format=text"]
+    command += [f"--health-probe-bind-address=127.0.0.1:{probe}", "--log-format=text", *more]
     return Service("webhook", command, log=directory / "webhook.log", probe_port=probe)
 
 
@@ -224,23 +229,28 @@ def our_stack(
     cluster_lost_timeout: float = 300,
     address: str = LOOPBACK,
     controller: Sequence[str] = (),
+    webhook: Sequence[str] = (),
+    controller_kubeconfig: Path | None = None,
 ) -> Iterator[Stack]:
     """Run webhook and controller, registered by an address of here, for the length of the block.
 
-    `controller` are more arguments of the controller.
+    `controller` and `webhook` are more arguments of each; the controller acts with
+    `controller_kubeconfig`, or with `kubeconfig` like everything else.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         stack.enter_context(installed(kubeconfig, [HYPERJOB_CRD]))
         certificates = issue_certificates(directory / "tls", address=address)
         port = free_port()
-        webhook = webhook_service(directory, certificates, port=port, address=address)
-        stack.callback(webhook.stop)
-        webhook.start()
+        admission = webhook_service(
+            directory, certificates, port=port, address=address, more=webhook
+        )
+        stack.callback(admission.stop)
+        admission.start()
         stack.enter_context(registered(kubeconfig, certificates, port=port, address=address))
         ours = controller_service(
             directory,
-            kubeconfig,
+            controller_kubeconfig or kubeconfig,
             queue_admission=queue_admission,
             gang_timeout=gang_timeout,
             cluster_lost_timeout=cluster_lost_timeout,
@@ -248,7 +258,7 @@ def our_stack(
         )
         stack.callback(ours.stop)
         ours.start()
-        yield Stack(kubeconfig, webhook, ours)
+        yield Stack(kubeconfig, admission, ours)
 
 
 @contextlib.contextmanager

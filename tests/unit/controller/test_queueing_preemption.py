@@ -76,6 +76,35 @@ def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it()
     assert made.verdict("low").reclaimed_for == "a HyperJob of another namespace"
 
 
+@pytest.mark.parametrize(
+    ("theirs", "of", "shown"),
+    [
+        (queue("x"), "other", "kept for a HyperJob of another namespace, first in queue x"),
+        (queue("y"), "other", "kept for a HyperJob of another namespace, which is first in line"),
+        (queue("y"), "ns", "kept for ns/head, first in queue y"),
+        (
+            queue("x", dequeueStrategy="fifo"),
+            "other",
+            "waits behind a HyperJob of another namespace, for",
+        ),
+    ],
+    ids=["one queue", "another queue", "another queue, one namespace", "a fifo queue"],
+)
+def test_without_names_a_tenant_reads_nothing_of_the_head_of_a_line(
+    theirs: Queue, of: str, shown: str
+) -> None:
+    made = QueueWorld({"a": 32}, cache=QueueCache(lag=LAG, names_others=False))
+    made.set_queues(*{"x": queue("x"), theirs.name: theirs}.values())
+    made.submit(unit("on", 16, queue="x"))
+    made.submit(replace(unit("head", 32, queue=theirs.name, age=1), key=f"{of}/head"))
+    made.submit(unit("small", 8, queue="x", age=2))
+    made.cache.begin(made.clusters(), now=made.now)
+    play(made.cache, now=made.now)
+    message = made.message("small")
+    assert shown in message
+    assert "other/" not in message
+
+
 NEVER: dict[str, tuple[list[Unit], list[Unit], list[Queue]]] = {
     "an equally urgent one stops nobody": (
         [unit("low", 32, priority=URGENT)],
