@@ -55,7 +55,7 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
     queue admission has let a gang in, no component is to release it, so `scheduling` is left alone.
 
     `old` is the binding before an UPDATE by a user who may not open gates: where it was held, the
-    new one is, whatever became of its annotation and affinity name.
+    new one is, whatever became of its annotation, resource and affinity name.
     """
     if _is_being_deleted(binding):
         return []
@@ -87,9 +87,13 @@ def _affinity_names(binding: Object) -> list[object]:
 
 
 def _is_held(binding: Object) -> bool:
+    """Tell by gate and label, which the controller alone takes away; names can be changed."""
+    if _find(binding, ("metadata", "annotations", GATE)) != GATE_HELD:
+        return False
+    if _find(binding, ("metadata", "labels", LABEL_BINDING)) == LABEL_BINDING_VALUE:
+        return True
     names = _affinity_names(binding)
-    ours = AFFINITY_GATED in names or AFFINITY_HELD in names
-    return ours and _find(binding, ("metadata", "annotations", GATE)) == GATE_HELD
+    return AFFINITY_GATED in names or AFFINITY_HELD in names
 
 
 def _has_metadata(binding: Object) -> bool:

@@ -280,32 +280,53 @@ OPENED = {
     "no suspension": binding(gate="held"),
     "another affinity name": binding(affinity="mine", gate="open"),
     "the name of an ungated HyperJob": binding(affinity="hyperjob"),
+    "another resource": {**binding(), "spec": {"resource": {"kind": "Deployment"}}},
 }
+CONTROLLER = Context(controllers=frozenset({"hyperjob-controller"}))
 
 
-@pytest.mark.parametrize("new", OPENED.values(), ids=OPENED.keys())
-@pytest.mark.parametrize("user", ["kdev", "hyperjob-controller"])
-def test_a_held_gate_is_opened_by_the_controller_alone(new, user):
-    context = Context(controllers=frozenset({"hyperjob-controller"}))
+def updated(old, new, *, user):
+    """Return what an UPDATE of a binding by a user leads to."""
     request = {
         "uid": "u",
         "kind": {"group": "work.karmada.io", "version": "v1alpha2", "kind": "ResourceBinding"},
         "operation": "UPDATE",
         "userInfo": {"username": user},
         "object": new,
-        "oldObject": HELD,
+        "oldObject": old,
     }
     head = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
     body = json.dumps({**head, "request": request}).encode()
-    response = json.loads(admit(MUTATE_RESOURCEBINDING, body, context).body)["response"]
+    response = json.loads(admit(MUTATE_RESOURCEBINDING, body, CONTROLLER).body)["response"]
     patch = json.loads(b64decode(response.get("patch", b64encode(b"[]"))))
-    result = jsonpatch.apply_patch(new, patch)
+    return jsonpatch.apply_patch(new, patch)
+
+
+def is_shut(obj):
+    metadata = obj["metadata"]
+    return (
+        metadata["annotations"][GATE] == "held"
+        and metadata["labels"][LABEL] == "hyperjob"
+        and obj["spec"]["suspension"]["dispatching"] is True
+    )
+
+
+@pytest.mark.parametrize("new", OPENED.values(), ids=OPENED.keys())
+@pytest.mark.parametrize("user", ["kdev", "hyperjob-controller"])
+def test_a_held_gate_is_opened_by_the_controller_alone(new, user):
+    result = updated(HELD, new, user=user)
     if user == "kdev":
-        assert result["metadata"]["annotations"][GATE] == "held"
-        assert result["metadata"]["labels"][LABEL] == "hyperjob"
-        assert result["spec"]["suspension"]["dispatching"] is True
+        assert is_shut(result)
     elif new["metadata"].get("annotations", {}).get(GATE) != "held":
         assert result == new
+
+
+@pytest.mark.parametrize("second", OPENED.values(), ids=OPENED.keys())
+@pytest.mark.parametrize("first", OPENED.values(), ids=OPENED.keys())
+def test_two_updates_open_no_held_gate(first, second):
+    """A binding that names nobody's gang any more was free to be opened by the next UPDATE."""
+    between = updated(HELD, first, user="kdev")
+    assert is_shut(updated(between, second, user="kdev"))
 
 
 def test_a_gate_that_is_open_stays_open_for_everybody():
