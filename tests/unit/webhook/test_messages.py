@@ -4,6 +4,7 @@ import pytest
 
 from webhook.defaulting.catalogue import DEFAULTS
 from webhook.messages import CHAPTERS, message, render
+from webhook.validation.podtemplate.rows import rows
 from webhook.validation.rules import Rule, declared
 from webhook.validation.rules import rule as declare
 
@@ -38,6 +39,10 @@ def test_ids_of_rules_never_change():
     """People write ids into scripts and tickets: add a line for a new rule, and remove none."""
     published = IDS.read_text(encoding="utf-8").splitlines()
     assert [rule.id for rule in declared()] == published
+
+
+def test_every_row_of_rules_is_used():
+    assert rows().keys() - {rule.id for rule in declared()} == set()
 
 
 def test_every_default_of_volcano_is_told():

@@ -7,6 +7,7 @@ from hyperjob.api.meta import Object
 from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.selectors import (
     NODE_OPERATORS,
     ONE_VALUE,
@@ -32,46 +33,15 @@ from webhook.validation.podtemplate.table import (
     struct,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
 
 REQUIRED_TERMS: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED_TERMS: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
-FIELD_KEY: Final = rule(
-    "V8.NodeSelectorTerm.matchFields.key",
-    INVALID,
-    "not a valid field selector key",
-    "a node is selected by a field other than its name",
-    "use metadata.name, or matchExpressions for labels",
-)
-FIELD_VALUES: Final = rule(
-    "V8.NodeSelectorTerm.matchFields.values",
-    REQUIRED,
-    "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
-    "a node is selected by no name, or by several",
-    "give one name",
-)
-NO_SELECTOR: Final = rule(
-    "V8.LabelSelector.matchLabelKeys.forbidden",
-    FORBIDDEN,
-    "must not be specified when labelSelector is not set",
-    "label keys are to be matched without a labelSelector",
-    "add labelSelector",
-)
-BOTH_SELECTOR: Final = rule(
-    "V8.LabelSelector.matchLabelKeys.unique",
-    INVALID,
-    "exists in both matchLabelKeys and labelSelector",
-    "a label key is in matchLabelKeys and in labelSelector",
-    "remove it from one of the two",
-)
-BOTH_KEYS: Final = rule(
-    "V8.PodAffinityTerm.matchLabelKeys.exclusive",
-    INVALID,
-    "exists in both matchLabelKeys and mismatchLabelKeys",
-    "a label key is in matchLabelKeys and in mismatchLabelKeys",
-    "remove it from one of the two",
-)
+FIELD_KEY: Final = row("V8.NodeSelectorTerm.matchFields.key")
+FIELD_VALUES: Final = row("V8.NodeSelectorTerm.matchFields.values")
+NO_SELECTOR: Final = row("V8.LabelSelector.matchLabelKeys.forbidden")
+BOTH_SELECTOR: Final = row("V8.LabelSelector.matchLabelKeys.unique")
+BOTH_KEYS: Final = row("V8.PodAffinityTerm.matchLabelKeys.exclusive")
 
 
 def _operator(_: str, requirement: Object, path: Path, _p: Pod, report: Report) -> None:

@@ -15,6 +15,7 @@ from webhook.validation.podtemplate.mounts import (
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.probes import RUNNING
 from webhook.validation.podtemplate.resources import REQUIREMENTS
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.security import CONTAINER_SECURITY
 from webhook.validation.podtemplate.table import (
     Type,
@@ -30,80 +31,22 @@ from webhook.validation.podtemplate.table import (
 )
 from webhook.validation.report import Report
 from webhook.validation.rules import (
-    DUPLICATE,
-    FORBIDDEN,
     INVALID,
-    NOT_SUPPORTED,
-    rule,
 )
 
 RESTARTS: Final = ("NotRequired", "RestartContainer")
 RESIZED: Final = ("cpu", "memory")
 MAIN_ONLY: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
-IMAGE_SPACES: Final = rule(
-    "V8.Container.image.form",
-    INVALID,
-    "must not have leading or trailing whitespace",
-    "the name of an image starts or ends with a blank",
-    "remove the blank",
-)
-RESTART_POLICY: Final = rule(
-    "V8.Container.restartPolicy.forbidden",
-    FORBIDDEN,
-    "may not be set for non-init containers",
-    "a container has a restartPolicy, which only init containers can have",
-    "set restartPolicy of the pod",
-)
-RESTART_OF_INIT: Final = rule(
-    "V8.Container.restartPolicy.enum",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "an init container has another restartPolicy than Always",
-    "use Always for a sidecar, or remove restartPolicy",
-)
-NOT_A_SIDECAR: Final = rule(
-    "V8.Container.sidecar.forbidden",
-    FORBIDDEN,
-    "may not be set for init containers without restartPolicy=Always",
-    "an init container that ends has a probe or a lifecycle hook",
-    "remove it, or make the container a sidecar with restartPolicy: Always",
-)
-RESIZE_OF_INIT: Final = rule(
-    "V8.Container.resizePolicy.init",
-    INVALID,
-    "must not be set for init containers",
-    "an init container has a resizePolicy",
-    "remove resizePolicy",
-)
-RESIZE_ENUM: Final = rule(
-    "V8.ContainerResizePolicy.enum",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a resizePolicy has a value that Kubernetes does not know",
-    "use one of the values listed",
-)
-RESIZE_NEVER: Final = rule(
-    "V8.ContainerResizePolicy.restartPolicy.never",
-    INVALID,
-    "must be 'NotRequired' when `restartPolicy` is 'Never'",
-    "a resizePolicy restarts a container of a pod whose containers never restart",
-    "use NotRequired, or another restartPolicy",
-)
-HOST_PORT_TWICE: Final = rule(
-    "V8.ContainerPort.hostPort.unique",
-    DUPLICATE,
-    "",
-    "two containers of a pod use the same port of the node",
-    "give them different hostPorts, or none",
-)
-HOST_PORT_DIFFERS: Final = rule(
-    "V8.ContainerPort.hostPort.host-network",
-    INVALID,
-    "must match `containerPort` when `hostNetwork` is true",
-    "a pod in the network of the node maps a port to another number",
-    "make hostPort the same as containerPort, or leave it out",
-)
+IMAGE_SPACES: Final = row("V8.Container.image.form")
+RESTART_POLICY: Final = row("V8.Container.restartPolicy.forbidden")
+RESTART_OF_INIT: Final = row("V8.Container.restartPolicy.enum")
+NOT_A_SIDECAR: Final = row("V8.Container.sidecar.forbidden")
+RESIZE_OF_INIT: Final = row("V8.Container.resizePolicy.init")
+RESIZE_ENUM: Final = row("V8.ContainerResizePolicy.enum")
+RESIZE_NEVER: Final = row("V8.ContainerResizePolicy.restartPolicy.never")
+HOST_PORT_TWICE: Final = row("V8.ContainerPort.hostPort.unique")
+HOST_PORT_DIFFERS: Final = row("V8.ContainerPort.hostPort.host-network")
 
 
 def _image(image: str, _o: object, path: Path, _p: Pod, report: Report) -> None:

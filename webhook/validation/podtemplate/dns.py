@@ -8,6 +8,7 @@ from hyperjob.api.meta import Object
 from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
     Check,
     Maker,
@@ -21,47 +22,17 @@ from webhook.validation.podtemplate.table import (
     optional,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import INVALID, REQUIRED, rule
+from webhook.validation.rules import INVALID
 
 MAX_SERVERS: Final = 3
 MAX_SEARCHES: Final = 32
 MAX_SEARCH_LENGTH: Final = 2048
 
-NO_CONFIG: Final = rule(
-    "V8.PodSpec.dnsConfig.required",
-    REQUIRED,
-    "must provide `dnsConfig` when `dnsPolicy` is None",
-    "a pod with dnsPolicy None has no dnsConfig",
-    "add dnsConfig with nameservers, or remove dnsPolicy",
-)
-NO_SERVERS: Final = rule(
-    "V8.PodDNSConfig.nameservers.required",
-    REQUIRED,
-    "must provide at least one DNS nameserver when `dnsPolicy` is None",
-    "a pod with dnsPolicy None names no DNS server",
-    "add nameservers to dnsConfig",
-)
-OPTION: Final = rule(
-    "V8.PodDNSConfigOption.name.required",
-    REQUIRED,
-    "must not be empty",
-    "a DNS option has no name",
-    "set name",
-)
-SEARCH_LENGTH: Final = rule(
-    "V8.PodDNSConfig.searches.length",
-    INVALID,
-    f"must not have more than {MAX_SEARCH_LENGTH} characters (including spaces) in the search list",
-    "the search domains of a pod are too long together",
-    "remove some",
-)
-ADDRESS: Final = rule(
-    "V8.address.form",
-    INVALID,
-    "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
-    "a DNS server or host alias has no IP address",
-    "use an IP address, not a name",
-)
+NO_CONFIG: Final = row("V8.PodSpec.dnsConfig.required")
+NO_SERVERS: Final = row("V8.PodDNSConfig.nameservers.required")
+OPTION: Final = row("V8.PodDNSConfigOption.name.required")
+SEARCH_LENGTH: Final = row("V8.PodDNSConfig.searches.length")
+ADDRESS: Final = row("V8.address.form")
 
 
 def _is_address(value: str) -> bool:

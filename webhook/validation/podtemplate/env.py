@@ -10,6 +10,7 @@ from webhook.validation.amounts import parse
 from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
     Check,
     Type,
@@ -22,7 +23,6 @@ from webhook.validation.podtemplate.table import (
     struct,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import INVALID, NOT_FOUND, NOT_SUPPORTED, REQUIRED, rule
 
 POD_FIELDS: Final = (
     "metadata.name",
@@ -60,98 +60,19 @@ SIZES: Final = (
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 )  # fmt: skip
 
-NO_SOURCE: Final = rule(
-    "V8.EnvVarSource.one-of.required",
-    INVALID,
-    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or"
-    " `fileKeyRef`",
-    "valueFrom of a variable is empty",
-    "add a source, or set `value`",
-)
-VALUE_AND_SOURCE: Final = rule(
-    "V8.EnvVarSource.value",
-    INVALID,
-    "may not be specified when `value` is not empty",
-    "a variable has both a value and a source for it",
-    "keep one of the two",
-)
-SOURCES_TWICE: Final = rule(
-    "V8.EnvVarSource.one-of.max",
-    INVALID,
-    "may not have more than one field specified at a time",
-    "a variable, or an entry of envFrom, has two sources",
-    "keep one of them",
-)
-NO_SOURCE_OF_ALL: Final = rule(
-    "V8.EnvFromSource.one-of.required",
-    INVALID,
-    "must specify one of: `configMapRef` or `secretRef`",
-    "an entry of envFrom has no source",
-    "add a source, or remove the entry",
-)
-FILE_VOLUME: Final = rule(
-    "V8.FileKeySelector.volumeName.unknown",
-    NOT_FOUND,
-    "{hint}",
-    "a variable comes from a file of a volume that the pod lacks",
-    "add the volume to `volumes` of the pod, or correct the name",
-)
-FIELD_PATH: Final = rule(
-    "V8.ObjectFieldSelector.fieldPath.enum",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a reference names a field of the pod that cannot be read this way",
-    "use one of the values listed",
-)
-FIELD_UNKNOWN: Final = rule(
-    "V8.ObjectFieldSelector.fieldPath.unknown",
-    INVALID,
-    "error converting fieldPath: field label not supported: {field}{hint}",
-    "a reference names a field that pods do not have",
-    "use a field such as metadata.name, spec.nodeName or status.podIP",
-)
-SUBSCRIPT: Final = rule(
-    "V8.ObjectFieldSelector.fieldPath.subscript",
-    INVALID,
-    "error converting fieldPath: field label does not support subscript: {field}",
-    "a reference has a key in brackets after a field that is no map",
-    "use brackets only after metadata.labels and metadata.annotations",
-)
-CONTAINER_MISSING: Final = rule(
-    "V8.ResourceFieldSelector.containerName.required",
-    REQUIRED,
-    "",
-    "a file of a downward API volume names a resource and no container",
-    "set containerName",
-)
-RESOURCE_MISSING: Final = rule(
-    "V8.ResourceFieldSelector.resource.required",
-    REQUIRED,
-    "",
-    "a reference to a resource of a container has no resource",
-    "set resource, such as limits.cpu",
-)
-RESOURCE: Final = rule(
-    "V8.ResourceFieldSelector.resource.enum",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a reference names a resource that cannot be read this way",
-    "use one of the values listed",
-)
-DIVISOR: Final = rule(
-    "V8.ResourceFieldSelector.divisor.enum",
-    INVALID,
-    "only divisor's values {values} are supported with the {resource} resource",
-    "the divisor of a resource is not one of those that Kubernetes knows",
-    "use one of the divisors listed, or leave it out",
-)
-DIVISOR_AMOUNT: Final = rule(
-    "V8.ResourceFieldSelector.divisor.quantity",
-    INVALID,
-    "{message}",
-    "the divisor of a resource is no quantity",
-    "use a divisor such as 1, 1m or 1Mi, or leave it out",
-)
+NO_SOURCE: Final = row("V8.EnvVarSource.one-of.required")
+VALUE_AND_SOURCE: Final = row("V8.EnvVarSource.value")
+SOURCES_TWICE: Final = row("V8.EnvVarSource.one-of.max")
+NO_SOURCE_OF_ALL: Final = row("V8.EnvFromSource.one-of.required")
+FILE_VOLUME: Final = row("V8.FileKeySelector.volumeName.unknown")
+FIELD_PATH: Final = row("V8.ObjectFieldSelector.fieldPath.enum")
+FIELD_UNKNOWN: Final = row("V8.ObjectFieldSelector.fieldPath.unknown")
+SUBSCRIPT: Final = row("V8.ObjectFieldSelector.fieldPath.subscript")
+CONTAINER_MISSING: Final = row("V8.ResourceFieldSelector.containerName.required")
+RESOURCE_MISSING: Final = row("V8.ResourceFieldSelector.resource.required")
+RESOURCE: Final = row("V8.ResourceFieldSelector.resource.enum")
+DIVISOR: Final = row("V8.ResourceFieldSelector.divisor.enum")
+DIVISOR_AMOUNT: Final = row("V8.ResourceFieldSelector.divisor.quantity")
 
 _SUBSCRIPTED: Final = re.compile(r"(?P<path>[^\[]*)\['(?P<key>[^']*)'\]")
 

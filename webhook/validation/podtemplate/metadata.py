@@ -9,56 +9,20 @@ from typing import Final
 from hyperjob.api.meta import Object
 from webhook.validation.fieldpath import Path
 from webhook.validation.forms import validate_annotations, validate_labels
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, WARNING, rule
 
 MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 
-BUDGET_TWICE: Final = rule(
-    "F5.exclusive",
-    FORBIDDEN,
-    f"may not be set together with `{MIN_AVAILABLE}`",
-    "both disruption budgets of Volcano are set on the same pods",
-    "keep one of the two annotations",
-)
-BUDGET_NUMBER: Final = rule(
-    "F5.number",
-    INVALID,
-    "must be a positive integer or a percentage from 1% to 99%",
-    "Volcano's pod webhook refuses every pod with another disruption budget",
-    "write a number such as 2, or a share such as 50%",
-)
-DELETION_COST_NUMBER: Final = rule(
-    "V8.ObjectMeta.annotations.deletion-cost",
-    INVALID,
-    "must be a 32bit integer",
-    "the deletion cost of pods is no number",
-    "write a whole number as text",
-)
-APP_ARMOR_CONTAINER: Final = rule(
-    "V8.ObjectMeta.annotations.apparmor-container",
-    INVALID,
-    "container not found",
-    "an AppArmor annotation names a container that the pod lacks",
-    "correct the name after the slash, or use securityContext.appArmorProfile",
-)
-APP_ARMOR_PROFILE: Final = rule(
-    "V8.ObjectMeta.annotations.apparmor-profile",
-    INVALID,
-    'invalid AppArmor profile name: "{profile}"',
-    "an AppArmor annotation has a value that is no profile",
-    "use runtime/default, unconfined or localhost/NAME",
-)
-NAME_IGNORED: Final = rule(
-    "X13.pod-name",
-    WARNING,
-    "has no effect: Volcano names the pods itself",
-    "the template gives its pods a name",
-    "remove the name from the template's metadata",
-)
+BUDGET_TWICE: Final = row("F5.exclusive")
+BUDGET_NUMBER: Final = row("F5.number")
+DELETION_COST_NUMBER: Final = row("V8.ObjectMeta.annotations.deletion-cost")
+APP_ARMOR_CONTAINER: Final = row("V8.ObjectMeta.annotations.apparmor-container")
+APP_ARMOR_PROFILE: Final = row("V8.ObjectMeta.annotations.apparmor-profile")
+NAME_IGNORED: Final = row("X13.pod-name")
 
 _PERCENT: Final = re.compile(r"[+-]?[0-9]+%*")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")

@@ -6,6 +6,7 @@ from hyperjob.api.meta import Object
 from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.paths import descending, has_backsteps
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
     Type,
     code,
@@ -15,92 +16,20 @@ from webhook.validation.podtemplate.table import (
     required,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, NOT_FOUND, Rule, rule
+from webhook.validation.rules import Rule
 
-UNKNOWN: Final = rule(
-    "V8.VolumeMount.name.unknown",
-    NOT_FOUND,
-    "{hint}",
-    "a container mounts a volume that its pod lacks",
-    "add the volume to `volumes` of the pod, or correct the name",
-)
-PATH_EXPR: Final = rule(
-    "V8.VolumeMount.subPathExpr.exclusive",
-    INVALID,
-    "subPathExpr and subPath are mutually exclusive",
-    "a mount has both subPath and subPathExpr",
-    "keep one of the two",
-)
-OF_IMAGE: Final = rule(
-    "V8.VolumeMount.subPath.image",
-    INVALID,
-    "not allowed in image volume sources",
-    "a container mounts a part of an image volume",
-    "mount the whole volume",
-)
-PRIVILEGED: Final = rule(
-    "V8.VolumeMount.mountPropagation.privileged",
-    FORBIDDEN,
-    "Bidirectional mount propagation is available only to privileged containers",
-    "an unprivileged container shows its mounts to the node",
-    "use HostToContainer or None",
-)
-RECURSIVE: Final = rule(
-    "V8.VolumeMount.recursiveReadOnly.read-only",
-    FORBIDDEN,
-    "may only be specified when readOnly is true",
-    "recursiveReadOnly is set on a mount that can be written",
-    "set readOnly: true",
-)
-RECURSIVE_PROPAGATION: Final = rule(
-    "V8.VolumeMount.recursiveReadOnly.propagation",
-    FORBIDDEN,
-    "may only be specified when mountPropagation is None or not specified",
-    "recursiveReadOnly is set on a mount that is propagated",
-    "remove mountPropagation",
-)
-ALSO_DEVICE: Final = rule(
-    "V8.VolumeMount.name.device",
-    INVALID,
-    "must not already exist in volumeDevices",
-    "a container has a volume both as a mount and as a device",
-    "keep one of the two",
-)
-ALSO_DEVICE_PATH: Final = rule(
-    "V8.VolumeMount.mountPath.device",
-    INVALID,
-    "must not already exist as a path in volumeDevices",
-    "a container mounts a volume where it has a device",
-    "use another path",
-)
-ALSO_MOUNT: Final = rule(
-    "V8.VolumeDevice.name.mount",
-    INVALID,
-    "must not already exist in volumeMounts",
-    "a container has a volume both as a device and as a mount",
-    "keep one of the two",
-)
-ALSO_MOUNT_PATH: Final = rule(
-    "V8.VolumeDevice.devicePath.mount",
-    INVALID,
-    "must not already exist as a path in volumeMounts",
-    "a container has a device where it mounts a volume",
-    "use another path",
-)
-NOT_A_CLAIM: Final = rule(
-    "V8.VolumeDevice.name.claim",
-    INVALID,
-    "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
-    "a container has a volume as a device that is no claim",
-    "use a persistentVolumeClaim or ephemeral volume",
-)
-BACKSTEPS: Final = rule(
-    "V8.VolumeDevice.devicePath.backsteps",
-    INVALID,
-    "can not contain backsteps ('..')",
-    "the path of a device leads upwards",
-    "write the path without '..'",
-)
+UNKNOWN: Final = row("V8.VolumeMount.name.unknown")
+PATH_EXPR: Final = row("V8.VolumeMount.subPathExpr.exclusive")
+OF_IMAGE: Final = row("V8.VolumeMount.subPath.image")
+PRIVILEGED: Final = row("V8.VolumeMount.mountPropagation.privileged")
+RECURSIVE: Final = row("V8.VolumeMount.recursiveReadOnly.read-only")
+RECURSIVE_PROPAGATION: Final = row("V8.VolumeMount.recursiveReadOnly.propagation")
+ALSO_DEVICE: Final = row("V8.VolumeMount.name.device")
+ALSO_DEVICE_PATH: Final = row("V8.VolumeMount.mountPath.device")
+ALSO_MOUNT: Final = row("V8.VolumeDevice.name.mount")
+ALSO_MOUNT_PATH: Final = row("V8.VolumeDevice.devicePath.mount")
+NOT_A_CLAIM: Final = row("V8.VolumeDevice.name.claim")
+BACKSTEPS: Final = row("V8.VolumeDevice.devicePath.backsteps")
 _READ_ONLY: Final = ("Enabled", "IfPossible")
 
 

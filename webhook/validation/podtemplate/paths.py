@@ -5,38 +5,15 @@ from typing import Final
 
 from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import Check, Spot
 from webhook.validation.report import Report
-from webhook.validation.rules import INVALID, Rule, rule
+from webhook.validation.rules import Rule
 
-RELATIVE: Final = rule(
-    "V8.path.relative",
-    INVALID,
-    "must be a relative path",
-    "a path inside a volume starts with '/'",
-    "remove the leading '/'",
-)
-ABSOLUTE: Final = rule(
-    "V8.path.absolute",
-    INVALID,
-    "must be an absolute path",
-    "the path of an NFS export does not start with '/'",
-    "write the whole path",
-)
-UPWARDS: Final = rule(
-    "V8.path.backsteps",
-    INVALID,
-    "must not contain '..'",
-    "a path leads out of its folder",
-    "write the path without '..'",
-)
-RESERVED: Final = rule(
-    "V8.path.reserved",
-    INVALID,
-    "must not start with '..'",
-    "the name of a file starts with two dots, which Kubernetes uses itself",
-    "rename the file",
-)
+RELATIVE: Final = row("V8.path.relative")
+ABSOLUTE: Final = row("V8.path.absolute")
+UPWARDS: Final = row("V8.path.backsteps")
+RESERVED: Final = row("V8.path.reserved")
 
 Breaks = Callable[[str], bool]
 

@@ -8,6 +8,7 @@ from hyperjob.api.meta import Object
 from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
     Check,
     Type,
@@ -22,44 +23,12 @@ from webhook.validation.podtemplate.table import (
     struct,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import INVALID, rule
 
-PORT: Final = rule(
-    "V8.Handler.port.range",
-    INVALID,
-    "must be between 1 and 65535, inclusive",
-    "the port of a probe or hook is out of range",
-    "use a number from 1 to 65535, or the name of a port",
-)
-HEADER: Final = rule(
-    "V8.HTTPHeader.name.form",
-    INVALID,
-    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name',"
-    " regex used for validation is '[-A-Za-z0-9]+')",
-    "the name of a header of an HTTP probe is malformed",
-    "use letters, digits and '-'",
-)
-SLEEP: Final = rule(
-    "V8.SleepAction.seconds.range",
-    INVALID,
-    "must be non-negative and less than terminationGracePeriodSeconds ({grace})",
-    "a hook sleeps longer than the pod has to terminate",
-    "sleep for less, or raise terminationGracePeriodSeconds of the pod",
-)
-SUCCESS: Final = rule(
-    "V8.Probe.successThreshold.one",
-    INVALID,
-    "must be 1",
-    "a liveness or startup probe has another successThreshold",
-    "set it to 1, or leave it out",
-)
-GRACE_OF_READINESS: Final = rule(
-    "V8.Probe.terminationGracePeriodSeconds.readiness",
-    INVALID,
-    "must not be set for readinessProbes",
-    "a readiness probe, which never ends a container, has a grace period",
-    "remove terminationGracePeriodSeconds from the probe",
-)
+PORT: Final = row("V8.Handler.port.range")
+HEADER: Final = row("V8.HTTPHeader.name.form")
+SLEEP: Final = row("V8.SleepAction.seconds.range")
+SUCCESS: Final = row("V8.Probe.successThreshold.one")
+GRACE_OF_READINESS: Final = row("V8.Probe.terminationGracePeriodSeconds.readiness")
 _HEADER_NAME: Final = re.compile("[-A-Za-z0-9]+")
 
 

@@ -8,6 +8,7 @@ from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.env import FIELD, FILE_FIELDS, RESOURCE_OF_FILE, field_ref
 from webhook.validation.podtemplate.paths import file
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
     Type,
     between,
@@ -19,7 +20,6 @@ from webhook.validation.podtemplate.table import (
     struct,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
 
 PROJECTIONS: Final = (
     "secret",
@@ -30,62 +30,14 @@ PROJECTIONS: Final = (
     "podCertificate",
 )
 
-NO_REFERENCE: Final = rule(
-    "V8.DownwardAPIVolumeFile.one-of.required",
-    REQUIRED,
-    "one of fieldRef and resourceFieldRef is required",
-    "a file of a downward API volume has no content",
-    "add fieldRef or resourceFieldRef",
-)
-REFERENCES_TWICE: Final = rule(
-    "V8.DownwardAPIVolumeFile.one-of.max",
-    INVALID,
-    "fieldRef and resourceFieldRef can not be specified simultaneously",
-    "a file of a downward API volume has two contents",
-    "keep one of them",
-)
-SOURCES_TWICE: Final = rule(
-    "V8.VolumeProjection.one-of.max",
-    FORBIDDEN,
-    "may not specify more than 1 volume type per source",
-    "a source of a projected volume has two kinds",
-    "make two sources of it",
-)
-SAME_FILE: Final = rule(
-    "V8.ProjectedVolumeSource.path.unique",
-    INVALID,
-    "conflicting duplicate paths",
-    "two sources of a projected volume write the same file",
-    "give one of the files another path",
-)
-TOO_SHORT: Final = rule(
-    "V8.ServiceAccountTokenProjection.expirationSeconds.min",
-    INVALID,
-    "may not specify a duration less than 10 minutes",
-    "a service account token expires too soon",
-    "use 600 seconds or more",
-)
-TOO_FAR: Final = rule(
-    "V8.ServiceAccountTokenProjection.expirationSeconds.max",
-    INVALID,
-    "may not specify a duration larger than 2^32 seconds",
-    "a service account token expires after more than a hundred years",
-    "use fewer seconds",
-)
-BUNDLE: Final = rule(
-    "V8.ClusterTrustBundleProjection.one-of.required",
-    REQUIRED,
-    "either name or signerName must be specified",
-    "a trust bundle has neither name nor signerName",
-    "set one of the two",
-)
-BUNDLE_TWICE: Final = rule(
-    "V8.ClusterTrustBundleProjection.one-of.max",
-    INVALID,
-    "only one of name and signerName may be used",
-    "a trust bundle has both name and signerName",
-    "keep one of the two",
-)
+NO_REFERENCE: Final = row("V8.DownwardAPIVolumeFile.one-of.required")
+REFERENCES_TWICE: Final = row("V8.DownwardAPIVolumeFile.one-of.max")
+SOURCES_TWICE: Final = row("V8.VolumeProjection.one-of.max")
+SAME_FILE: Final = row("V8.ProjectedVolumeSource.path.unique")
+TOO_SHORT: Final = row("V8.ServiceAccountTokenProjection.expirationSeconds.min")
+TOO_FAR: Final = row("V8.ServiceAccountTokenProjection.expirationSeconds.max")
+BUNDLE: Final = row("V8.ClusterTrustBundleProjection.one-of.required")
+BUNDLE_TWICE: Final = row("V8.ClusterTrustBundleProjection.one-of.max")
 MODE: Final = between(
     0,
     0o777,

@@ -20,18 +20,11 @@ from webhook.validation.amounts import parse, try_parse
 from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import Type, code, optional
 from webhook.validation.report import Report
 from webhook.validation.rules import (
-    DUPLICATE,
-    FORBIDDEN,
-    INVALID,
-    NOT_FOUND,
-    NOT_SUPPORTED,
-    REQUIRED,
-    WARNING,
     Rule,
-    rule,
 )
 from webhook.validation.suggest import nearest
 
@@ -40,139 +33,25 @@ MAX_NAME: Final = 253 + 1 + 63
 MAX_NAMED: Final = 64
 MAIN: Final = frozenset({"cpu", "memory"})
 
-NAME: Final = rule(
-    "V8.ResourceList.name.form",
-    INVALID,
-    "{message}",
-    "the name of a resource has a form that Kubernetes does not accept",
-    "use the characters and the length that the message names",
-)
-QUANTITY: Final = rule(
-    "V8.ResourceList.quantity",
-    INVALID,
-    "{message}",
-    "an amount is no quantity",
-    "write amounts as 500m, 2, 16Gi; quote them if they are not whole",
-)
-NEGATIVE: Final = rule(
-    "V8.ResourceList.negative",
-    INVALID,
-    "must be greater than or equal to 0",
-    "an amount, a time or a count is negative",
-    "use 0 or more",
-)
-NOT_WHOLE: Final = rule(
-    "V8.ResourceList.integer",
-    INVALID,
-    "must be an integer",
-    "a part of a device is requested",
-    "request whole devices; shares of a device have resource names of their own",
-)
-NOT_OF_CONTAINERS: Final = rule(
-    "V8.ResourceList.name.quota",
-    INVALID,
-    "must be a standard resource for containers",
-    "a container requests something that only quotas count",
-    "use cpu, memory, ephemeral-storage, or a device with its domain",
-)
-MISSPELT: Final = rule(
-    "V8.ResourceList.name.standard",
-    INVALID,
-    'must be a standard resource type or fully qualified; did you mean "{match}"?',
-    "the name of a resource is not known, and near to a known name",
-    "correct it; the name of a device is its vendor's domain, a slash and the device",
-)
-UNQUALIFIED: Final = rule(
-    "V8.ResourceList.name.unqualified",
-    WARNING,
-    "`{name}` has no domain; a usual API server takes only names such as example.com/{name}",
-    "a device's resource has no domain; member clusters with a usual API server refuse the pods",
-    "use the name that the device plugin registers, such as huawei.com/Ascend910",
-)
-EXTENDED_NAME: Final = rule(
-    "V8.ResourceList.name.extended",
-    INVALID,
-    "doesn't follow extended resource name standard",
-    "the name of a device's resource starts with `requests.` or is too long",
-    "use the name that the device plugin registers",
-)
-HUGE_PAGES_SIZE: Final = rule(
-    "V8.ResourceList.hugepages.size",
-    INVALID,
-    "{amount} is not positive integer multiple of {name}",
-    "huge pages are requested that are no whole number of pages",
-    "request a multiple of the page size",
-)
-HUGE_PAGES_ALONE: Final = rule(
-    "V8.ResourceRequirements.hugepages",
-    FORBIDDEN,
-    "HugePages require cpu or memory",
-    "a container requests huge pages and neither cpu nor memory",
-    "request cpu or memory as well",
-)
-NOT_EQUAL: Final = rule(
-    "V8.ResourceRequirements.requests.equal",
-    INVALID,
-    "must be equal to {name} limit of {limit}",
-    "request and limit of a device differ, and devices cannot be overcommitted",
-    "make both the same, or leave one out",
-)
-ABOVE_LIMIT: Final = rule(
-    "V8.ResourceRequirements.requests.limit",
-    INVALID,
-    "must be less than or equal to {name} limit of {limit}",
-    "a container requests more than it may use",
-    "raise the limit, or lower the request",
-)
-NO_LIMIT: Final = rule(
-    "V8.ResourceRequirements.limits.required",
-    REQUIRED,
-    "Limit must be set for non overcommitable resources",
-    "a device is requested without a limit, and the mutating webhook was not asked",
-    "set the limit to the request, or install the mutating webhook, which does it",
-)
-CLAIM_MISSING: Final = rule(
-    "V8.ResourceClaim.name.required",
-    REQUIRED,
-    "",
-    "a container names no resource claim",
-    "name one of the pod's resourceClaims",
-)
-CLAIM_TWICE: Final = rule(
-    "V8.ResourceClaim.unique",
-    DUPLICATE,
-    "",
-    "a container names a resource claim twice",
-    "remove one of them",
-)
-CLAIM_UNKNOWN: Final = rule(
-    "V8.ResourceClaim.name.unknown",
-    NOT_FOUND,
-    "must be one of the names in pod.spec.resourceClaims{known}",
-    "a container names a resource claim that the pod lacks",
-    "add it to resourceClaims of the pod, or correct the name",
-)
-POD_CLAIMS: Final = rule(
-    "V8.PodSpec.resources.claims",
-    FORBIDDEN,
-    "claims cannot be set for Resources at pod-level",
-    "the resources of a whole pod name claims",
-    "move the claims to a container",
-)
-POD_RESOURCE: Final = rule(
-    "V8.PodSpec.resources.enum",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "the resources of a whole pod have a resource that only containers can have",
-    "request it in a container",
-)
-BELOW_CONTAINERS: Final = rule(
-    "V8.PodSpec.resources.requests.containers",
-    INVALID,
-    "must be greater than or equal to aggregate container requests of {amount}",
-    "a pod as a whole requests less than its containers together",
-    "raise the request of the pod",
-)
+NAME: Final = row("V8.ResourceList.name.form")
+QUANTITY: Final = row("V8.ResourceList.quantity")
+NEGATIVE: Final = row("V8.ResourceList.negative")
+NOT_WHOLE: Final = row("V8.ResourceList.integer")
+NOT_OF_CONTAINERS: Final = row("V8.ResourceList.name.quota")
+MISSPELT: Final = row("V8.ResourceList.name.standard")
+UNQUALIFIED: Final = row("V8.ResourceList.name.unqualified")
+EXTENDED_NAME: Final = row("V8.ResourceList.name.extended")
+HUGE_PAGES_SIZE: Final = row("V8.ResourceList.hugepages.size")
+HUGE_PAGES_ALONE: Final = row("V8.ResourceRequirements.hugepages")
+NOT_EQUAL: Final = row("V8.ResourceRequirements.requests.equal")
+ABOVE_LIMIT: Final = row("V8.ResourceRequirements.requests.limit")
+NO_LIMIT: Final = row("V8.ResourceRequirements.limits.required")
+CLAIM_MISSING: Final = row("V8.ResourceClaim.name.required")
+CLAIM_TWICE: Final = row("V8.ResourceClaim.unique")
+CLAIM_UNKNOWN: Final = row("V8.ResourceClaim.name.unknown")
+POD_CLAIMS: Final = row("V8.PodSpec.resources.claims")
+POD_RESOURCE: Final = row("V8.PodSpec.resources.enum")
+BELOW_CONTAINERS: Final = row("V8.PodSpec.resources.requests.containers")
 
 Amounts = dict[str, Quantity]
 

@@ -8,6 +8,7 @@ from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.affinity import clashing_keys, has_selector
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.selectors import SELECTOR
 from webhook.validation.podtemplate.table import (
     Type,
@@ -23,52 +24,15 @@ from webhook.validation.podtemplate.table import (
     struct,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import DUPLICATE, INVALID, NOT_SUPPORTED, rule
 
 OPERATORS: Final = ("Equal", "Exists")
 
-KEY_EMPTY: Final = rule(
-    "V8.Toleration.key.required",
-    INVALID,
-    'operator must be Exists when `key` is empty, which means "match all values and all keys"',
-    "a toleration has no key and compares values",
-    "add the key of the taint, or use operator Exists",
-)
-EFFECT_OF_SECONDS: Final = rule(
-    "V8.Toleration.effect.seconds",
-    INVALID,
-    "effect must be 'NoExecute' when `tolerationSeconds` is set",
-    "a toleration has tolerationSeconds and another effect than NoExecute",
-    "set effect: NoExecute, or remove tolerationSeconds",
-)
-VALUE_OF_EXISTS: Final = rule(
-    "V8.Toleration.value.exists",
-    INVALID,
-    "value must be empty when `operator` is 'Exists'",
-    "a toleration with operator Exists has a value",
-    "remove the value, or use operator Equal",
-)
-OPERATOR: Final = rule(
-    "V8.Toleration.operator.enum",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a toleration has an operator that Kubernetes does not know",
-    "use one of the values listed; upper and lower case matter",
-)
-MIN_DOMAINS: Final = rule(
-    "V8.TopologySpreadConstraint.minDomains.action",
-    INVALID,
-    "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}",
-    "a spread constraint that pods may break has minDomains",
-    "set whenUnsatisfiable: DoNotSchedule, or remove minDomains",
-)
-SPREAD_TWICE: Final = rule(
-    "V8.TopologySpreadConstraint.unique",
-    DUPLICATE,
-    "",
-    "two spread constraints have the same topologyKey and whenUnsatisfiable",
-    "remove one of them",
-)
+KEY_EMPTY: Final = row("V8.Toleration.key.required")
+EFFECT_OF_SECONDS: Final = row("V8.Toleration.effect.seconds")
+VALUE_OF_EXISTS: Final = row("V8.Toleration.value.exists")
+OPERATOR: Final = row("V8.Toleration.operator.enum")
+MIN_DOMAINS: Final = row("V8.TopologySpreadConstraint.minDomains.action")
+SPREAD_TWICE: Final = row("V8.TopologySpreadConstraint.unique")
 
 
 def _toleration(_: str, toleration: Object, path: Path, _p: Pod, report: Report) -> None:

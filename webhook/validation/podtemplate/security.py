@@ -7,6 +7,7 @@ from hyperjob.api.meta import Object
 from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.paths import descend
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
     Type,
     Unique,
@@ -20,14 +21,6 @@ from webhook.validation.podtemplate.table import (
     required,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import (
-    FORBIDDEN,
-    INVALID,
-    NOT_SUPPORTED,
-    REQUIRED,
-    TOO_LONG,
-    rule,
-)
 
 PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 MAX_ID: Final = 2**31 - 1
@@ -35,97 +28,19 @@ MAX_SYSCTL: Final = 253
 MAX_PROFILE: Final = 4095
 SYSCTL: Final = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 
-TYPE_MISSING: Final = rule(
-    "V8.Profile.type.required",
-    REQUIRED,
-    "type is required when {field} is set",
-    "a seccomp or AppArmor profile has no type",
-    "set type, such as RuntimeDefault",
-)
-TYPE: Final = rule(
-    "V8.Profile.type.enum",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "a seccomp or AppArmor profile has a type that Kubernetes does not know",
-    "use one of the values listed; upper and lower case matter",
-)
-LOCALHOST_MISSING: Final = rule(
-    "V8.Profile.localhostProfile.required",
-    REQUIRED,
-    "must be set when {kind} type is Localhost",
-    "a profile of type Localhost has no name",
-    "set localhostProfile",
-)
-NOT_LOCALHOST: Final = rule(
-    "V8.Profile.localhostProfile.forbidden",
-    INVALID,
-    "can only be set when {kind} type is Localhost",
-    "a profile of another type than Localhost has a name",
-    "set type: Localhost, or remove localhostProfile",
-)
-PADDED: Final = rule(
-    "V8.AppArmorProfile.localhostProfile.form",
-    INVALID,
-    "must not be padded with whitespace",
-    "the name of an AppArmor profile starts or ends with a blank",
-    "remove the blank",
-)
-PROFILE_LENGTH: Final = rule(
-    "V8.AppArmorProfile.localhostProfile.max",
-    TOO_LONG,
-    f"may not be more than {MAX_PROFILE} bytes",
-    "the name of an AppArmor profile is longer than a path may be",
-    "shorten it",
-)
-SYSCTL_NAME: Final = rule(
-    "V8.Sysctl.name.form",
-    INVALID,
-    f"must have at most {MAX_SYSCTL} characters and match regex ^{{regex}}$",
-    "the name of a sysctl is malformed",
-    "write it as kernel.shm_rmid_forced or net.ipv4.tcp_syncookies",
-)
-SYSCTL_OF_HOST: Final = rule(
-    "V8.Sysctl.name.host",
-    INVALID,
-    "may not be specified when '{field}' is true",
-    "a sysctl changes the node, whose namespace the pod shares",
-    "remove it, or the host namespace",
-)
-SHARED_PROCESSES: Final = rule(
-    "V8.PodSpec.shareProcessNamespace.host",
-    INVALID,
-    "ShareProcessNamespace and HostPID cannot both be enabled",
-    "a pod shares processes among its containers and with the node",
-    "keep one of the two",
-)
-UNMASKED: Final = rule(
-    "V8.SecurityContext.procMount.host-users",
-    INVALID,
-    "`hostUsers` must be false to use `Unmasked`",
-    "a container sees all of /proc in the user namespace of the node",
-    "set hostUsers: false on the pod, or remove procMount",
-)
-ESCALATION: Final = rule(
-    "V8.SecurityContext.allowPrivilegeEscalation.privileged",
-    INVALID,
-    "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
-    "a privileged container forbids privilege escalation",
-    "remove one of the two",
-)
-ESCALATION_ADMIN: Final = rule(
-    "V8.SecurityContext.allowPrivilegeEscalation.admin",
-    INVALID,
-    "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN",
-    "a container with CAP_SYS_ADMIN forbids privilege escalation",
-    "remove one of the two",
-)
-WINDOWS_ON_LINUX: Final = rule(
-    "V8.PodSecurityContext.windowsOptions.linux",
-    FORBIDDEN,
-    "windows options cannot be set for a linux pod",
-    "a pod for Linux has options for Windows",
-    "remove windowsOptions, or set os.name: windows",
-)
+TYPE_MISSING: Final = row("V8.Profile.type.required")
+TYPE: Final = row("V8.Profile.type.enum")
+LOCALHOST_MISSING: Final = row("V8.Profile.localhostProfile.required")
+NOT_LOCALHOST: Final = row("V8.Profile.localhostProfile.forbidden")
+PADDED: Final = row("V8.AppArmorProfile.localhostProfile.form")
+PROFILE_LENGTH: Final = row("V8.AppArmorProfile.localhostProfile.max")
+SYSCTL_NAME: Final = row("V8.Sysctl.name.form")
+SYSCTL_OF_HOST: Final = row("V8.Sysctl.name.host")
+SHARED_PROCESSES: Final = row("V8.PodSpec.shareProcessNamespace.host")
+UNMASKED: Final = row("V8.SecurityContext.procMount.host-users")
+ESCALATION: Final = row("V8.SecurityContext.allowPrivilegeEscalation.privileged")
+ESCALATION_ADMIN: Final = row("V8.SecurityContext.allowPrivilegeEscalation.admin")
+WINDOWS_ON_LINUX: Final = row("V8.PodSecurityContext.windowsOptions.linux")
 
 _SYSCTL: Final = re.compile(SYSCTL)
 _IPC_SYSCTLS: Final = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")

@@ -6,6 +6,7 @@ from hyperjob.api import formats
 from hyperjob.api.meta import Object
 from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.pod import Pod
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
     Type,
     always,
@@ -17,39 +18,14 @@ from webhook.validation.podtemplate.table import (
     optional,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
 
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS: Final = (*OPERATORS, "Gt", "Lt")
 
-NO_VALUES: Final = rule(
-    "V8.Selector.values.required",
-    REQUIRED,
-    "must be specified when `operator` is 'In' or 'NotIn'",
-    "a selector compares with no values",
-    "add values",
-)
-VALUES: Final = rule(
-    "V8.Selector.values.forbidden",
-    FORBIDDEN,
-    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-    "a selector that only asks for a key has values",
-    "remove the values, or use In",
-)
-ONE_VALUE: Final = rule(
-    "V8.Selector.values.one",
-    REQUIRED,
-    "must be specified single value when `operator` is 'Lt' or 'Gt'",
-    "a selector compares numbers with no value, or with several",
-    "give one value",
-)
-OPERATOR: Final = rule(
-    "V8.Selector.operator.enum",
-    INVALID,
-    "not a valid selector operator{hint}",
-    "a selector has an operator that Kubernetes does not know",
-    "use In, NotIn, Exists or DoesNotExist; Gt and Lt for nodes only",
-)
+NO_VALUES: Final = row("V8.Selector.values.required")
+VALUES: Final = row("V8.Selector.values.forbidden")
+ONE_VALUE: Final = row("V8.Selector.values.one")
+OPERATOR: Final = row("V8.Selector.operator.enum")
 
 
 def report_operator(

@@ -10,6 +10,7 @@ from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.paths import absolute, descending, without_backsteps
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.projected import DOWNWARD, KEY_TO_PATH, MODE, PROJECTED
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
     Check,
     Maker,
@@ -25,71 +26,16 @@ from webhook.validation.podtemplate.table import (
     struct,
 )
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule
 
-SIZE_LIMIT: Final = rule(
-    "V8.EmptyDirVolumeSource.sizeLimit.quantity",
-    FORBIDDEN,
-    "SizeLimit field must be a valid resource quantity",
-    "the sizeLimit of an emptyDir is no amount",
-    "write it as 500Mi or 10Gi",
-)
-ISCSI_NAME: Final = rule(
-    "V8.ISCSIVolumeSource.iqn.form",
-    INVALID,
-    "must be valid format starting with iqn, eui, or naa",
-    "the name of an iSCSI target is malformed",
-    "use the target's iqn, eui or naa name",
-)
-ISCSI_SECRET: Final = rule(
-    "V8.ISCSIVolumeSource.secretRef.required",
-    REQUIRED,
-    "",
-    "an iSCSI volume uses CHAP and has no secretRef",
-    "set secretRef",
-)
-FLOCKER: Final = rule(
-    "V8.FlockerVolumeSource.one-of.required",
-    REQUIRED,
-    "one of datasetName and datasetUUID is required",
-    "a flocker volume names no dataset",
-    "set datasetName or datasetUUID",
-)
-WWNS: Final = rule(
-    "V8.FCVolumeSource.one-of.required",
-    REQUIRED,
-    "must specify either targetWWNs or wwids, but not both",
-    "a fibre channel volume names no target",
-    "set one of the two",
-)
-LUN: Final = rule(
-    "V8.FCVolumeSource.lun.required",
-    REQUIRED,
-    "lun is required if targetWWNs is specified",
-    "a fibre channel volume has targets and no unit number",
-    "add lun",
-)
-FLOCKER_TWICE: Final = rule(
-    "V8.FlockerVolumeSource.one-of.max",
-    INVALID,
-    "datasetName and datasetUUID can not be specified simultaneously",
-    "a flocker volume names its dataset twice",
-    "keep one of the two",
-)
-WWNS_TWICE: Final = rule(
-    "V8.FCVolumeSource.one-of.max",
-    INVALID,
-    "targetWWNs and wwids can not be specified simultaneously",
-    "a fibre channel volume names its target twice",
-    "keep one of the two",
-)
-TEMPLATE: Final = rule(
-    "V8.EphemeralVolumeSource.volumeClaimTemplate.required",
-    REQUIRED,
-    "",
-    "an ephemeral volume has no volumeClaimTemplate",
-    "set volumeClaimTemplate",
-)
+SIZE_LIMIT: Final = row("V8.EmptyDirVolumeSource.sizeLimit.quantity")
+ISCSI_NAME: Final = row("V8.ISCSIVolumeSource.iqn.form")
+ISCSI_SECRET: Final = row("V8.ISCSIVolumeSource.secretRef.required")
+FLOCKER: Final = row("V8.FlockerVolumeSource.one-of.required")
+WWNS: Final = row("V8.FCVolumeSource.one-of.required")
+LUN: Final = row("V8.FCVolumeSource.lun.required")
+FLOCKER_TWICE: Final = row("V8.FlockerVolumeSource.one-of.max")
+WWNS_TWICE: Final = row("V8.FCVolumeSource.one-of.max")
+TEMPLATE: Final = row("V8.EphemeralVolumeSource.volumeClaimTemplate.required")
 HOST_PATH_TYPES: Final = (
     "",
     "BlockDevice",

@@ -15,6 +15,7 @@ from webhook.validation.podtemplate.containers import (
 from webhook.validation.podtemplate.dns import DNS_CONFIG, HOST_ALIAS, dns_policy
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.resources import overhead, pod_resources
+from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.scheduling import (
     READINESS_GATE,
     SCHEDULING_GATE,
@@ -39,38 +40,14 @@ from webhook.validation.podtemplate.table import (
 )
 from webhook.validation.podtemplate.volumes import VOLUME
 from webhook.validation.report import Report
-from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, rule
+from webhook.validation.rules import FORBIDDEN
 
 SYSTEMS: Final = ("linux", "windows")
 
-SYSTEM: Final = rule(
-    "V8.PodOS.name.enum",
-    NOT_SUPPORTED,
-    "supported values: {values}",
-    "os of a pod names a system that Kubernetes does not know",
-    "use one of the values listed",
-)
-HOST_USERS: Final = rule(
-    "V8.PodSpec.hostUsers.host",
-    FORBIDDEN,
-    "when `pod.Spec.HostUsers` is false",
-    "a pod with its own user namespace shares a namespace of the node",
-    "remove hostUsers, or the host namespace",
-)
-CLAIM_ONE: Final = rule(
-    "V8.PodResourceClaim.one-of.required",
-    INVALID,
-    "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
-    "a resource claim names neither a claim nor a template",
-    "set one of the two",
-)
-CLAIM_BOTH: Final = rule(
-    "V8.PodResourceClaim.one-of.max",
-    INVALID,
-    "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
-    "a resource claim names both a claim and a template",
-    "keep one of the two",
-)
+SYSTEM: Final = row("V8.PodOS.name.enum")
+HOST_USERS: Final = row("V8.PodSpec.hostUsers.host")
+CLAIM_ONE: Final = row("V8.PodResourceClaim.one-of.required")
+CLAIM_BOTH: Final = row("V8.PodResourceClaim.one-of.max")
 
 
 def _system(system: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
