@@ -18,7 +18,12 @@ from tests.unit.cli.objects import GPU, queue
 from tests.unit.cli.test_plan_queues import Object, existing, live, member
 
 
-def having(*hyperjobs: Object, clusters: list[Object], running: dict[str, str]) -> World:
+def having(
+    *hyperjobs: Object,
+    clusters: list[Object],
+    running: dict[str, str],
+    queues: list[Object] | None = None,
+) -> World:
     """Build a world in which the sub-jobs of some HyperJobs run on clusters, by name."""
     jobs, policies = [], []
     for each in hyperjobs:
@@ -43,7 +48,7 @@ def having(*hyperjobs: Object, clusters: list[Object], running: dict[str, str]) 
         policies.append({"metadata": metadata, "spec": pin})
     return world_of(
         clusters=clusters,
-        queues=[queue()],
+        queues=queues or [queue()],
         now=datetime(2026, 1, 2, tzinfo=UTC),
         admission=QueueAdmission.BUILTIN,
         lag=timedelta(seconds=30),
@@ -120,6 +125,18 @@ def test_one_that_was_about_to_start_waits_where_another_moves_there() -> None:
         "early": Change.MOVES,
         "late": Change.NO_LONGER_STARTS,
     }
+
+
+def test_a_queue_that_becomes_reclaimable_gives_back_what_another_queue_asks_for() -> None:
+    hyperjobs = existing("borrows", gpus=64, queue="a"), existing("owns", gpus=32, queue="b")
+    queues = [queue("a", weight=1, reclaimable=False), queue("b", weight=1)]
+    world = having(*hyperjobs, clusters=[member()], running={"borrows": "a"}, queues=queues)
+    changed = world.with_queues([queue("a", weight=1, reclaimable=True), queue("b", weight=1)])
+    found = {each.name: each for each in what_if(world, changed)}
+    assert found["borrows"].change is Change.GIVES_BACK
+    assert found["borrows"].message == "gives back what it holds for ml/owns"
+    assert found["owns"].change is Change.WAITS
+    assert "borrows" in found["owns"].message
 
 
 def test_the_table_counts_changes_and_leaves_out_what_stays() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from hyperjob.api.names import GATE, GATE_HELD, RESTART_REQUEST
 from hyperjob.cli.why import view
+from hyperjob.client.expected import expected_start
 from hyperjob.client.summary import read
 from hyperjob.client.why.evidence import Evidence, Explanation, Outcome
 from hyperjob.client.why.explain import explain
@@ -574,3 +575,42 @@ def test_as_a_value_it_says_the_same() -> None:
         ],
         "notVisible": [],
     }
+
+
+def test_the_expected_start_is_said_in_words_and_as_a_value_with_whose_end_gives_room() -> None:
+    expected = {"time": "2026-01-01T03:10:00Z", "after": "ml/base-model"}
+    obj = hyperjob("Queued", waiting("WaitingForQueue", "waits"), expectedStart=expected)
+    answer = explain(evidence(obj))
+    assert shown(answer, [])[2] == (
+        "  expected to start in about 2 h 10 min, when base-model ends (its estimate)"
+    )
+    assert view.value(answer, str)["expectedStart"] == expected
+
+
+def test_without_an_expected_start_no_time_is_said() -> None:
+    answer = explain(evidence(hyperjob("Queued", waiting("WaitingForQueue", "waits"))))
+    assert not any("expected to start" in line for line in shown(answer, []))
+    assert "expectedStart" not in view.value(answer, str)
+
+
+@pytest.mark.parametrize(
+    ("time", "namespace", "words"),
+    [
+        ("2026-01-01T01:00:30Z", "ml", "within a minute, when a ends"),
+        ("2026-01-01T00:30:00Z", "ml", "within a minute, when a ends"),
+        ("2026-01-01T01:59:00Z", "ml", "in about 59 min, when a ends"),
+        ("2026-01-01T02:58:00Z", "ml", "in about 2 h, when a ends"),
+        ("2026-01-02T02:00:00Z", "ml", "in about 1 d 1 h, when a ends"),
+        ("2026-01-03T01:00:00Z", "other", "in about 2 d, when ml/a ends"),
+    ],
+)
+def test_an_expected_start_is_a_rough_length_of_time(time: str, namespace: str, words: str) -> None:
+    found = expected_start({"expectedStart": {"time": time, "after": "ml/a"}})
+    assert found is not None
+    now = datetime.fromisoformat(NOW).astimezone(UTC)
+    assert found.words(now, namespace=namespace) == f"expected to start {words} (its estimate)"
+
+
+@pytest.mark.parametrize("status", [{}, {"expectedStart": None}, {"expectedStart": {"time": "x"}}])
+def test_what_is_no_time_is_no_expected_start(status: Object) -> None:
+    assert expected_start(status) is None

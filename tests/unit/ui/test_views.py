@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from hyperjob.client import usage
+from hyperjob.client.summary import read
 from hyperjob.client.tally import Tally
 from hyperjob.ui.history.spans import Span
 from hyperjob.ui.holdings import Holdings
 from hyperjob.ui.lines import QueueLines
-from hyperjob.ui.render import hue, render
+from hyperjob.ui.render import expected, hue, render
 from hyperjob.ui.rows import Row, row_of
 from hyperjob.ui.views import actions, fleet, queues
 from hyperjob.ui.views.timeline import Subject, timeline
@@ -247,3 +248,14 @@ def test_control_characters_are_shown_and_html_is_escaped() -> None:
 def test_a_huge_message_is_cut() -> None:
     found = row(0, phase="Running", message="x" * 1_000_000)
     assert len(found.summary.message) < 5_000
+
+
+def test_the_page_says_when_a_hyperjob_is_expected_to_start_and_after_which() -> None:
+    raw = hyperjob(1, clusters=4)
+    assert expected(read(raw)) == ""
+    soon = (datetime.now(UTC) + timedelta(hours=2, minutes=11)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    namespace = raw["metadata"]["namespace"]
+    raw["status"]["expectedStart"] = {"time": soon, "after": f"{namespace}/base"}
+    assert expected(read(raw)) == (
+        "Expected to start in about 2 h 10 min, when base ends (its estimate)"
+    )
