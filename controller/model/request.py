@@ -1,9 +1,9 @@
 """What placement needs to know of one sub-job."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.model.nodes import PodGroup
-from controller.model.resources import Resources
+from controller.model.resources import Resources, accelerator_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +17,18 @@ class Request:
     required: bool = False
     excluded: frozenset[str] = frozenset()
     pods: tuple[PodGroup, ...] = ()
+    kind: tuple[object, ...] = field(init=False, repr=False, compare=False)
+    """What makes two requests interchangeable."""
+    measure: str = field(init=False, repr=False, compare=False)
+    """The resource that the sub-job is measured by."""
+
+    def __post_init__(self) -> None:
+        """Work out once what every round of the queues and every placement asks for."""
+        pods = tuple((_frozen(group.request), group.number) for group in self.pods)
+        demand = _frozen(self.demand)
+        kind = self.group, self.preferred, self.required, self.excluded, demand, pods
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "measure", accelerator_of(self.demand) or "cpu")
 
     def tier(self, cluster: str) -> int:
         """Return the rank of a cluster in the order of preference; all others rank last."""
@@ -25,12 +37,6 @@ class Request:
     def allows(self, cluster: str) -> bool:
         """Tell whether the sub-job may stand on a cluster at all."""
         return cluster not in self.excluded and (not self.required or cluster in self.preferred)
-
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """Return what makes two requests interchangeable."""
-        pods = tuple((_frozen(group.request), group.number) for group in self.pods)
-        return self.group, self.preferred, self.required, self.excluded, _frozen(self.demand), pods
 
 
 def _frozen(demand: Resources) -> tuple[tuple[str, int], ...]:

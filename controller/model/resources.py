@@ -6,6 +6,7 @@ object never raises: what cannot be read counts as absent.
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from hyperjob.api.meta import Object
@@ -84,15 +85,21 @@ def lacking(demand: Resources, free: Resources) -> dict[str, int]:
     return missing
 
 
+@lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
     """Tell whether a resource is a device plugin's, not native to Kubernetes."""
     return name not in _NATIVE and not name.startswith(_NATIVE_PREFIXES)
 
 
+@lru_cache(maxsize=1024)
+def _is_accelerator(name: str) -> bool:
+    return _ACCELERATOR.search(name) is not None
+
+
 def accelerator_of(demand: Resources) -> str | None:
     """Name the resource that a sub-job is measured by: its accelerator, else its largest device."""
     extended = [name for name, amount in demand.items() if is_extended(name) and amount > 0]
-    known = [name for name in extended if _ACCELERATOR.search(name)]
+    known = [name for name in extended if _is_accelerator(name)]
     return min(known or extended, key=lambda name: (-demand[name], name), default=None)
 
 
@@ -102,7 +109,7 @@ def order_of(name: str) -> tuple[int, str]:
         return 3, name
     if not is_extended(name):
         return 2, name
-    return (0 if _ACCELERATOR.search(name) else 1), name
+    return (0 if _is_accelerator(name) else 1), name
 
 
 def amount_text(name: str, amount: int) -> str:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from controller.model.observed import Cluster
 from controller.model.request import Request
-from controller.model.resources import Resources, accelerator_of, fits, subtract
+from controller.model.resources import Resources, fits
 from controller.placement.slots import Slots
 
 _FAR: Final = 3
@@ -95,12 +95,14 @@ class Room:
 
     def costs(self, request: Request) -> dict[str, Cost]:
         """Return what speaks against each cluster with room for a request."""
-        measure = accelerator_of(request.demand) or "cpu"
-        return {name: self._cost(request, name, measure) for name in self.options(request)}
+        return {name: self.cost(request, name) for name in self.options(request)}
 
     def put(self, request: Request, cluster: str) -> None:
         """Assign a request."""
-        self.free[cluster] = subtract(self.free[cluster], request.demand)
+        free = dict(self.free[cluster])
+        for name, amount in request.demand.items():
+            free[name] = free.get(name, 0) - amount
+        self.free[cluster] = free
         self.slots.add(cluster, request.pods)
         key = request.group, cluster
         self.occupied[key] = self.occupied.get(key, 0) + 1
@@ -125,9 +127,7 @@ class Room:
 
     def cost(self, request: Request, name: str) -> Cost:
         """Return what speaks against a cluster with room for a request."""
-        return self._cost(request, name, accelerator_of(request.demand) or "cpu")
-
-    def _cost(self, request: Request, name: str, measure: str) -> Cost:
+        measure = request.measure
         left = self.free[name].get(measure, 0) - request.demand.get(measure, 0)
         siblings = self.occupied.get((request.group, name), 0)
         return Cost(request.tier(name), siblings, self._distance(name), left, name)
@@ -182,8 +182,7 @@ def _in_order(
 
     def key(pair: tuple[RequestKind, Request]) -> tuple[int, int]:
         kind, request = pair
-        measure = accelerator_of(request.demand) or "cpu"
-        return choices[kind], -request.demand.get(measure, 0)
+        return choices[kind], -request.demand.get(request.measure, 0)
 
     return sorted(((request.kind, request) for request in requests), key=key)
 

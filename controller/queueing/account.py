@@ -89,13 +89,11 @@ class Account:
         It must allow that (`reclaimable`). Where their branches of the tree part, the lender
         must stay within its share, the other one be above, and not be of higher priority.
         """
-        known, measure = self.tree.queues.get(borrower), accelerator_of(demand) or "cpu"
-        if known is None or not known.reclaimable:
+        branches = self.tree.lent(borrower, queue)
+        if branches is None:
             return False
-        pairs = zip(self.tree.path(borrower), self.tree.path(queue), strict=False)
-        theirs, ours = next((pair for pair in pairs if pair[0] != pair[1]), (ROOT, ROOT))
-        if theirs == ours or self.tree.queues[theirs].priority > self.tree.queues[ours].priority:
-            return False
+        theirs, ours = branches
+        measure = accelerator_of(demand) or "cpu"
         share, used = self.tree.entitled[ours], self._used[ours]
         if any(used.get(r, 0) + more > share.get(r, 0) for r, more in demand.items() if more > 0):
             return False

@@ -75,14 +75,15 @@ def earliest(waiting: Pending, space: Space, ends: Sequence[End]) -> Start | Non
             freed.take(cluster, demand, -1)
         if freed.allows(waiting.shape.site.floor):
             moments.append((end, dict(freed.free)))
-    if not moments or not room_for(waiting, freed):
-        return None
-    low, high = -1, len(moments) - 1  # it has no room at `low`, and has at `high`
-    middle = 0  # most often the first moment with enough of everything is it
+    low, high = -1, len(moments)  # it has no room at `low`, and none is known to be enough at first
+    step = 1  # most often one of the first moments with enough of everything is it
     while high - low > 1:
+        middle = min(low + step, high - 1) if high == len(moments) else (low + high) // 2
         freed.free = moments[middle][1]
         low, high = (low, middle) if room_for(waiting, freed) else (middle, high)
-        middle = (low + high) // 2
+        step *= 2
+    if high == len(moments):
+        return None
     last = moments[high][0]
     return Start(last.at, last.key, overdue=last.overdue)
 

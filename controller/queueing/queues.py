@@ -97,6 +97,21 @@ class Tree:
         """Return the queues from root to `name`; root alone where it does not exist."""
         return self._paths.get(name, (ROOT,))
 
+    def lent(self, borrower: str, queue: str) -> tuple[str, str] | None:
+        """Return the branches of a borrower and of a queue that may take back what was lent to it.
+
+        None where it never may: in one branch, or where the borrower's Queue does not allow it, or
+        where the borrower's branch has the higher priority.
+        """
+        known = self.queues.get(borrower)
+        if known is None or not known.reclaimable:
+            return None
+        pairs = zip(self.path(borrower), self.path(queue), strict=False)
+        theirs, ours = next((pair for pair in pairs if pair[0] != pair[1]), (ROOT, ROOT))
+        if theirs == ours or self.queues[theirs].priority > self.queues[ours].priority:
+            return None
+        return theirs, ours
+
     def trouble(self, name: str) -> QueueTrouble | None:
         """Return why a queue takes no jobs; None when it does."""
         if name not in self.queues:

@@ -16,6 +16,7 @@ from controller.queueing.account import Account
 from controller.queueing.admit import Grant, gang_of, try_to_admit
 from controller.queueing.cache import QueueCache
 from controller.queueing.entries import Entry, Pending
+from controller.queueing.queues import Tree
 from controller.queueing.reclaims import may_preempt
 from controller.queueing.room import Space
 from hyperjob.api.quantity import NANO
@@ -36,9 +37,11 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
         return None
     queue, demand = queues.pop(), total(part.request.demand for part in gang)
     head, tree = cache.entries[waiting.order[2]], cache.account.tree
-    known = [cache.entries[key] for key in cache.holders]
-    if not tree.lends:
-        known = [entry for entry in known if may_preempt(head, entry, tree)]
+    known = [
+        entry
+        for entry in (cache.entries[key] for key in cache.holders)
+        if may_preempt(head, entry, tree) or _may_lend(entry, queue, tree)
+    ]
     if not known and cache.reclaiming() is None:
         return None
     trial = _Trial(waiting, cache.account.copy(), cache.coming())
@@ -101,6 +104,13 @@ def loss_of(entry: Entry, *, now: datetime) -> float:
     measure = accelerator_of(held)
     width = held[measure] / NANO if measure is not None else 1.0
     return max(0.0, (now - kept).total_seconds()) * width
+
+
+def _may_lend(entry: Entry, queue: str, tree: Tree) -> bool:
+    """Tell whether all that a HyperJob holds can ever have been lent to its queues by a queue."""
+    return tree.lends and all(
+        tree.lent(part.queue, queue) is not None for part, _ in entry.holding.values()
+    )
 
 
 def _since(entry: Entry) -> str:

@@ -31,7 +31,8 @@ class Space:
         self.most: Resources = total(eventual.values())
         self.sum: dict[str, int] = {}  # of what is free, wherever that is
         for free in self.free.values():
-            self._count({}, free)
+            for name, amount in free.items():
+                self.sum[name] = self.sum.get(name, 0) + max(0, amount)
 
     def copy(self) -> "Space":
         """Return an independent copy."""
@@ -87,9 +88,11 @@ class Space:
     def take(self, cluster: str, demand: Resources, sign: int = 1) -> None:
         """Take a demand, or give it back; more than is free leaves less than nothing."""
         if cluster in self.free:
-            before = self.free[cluster]
-            self.free[cluster] = total((before, scale(demand, -sign)))
-            self._count(before, self.free[cluster])
+            self.free[cluster] = free = dict(self.free[cluster])
+            for name, amount in demand.items():
+                before = free.get(name, 0)
+                free[name] = after = before - sign * amount
+                self.sum[name] = self.sum.get(name, 0) + max(0, after) - max(0, before)
 
     def wants(
         self, requests: Sequence[Request], *, most: int, max_domains: int | None
@@ -129,12 +132,6 @@ class Space:
                     self.sum[each] -= now - left[each]
             if left is not None:
                 self.free[name] = left
-
-    def _count(self, before: Resources, after: Resources) -> None:
-        for name, amount in after.items():
-            change = max(0, amount) - max(0, before.get(name, 0))
-            if change:
-                self.sum[name] = self.sum.get(name, 0) + change
 
 
 def _holds(free: Resources, demand: Resources) -> int:

@@ -9,7 +9,7 @@ from hyperjob.cli.simulate import simulate
 simulate.main(sys.argv[1:], standalone_mode=False)
 """
 ARGUMENTS = (
-    *("--jobs", "25", "--days", "0.3", "--load", "0.95", "--shape", "llm", "--urgent", "0.2"),
+    *("--jobs", "40", "--days", "0.3", "--load", "0.65", "--shape", "llm", "--urgent", "0.2"),
     *("--queue", "a=1", "--queue", "b=2", "--estimates", "0.8", "--estimate-error", "2"),
     *("--pod-mtbf", "200", "--node-mtbf", "300", "--compare", "hyperjob,static-weights"),
     *("--seed", "3", "-o", "json"),
