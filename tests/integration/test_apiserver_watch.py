@@ -106,12 +106,6 @@ async def test_bookmarks_carry_the_newest_version_of_anything(api: RawApi) -> No
     assert int(bookmark["object"]["metadata"]["resourceVersion"]) >= int(elsewhere.version)
 
 
-async def test_sending_initial_events_needs_the_match_rule(api: RawApi) -> None:
-    answer = await api.get(f"{GADGETS}?watch=true&sendInitialEvents=true")
-    assert answer.code == 422
-    assert "resourceVersionMatch" in answer.body["message"]
-
-
 async def test_a_version_that_is_compacted_is_gone(api: RawApi, server: ApiServer) -> None:
     old = (await api.post(GADGETS, gadget("a"))).version
     newest = (await api.merge(f"{GADGETS}/a", {"spec": {"size": 4}})).version

@@ -5,6 +5,7 @@ The handlers raise these; only the HTTP edge turns them into responses. Nothing 
 
 from collections.abc import Sequence
 
+from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
 
 
@@ -21,13 +22,8 @@ class ApiError(Exception):
         return int(self.status["code"])
 
 
-class PlainError(Exception):
-    """A request that ends with plain text: unknown paths and media types outside the API."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
+class NoSuchPathError(Exception):
+    """A request for a path that is not served; it ends with plain text (404)."""
 
 
 def failure(
@@ -125,10 +121,9 @@ def unauthorized() -> ApiError:
     return ApiError(failure(401, "Unauthorized", "Unauthorized"))
 
 
-def method_not_allowed(method: str) -> ApiError:
+def method_not_allowed() -> ApiError:
     """Say that the resource has no such verb (405)."""
     message = "the server does not allow this method on the requested resource"
-    del method  # the real server's text does not name it
     return ApiError(failure(405, "MethodNotAllowed", message, details=True))
 
 
@@ -151,6 +146,11 @@ def too_large(limit: int) -> ApiError:
     """Say that the body is over the limit (413); `limit` is in bytes."""
     message = f"Request entity too large: limit is {limit}"
     return ApiError(failure(413, "RequestEntityTooLarge", message))
+
+
+def invalid_option(kind: str, problem: FieldError) -> ApiError:
+    """Say which option of a request is wrong (422); `kind` is that of the options."""
+    return ApiError(invalid_status("meta.k8s.io", kind, "", [problem]))
 
 
 def expired(message: str) -> ApiError:

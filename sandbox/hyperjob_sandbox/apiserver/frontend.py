@@ -17,7 +17,7 @@ from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.transport.authn import identify
 from hyperjob_sandbox.apiserver.transport.call import Reply, Stream, status_reply
 from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo, parse
-from hyperjob_sandbox.apiserver.verbs.dispatch import Dispatcher, Headers
+from hyperjob_sandbox.apiserver.verbs.dispatch import Dispatcher
 
 BODY_LIMIT = 3 * 1024 * 1024
 REQUEST_SECONDS = 60.0
@@ -114,8 +114,8 @@ class Frontend:
             reply = await self._answer(request, warnings)
         except errors.ApiError as error:
             reply = status_reply(error.status)
-        except errors.PlainError as error:
-            reply = Reply(error.code, error.text.encode(), "text/plain; charset=utf-8")
+        except errors.NoSuchPathError:
+            reply = Reply(404, b"404 page not found\n", "text/plain; charset=utf-8")
         except web.HTTPRequestEntityTooLarge:
             reply = status_reply(errors.too_large(BODY_LIMIT).status)
         except TimeoutError:
@@ -151,20 +151,9 @@ class Frontend:
         seconds = _time_limit(info)
         async with asyncio.timeout(seconds):
             body = await request.read() if request.body_exists else b""
-            given = Headers(
-                headers.get("Content-Type", ""),
-                headers.get("Accept", ""),
-                headers.get("User-Agent", ""),
-                headers.get("If-None-Match", ""),
-            )
             address = f"{self._host}:{self.port}"
             return await self._dispatcher.handle(
-                info,
-                user=user,
-                headers=given,
-                body=body,
-                address=address,
-                warnings=warnings,
+                info, user=user, headers=headers, body=body, address=address, warnings=warnings
             )
 
     async def _stream(self, request: web.BaseRequest, reply: Stream) -> web.StreamResponse:

@@ -48,7 +48,7 @@ class SimulatedKubelet:
 
     async def answer(self, call: Call) -> Reply | Stream:
         """Refuse: nothing runs that could answer. The API server makes logs of the pods' times."""
-        raise errors.method_not_allowed(call.info.method)
+        raise errors.method_not_allowed()
 
     async def run(self) -> None:
         """Run the controller until cancelled."""

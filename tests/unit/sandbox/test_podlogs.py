@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hyperjob_sandbox.apiserver.errors import ApiError
 from hyperjob_sandbox.apiserver.verbs.podlogs import (
-    Options,
+    chosen,
     container_of,
     entries,
     has_ended,
@@ -40,7 +40,13 @@ ENDED = pod(
 
 def lines(obj: dict[str, Any], seconds: float, **query: str) -> list[str]:
     now = START + timedelta(seconds=seconds)
-    return text(entries(obj, "main", now), Options.read(query, now)).decode().splitlines()
+    return (
+        text(
+            chosen(entries(obj, "main", now), query, now), timestamps=bool(query.get("timestamps"))
+        )
+        .decode()
+        .splitlines()
+    )
 
 
 def test_it_starts_goes_on_and_ends() -> None:
@@ -94,4 +100,4 @@ def test_one_of_several_containers_must_be_named() -> None:
 
 def test_a_number_that_is_none_is_refused() -> None:
     with pytest.raises(ApiError, match="tailLines must be a number"):
-        Options.read({"tailLines": "-5"}, START)
+        chosen([], {"tailLines": "-5"}, START)

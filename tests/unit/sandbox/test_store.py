@@ -68,15 +68,13 @@ def test_a_reader_that_falls_behind_is_told() -> None:
 
 def test_a_revision_that_is_compacted_cannot_be_resumed() -> None:
     store = Store()
-    first, second = create(store, "a"), create(store, "b")
+    first = create(store, "a")
+    create(store, "b")
     store.compact(first.revision)
     collection = store.collection(THINGS)
     assert [c.now.key[1] for c in collection.read(collection.after(first.revision))] == ["b"]
     with pytest.raises(Expired):
         collection.after(first.revision - 1)
-    with pytest.raises(Expired):
-        collection.at(first.revision - 1)
-    assert [s.key[1] for s in collection.at(second.revision)] == ["a", "b"]
 
 
 def test_listeners_hear_every_change_in_order() -> None:
@@ -102,28 +100,6 @@ async def test_those_who_wait_are_woken_by_a_change() -> None:
     assert [task.result() for task in waiting] == [True, True, True]
     assert await collection.wait(0, 5)
     assert not await collection.wait(collection.end(), 0)
-
-
-@given(
-    operations=st.lists(st.tuples(st.sampled_from(["put", "delete"]), NAMESPACES, NAMES)),
-    at=st.integers(0, 30),
-)
-def test_any_older_state_can_be_read_back(operations: list[tuple[str, str, str]], at: int) -> None:
-    store = Store()
-    collection = store.collection(THINGS)
-    states = {store.revision: []}
-    for number, (operation, namespace, name) in enumerate(operations):
-        live = collection.get((namespace, name))
-        if operation == "put" and live is None:
-            create(store, name, namespace, n=number)
-        elif operation == "put" and live is not None:
-            store.update(THINGS, thing(name, namespace, n=number), expected=live)
-        elif live is not None:
-            store.delete(THINGS, thing(name, namespace), expected=live)
-        states[store.revision] = list(collection.select())
-    revision = sorted(states)[at % len(states)]
-    assert collection.at(revision) == states[revision]
-    assert collection.at(revision, "x") == [s for s in states[revision] if s.key[0] == "x"]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["put", "delete"]), NAMES)))

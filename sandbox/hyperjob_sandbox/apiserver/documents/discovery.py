@@ -42,16 +42,15 @@ class Discovery:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._aggregated: dict[tuple[str, str], tuple[int, Reply]] = {}
+        self._aggregated: dict[str, tuple[int, Reply]] = {}
 
     def answer(self, path: str, accept: str, address: str) -> Reply | None:
         """Answer a discovery path; None when it is none, or names what is not served."""
         parts = path.strip("/").split("/")
         match parts:
             case ["api"] | ["apis"]:
-                version = wants_aggregated_discovery(accept)
-                if version in ("v2", "v2beta1"):
-                    return self._aggregate(parts[0], version)
+                if wants_aggregated_discovery(accept):
+                    return self._aggregate(parts[0])
                 return json_reply(
                     self._core_versions(address) if parts == ["api"] else self._group_list()
                 )
@@ -106,8 +105,8 @@ class Discovery:
             "resources": resources,
         }
 
-    def _aggregate(self, root: str, version: str) -> Reply:
-        cached = self._aggregated.get((root, version))
+    def _aggregate(self, root: str) -> Reply:
+        cached = self._aggregated.get(root)
         if cached is not None and cached[0] == self._registry.changes:
             return cached[1]
         groups = [""] if root == "api" else self._groups()
@@ -115,15 +114,15 @@ class Discovery:
         body = dump(
             {
                 "kind": "APIGroupDiscoveryList",
-                "apiVersion": f"apidiscovery.k8s.io/{version}",
+                "apiVersion": "apidiscovery.k8s.io/v2",
                 "metadata": {},
                 "items": items,
             }
         )
-        media = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+        media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
         etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
         reply = Reply(200, body, media, {"ETag": etag, "Vary": "Accept"})
-        self._aggregated[root, version] = (self._registry.changes, reply)
+        self._aggregated[root] = (self._registry.changes, reply)
         return reply
 
     def _aggregated_group(self, group: str) -> Object:

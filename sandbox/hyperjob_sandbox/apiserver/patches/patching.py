@@ -1,7 +1,9 @@
 """PATCH bodies: which type, what it changes, and server-side apply."""
 
-from dataclasses import dataclass, field
+import dataclasses
+from dataclasses import dataclass
 
+from hyperjob.api import field
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json
@@ -22,7 +24,7 @@ class Patch:
 
     media: str
     body: Json
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def applies(self) -> bool:
@@ -67,9 +69,15 @@ def read(call: Call) -> Patch:
     if media not in accepted:
         raise errors.unsupported_media_type(accepted)
     if media == APPLY and not call.info.query.get("fieldManager"):
-        raise _manager_needed()
+        raise errors.invalid_option(
+            "PatchOptions",
+            field.required(field.Path("fieldManager"), "is required for apply patch"),
+        )
     if media != APPLY and "force" in call.info.query:
-        raise _no_force()
+        raise errors.invalid_option(
+            "PatchOptions",
+            field.forbidden(field.Path("force"), "may not be specified for non-apply patch"),
+        )
     body, problems = load(call.body, yaml_allowed=media == APPLY, kind=call.resource.kind)
     return Patch(media, body, problems)
 
@@ -78,27 +86,3 @@ def _object(value: Json) -> Object:
     if not isinstance(value, dict):
         raise errors.rejected_patch()
     return value
-
-
-def _manager_needed() -> errors.ApiError:
-    return _bad_option(
-        "fieldManager", "FieldValueRequired", "Required value: is required for apply patch"
-    )
-
-
-def _no_force() -> errors.ApiError:
-    why = "Forbidden: may not be specified for non-apply patch"
-    return _bad_option("force", "FieldValueForbidden", why)
-
-
-def _bad_option(name: str, reason: str, why: str) -> errors.ApiError:
-    return errors.ApiError(
-        errors.failure(
-            422,
-            "Invalid",
-            f'PatchOptions.meta.k8s.io "" is invalid: {name}: {why}',
-            group="meta.k8s.io",
-            kind="PatchOptions",
-            causes=[{"reason": reason, "message": why, "field": name}],
-        )
-    )

@@ -115,21 +115,6 @@ class Collection:
         items = self._items
         return (items[key] for key in list(keys))
 
-    def at(self, revision: int, namespace: str | None = None) -> list[Stored]:
-        """Give the objects as they were at an older revision, in key order."""
-        before: dict[Key, Stored | None] = {}
-        for change in reversed(self._history[self._position(revision) :]):
-            before[change.now.key] = change.before
-        current = {stored.key: stored for stored in self.select(namespace)}
-        for key, stored in before.items():
-            if namespace is not None and key[0] != namespace:
-                continue
-            if stored is None:
-                current.pop(key, None)
-            else:
-                current[key] = stored
-        return [current[key] for key in sorted(current)]
-
     def after(self, revision: int) -> int:
         """Give the cursor of the first change after a revision; raise Expired when it is gone."""
         return self._first + self._position(revision)

@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
+from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.encode import dump
-from hyperjob_sandbox.apiserver.transport.negotiate import Representation, negotiate
+from hyperjob_sandbox.apiserver.transport.negotiate import Form, negotiate
 from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
 
 _MANAGER_LIMIT = 128
@@ -29,9 +30,14 @@ class Call:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def representation(self) -> Representation:
-        """Give the representation that the client asked for."""
+    def form(self) -> Form:
+        """Give the form of answer that the client asked for."""
         return negotiate(self.accept)
+
+    @property
+    def namespace(self) -> str | None:
+        """Give the one namespace that is meant; None for all, and for what has none."""
+        return self.info.namespace or None if self.resource.namespaced else None
 
     @property
     def dry_run(self) -> bool:
@@ -54,6 +60,11 @@ class Call:
     def conflict(self, why: str = "") -> errors.ApiError:
         """Say that the named object is not what the client assumed."""
         return errors.conflict(self.resource.group, self.resource.plural, self.info.name, why)
+
+    def invalid(self, *problems: FieldError) -> errors.ApiError:
+        """Say what is wrong with the request for the named object."""
+        status = invalid_status(self.resource.group, self.resource.plural, self.info.name, problems)
+        return errors.ApiError(status)
 
 
 @dataclass(slots=True)

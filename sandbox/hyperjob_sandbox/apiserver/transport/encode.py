@@ -130,12 +130,3 @@ def encode_change(change: Change, info: ResourceInfo) -> bytes:
 def watch_line(type_: str, body: bytes) -> bytes:
     """Frame one watch event."""
     return b'{"type":"%s","object":%s}\n' % (type_.encode(), body)
-
-
-def partial_metadata(obj: Object) -> Object:
-    """Reduce an object to its metadata."""
-    return {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": ordered_meta(obj["metadata"]),
-    }

@@ -1,66 +1,57 @@
-"""Tables: what `kubectl get` prints, built from printer columns.
+"""Reduced forms of objects: tables, which `kubectl get` prints, and metadata alone.
 
 Cells are JSON values; a date is printed as an age, as the real server does.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.printing.columns import Column
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
-from hyperjob_sandbox.apiserver.transport.encode import ordered_meta, partial_metadata
+from hyperjob_sandbox.apiserver.state.store import Stored
+from hyperjob_sandbox.apiserver.transport.encode import ordered_meta, to_version
 
 
 def table(
-    objects: Iterable[Object],
+    found: Sequence[Stored],
     info: ResourceInfo,
     *,
     list_meta: Object,
-    include: str = "Metadata",
-    version: str = "v1",
+    include: str = "",
     headers: bool = True,
 ) -> Object:
-    """Build a table; `include` is None, Metadata or Object, as in the includeObject parameter."""
-    columns = info.columns
+    """Build a table; a row carries the object's metadata, or all of it with `include="Object"`."""
     now = datetime.now(UTC)
-    result: Object = {
-        "kind": "Table",
-        "apiVersion": f"meta.k8s.io/{version}",
-        "metadata": list_meta,
-        "columnDefinitions": [_definition(column) for column in columns] if headers else None,
-        "rows": [_row(obj, columns, include, now) for obj in objects],
-    }
-    return result
-
-
-def _definition(column: Column) -> Object:
+    rows: list[Object] = []
+    for stored in found:
+        obj = to_version(stored.obj, info)
+        shown = partial_metadata(obj)
+        if include == "Object":
+            shown = {**obj, "metadata": ordered_meta(obj["metadata"])}
+        rows.append({"cells": [column.cell(obj, now) for column in info.columns], "object": shown})
+    definitions = [
+        {
+            "name": column.name,
+            "type": column.type,
+            "format": column.format,
+            "description": column.description,
+            "priority": column.priority,
+        }
+        for column in info.columns
+    ]
     return {
-        "name": column.name,
-        "type": column.type,
-        "format": column.format,
-        "description": column.description,
-        "priority": column.priority,
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": list_meta,
+        "columnDefinitions": definitions if headers else None,
+        "rows": rows,
     }
 
 
-def _row(obj: Object, columns: Sequence[Column], include: str, now: datetime) -> Object:
-    row: Object = {"cells": [column.cell(obj, now) for column in columns]}
-    if include == "Object":
-        row["object"] = {**obj, "metadata": ordered_meta(obj["metadata"])}
-    elif include != "None":
-        row["object"] = partial_metadata(obj)
-    else:
-        row["object"] = None
-    return row
-
-
-def list_meta(revision: int, *, token: str = "", remaining: int | None = None) -> dict[str, Json]:
-    """Build the metadata of a list in the order of its Go struct."""
-    meta: dict[str, Json] = {"resourceVersion": str(revision)}
-    if token:
-        meta["continue"] = token
-    if remaining is not None:
-        meta["remainingItemCount"] = remaining
-    return meta
+def partial_metadata(obj: Object) -> Object:
+    """Reduce an object to its metadata."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": ordered_meta(obj["metadata"]),
+    }

@@ -14,7 +14,6 @@ from hyperjob_sandbox.apiserver.transport import protobuf
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
 from hyperjob_sandbox.apiserver.transport.decode import load, media_type
 from hyperjob_sandbox.apiserver.transport.encode import to_version
-from hyperjob_sandbox.apiserver.transport.tables import list_meta
 from hyperjob_sandbox.apiserver.verbs import admitting
 from hyperjob_sandbox.apiserver.verbs.reading import list_body, object_reply
 
@@ -96,12 +95,11 @@ async def delete(core: Core, call: Call) -> Reply:
 async def delete_collection(core: Core, call: Call) -> Reply:
     """Delete everything that a list with the same selectors would show."""
     options = read_options(call)
-    resource, info = call.resource, call.info
-    chosen = selection(info, resource)
-    namespace = info.namespace if resource.namespaced and info.namespace else None
+    resource = call.resource
+    chosen = selection(call.info, resource)
     found = [
         stored
-        for stored in core.collection(resource).select(namespace)
+        for stored in core.collection(resource).select(call.namespace)
         if not chosen or chosen.matches(stored, resource)
     ]
     for stored in found:
@@ -110,8 +108,7 @@ async def delete_collection(core: Core, call: Call) -> Reply:
         live = core.collection(resource).get(stored.key)
         if live is not None:
             delete_stored(core, resource, live, options)
-    meta = list_meta(core.store.revision)
-    return Reply(200, list_body(found, resource, meta))
+    return Reply(200, list_body(found, resource, {"resourceVersion": str(core.store.revision)}))
 
 
 async def _admit(core: Core, call: Call, old: Object, options: DeleteOptions) -> None:

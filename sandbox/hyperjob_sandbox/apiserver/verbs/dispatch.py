@@ -1,7 +1,6 @@
 """From a parsed request to the handler of its verb; the only place that knows all handlers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core.core import Core
@@ -17,7 +16,7 @@ from hyperjob_sandbox.apiserver.transport.encode import dump
 from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
 from hyperjob_sandbox.apiserver.verbs import (
     deleting,
-    podactions,
+    podlogs,
     reading,
     reviews,
     scaling,
@@ -25,32 +24,8 @@ from hyperjob_sandbox.apiserver.verbs import (
     writing,
 )
 
-VERSION = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.2",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "2026-07-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "",
-}
+VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2", "gitTreeState": "clean"}
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
-
-
-@dataclass(frozen=True, slots=True)
-class Headers:
-    """The request headers that mean something here."""
-
-    content_type: str = ""
-    accept: str = ""
-    user_agent: str = ""
-    if_none_match: str = ""
 
 
 class Dispatcher:
@@ -85,7 +60,7 @@ class Dispatcher:
         info: RequestInfo,
         *,
         user: User,
-        headers: Headers,
+        headers: Mapping[str, str],
         body: bytes,
         address: str,
         warnings: list[str],
@@ -96,18 +71,11 @@ class Dispatcher:
             return self._outside(info, headers, address)
         resource = self._core.registry.find(info.group, info.version, info.resource)
         if resource is None:
-            raise errors.PlainError(404, "404 page not found\n")
+            raise errors.NoSuchPathError
         _check_scope(info, resource)
-        call = Call(
-            info,
-            resource,
-            user,
-            body,
-            headers.content_type,
-            headers.accept,
-            headers.user_agent,
-            warnings,
-        )
+        media, accept = headers.get("Content-Type", ""), headers.get("Accept", "")
+        agent = headers.get("User-Agent", "")
+        call = Call(info, resource, user, body, media, accept, agent, warnings)
         self._core.request_counts[info.verb, info.resource, info.subresource] += 1
         code = 200
         try:
@@ -117,7 +85,7 @@ class Dispatcher:
             code = error.code
             raise
         finally:
-            applied = media_type(headers.content_type) == patching.APPLY
+            applied = media_type(call.content_type) == patching.APPLY
             self._core.metrics.count(info, code, applied=applied)
         return reply
 
@@ -128,7 +96,7 @@ class Dispatcher:
         allowed = call.resource.verbs
         match info.verb:
             case verb if verb not in allowed:
-                raise errors.method_not_allowed(info.method)
+                raise errors.method_not_allowed()
             case "get":
                 return reading.get(core, call)
             case "list":
@@ -148,43 +116,37 @@ class Dispatcher:
             case "deletecollection":
                 return await deleting.delete_collection(core, call)
             case _:
-                raise errors.method_not_allowed(info.method)
+                raise errors.method_not_allowed()
 
     async def _subresource(self, call: Call) -> Reply | Stream:
         info, core = call.info, self._core
         connector = self._connectors.get((info.group, info.resource, info.subresource))
         if connector is not None:
             return await connector(call)
-        if info.rest:
-            raise errors.PlainError(404, "404 page not found\n")
         sub = call.resource.subresources.get(info.subresource)
-        if sub is None:
-            raise errors.PlainError(404, "404 page not found\n")
+        if sub is None or info.rest:
+            raise errors.NoSuchPathError
         if info.verb not in sub.verbs:
-            raise errors.method_not_allowed(info.method)
-        if info.subresource in ("status", "approval", "finalize"):
-            match info.verb:
-                case "get":
-                    return reading.get(core, call)
-                case "update":
-                    return await writing.update(core, call)
-                case _:
-                    return await writing.patch(core, call)
-        match info.subresource:
-            case "scale":
+            raise errors.method_not_allowed()
+        match info.subresource, info.verb:
+            case "scale", _:
                 return await scaling.scale(core, call)
-            case "log":
-                return podactions.log(core, call, closing=self._closing)
-            case "token":
+            case "log", _:
+                return podlogs.log(core, call, closing=self._closing)
+            case "token", _:
                 return reviews.token(core, call)
+            case _, "get":
+                return reading.get(core, call)
+            case _, "update":
+                return await writing.update(core, call)
             case _:
-                raise errors.PlainError(404, "404 page not found\n")
+                return await writing.patch(core, call)
 
-    def _outside(self, info: RequestInfo, headers: Headers, address: str) -> Reply:
+    def _outside(self, info: RequestInfo, headers: Mapping[str, str], address: str) -> Reply:
         path = info.path
         root = "/" + path.strip("/").split("/")[0]
         if info.method not in ("GET", "HEAD"):
-            raise errors.method_not_allowed(info.method)
+            raise errors.method_not_allowed()
         if root in _HEALTH:
             return Reply(200, b"ok", "text/plain; charset=utf-8")
         if root == "/metrics":
@@ -192,13 +154,13 @@ class Dispatcher:
             return Reply(200, text, "text/plain; version=0.0.4; charset=utf-8")
         if path.rstrip("/") == "/version":
             return Reply(200, dump(VERSION))
-        found = self._discovery.answer(path, headers.accept, address)
+        found = self._discovery.answer(path, headers.get("Accept", ""), address)
         if found is None and root == "/openapi":
-            found = self._openapi.answer(path, headers.accept)
+            found = self._openapi.answer(path, headers.get("Accept", ""))
         if found is None:
-            raise errors.PlainError(404, "404 page not found\n")
-        etag = found.headers.get("ETag")
-        if etag and etag == headers.if_none_match:
+            raise errors.NoSuchPathError
+        etag = found.headers.get("ETag", "")
+        if etag and etag == headers.get("If-None-Match"):
             return Reply(304, b"", found.content_type, found.headers)
         return found
 
@@ -208,7 +170,7 @@ def _check_scope(info: RequestInfo, resource: ResourceInfo) -> None:
     if resource.namespaced:
         if not info.namespace and (info.name or info.verb not in ("list", "watch")):
             if info.verb in ("create", "deletecollection"):
-                raise errors.method_not_allowed(info.method)
-            raise errors.PlainError(404, "404 page not found\n")
+                raise errors.method_not_allowed()
+            raise errors.NoSuchPathError
     elif info.namespace and info.resource != "namespaces":
-        raise errors.PlainError(404, "404 page not found\n")
+        raise errors.NoSuchPathError

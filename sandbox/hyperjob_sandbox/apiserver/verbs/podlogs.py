@@ -1,51 +1,61 @@
-"""What the log of a container that never runs would say: made from the times in the pod's status.
+"""The log of a container that never runs: made from the times in its pod's status.
 
-Pure: the same pod at the same time has the same log, and a log only ever grows.
+The same pod at the same time has the same log, and a log only ever grows.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Self
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime, timedelta
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 
 _STEP = timedelta(seconds=1)
 _STEPS = 10_000
+_FOLLOW_SECONDS = 0.5
 
 Entry = tuple[datetime, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Which entries are printed, and how."""
+def log(core: Core, call: Call, *, closing: Callable[[], bool]) -> Reply | Stream:
+    """Answer `kubectl logs`, with `follow` until the container's run has ended."""
+    live = core.find(call.resource, call.info.namespace, call.info.name)
+    if live is None:
+        raise call.not_found()
+    previous = call.info.flag("previous")
+    container = container_of(live.obj, call.info.query.get("container", ""))
+    now = datetime.now(UTC)
+    everything = entries(live.obj, container, now, previous=previous)
+    found = chosen(everything, call.info.query, now)
+    timestamps = call.info.flag("timestamps")
+    if previous or not call.info.flag("follow"):
+        return Reply(200, text(found, timestamps=timestamps), "text/plain")
 
-    tail: int | None = None
-    since: datetime | None = None
-    timestamps: bool = False
+    async def follow() -> AsyncIterator[bytes]:
+        yield text(found, timestamps=timestamps)
+        told, run = len(everything), _restarts(live.obj, container)
+        while not closing():
+            pod = core.find(call.resource, call.info.namespace, call.info.name)
+            if pod is None:
+                return
+            over = _restarts(pod.obj, container) > run
+            later = entries(pod.obj, container, datetime.now(UTC), previous=over)[told:]
+            if later:
+                yield text(later, timestamps=timestamps)
+                told += len(later)
+            if over or has_ended(pod.obj, container):
+                return
+            await asyncio.sleep(_FOLLOW_SECONDS)
 
-    @classmethod
-    def read(cls, query: Mapping[str, str], now: datetime) -> Self:
-        """Read the query of a request for a log; 400 for what is no number."""
-        tail, since = _number(query, "tailLines"), _number(query, "sinceSeconds")
-        return cls(
-            tail=tail,
-            since=None if since is None else now - timedelta(seconds=since),
-            timestamps=query.get("timestamps", "") in ("true", "1"),
-        )
-
-    @property
-    def rest(self) -> "Options":
-        """Give the options for what comes later, of which nothing is cut off."""
-        return replace(self, tail=None, since=None)
+    return Stream(follow(), "text/plain")
 
 
 def container_of(pod: Object, wanted: str) -> str:
     """Name the container that is asked for; 400 when it is none, or one of several is meant."""
     name = pod["metadata"]["name"]
-    spec = pod.get("spec") or {}
-    names = [str(item["name"]) for item in spec.get("containers") or ()]
+    names = [str(item["name"]) for item in (pod.get("spec") or {}).get("containers") or ()]
     if wanted and wanted not in names:
         raise errors.bad_request(f"container {wanted} is not valid for pod {name}")
     if not wanted and len(names) != 1:
@@ -60,20 +70,46 @@ def entries(pod: Object, container: str, now: datetime, *, previous: bool = Fals
     status = _status(pod, container)
     state = status.get("state") or {}
     last = (status.get("lastState") or {}).get("terminated")
-    name = pod["metadata"]["name"]
-    if previous:
-        if not last:
-            raise errors.bad_request(
-                f'previous terminated container "{container}" in pod "{name}" not found'
-            )
-        return _run(pod, last, now)
-    run = state.get("running") or state.get("terminated") or last
+    run = last if previous else state.get("running") or state.get("terminated") or last
+    said = f'container "{container}" in pod "{pod["metadata"]["name"]}"'
+    if not run and previous:
+        raise errors.bad_request(f"previous terminated {said} not found")
     if not run:
         why = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
-        raise errors.bad_request(
-            f'container "{container}" in pod "{name}" is waiting to start: {why}'
-        )
-    return _run(pod, run, now)
+        raise errors.bad_request(f"{said} is waiting to start: {why}")
+    started, finished = _time(run.get("startedAt")) or now, _time(run.get("finishedAt"))
+    node = (pod.get("spec") or {}).get("nodeName") or "no node"
+    steps = min(max(0, int(((finished or now) - started) / _STEP)), _STEPS)
+    found: list[Entry] = [(started, f"started on {node} (simulated)")]
+    found += [(started + _STEP * number, f"step {number}") for number in range(1, steps + 1)]
+    if finished is not None:
+        found.append((finished, f"ended with exit code {run.get('exitCode', 0)}"))
+    return found
+
+
+def chosen(found: Sequence[Entry], query: dict[str, str], now: datetime) -> Sequence[Entry]:
+    """Leave out what `sinceSeconds` and `tailLines` leave out; 400 for what is no number."""
+    for name in ("sinceSeconds", "tailLines"):
+        value = query.get(name)
+        if not value:
+            continue
+        if not (value.isascii() and value.isdigit()):
+            raise errors.bad_request(f"{name} must be a number, not {value!r}")
+        if name == "sinceSeconds":
+            since = now - timedelta(seconds=int(value))
+            found = [entry for entry in found if entry[0] >= since]
+        else:
+            found = found[max(0, len(found) - int(value)) :]
+    return found
+
+
+def text(found: Sequence[Entry], *, timestamps: bool = False) -> bytes:
+    """Print entries."""
+    lines = [
+        f"{moment.strftime('%Y-%m-%dT%H:%M:%S.%f000Z')} {said}\n" if timestamps else f"{said}\n"
+        for moment, said in found
+    ]
+    return "".join(lines).encode()
 
 
 def has_ended(pod: Object, container: str) -> bool:
@@ -81,31 +117,8 @@ def has_ended(pod: Object, container: str) -> bool:
     return "terminated" in (_status(pod, container).get("state") or {})
 
 
-def restarts(pod: Object, container: str) -> int:
-    """Count the runs of a container before the present one."""
+def _restarts(pod: Object, container: str) -> int:
     return int(_status(pod, container).get("restartCount") or 0)
-
-
-def text(found: Sequence[Entry], options: Options) -> bytes:
-    """Print entries."""
-    chosen = [each for each in found if options.since is None or each[0] >= options.since]
-    if options.tail is not None:
-        chosen = chosen[max(0, len(chosen) - options.tail) :]
-    return "".join(_line(each, timestamps=options.timestamps) for each in chosen).encode()
-
-
-def _run(pod: Object, run: Object, now: datetime) -> list[Entry]:
-    """List what one run of a container says: its start, a step each second, its end."""
-    started = _time(run.get("startedAt")) or now
-    finished = _time(run.get("finishedAt"))
-    node = (pod.get("spec") or {}).get("nodeName") or "no node"
-    found: list[Entry] = [(started, f"started on {node} (simulated)")]
-    end = finished or now
-    steps = min(max(0, int((end - started) / _STEP)), _STEPS)
-    found += [(started + _STEP * number, f"step {number}") for number in range(1, steps + 1)]
-    if finished is not None:
-        found.append((finished, f"ended with exit code {run.get('exitCode', 0)}"))
-    return found
 
 
 def _status(pod: Object, container: str) -> Object:
@@ -113,19 +126,5 @@ def _status(pod: Object, container: str) -> Object:
     return next((item for item in told if item.get("name") == container), {})
 
 
-def _line(entry: Entry, *, timestamps: bool) -> str:
-    moment, said = entry
-    return f"{moment.strftime('%Y-%m-%dT%H:%M:%S.%f000Z')} {said}\n" if timestamps else f"{said}\n"
-
-
 def _time(value: object) -> datetime | None:
     return datetime.fromisoformat(str(value)) if value else None
-
-
-def _number(query: Mapping[str, str], name: str) -> int | None:
-    value = query.get(name, "")
-    if not value:
-        return None
-    if not (value.isascii() and value.isdigit()):
-        raise errors.bad_request(f"{name} must be a number, not {value!r}")
-    return int(value)

@@ -1,4 +1,4 @@
-"""GET of one object and of lists, with paging and every representation."""
+"""GET of one object and of lists, with paging and every form of answer."""
 
 import base64
 from collections.abc import Sequence
@@ -10,16 +10,10 @@ from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.core.selection import selection
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
-from hyperjob_sandbox.apiserver.state.store import Expired, Stored
-from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
-from hyperjob_sandbox.apiserver.transport.encode import (
-    dump,
-    encode_item,
-    encode_stored,
-    partial_metadata,
-    to_version,
-)
-from hyperjob_sandbox.apiserver.transport.tables import list_meta, table
+from hyperjob_sandbox.apiserver.state.store import Stored
+from hyperjob_sandbox.apiserver.transport.call import Call, Reply
+from hyperjob_sandbox.apiserver.transport.encode import dump, encode_item, encode_stored
+from hyperjob_sandbox.apiserver.transport.tables import partial_metadata, table
 
 
 def get(core: Core, call: Call) -> Reply:
@@ -31,139 +25,87 @@ def get(core: Core, call: Call) -> Reply:
 
 
 def object_reply(stored: Stored, call: Call, *, code: int = 200) -> Reply:
-    """Answer with a stored object in the representation that the client asked for."""
-    form = call.representation
-    resource = call.resource
-    if form.form == "Table":
-        meta = {"resourceVersion": str(stored.revision)}
-        document = table(
-            [to_version(stored.obj, resource)],
-            resource,
-            list_meta=meta,
-            include=call.info.query.get("includeObject") or "Metadata",
-            version=form.version,
-        )
-        return json_reply(document, code=code)
-    if form.form == "PartialObjectMetadata":
-        return json_reply(partial_metadata(stored.obj), code=code)
-    return Reply(code, encode_stored(stored, resource))
+    """Answer with a stored object in the form that the client asked for."""
+    return Reply(code, encode_as(stored, call))
+
+
+def encode_as(stored: Stored, call: Call, *, headers: bool = True) -> bytes:
+    """Encode a stored object in the form that the client asked for."""
+    match call.form:
+        case "object":
+            return encode_stored(stored, call.resource)
+        case "PartialObjectMetadata":
+            return dump(partial_metadata(stored.obj))
+        case _:
+            meta = {"resourceVersion": stored.metadata["resourceVersion"]}
+            include = call.info.query.get("includeObject", "")
+            found = [stored]
+            return dump(
+                table(found, call.resource, list_meta=meta, include=include, headers=headers)
+            )
 
 
 def list_objects(core: Core, call: Call) -> Reply:
-    """Answer with a list, or one page of it."""
-    info, resource = call.info, call.resource
+    """Answer with a list, or one page of it.
+
+    A later page shows the present, under the resourceVersion of the first: a watch from there on
+    tells the rest.
+    """
+    info, resource, query = call.info, call.resource, call.info.query
     chosen = selection(info, resource)
-    form = call.representation
-    collection = core.collection(resource)
-    namespace = info.namespace if resource.namespaced and info.namespace else None
-    revision = core.store.revision
-    _check_version(info.query, revision)
-    token = info.query.get("continue", "")
-    start: tuple[str, str] | None = None
-    exact = _exact_version(info.query)
-    try:
-        if token:
-            revision, start = _read_token(token)
-        elif exact:
-            revision = exact
-        found: Sequence[Stored] = (
-            collection.at(revision, namespace)
-            if token or exact
-            else list(collection.select(namespace))
-        )
-    except Expired:
-        raise _expired_token() if token else _expired_version() from None
-    if chosen:
-        found = [stored for stored in found if chosen.matches(stored, resource)]
-    if start is not None:
-        found = [stored for stored in found if stored.key > start]
-    limit = _limit(info.query)
-    remaining: int | None = None
-    token = ""
-    if limit and len(found) > limit:
-        remaining = None if chosen else len(found) - limit
-        found = found[:limit]
-        token = _write_token(revision, found[-1].key)
-    meta = list_meta(revision, token=token, remaining=remaining)
-    if form.form == "Table":
-        objects = [to_version(stored.obj, resource) for stored in found]
-        include = info.query.get("includeObject") or "Metadata"
-        return json_reply(
-            table(objects, resource, list_meta=meta, include=include, version=form.version)
-        )
-    if form.form == "PartialObjectMetadata":
+    revision, start = core.store.revision, None
+    _check_version(query, revision)
+    if token := query.get("continue", ""):
+        revision, start = _read_token(token)
+    found = [
+        stored
+        for stored in core.collection(resource).select(call.namespace)
+        if (start is None or stored.key > start)
+        and (not chosen or chosen.matches(stored, resource))
+    ]
+    meta: dict[str, Json] = {"resourceVersion": str(revision)}
+    limit = query.get("limit", "")
+    if limit.isdigit() and 0 < int(limit) < len(found):
+        left = len(found) - int(limit)
+        found = found[: int(limit)]
+        meta["continue"] = _write_token(revision, found[-1].key)
+        if not chosen:
+            meta["remainingItemCount"] = left
+    if call.form == "Table":
+        include = query.get("includeObject", "")
+        return Reply(200, dump(table(found, resource, list_meta=meta, include=include)))
+    if call.form == "PartialObjectMetadata":
         document = {
             "kind": "PartialObjectMetadataList",
             "apiVersion": "meta.k8s.io/v1",
             "metadata": meta,
             "items": [partial_metadata(stored.obj) for stored in found],
         }
-        return json_reply(document)
+        return Reply(200, dump(document))
     return Reply(200, list_body(found, resource, meta))
 
 
 def list_body(found: Sequence[Stored], resource: ResourceInfo, meta: dict[str, Json]) -> bytes:
     """Encode a list from the cached encodings of its items."""
-    items = b"[" + b",".join([encode_item(stored, resource) for stored in found]) + b"]"
-    kind, version = dump(resource.lists), dump(resource.api_version)
+    parts = {
+        "kind": dump(resource.lists),
+        "apiVersion": dump(resource.api_version),
+        "metadata": dump(meta),
+        "items": b"[" + b",".join([encode_item(stored, resource) for stored in found]) + b"]",
+    }
     if resource.custom:
-        meta = dict(sorted({"continue": "", **meta}.items()))
-        return b'{"apiVersion":%s,"items":%s,"kind":%s,"metadata":%s}' % (
-            version,
-            items,
-            kind,
-            dump(meta),
-        )
-    return b'{"kind":%s,"apiVersion":%s,"metadata":%s,"items":%s}' % (
-        kind,
-        version,
-        dump(meta),
-        items,
-    )
-
-
-def _limit(query: dict[str, str]) -> int:
-    text = query.get("limit", "")
-    try:
-        return max(int(text), 0) if text else 0
-    except ValueError:
-        return 0
-
-
-def _exact_version(query: dict[str, str]) -> int:
-    """Give the one version that a list must show, or 0 where any recent one will do."""
-    text = query.get("resourceVersion", "")
-    match = query.get("resourceVersionMatch", "")
-    exact = match == "Exact" or (not match and _limit(query) > 0)
-    return parse_version(text) if exact and text else 0
+        parts["metadata"] = dump(dict(sorted({"continue": "", **meta}.items())))
+        parts = dict(sorted(parts.items()))
+    return b"{" + b",".join(b'"%s":%s' % (key.encode(), parts[key]) for key in parts) + b"}"
 
 
 def _check_version(query: dict[str, str], current: int) -> None:
-    text = query.get("resourceVersion", "")
-    match = query.get("resourceVersionMatch", "")
-    if match and not text:
-        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        raise _invalid_option("resourceVersionMatch", f"Forbidden: {why}")
-    if text and query.get("continue") and text != "0":
-        raise errors.bad_request("specifying resource version is not allowed when using continue")
-    if not text:
-        return
-    wanted = parse_version(text)
+    wanted = parse_version(query.get("resourceVersion") or "0")
     if wanted > current:
         message = f"Too large resource version: {wanted}, current: {current}"
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         status = errors.failure(504, "Timeout", message, causes=[cause], retry_after=1)
         raise errors.ApiError(status)
-
-
-def _invalid_option(name: str, why: str) -> errors.ApiError:
-    message = f'ListOptions.meta.k8s.io "" is invalid: {name}: {why}'
-    cause = {"reason": "FieldValueForbidden", "message": why, "field": name}
-    return errors.ApiError(
-        errors.failure(
-            422, "Invalid", message, group="meta.k8s.io", kind="ListOptions", causes=[cause]
-        )
-    )
 
 
 def parse_version(text: str) -> int:
@@ -177,25 +119,12 @@ def parse_version(text: str) -> int:
 
 
 def _write_token(revision: int, key: tuple[str, str]) -> str:
-    value = orjson.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": "/".join(key) + "\0"})
-    return base64.urlsafe_b64encode(value).decode().rstrip("=")
+    return base64.urlsafe_b64encode(orjson.dumps([revision, *key])).decode()
 
 
 def _read_token(token: str) -> tuple[int, tuple[str, str]]:
     try:
-        value = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        namespace, _, name = str(value["start"]).removesuffix("\0").partition("/")
-        return int(value["rv"]), (namespace, name)
-    except (ValueError, KeyError, TypeError):
+        revision, namespace, name = orjson.loads(base64.urlsafe_b64decode(token))
+    except ValueError:
         raise errors.bad_request("continue key is not valid: malformed token") from None
-
-
-def _expired_token() -> errors.ApiError:
-    return errors.expired(
-        "The provided continue parameter is too old to display a consistent list result. You can"
-        " start a new list without the continue parameter."
-    )
-
-
-def _expired_version() -> errors.ApiError:
-    return errors.expired("The resourceVersion for the provided list is too old.")
+    return int(revision), (namespace, name)

@@ -43,7 +43,7 @@ def review(core: Core, call: Call) -> Reply:
         user = core.tokens.user(str(spec.get("token") or ""))
         status = {"authenticated": user is not None, "user": _user_info(user) if user else {}}
     else:
-        raise errors.method_not_allowed(call.info.method)
+        raise errors.method_not_allowed()
     meta = {"creationTimestamp": None, **(obj.get("metadata") or {})}
     answer = {"kind": kind, "apiVersion": call.resource.api_version, "metadata": meta}
     return json_reply({**answer, "spec": spec, "status": status}, code=201)

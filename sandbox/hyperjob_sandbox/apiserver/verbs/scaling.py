@@ -1,5 +1,6 @@
 """The scale subresource: a small object over two paths of the real one."""
 
+from hyperjob.api import field
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core.core import Core
@@ -49,18 +50,10 @@ def _wanted(call: Call, current: Object) -> Object:
 
 def _with_replicas(obj: Object, path: str, replicas: object) -> Object:
     if not isinstance(replicas, int) or replicas < 0:
-        why = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        raise errors.ApiError(
-            errors.failure(
-                422,
-                "Invalid",
-                f'Scale.autoscaling "{obj["metadata"]["name"]}" is invalid: spec.replicas: {why}',
-                name=obj["metadata"]["name"],
-                group="autoscaling",
-                kind="Scale",
-                causes=[{"reason": "FieldValueInvalid", "message": why, "field": "spec.replicas"}],
-            )
-        )
+        why = "must be greater than or equal to 0"
+        problem = field.invalid(field.Path("spec.replicas"), replicas, why)
+        name = str(obj["metadata"]["name"])
+        raise errors.ApiError(field.invalid_status("autoscaling", "Scale", name, [problem]))
     *parents, last = path.split(".")
     result = {**obj, "metadata": dict(obj["metadata"])}
     at = result

@@ -91,7 +91,8 @@ async def update(core: Core, call: Call) -> Reply:
         raise call.not_found()
     version = obj["metadata"].get("resourceVersion")
     if not version and (resource.custom or not resource.unconditional_update):
-        raise _version_needed(call)
+        path = field.Path("metadata.resourceVersion")
+        raise call.invalid(field.invalid(path, 0, "must be specified for an update"))
 
     async def replaced(current: Stored) -> Object:
         return {**obj, "metadata": dict(obj["metadata"])} if current is not live else obj
@@ -269,25 +270,3 @@ def refuse(obj: Object, resource: ResourceInfo, failed: list[FieldError]) -> Non
         kind = str(obj.get("kind") or resource.kind)
         name = str(obj["metadata"].get("name") or "")
         raise errors.ApiError(invalid_status(resource.group, kind, name, failed))
-
-
-def _version_needed(call: Call) -> errors.ApiError:
-    resource = call.resource
-    message = "Invalid value: 0: must be specified for an update"
-    at = "metadata.resourceVersion"
-    text = (
-        f'{errors.qualified(resource.group, resource.plural)} "{call.info.name}" is invalid:'
-        f" {at}: {message}"
-    )
-    cause = {"reason": "FieldValueInvalid", "message": message, "field": at}
-    return errors.ApiError(
-        errors.failure(
-            422,
-            "Invalid",
-            text,
-            name=call.info.name,
-            group=resource.group,
-            kind=resource.plural,
-            causes=[cause],
-        )
-    )
