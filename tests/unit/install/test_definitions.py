@@ -79,7 +79,7 @@ def test_a_stand_in_still_knows_types() -> None:
 
 def test_a_stand_in_still_gives_volcanos_defaults() -> None:
     job = vcjob()
-    StructuralSchema.build(schema("jobs")).default(job)
+    StructuralSchema.build(schema("jobs")).prepare(job)
     assert (job["spec"]["queue"], job["spec"]["maxRetry"]) == ("default", 3)
 
 

@@ -4,7 +4,7 @@ from hyperjob_sandbox.apiserver.ownership.apply import (
     apply_patch,
     track_update,
 )
-from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 
 SCHEMA = {
     "type": "object",
@@ -42,7 +42,7 @@ SCHEMA = {
 }
 
 
-TYPES = TypeInfo.from_schema(SCHEMA)
+TYPES = StructuralSchema.build(SCHEMA).types
 VERSION = "conf.example.dev/v1"
 
 

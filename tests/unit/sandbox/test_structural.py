@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hyperjob.api.field import Path, required
 from hyperjob_sandbox.apiserver.errors import ApiError
-from hyperjob_sandbox.apiserver.schema.schemas import CustomSchema
+from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 
 PARTS = {
@@ -79,15 +79,8 @@ GADGET = {
         },
     },
 }
-CUSTOM = CustomSchema.build(
-    {
-        "schema": {"openAPIV3Schema": GADGET},
-        "subresources": {
-            "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.ready"}
-        },
-    }
-)
-SCHEMA = CUSTOM.structural
+SCHEMA = StructuralSchema.build(GADGET)
+SCALE = Scale("spec.size", "status.ready")
 SKIPPED = (
     "<nil>: Invalid value: null: some validation rules were not checked because the object was "
     "invalid; correct the existing errors to complete validation"
@@ -110,9 +103,9 @@ def texts(errors):
 
 def refuse(obj, old=None, *, status_only=False):
     obj = copy.deepcopy(obj)
-    CUSTOM.prepare(obj)
-    found = CUSTOM.validate(obj, old, before=[], status_only=status_only, foreign=False)
-    return texts(found)
+    SCHEMA.prepare(obj)
+    before = SCALE.problems(obj, status_only=status_only)
+    return texts(SCHEMA.validate(obj, old, before=before, status_only=status_only))
 
 
 REFUSED = {
@@ -308,7 +301,7 @@ METADATA = {
     ),
     "an owner": (
         {"ownerReferences": [{"controller": "yes"}]},
-        "string into Go struct field OwnerReference.ownerReferences.controller of type bool",
+        "string into Go struct field ObjectMeta.ownerReferences of type bool",
     ),
     "all of it": ("x", "string into Go struct field metadata of type v1.ObjectMeta"),
 }
@@ -332,8 +325,7 @@ def test_nulls_in_metadata_say_nothing():
 
 def test_defaults_and_nulls():
     obj = gadget(title=None, note=None, size=None, parts=[{"name": "a", "opts": {}, "count": None}])
-    SCHEMA.prune(obj)
-    SCHEMA.default(obj)
+    SCHEMA.prepare(obj)
     assert obj["spec"] == {
         "note": None,
         "size": 3,
@@ -348,8 +340,8 @@ def test_every_object_has_its_own_copy_of_a_default():
     )
     first: dict = {}
     second: dict = {}
-    schema.default(first)
-    schema.default(second)
+    schema.prepare(first)
+    schema.prepare(second)
     assert first == {"a": {"b": []}}
     assert first["a"] is not second["a"]
 
@@ -436,11 +428,9 @@ objects = st.fixed_dictionaries(
 
 @given(objects)
 def test_pruning_and_defaulting_settle_at_once(obj):
-    SCHEMA.prune(obj)
-    SCHEMA.default(obj)
+    SCHEMA.prepare(obj)
     settled = copy.deepcopy(obj)
-    assert SCHEMA.prune(obj) == []
-    SCHEMA.default(obj)
+    assert SCHEMA.prepare(obj) == []
     assert obj == settled
 
 

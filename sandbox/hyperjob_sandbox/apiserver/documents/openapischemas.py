@@ -84,7 +84,7 @@ def schema_name(resource: ResourceInfo, kind: str = "") -> str:
 def kind_schema(resource: ResourceInfo) -> Object:
     """Give the schema of a kind."""
     if resource.schema is not None:
-        declared = resource.schema.document
+        declared = resource.schema.node.raw
         schema = {**declared, "properties": dict(declared.get("properties") or {})}
     else:
         free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -9,7 +9,8 @@ from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.printing.cells import custom_column
 from hyperjob_sandbox.apiserver.printing.columns import AGE_COLUMN, NAME_COLUMN, Column
-from hyperjob_sandbox.apiserver.schema.schemas import CustomSchema
+from hyperjob_sandbox.apiserver.schema.scale import Scale
+from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 from hyperjob_sandbox.apiserver.state.clock import now
 from hyperjob_sandbox.apiserver.state.resources import (
     CUSTOM_VERBS,
@@ -85,7 +86,8 @@ def _resource(
         subresources["status"] = Subresource(names["kind"])
     if declared.get("scale"):
         subresources["scale"] = Subresource("Scale", "autoscaling", "v1")
-    schema = CustomSchema.build(version)
+    schema = StructuralSchema.build(version["schema"]["openAPIV3Schema"])
+    scale = declared.get("scale")
     return ResourceInfo(
         group=spec["group"],
         version=version["name"],
@@ -102,7 +104,7 @@ def _resource(
         storage_version=storage_version,
         columns=_columns(version),
         generation=True,
-        scale=schema.scale,
+        scale=Scale.from_object(scale) if scale else None,
         schema=schema,
         selectable=tuple(
             found["jsonPath"].lstrip(".") for found in version.get("selectableFields") or ()

@@ -52,7 +52,8 @@ class Rules:
         """Compile; raise CelError."""
         self._node = node
         self._rules = tuple(
-            Rule(source, Expression(source["rule"], variables=_VARIABLES)) for source in node.rules
+            Rule(source, Expression(source["rule"], variables=_VARIABLES))
+            for source in node.raw.get("x-kubernetes-validations") or ()
         )
         below = {name: Rules(child) for name, child in node.properties.items()}
         self._properties = {name: rules for name, rules in below.items() if rules.needed()}

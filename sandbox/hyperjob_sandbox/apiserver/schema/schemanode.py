@@ -4,11 +4,12 @@ Every pass over an object (pruning, defaulting, rules, field ownership) walks th
 never changed after it was built and judges nothing: `crdvalidation` says whether a schema is sound.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver import jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 
 ListType = Literal["atomic", "set", "map"]
@@ -20,66 +21,101 @@ class Node:
     """A schema with its children; `raw` keeps the value validations as they were written."""
 
     raw: Object
-    type: str
-    nullable: bool
-    default: Json
     properties: Mapping[str, "Node"]
     additional: "Node | None"
-    any_property: bool
     items: "Node | None"
-    preserve: bool
-    embedded: bool
-    int_or_string: bool
-    list_type: ListType
-    list_map_keys: tuple[str, ...]
-    atomic_map: bool
-    rules: tuple[Object, ...]
+    default: Json
+    """What takes the place of a value that is not there, or MISSING; null is no default."""
+    fills: bool
+    """Whether there is a default here or below."""
 
     @classmethod
-    def build(cls, schema: Object, *, root: bool = False) -> "Node":
-        """Read a schema; the root of a resource is an embedded resource whatever it says."""
-        additional = schema.get("additionalProperties")
-        items = schema.get("items")
+    def build(cls, schema: Object) -> "Node":
+        """Read a schema."""
+        additional, items = schema.get("additionalProperties"), schema.get("items")
+        properties = {
+            name: cls.build(child) for name, child in (schema.get("properties") or {}).items()
+        }
+        below = cls.build(additional) if isinstance(additional, dict) else None
+        item = cls.build(items) if isinstance(items, dict) else None
+        default = schema.get("default")
+        given = default is not None
         return cls(
             raw=schema,
-            type=schema.get("type", ""),
-            nullable=bool(schema.get("nullable")),
-            default=schema.get("default", MISSING),
-            properties={
-                name: cls.build(child) for name, child in (schema.get("properties") or {}).items()
-            },
-            additional=cls.build(additional) if isinstance(additional, dict) else None,
-            any_property=additional is True,
-            items=cls.build(items) if isinstance(items, dict) else None,
-            preserve=bool(schema.get("x-kubernetes-preserve-unknown-fields")),
-            embedded=root or bool(schema.get("x-kubernetes-embedded-resource")),
-            int_or_string=bool(schema.get("x-kubernetes-int-or-string")),
-            list_type=schema.get("x-kubernetes-list-type") or "atomic",
-            list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
-            atomic_map=schema.get("x-kubernetes-map-type") == "atomic",
-            rules=tuple(schema.get("x-kubernetes-validations") or ()),
+            properties=properties,
+            additional=below,
+            items=item,
+            default=default if given else MISSING,
+            fills=given
+            or any(node.fills for node in (*properties.values(), below, item) if node is not None),
         )
 
     @property
-    def types(self) -> tuple[str, ...]:
-        """Return the JSON types that a value may have; none at all means any."""
-        if self.int_or_string:
-            return ("integer", "string")
-        return (self.type,) if self.type else ()
+    def type(self) -> str:
+        """Give the type of a value; empty where any will do."""
+        return str(self.raw.get("type", ""))
 
     @property
-    def has_default(self) -> bool:
-        """Tell whether the schema gives a default value; null is none."""
-        return self.default is not MISSING and self.default is not None
+    def preserve(self) -> bool:
+        """Tell whether unknown fields stay."""
+        return bool(
+            self.raw.get("x-kubernetes-preserve-unknown-fields")
+            or self.raw.get("additionalProperties") is True
+        )
+
+    @property
+    def list_type(self) -> ListType:
+        """Tell how lists merge."""
+        return self.raw.get("x-kubernetes-list-type") or "atomic"
+
+    @property
+    def list_map_keys(self) -> tuple[str, ...]:
+        """Give the fields that tell the items of a list map apart."""
+        return tuple(self.raw.get("x-kubernetes-list-map-keys") or ())
 
     def field(self, name: str) -> "Node | None":
         """Return the schema of a field of an object, or of a key of a map."""
         return self.properties.get(name, self.additional)
 
-    def children(self) -> Iterator["Node"]:
-        """Walk the direct children."""
-        yield from self.properties.values()
-        if self.additional is not None:
-            yield self.additional
-        if self.items is not None:
-            yield self.items
+    def prune(self, value: Json, path: str = "") -> list[str]:
+        """Drop unknown fields and meaningless nulls in place; return the paths of the unknown."""
+        unknown: list[str] = []
+        if isinstance(value, list):
+            for i, item in enumerate(value):
+                unknown += (self.items or _NOTHING).prune(item, f"{path}[{i}]")
+        elif isinstance(value, dict):
+            for key in list(value):
+                child, at = self.field(key), f"{path}.{key}" if path else key
+                if child is not None:
+                    if value[key] is None and child.default is MISSING and not child.nullable:
+                        del value[key]
+                    else:
+                        unknown += child.prune(value[key], at)
+                elif not self.preserve:
+                    unknown.append(at)
+                    del value[key]
+        return unknown
+
+    @property
+    def nullable(self) -> bool:
+        """Tell whether null is a value."""
+        return bool(self.raw.get("nullable"))
+
+    def fill(self, value: Json) -> None:
+        """Fill in defaults in place; every object has its own copy of a default."""
+        if isinstance(value, dict):
+            for name, child in self.properties.items():
+                if child.default is MISSING:
+                    continue
+                if name not in value or (value[name] is None and not child.nullable):
+                    value[name] = jsonvalue.copy(child.default)
+            for name, item in value.items():
+                below = self.field(name)
+                if below is not None and below.fills:
+                    below.fill(item)
+        elif isinstance(value, list) and self.items is not None and self.items.fills:
+            for item in value:
+                self.items.fill(item)
+
+
+_NOTHING: Final = Node.build({})

@@ -16,11 +16,11 @@ from hyperjob.api.meta import Object
 from hyperjob.api.shape import compile_schema
 from hyperjob.api.shapeerrors import explain, is_harmless
 from hyperjob_sandbox.apiserver import jsonvalue
-from hyperjob_sandbox.apiserver.schema import objectmeta, pruning
+from hyperjob_sandbox.apiserver.schema import objectmeta
 from hyperjob_sandbox.apiserver.schema.celrules import Rules
 from hyperjob_sandbox.apiserver.schema.checks import with_checks
-from hyperjob_sandbox.apiserver.schema.defaulting import Default, compile_default
 from hyperjob_sandbox.apiserver.schema.schemanode import Node
+from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
 
 _ROOT: Final = Path()
 _META: Final = ("apiVersion", "kind", "metadata")
@@ -41,11 +41,11 @@ _RULES_SKIPPED: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StructuralSchema:
-    """A compiled `openAPIV3Schema`."""
+    """A compiled `openAPIV3Schema`, with the types that field ownership goes by."""
 
     node: Node
+    types: TypeInfo
     _shape: SchemaValidator
-    _default: Default | None
     _rules: Rules | None
 
     @classmethod
@@ -55,31 +55,36 @@ class StructuralSchema:
         Raises CelError for a rule and pydantic_core.SchemaError for a pattern that does not
         compile.
         """
-        node = Node.build(schema, root=True)
         texts = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
         properties = {**texts, **(schema.get("properties") or {}), "metadata": objectmeta.SCHEMA}
-        shape = {**schema, "type": "object", "properties": properties}
+        node = Node.build({**schema, "type": "object", "properties": properties})
         rules = Rules(node)
         return cls(
             node=node,
-            _shape=SchemaValidator(compile_schema(shape, special=with_checks)),
-            _default=compile_default(node),
+            types=TypeInfo.from_node(node),
+            _shape=SchemaValidator(compile_schema(node.raw, special=with_checks)),
             _rules=rules if rules.needed() else None,
         )
+
+    def prepare(self, obj: Object) -> list[str]:
+        """Prune and default an object in place; return what is wrong with its fields.
+
+        Raises ApiError 400 for metadata that cannot be read.
+        """
+        unknown = self.prune(obj)
+        self.node.fill(obj)
+        return [f'unknown field "{path}"' for path in unknown]
 
     def prune(self, obj: Object) -> list[str]:
         """Drop unknown fields and meaningless nulls in place; return the unknown fields' paths.
 
         Raises ApiError 400 for metadata that cannot be read.
         """
-        if not self._findings(obj):
-            return []
-        return objectmeta.coerce(obj) + pruning.prune(obj, self.node)
-
-    def default(self, obj: Object) -> None:
-        """Fill in defaults in place."""
-        if self._default is not None:
-            self._default(obj)
+        findings = self._findings(obj)
+        for finding in findings:
+            if objectmeta.is_unreadable(finding):
+                raise objectmeta.unreadable(obj, finding)
+        return sorted(self.node.prune(obj)) if findings else []
 
     def validate(
         self,

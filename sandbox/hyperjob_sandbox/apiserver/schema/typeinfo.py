@@ -7,7 +7,6 @@ reads an object.
 from functools import lru_cache
 from typing import Final
 
-from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.schema.builtinlists import BUILTIN_LISTS
 from hyperjob_sandbox.apiserver.schema.schemanode import MISSING, Node
@@ -31,9 +30,9 @@ class TypeInfo:
     """Whether an object is owned whole."""
 
     @staticmethod
-    def from_schema(schema: Object) -> "TypeInfo":
-        """Return the type of a custom resource by its `openAPIV3Schema`."""
-        return _Schema(Node.build(schema, root=True), preserve=False)
+    def from_node(root: Node) -> "TypeInfo":
+        """Return the type of a custom resource by the root of its schema."""
+        return _Schema(root, preserve=False, root=True)
 
     @staticmethod
     def deduced() -> "TypeInfo":
@@ -89,22 +88,21 @@ def _builtin(parent: str, name: str) -> _Builtin:
 class _Schema(TypeInfo):
     """A custom resource's value, by its structural schema."""
 
-    def __init__(self, node: Node, *, preserve: bool) -> None:
+    def __init__(self, node: Node, *, preserve: bool, root: bool = False) -> None:
         preserve = preserve or node.preserve
         self._node = node
         if node.list_type != "atomic":
             self.keys = node.list_map_keys
-        self.atomic_map = node.atomic_map
+        self.atomic_map = node.raw.get("x-kubernetes-map-type") == "atomic"
         self._fields: dict[str, TypeInfo] = {
             name: _Schema(child, preserve=preserve) for name, child in node.properties.items()
         }
-        if node.embedded:
-            meta = {"apiVersion": DEDUCED, "kind": DEDUCED, "metadata": _builtin("", "metadata")}
-            self._fields |= meta
+        if root:
+            self._fields["metadata"] = _builtin("", "metadata")
         self._rest: TypeInfo | None = None
         if node.additional is not None:
             self._rest = _Schema(node.additional, preserve=preserve)
-        elif preserve or node.any_property or not self._fields:
+        elif preserve or not self._fields:
             self._rest = DEDUCED
         self._item = DEDUCED if node.items is None else _Schema(node.items, preserve=preserve)
 
@@ -119,4 +117,4 @@ class _Schema(TypeInfo):
 
     def key_default(self, name: str) -> Json:
         child = self._node.items.properties.get(name) if self._node.items is not None else None
-        return child.default if child is not None and child.has_default else MISSING
+        return child.default if child is not None else MISSING

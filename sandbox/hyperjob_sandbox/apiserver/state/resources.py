@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.printing.columns import AGE_COLUMN, NAME_COLUMN, Column
 from hyperjob_sandbox.apiserver.schema.scale import Scale
-from hyperjob_sandbox.apiserver.schema.schemas import CustomSchema
+from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 from hyperjob_sandbox.apiserver.state.store import GroupResource
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -56,7 +56,7 @@ class ResourceInfo:
     dns_names: bool = True
     default: Prepare | None = None
     scale: Scale | None = None
-    schema: CustomSchema | None = None
+    schema: StructuralSchema | None = None
     selectable: tuple[str, ...] = ()
 
     @property

@@ -259,8 +259,11 @@ def validate(
     if foreign:
         wrong = field.invalid(field.Path("kind"), obj.get("kind"), f"must be {resource.kind}")
         before = [wrong, *before]
+    status_only = subresource == "status" and old is not None
+    if resource.scale is not None and not foreign:
+        before = [*before, *resource.scale.problems(obj, status_only=status_only)]
     return resource.schema.validate(
-        obj, old, before=before, status_only=subresource == "status", foreign=foreign
+        obj, old, before=before, values=not foreign, status_only=status_only
     )
 
 
