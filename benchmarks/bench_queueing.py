@@ -30,8 +30,12 @@ PODS_PER_JOB = (1, 1, 2, 4)
 class Scene:
     """Clusters that are full, and lines that never end."""
 
-    def __init__(self, *, waiting: int, queues: int, clusters: int, sizes: int) -> None:
+    def __init__(
+        self, *, waiting: int, queues: int, clusters: int, sizes: int, estimates: bool
+    ) -> None:
+        """With `estimates` each HyperJob says how long it runs, in hours."""
         self.chance = random.Random(3)
+        self.estimates = estimates
         self.sizes = [8 * (1 + number) for number in range(sizes)]
         self.names = [f"queue-{number:02}" for number in range(queues)]
         self.cache = QueueCache(lag=timedelta(seconds=30))
@@ -65,6 +69,7 @@ class Scene:
             priority=self.chance.choice((0, 0, 0, 100)),
             minimum=len(parts),
             parts=parts,
+            estimate=timedelta(hours=len(parts) + self.number % 10) if self.estimates else None,
         )
         self.units[unit.key] = unit
         self.cache.put(unit.key, unit, now=self.now)
@@ -89,7 +94,8 @@ class Scene:
                 if part.name in spots:
                     cluster = spots[part.name]
                     self.free[cluster] = subtract(self.free[cluster], part.request.demand)
-            self.units[key] = replace(unit, held=names, made=names, clusters=spots)
+            since = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
+            self.units[key] = replace(unit, held=names, made=names, clusters=spots, since=since)
             self.cache.put(key, self.units[key], now=self.now)
         return len(granted)
 
@@ -145,16 +151,21 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=100)
     parser.add_argument("--changes", type=int, default=60)
     options = parser.parse_args()
-    for sizes in (5, 50):
+    for sizes, estimates in ((5, False), (50, False), (5, True), (50, True)):
         scene = Scene(
-            waiting=options.waiting, queues=options.queues, clusters=options.clusters, sizes=sizes
+            waiting=options.waiting,
+            queues=options.queues,
+            clusters=options.clusters,
+            sizes=sizes,
+            estimates=estimates,
         )
         gc.collect()
         gc.freeze()
         lines = sum(len(scene.cache.lines.line(name)) for name in scene.names)
         plain = measured(3, lambda: None, scene.plain)[0]
         print(
-            f"{lines} wait in {options.queues} queues, {sizes} sizes; plain: {plain * 1000:.1f} ms"
+            f"{lines} wait in {options.queues} queues, {sizes} sizes,"
+            f" {'each' if estimates else 'none'} with an estimate; plain: {plain * 1000:.1f} ms"
         )
         for name, prepare in (("one ends", scene.end_one), ("one comes", scene.submit)):
             times = measured(options.changes, prepare, scene.round)

@@ -10,11 +10,13 @@ by at most the time that those who were let in run beyond their estimates: after
 start none is let in any more. (D. Lifka, The ANL/IBM SP Scheduling System, 1995.)
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controller.model.resources import Resources
+from controller.model.resources import Resources, fits
 from controller.model.waiting import Start
 from controller.model.wire import timestamp
 from controller.queueing.entries import Entry, Pending
@@ -60,32 +62,47 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> End | None:
     return End(max(now, since + estimate), key, frees, overdue=since + estimate <= now)
 
 
-def earliest(waiting: Pending, space: Space, ends: Sequence[End]) -> Start | None:
-    """Return when a gang has room, as `ends` come to pass; None where they all are not enough.
+class Outlook:
+    """What is free after each end, worked out once for all heads of a round."""
 
-    `space` is what is free now, `ends` are sorted by time. What has room already waits for another
-    reason than ends, so nothing is known of it either.
-    """
-    freed = space.emptied(())
-    if not ends or room_for(waiting, freed):
-        return None
-    moments: list[tuple[End, dict[str, Resources]]] = []
-    for end in ends:
-        for cluster, demand in end.frees:
-            freed.take(cluster, demand, -1)
-        if freed.allows(waiting.shape.site.floor):
-            moments.append((end, dict(freed.free)))
-    low, high = -1, len(moments)  # it has no room at `low`, and none is known to be enough at first
-    step = 1  # most often one of the first moments with enough of everything is it
-    while high - low > 1:
-        middle = min(low + step, high - 1) if high == len(moments) else (low + high) // 2
-        freed.free = moments[middle][1]
-        low, high = (low, middle) if room_for(waiting, freed) else (middle, high)
-        step *= 2
-    if high == len(moments):
-        return None
-    last = moments[high][0]
-    return Start(last.at, last.key, overdue=last.overdue)
+    def __init__(self, space: Space, ends: Sequence[End]) -> None:
+        """`space` is what is free now; `ends` are sorted by time."""
+        self._ends = ends
+        self._space = space.emptied(()) if ends else space
+        self._free: list[dict[str, Resources]] = []
+        self._sums: list[Resources] = []
+        freed = self._space.copy()
+        for end in ends:
+            for cluster, demand in end.frees:
+                freed.take(cluster, demand, -1)
+            self._free.append(dict(freed.free))
+            self._sums.append(dict(freed.sum))
+
+    def earliest(self, waiting: Pending) -> Start | None:
+        """Return when a gang has room, as ends come to pass; None where all are not enough.
+
+        What has room already waits for another reason than ends, so nothing is known of it either.
+        """
+        ends, floor = self._ends, waiting.shape.site.floor
+        if not ends or room_for(waiting, self._space):
+            return None
+        first = bisect_left(self._sums, True, key=lambda sums: fits(floor, sums))
+        low, high = first - 1, len(ends)  # no room at `low`, and none is known to be enough at first
+        step = 1  # most often one of the first moments with enough of everything is it
+        while high - low > 1:
+            middle = min(low + step, high - 1) if high == len(ends) else (low + high) // 2
+            low, high = (low, middle) if self._has_room(waiting, middle) else (middle, high)
+            step *= 2
+        if high == len(ends):
+            return None
+        last = ends[high]
+        return Start(last.at, last.key, overdue=last.overdue)
+
+    def _has_room(self, waiting: Pending, number: int) -> bool:
+        """Tell whether a gang has room after an end."""
+        space = copy(self._space)
+        space.free = self._free[number]
+        return bool(room_for(waiting, space))
 
 
 def room_for(waiting: Pending, space: Space) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ nothing that passes it can delay it.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 from controller.model.observed import Cluster
@@ -36,9 +37,8 @@ class Space:
 
     def copy(self) -> "Space":
         """Return an independent copy."""
-        made = Space((), self._eventual)
-        made.clusters, made.free, made.sum = self.clusters, dict(self.free), dict(self.sum)
-        made.slots = self.slots.copy()
+        made = copy(self)
+        made.free, made.sum, made.slots = dict(self.free), dict(self.sum), self.slots.copy()
         return made
 
     def allows(self, floor: Resources) -> bool:

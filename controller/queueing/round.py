@@ -23,7 +23,7 @@ from controller.queueing.admit import (
     leaves_guarantees,
     try_to_admit,
 )
-from controller.queueing.backfill import End, earliest
+from controller.queueing.backfill import Outlook
 from controller.queueing.cache import QueueCache
 from controller.queueing.entries import Pending
 from controller.queueing.forecast import forecasts
@@ -53,7 +53,7 @@ class _Round:
         self._led: set[str] = set()
         self._granted: dict[str, None] = {}
         self._asked: dict[str, None] = {}
-        self._ends: list[End] | None = None  # of all holders, until another one is admitted
+        self._outlook: Outlook | None = None  # until another HyperJob is admitted
         self._starts: dict[str, Start | None] = {}  # of heads, by queue
 
     def play(self) -> list[str]:
@@ -157,7 +157,7 @@ class _Round:
                 self._cache.space.put(part.request, cluster)
                 self._cache.open.put(part.request, cluster)
         self._cache.grant(key, grant.clusters, now=self._now)
-        self._ends = None
+        self._outlook = None
         self._granted[key] = None
         rest = self._cache.entries[key].waiting
         for each in (shape, rest.shape if rest is not None and rest.queue == queue else None):
@@ -209,9 +209,9 @@ class _Round:
         cache, known = self._cache, self._cache.reclaiming()
         start = None
         if known is None or known.head != key:  # what is given back for it is its own at once
-            if self._ends is None:
-                self._ends = cache.ends(now=self._now)
-            start = earliest(waiting, cache.open, self._ends)
+            if self._outlook is None:
+                self._outlook = Outlook(cache.open, cache.ends(now=self._now))
+            start = self._outlook.earliest(waiting)
         if start is not None and start.after:
             cache.starts[key] = start
         self._starts[queue] = start
