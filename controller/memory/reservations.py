@@ -26,7 +26,7 @@ from controller.model.parse import (
 from controller.model.planned import Action, CreateChild, Repin
 from controller.model.resources import Resources, accumulate, scale, total
 from controller.model.wire import at, mapping, string, string_map
-from controller.placement.capacity import Reservation, is_complete, reservation
+from controller.placement.capacity import Reservation, is_complete, is_listed, reservation
 from controller.queueing.occupancy import Occupancy
 from hyperjob.api.meta import Object
 from hyperjob.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
@@ -80,6 +80,7 @@ class Reservations:
         self._order = itertools.count()
         self._assumed: Counter[str] = Counter()
         self._occupancy = Occupancy(lag=lag)
+        self._summarised: dict[str, datetime] = {}
 
     def update(self, key: str, *, now: datetime) -> None:
         """Look at a vcjob's objects again."""
@@ -103,9 +104,18 @@ class Reservations:
             complete_since=known.complete_since,
             lag=self._lag,
             pods=known.pods,
+            summarised=self._summarised.get(cluster),
         )
         held = entry if entry is not None and cluster and entry.holds(now) else None
         self._replace(key, held)
+
+    def summarised(self, cluster: str, *, now: datetime) -> None:
+        """Learn that a cluster's summary counts other pods than before; drop what it shows now."""
+        self._summarised[cluster] = now
+        for _, _, key, entry in self._due.copy():
+            current = entry.cluster == cluster and self._entries.get(key) is entry
+            if current and is_listed(self._known[key].complete_since, now):
+                self._replace(key, None)
 
     def expire(self, *, now: datetime) -> None:
         """Drop the reservations that have ended by time alone; reading leaves them in place."""

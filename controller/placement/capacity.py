@@ -28,6 +28,9 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob.api.phases import JobPhase
 
+LISTED_WITHIN: Final = timedelta(seconds=5)
+"""The longest time from Karmada's look at a member's pods to the arrival of its summary here."""
+
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -77,20 +80,31 @@ def reservation(
     complete_since: datetime | None,
     lag: timedelta,
     pods: tuple[PodGroup, ...] = (),
+    summarised: datetime | None = None,
 ) -> Reservation | None:
-    """Return what a sub-job reserves on its cluster; None once it is terminal.
+    """Return what a sub-job reserves on its cluster; None once it is terminal, or shown.
 
     Its pods are in the summary (as allocated or allocating) when all of them exist in the member
     for longer than `lag`, the longest refresh of the summary. They exist since the job Runs, or
-    else since `complete_since`, when we first saw as many pods as the sub-job has.
+    else since `complete_since`, when we first saw as many pods as the sub-job has. A summary that
+    changed later than that, at `summarised`, counts them before `lag` is over.
     """
     if report is not None and report.phase.is_terminal:
+        return None
+    if is_listed(complete_since, summarised):
         return None
     known = [complete_since] if complete_since is not None else []
     if report is not None and is_complete(demand, report) and report.phase is JobPhase.RUNNING:
         known += [report.since] if report.since is not None else []
     shown_at = min(known) + lag if known else None
     return Reservation(cluster=cluster, demand=demand, shown_at=shown_at, pods=pods)
+
+
+def is_listed(complete_since: datetime | None, summarised: datetime | None) -> bool:
+    """Tell whether a summary that changed at `summarised` counts pods that were all seen before."""
+    if complete_since is None or summarised is None:
+        return False
+    return complete_since + LISTED_WITHIN <= summarised
 
 
 def is_complete(demand: Resources, report: Report | None) -> bool:

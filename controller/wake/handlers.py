@@ -55,6 +55,10 @@ _CANDIDACY: Final = (
     ("status", "apiEnablements"),
 )
 _CLUSTER: Final = (*_CANDIDACY, ("status", "resourceSummary"))
+_COUNTED: Final = (
+    ("status", "resourceSummary", "allocated"),
+    ("status", "resourceSummary", "allocating"),
+)
 
 
 class Handlers:
@@ -156,6 +160,9 @@ class Handlers:
                 self._line.shrunk()
             else:
                 self._line.freed([name])
+        if kind is EventType.MODIFIED and not _same(old, new, _COUNTED):
+            self._reservations.summarised(name, now=self._now())
+            self._line.freed(self._reservations.take_freed())
         if kind is EventType.DELETED or (self._begun and _readiness(old) != _readiness(new)):
             self._concern(name)
 

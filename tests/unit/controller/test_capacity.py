@@ -144,6 +144,34 @@ def test_a_sub_job_reserves_until_the_summary_surely_counts_it(
     assert actual == expected
 
 
+ALL_PODS = report("Pending", {"pending": 16})
+
+
+@pytest.mark.parametrize(
+    ("seen", "complete", "summarised", "expected"),
+    [
+        pytest.param(ALL_PODS, 6, 0, "shown", id="the summary changed after all pods were seen"),
+        pytest.param(ALL_PODS, 4, 0, "held", id="it may have been on its way since before"),
+        pytest.param(ALL_PODS, 6, 2, "held", id="the change was too early"),
+        pytest.param(ALL_PODS, 6, None, "held", id="no change of the summary was seen"),
+        pytest.param(report("Pending", {"pending": 9}), None, 0, "held", id="some pods yet"),
+    ],
+)
+def test_a_summary_that_changes_after_all_pods_were_seen_counts_them(
+    seen: Report, complete: int | None, summarised: int | None, expected: str
+) -> None:
+    """Until the lag was over they counted twice, and a gang waited at its gate for that long."""
+    entry = reservation(
+        cluster="a",
+        demand=DEMAND,
+        report=seen,
+        complete_since=None if complete is None else NOW - timedelta(seconds=complete),
+        lag=LAG,
+        summarised=None if summarised is None else NOW - timedelta(seconds=summarised),
+    )
+    assert ("held" if entry is not None and entry.holds(NOW) else "shown") == expected
+
+
 def test_reservations_are_taken_off_what_is_free() -> None:
     summaries = [summarise(raw_cluster(metadata_name=name), Candidacy()) for name in ("b", "a")]
     held = Reservation(cluster="b", demand=DEMAND, shown_at=None)

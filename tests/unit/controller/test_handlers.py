@@ -73,7 +73,7 @@ class Room:
 class Rig:
     """Handlers between feeds and a queue that only remembers."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, lag: timedelta = timedelta()) -> None:
         self.hyperjobs, self.jobs, self.policies = Feed(), Feed(), Feed()
         self.bindings, self.clusters, self.priority_classes = Feed(), Feed(), Feed()
         self.known: dict[str, Object] = {}
@@ -87,7 +87,7 @@ class Rig:
             job=self.job,
             policy=lambda _: self.policy,
             binding=lambda _: None,
-            lag=timedelta(),
+            lag=lag,
         )
         self.policy: Object | None = None
         self.settle: dict[str, float] = {}
@@ -282,6 +282,21 @@ def test_new_capacity_wakes_those_that_wait_for_it(rig: Rig) -> None:
     assert (rig.queued, rig.later) == ([], [])
     rig.clusters.tell(MODIFIED, free(7), free(8))
     assert (rig.queued, rig.later) == (["ns/b", "ns/a"], [])
+
+
+def test_a_summary_that_counts_a_sub_job_ends_its_reservation_and_wakes_those_that_wait() -> None:
+    rig, key = Rig(lag=timedelta(seconds=30)), "default/hj-trainer-0"
+    complete = job(gpus=8, phase="Pending", pods={"pending": 8})
+    rig.known = {"default/hj": hyperjob(), key: complete}
+    rig.policy = policy(cluster="m")
+    rig.reservations.update(key, now=NOW - timedelta(seconds=6))
+    waiting(rig, "ns/a", 8)
+    rig.clusters.tell(MODIFIED, free(16), free(16, version="v2"))
+    assert rig.reservations.reserved(now=NOW).keys() == {"m"}
+    assert rig.queued == []
+    rig.clusters.tell(MODIFIED, free(16), free(8))
+    assert rig.reservations.reserved(now=NOW) == {}
+    assert rig.queued == ["ns/a"]
 
 
 def test_room_wakes_only_those_of_which_something_fits(rig: Rig) -> None:

@@ -188,6 +188,22 @@ def test_the_reservation_ends_when_the_summary_must_show_it(books: Books) -> Non
     assert books.held(NOW) == {}, "it has been dropped"
 
 
+def test_the_reservation_ends_with_a_summary_that_changed_after_its_pods_were_there(
+    books: Books,
+) -> None:
+    pending = job(gpus=8, phase="Pending", pods={"pending": 8})
+    books.update(jobs=pending, policies=policy(cluster="a"))
+    for where, seconds in (("a", 4), ("b", 6)):
+        books.reservations.summarised(where, now=NOW + timedelta(seconds=seconds))
+        assert books.held() == {"a": 8}
+    books.reservations.summarised("a", now=NOW + timedelta(seconds=5))
+    assert books.held() == {}
+    assert books.reservations.settling(now=NOW) == {}
+    assert books.reservations.take_freed() == ["a"]
+    books.update(NOW + timedelta(seconds=6), jobs=job(gpus=8, phase="Running", pods={"running": 8}))
+    assert books.held() == {}, "the summary goes on counting it"
+
+
 def test_a_restart_of_its_pods_reserves_again(books: Books) -> None:
     books.update(jobs=job(gpus=8, phase="Pending", pods={"pending": 8}), policies=policy())
     later = NOW + timedelta(hours=1)
