@@ -29,7 +29,7 @@ SEED = int(os.environ.get("HYPERJOB_CHAOS_SEED", "0")) or random.SystemRandom().
 KILLS = os.environ.get("HYPERJOB_CROWD_KILLS") == "1"
 KILL_COMMAND = os.environ.get("HYPERJOB_CROWD_KILL_COMMAND", "")
 NODES = 4  # of each embedded cluster, to have the same crowd wait for less room
-STANDSTILL = 180.0  # no HyperJob ends for so long: something is frozen
+STANDSTILL = max(180.0, 3 * SECONDS[1])  # no HyperJob ends for so long: something is frozen
 _AT_ONCE = 50  # that one kubectl applies
 IN_PART = 60.0  # no gang holds a part of its quota for longer
 
