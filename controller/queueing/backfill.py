@@ -87,7 +87,7 @@ class Outlook:
         if not ends or room_for(waiting, self._space):
             return None
         first = bisect_left(self._sums, True, key=lambda sums: fits(floor, sums))
-        low, high = first - 1, len(ends)  # no room at `low`, and none is known to be enough at first
+        low, high = first - 1, len(ends)  # no room at `low`; at first none is enough
         step = 1  # most often one of the first moments with enough of everything is it
         while high - low > 1:
             middle = min(low + step, high - 1) if high == len(ends) else (low + high) // 2
