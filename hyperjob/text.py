@@ -13,6 +13,8 @@ _CONTROL: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
 
+_LONG: Final = 40
+
 
 def listed(names: Sequence[str], *, shown: int = 3) -> str:
     """Name the first `shown`, and say how many more there are."""
@@ -24,6 +26,16 @@ def listed(names: Sequence[str], *, shown: int = 3) -> str:
 def shortened(text: str, limit: int) -> str:
     """Cut a text to `limit` characters, and show that it was."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def once(texts: Sequence[str]) -> list[str]:
+    """Write a long text once: later ones that are equal become "as above"."""
+    seen: set[str] = set()
+    told = []
+    for text in texts:
+        told.append("as above" if text in seen and len(text) > _LONG else text)
+        seen.add(text)
+    return told
 
 
 def printable(text: str) -> str:

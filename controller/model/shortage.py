@@ -126,6 +126,14 @@ class ShortageCode(enum.StrEnum):
     UNSETTLED = "Unsettled"  # the cluster's status may not count yet what has just started
 
 
+@dataclass(frozen=True, slots=True)
+class NoDevice:
+    """A device that no cluster has, and the device of clusters that has nearly its name."""
+
+    name: str
+    near: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
     """Why a sub-job has no place; `hidden` more clusters are not in `hindrances`."""
@@ -135,6 +143,7 @@ class Shortage:
     required: bool = False
     hindrances: tuple[Hindrance, ...] = ()
     hidden: int = 0
+    no_device: NoDevice | None = None
     cluster: str = ""
     together: int = 0
 

@@ -8,16 +8,18 @@ from typing import Final
 
 from controller.model.observed import Cluster
 from controller.model.request import Request
-from controller.model.resources import Resources, fits, lacking, order_of
+from controller.model.resources import Resources, fits, is_extended, lacking, order_of
 from controller.model.shortage import (
     Hindrance,
     Lack,
+    NoDevice,
     Obstacle,
     Overflow,
     Shortage,
     ShortageCode,
 )
 from controller.placement.assign import Room
+from hyperjob.hints import nearest
 
 _CLUSTERS_SHOWN: Final = 5
 _RESOURCES_SHOWN: Final = 2
@@ -37,6 +39,7 @@ def explain(
         required=request.required,
         hindrances=found,
         hidden=len(names) - len(found),
+        no_device=_no_device(found, known.values()),
     )
 
 
@@ -108,3 +111,21 @@ def _lacks(demand: Resources, free: Resources, cluster: Cluster) -> tuple[Lack, 
         )
         for name in sorted(missing, key=order_of)[:_RESOURCES_SHOWN]
     )
+
+
+def _no_device(found: Sequence[Hindrance], clusters: Iterable[Cluster]) -> NoDevice | None:
+    """Return a device that no cluster has; None where a cluster reports nothing yet."""
+    absent = [
+        lack.resource
+        for hindrance in found[:1]
+        for lack in hindrance.lacks
+        if lack.whole <= 0 and is_extended(lack.resource)
+    ]
+    if not absent:
+        return None
+    known = tuple(clusters)
+    for name in absent:
+        if all(each.allocatable and each.allocatable.get(name, 0) <= 0 for each in known):
+            devices = {each for one in known for each in one.allocatable if is_extended(each)}
+            return NoDevice(name, nearest(name, sorted(devices)) or "")
+    return None

@@ -11,7 +11,7 @@ from controller.lifecycle.verdict import End
 from controller.model.reasons import Reason
 from controller.status.jobs import QUEUED, UNPLACED, JobState
 from controller.status.outlook import Outlooks
-from controller.status.shortage import NEVER
+from controller.status.shortage import NEVER, alike
 from controller.status.waiting import wait_text
 from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.text import listed, shortened
@@ -171,19 +171,28 @@ def _urgency(job: JobState) -> tuple[int, str]:
 def _each(jobs: Sequence[JobState]) -> str:
     """Name the first few sub-jobs with their phase and message; like ones once."""
     shown = sorted(jobs, key=_urgency)[:_NAMES_SHOWN]
-    texts = [_one(job) for job in shown]
+    restarting = [job for job in shown if _restarts(job)]
+    texts = list(alike((job.name, _predicate(job)) for job in shown if job not in restarting))
+    texts += [_restart(job) for job in restarting]
     hidden = len(jobs) - len(shown)
     return "; ".join([*texts, *([f"and {hidden} more"] if hidden else [])])
 
 
-def _one(job: JobState) -> str:
+def _restarts(job: JobState) -> bool:
+    return job.phase == UNPLACED and job.reason == Reason.RESTARTING
+
+
+def _restart(job: JobState) -> str:
+    again = f"; starts again at {job.starts_again}" if job.starts_again else ""
+    return f"{_named(job.name, job.message)}{again}"
+
+
+def _predicate(job: JobState) -> str:
+    """Say of a sub-job, after its name, where it is and what it waits for."""
     if job.phase == UNPLACED:
-        if job.reason != Reason.RESTARTING:
-            return f"{job.name} {job.message}"
-        again = f"; starts again at {job.starts_again}" if job.starts_again else ""
-        return f"{_named(job.name, job.message)}{again}"
+        return job.message
     where = f" on {job.cluster}" if job.cluster else ""
-    return f"{job.name} is {job.phase}{where}" + (f": {job.message}" if job.message else "")
+    return f"is {job.phase}{where}" + (f": {job.message}" if job.message else "")
 
 
 def _named(name: str, failure: str) -> str:

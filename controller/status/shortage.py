@@ -12,6 +12,7 @@ from controller.model.shortage import (
     Crowding,
     Hindrance,
     Lack,
+    NoDevice,
     Obstacle,
     Overflow,
     Part,
@@ -21,6 +22,7 @@ from controller.model.shortage import (
     SplitShortage,
     Trouble,
 )
+from hyperjob.text import listed
 
 NEVER: Final = " and too little even on empty clusters"
 _RESOURCES_SHOWN: Final = 2
@@ -118,6 +120,8 @@ def _shortage(shortage: Shortage) -> str:
         case ShortageCode.WAITS_FOR_GANG:
             number = shortage.together
             return f"has room on {cluster}, waits until {number} sub-jobs can be placed together"
+        case ShortageCode.NO_ROOM if shortage.no_device is not None:
+            return no_device_text(shortage.no_device)
         case ShortageCode.NO_ROOM:
             only = " (clusterPolicy Required)" if shortage.required else ""
             texts = _hindrances(shortage.hindrances, shortage.hidden)
@@ -127,13 +131,35 @@ def _shortage(shortage: Shortage) -> str:
             assert_never(shortage.code)
 
 
+def no_device_text(found: NoDevice) -> str:
+    """Say that no cluster has a device, and which one was probably meant."""
+    hint = f"; did you mean {found.near}?" if found.near else ""
+    return f"no cluster has {found.name}{hint}"
+
+
+def alike(texts: Iterable[tuple[str, str]]) -> Sequence[str]:
+    """Say what is true of several names once: "each of a, b and 1 more lacks 8 cpu"."""
+    names: dict[str, list[str]] = {}
+    for name, text in texts:
+        names.setdefault(text, []).append(name)
+    return [
+        f"{each[0]} {text}" if len(each) == 1 else f"each of {listed(each)} {text}"
+        for text, each in names.items()
+    ]
+
+
 def _hindrances(hindrances: Iterable[Hindrance], hidden: int) -> Sequence[str]:
-    texts = [f"{each.cluster} {hindrance_text(each)}" for each in hindrances]
+    nearest_first = sorted(hindrances, key=_has_none)
+    texts = alike((each.cluster, hindrance_text(each)) for each in nearest_first)
     return [*texts, f"and {hidden} more clusters do not fit either"] if hidden > 0 else texts
 
 
+def _has_none(hindrance: Hindrance) -> bool:
+    return any(lack.whole <= 0 for lack in hindrance.lacks)
+
+
 def _split_shortage(short: SplitShortage) -> str:
-    texts = [_part(part, short) for part in short.parts]
+    texts = list(alike(_part(part, short) for part in short.parts))
     if short.hidden:
         texts.append(f"and {short.hidden} more clusters")
     limit = "" if short.max_domains is None else f" (maxDomains {short.max_domains})"
@@ -149,11 +175,13 @@ def _split_shortage(short: SplitShortage) -> str:
     return f"needs {wanted}{only}, {fitting}: {reasons}"
 
 
-def _part(part: Part, short: SplitShortage) -> str:
+def _part(part: Part, short: SplitShortage) -> tuple[str, str]:
     if part.hindrance is not None:
-        return f"{part.cluster} {hindrance_text(part.hindrance)}"
-    text = f"{part.cluster} has room for {part.room}"
-    return f"{text} but maxDomains {short.max_domains} is used up" if part.used_up else text
+        return part.cluster, hindrance_text(part.hindrance)
+    text = f"has room for {part.room}"
+    if part.used_up:
+        text = f"{text} but maxDomains {short.max_domains} is used up"
+    return part.cluster, text
 
 
 def _overflown(part: Part, overflow: SplitOverflow) -> str:

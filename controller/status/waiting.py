@@ -22,7 +22,13 @@ from controller.model.waiting import (
     roughly,
 )
 from controller.model.wire import rfc3339
-from controller.status.shortage import NEVER, amount_only, shortage_text
+from controller.status.shortage import (
+    NEVER,
+    alike,
+    amount_only,
+    no_device_text,
+    shortage_text,
+)
 from hyperjob.text import listed
 
 OTHER_NAMESPACE: Final = "a HyperJob of another namespace"
@@ -157,7 +163,10 @@ def _expected(start: Start | None) -> str:
 
 
 def _gang(short: GangShortage) -> str:
-    texts = [f"{name} {shortage_text(each)}" for name, each in short.lacking.items()]
+    absent = [each.no_device for each in short.lacking.values() if each.no_device is not None]
+    if absent:
+        return no_device_text(absent[0])
+    texts = list(alike((name, shortage_text(each)) for name, each in short.lacking.items()))
     if short.hidden:
         texts.append(f"and {short.hidden} more")
     told = "; ".join(texts)

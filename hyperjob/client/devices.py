@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 
+from controller.model.shortage import NoDevice
+from controller.status.shortage import no_device_text
 from hyperjob.hints import nearest
 
 
 def no_device(name: str, devices: Iterable[str]) -> str:
     """Say that no cluster has `name`; `devices` are those that clusters have."""
-    near = nearest(name, devices)
-    return f"no cluster has {name}{f'; did you mean {near}?' if near else ''}"
+    return no_device_text(NoDevice(name, nearest(name, devices) or ""))

@@ -14,6 +14,7 @@ from hyperjob.client.durations import age, lasted
 from hyperjob.client.events import event_time
 from hyperjob.client.summary import SubJob, Summary, pods_text, read
 from hyperjob.client.training import goodput_of, training_of
+from hyperjob.text import once
 
 _NOTHING = "<none>"
 _WIDTH = 20
@@ -152,9 +153,9 @@ def _sub_jobs(summary: Summary, now: datetime) -> list[Text]:
             f"{job.running}/{job.pods}",
             str(job.attempt),
             age(job.since, now) if job.since else "-",
-            _why(job),
+            why,
         )
-        for job in summary.jobs
+        for job, why in zip(summary.jobs, once([_why(job) for job in summary.jobs]), strict=True)
     ]
     if not rows:
         return [_field("Sub-jobs", _NOTHING)]

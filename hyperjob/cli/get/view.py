@@ -9,6 +9,7 @@ from hyperjob.cli.kubectl.table import Row
 from hyperjob.client.durations import age
 from hyperjob.client.summary import Summary
 from hyperjob.client.training import goodput_of
+from hyperjob.text import shortened
 
 _COLUMNS = (
     "NAME",
@@ -23,6 +24,7 @@ _COLUMNS = (
 )
 _WIDE = ("GOODPUT", "QUEUE", "MESSAGE")
 _NOTHING = "-"
+_MESSAGE_SHOWN = 80  # one line of a terminal; `why` has all of it
 
 
 def header(*, wide: bool = False, namespaces: bool = False) -> Sequence[str]:
@@ -46,7 +48,8 @@ def row(summary: Summary, now: datetime, *, wide: bool = False, namespaces: bool
     )
     goodput = goodput_of(summary.goodput, now)
     spent = _NOTHING if goodput is None else goodput.percent
-    more = (spent, summary.queue or _NOTHING, summary.message or _NOTHING)
+    message = shortened(summary.message, _MESSAGE_SHOWN) or _NOTHING
+    more = (spent, summary.queue or _NOTHING, message)
     return (
         *((summary.namespace,) if namespaces else ()),
         *cells,

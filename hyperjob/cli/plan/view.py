@@ -12,6 +12,7 @@ from hyperjob.cli.kubectl.lines import Node, draw
 from hyperjob.cli.kubectl.styles import dim
 from hyperjob.cli.kubectl.table import indented, table
 from hyperjob.client.plan.judge import Judgement, Piece, Verdict
+from hyperjob.text import once
 
 _STYLES: Mapping[Verdict, str] = {
     Verdict.FITS: "bold green",
@@ -28,15 +29,10 @@ def as_table(judgement: Judgement) -> list[Text]:
     lines = [_head(judgement), *indented(_remarks(judgement))]
     if not judgement.pieces:
         return lines
+    said = ["" if each.message in judgement.message else each.message for each in judgement.pieces]
     rows = [
-        (
-            piece.name,
-            piece.cluster or _NONE,
-            _size(piece),
-            str(piece.pods),
-            "" if piece.message in judgement.message else piece.message,
-        )
-        for piece in judgement.pieces
+        (piece.name, piece.cluster or _NONE, _size(piece), str(piece.pods), text)
+        for piece, text in zip(judgement.pieces, once(said), strict=True)
     ]
     lines += indented(table(("SUB-JOB", "CLUSTER", "ACCELERATORS", "PODS", "MESSAGE"), rows))
     passed = [

@@ -13,6 +13,7 @@ from hyperjob.cli.kubectl.lines import Node, draw
 from hyperjob.cli.kubectl.styles import dim, phase
 from hyperjob.client.pods import pod_counts, pod_trouble, task_of, tasks_of
 from hyperjob.client.summary import SubJob, Summary, pods_text
+from hyperjob.text import once
 
 Pods = Mapping[str, Sequence[Object]]
 """The pods of each sub-job in its member, by the sub-job's name."""
@@ -62,12 +63,20 @@ def _group(summary: Summary, name: str, vcjobs: Mapping[str, Object], pods: Pods
     jobs = [job for job in summary.jobs if job.group == name]
     noun = "sub-job" if len(jobs) == 1 else "sub-jobs"
     head = Text.assemble((name, "bold"), dim(f"  {len(jobs)} {noun}"))
-    children = [_job(summary, job, vcjobs.get(job.name), pods.get(job.name)) for job in jobs]
+    reasons = once([_why(job) for job in jobs])
+    children = [
+        _job(summary, job, why, vcjobs.get(job.name), pods.get(job.name))
+        for job, why in zip(jobs, reasons, strict=True)
+    ]
     return Node(head, children)
 
 
+def _why(job: SubJob) -> str:
+    return "" if job.phase in ("Running", "Completed") else job.message or job.reason
+
+
 def _job(
-    summary: Summary, job: SubJob, vcjob: Object | None, pods: Sequence[Object] | None
+    summary: Summary, job: SubJob, why: str, vcjob: Object | None, pods: Sequence[Object] | None
 ) -> Node:
     head = Text.assemble(job.name, "  ", phase(job.phase or "Pending"))
     accelerator, number = summary.accelerators(job)
@@ -75,8 +84,7 @@ def _job(
         head.append(f"  {number} {accelerator}", style="dim")
     if job.attempt > 1:
         head.append(f"  attempt {job.attempt}", style="magenta")
-    why = job.message or job.reason
-    if why and job.phase not in ("Running", "Completed"):
+    if why:
         head.append(f"  {why}")
     if not job.cluster:
         return Node(head)

@@ -72,12 +72,12 @@ CASES: dict[str, tuple[list[Object], Object, str]] = {
     "memory is what is scarce": (
         [group("t", task(3, memory="400Gi"))],
         {},
-        "t-0 needs 1200Gi memory: a lacks 176Gi memory (has 1Ti)",
+        "t-0 needs 1200Gi memory: each of a, b, cpu lacks 176Gi memory (has 1Ti)",
     ),
     "an init container asks for more than the others": (
         [group("t", task(32, {"cpu": 10}, gpu=1, cpu=1))],
         {},
-        "t-0 needs 32 nvidia.com/gpu: a lacks 64 cpu (has 256)",
+        "t-0 needs 32 nvidia.com/gpu: each of a, b lacks 64 cpu (has 256)",
     ),
     "a master without accelerators": (
         [group("t", task(1, cpu=1), task(4, gpu=8), replicas=2)],

@@ -66,6 +66,25 @@ def test_a_wide_row_adds_where_and_why() -> None:
             assert len(header) == len(cells(RUNNING, wide=wide, namespaces=namespaces))
 
 
+def test_a_wide_row_has_one_line_of_a_message() -> None:
+    shown = cells(hyperjob("Queued", message="gpu-east lacks 8 nvidia.com/gpu; " * 30), wide=True)[
+        -1
+    ]
+    assert (len(shown), shown[-1]) == (80, "…")
+
+
+def test_what_is_said_of_one_sub_job_is_not_repeated_for_the_next() -> None:
+    why = "needs 32 nvidia.com/gpu: each of gpu-east, gpu-west lacks 8 nvidia.com/gpu (24 free)"
+    jobs = [sub_job(index, phase="Queued", message=why) for index in range(3)]
+    told = hyperjob("Queued", *jobs)
+    for lines in (
+        tree.lines(read(told), {}, {}),
+        describe.lines(told, [], AT),
+    ):
+        text = "\n".join(plain(list(lines)))
+        assert (text.count(why), text.count("as above")) == (1, 2)
+
+
 def test_columns_stand_below_their_titles_and_nothing_is_cut() -> None:
     assert plain(table(("NAME", "X"), [("a", "1"), ("longer-name", "22")])) == [
         "NAME          X",

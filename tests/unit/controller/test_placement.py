@@ -12,6 +12,8 @@ from controller.placement.place import Placement, place
 from controller.status.detail import detail_text
 from tests.unit.controller.builders import GPU, cluster, request
 
+CPU = parse_resources({"cpu": "64", "pods": "110"})
+
 
 def assigned(placement: Placement) -> dict[str, str]:
     return dict(placement.assigned)
@@ -46,6 +48,39 @@ def test_required_clusters_are_the_only_ones() -> None:
     assert detail_text(found.unplaced["j-0"]) == (
         "needs 8 nvidia.com/gpu (clusterPolicy Required): a lacks 1 nvidia.com/gpu (has 7)"
     )
+
+
+def test_clusters_that_lack_the_same_are_named_together_and_those_without_the_device_last() -> None:
+    clusters = [
+        *(replace(cluster(name), allocatable=CPU, free=CPU) for name in ("a", "b")),
+        cluster("c", 7),
+        cluster("d", 7),
+    ]
+    found = place([request("j-0", 8)], clusters)
+    assert detail_text(found.unplaced["j-0"]) == (
+        "needs 8 nvidia.com/gpu: each of c, d lacks 1 nvidia.com/gpu (has 7);"
+        " each of a, b lacks 8 nvidia.com/gpu (has none)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("free", "told"),
+    [
+        ({"nvidia.com/gpux": "8"}, "no cluster has nvidia.com/gpu; did you mean nvidia.com/gpux?"),
+        ({"cpu": "8"}, "no cluster has nvidia.com/gpu"),
+        (
+            {},
+            "needs 8 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (has none) and 8 pods (has none)",
+        ),
+    ],
+    ids=["a misspelt device", "no device at all", "a cluster that reports nothing"],
+)
+def test_a_device_that_no_cluster_has_is_said_in_a_few_words(
+    free: dict[str, str], told: str
+) -> None:
+    amounts = parse_resources(free)
+    found = place([request("j-0", 8)], [replace(cluster("a"), allocatable=amounts, free=amounts)])
+    assert detail_text(found.unplaced["j-0"]) == told
 
 
 def test_unknown_and_unusable_clusters_are_named() -> None:

@@ -27,6 +27,15 @@ RULES: dict[str, tuple[QueueWorld, set[str], dict[str, str]]] = {
         set(),
         {"big": "big-0 needs 24 nvidia.com/gpu: a lacks 8 nvidia.com/gpu (has 16); b lacks 16"},
     ),
+    "what sub-jobs lack alike is told once": (
+        world([unit("wide", 24, 24, 24, 24)], a=16, b=16),
+        set(),
+        {
+            "wide": "there is room for 0 and too little even on empty clusters: each of wide-0,"
+            " wide-1, wide-2 needs 24 nvidia.com/gpu: each of a, b lacks 8 nvidia.com/gpu"
+            " (has 16); and 1 more"
+        },
+    ),
     "minAvailable is enough; the rest comes later": (
         world([unit("elastic", 16, 16, 16, minimum=2)]),
         {"elastic"},
