@@ -324,6 +324,20 @@ def test_only_the_controllers_own_account_opens_gates_unless_the_values_say_othe
     assert users(webhook={"settings": {"controller-users": ""}}) == [""]
 
 
+def test_tokens_live_three_days_and_are_renewed_every_six_hours(helms: list[Path]) -> None:
+    objects = template(helms[-1], {})
+    renewal = one(objects, "CronJob", "")["spec"]
+    assert renewal["schedule"].split()[1:] == ["*/6", "*", "*", "*"]
+    commands = [
+        container["args"]
+        for _name, _labels, spec in pods(objects)
+        for container in containers(spec)
+        if container["args"][:2] == ["credentials", "renew"]
+    ]
+    assert len(commands) > 1, "at the installation and again and again"
+    assert all("--days=3" in words for words in commands)
+
+
 @pytest.mark.parametrize(
     ("process", "kind", "known", "the_chart_makes"),
     [

@@ -1,13 +1,26 @@
 """What is free on the clusters as a pass and a round of the queues read it."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
+from controller.admission.line import Line, Turn
 from controller.memory.capacity import Capacity
 from controller.memory.reservations import Reservations
+from controller.model.observed import QueueVerdict
+from controller.observe import Limits, Observer
 from controller.placement.capacity import Candidacy
 from hyperjob.kube.client import EventType
-from tests.unit.controller.builders import GPU, NOW, Object, hyperjob, job, policy, request
+from tests.unit.controller.builders import (
+    GPU,
+    NOW,
+    Object,
+    hyperjob,
+    job,
+    observed,
+    policy,
+    request,
+)
 from tests.unit.controller.test_pass import member
 
 KEY = "default/hj-trainer-0"
@@ -80,3 +93,57 @@ def test_more_than_a_cluster_has_is_never_reserved() -> None:
     rig.jobs[KEY] = job(gpus=10**6)
     rig.reservations.update(KEY, now=NOW)
     assert rig.free() == {"a": 0}
+
+
+def test_room_that_is_promised_to_another_hyperjob_is_not_free_in_a_pass() -> None:
+    rig = Rig()
+    for name in ("a", "b"):
+        rig.clusters.tell(EventType.ADDED, None, member(name, 16))
+    known: Any = SimpleNamespace(
+        verdict=lambda _key: QueueVerdict(admitted=frozenset({"hj-trainer-0"})),
+        is_contended=lambda _key: True,
+        promised=lambda key: {"b": [request("other", 5)]} if key == "default/hj" else {},
+        passed_over=lambda _: frozenset({"passed-over"}),
+        unanswered=lambda _: frozenset({"unanswered"}),
+        forgotten=lambda _: frozenset({"forgotten"}),
+    )
+    line = Line(rig.capacity, known, add_after=lambda _key, _seconds: None)
+    judged = judge(rig, line)
+    assert {each.name: each.free[GPU] // 10**9 for each in judged.clusters} == {"a": 16, "b": 11}
+    assert judged.verdict == QueueVerdict(admitted=frozenset({"hj-trainer-0"}))
+    assert judged.contended
+    assert (judged.passed_over, judged.unanswered, judged.forgotten) == (
+        {"passed-over"},
+        {"unanswered"},
+        {"forgotten"},
+    )
+
+
+def test_while_nothing_is_decided_nothing_is_promised() -> None:
+    rig = Rig()
+    rig.clusters.tell(EventType.ADDED, None, member("a", 16))
+    undecided = QueueVerdict(undecided=True)
+    known: Any = SimpleNamespace(verdict=lambda _key: undecided)
+    line = Line(rig.capacity, known, add_after=lambda _key, _seconds: None)
+    assert line.turn(observed()) == Turn(verdict=undecided)
+    judged = judge(rig, line)
+    assert [each.free[GPU] // 10**9 for each in judged.clusters] == [16]
+    assert judged.capacity_changes_in is None
+
+
+def judge(rig: Rig, line: Line) -> Any:
+    """Judge a HyperJob as a pass does, once its objects are seen."""
+    unused: Any = None
+    second = timedelta(seconds=1)
+    observer = Observer(
+        unused,
+        rig.capacity,
+        line,
+        refusals=unused,
+        tombstones=unused,
+        priorities=unused,
+        limits=Limits(cluster_lost=second, gang=second, silence=second, start=second),
+        admission=unused,
+        now=lambda: NOW,
+    )
+    return observer.judge(observed())

@@ -190,6 +190,28 @@ async def test_a_status_write_that_conflicts_is_made_again() -> None:
     assert kube.calls.count(("create", "jobs", "hj-trainer-0")) == 1
 
 
+async def test_a_hyperjob_that_goes_while_its_status_is_written_is_no_trouble(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 16))
+    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+
+    def goes(verb: str, resource: Any, name: str) -> Any:
+        if name == "hj/status" and kube.objects[HYPERJOBS].get("default/hj"):
+            kube.remove(HYPERJOBS, "default/hj")
+        return None
+
+    kube.fails = goes
+    async with running(kube) as manager:
+        await until(lambda: ("patch", "hyperjobs", "hj/status") in kube.calls)
+        kube.put(HYPERJOBS, named("next", group(replicas=1)))
+        await until(lambda: reason(kube, "next"))
+        await until(lambda: not len(manager.queue))
+    assert kube.calls.count(("patch", "hyperjobs", "hj/status")) == 1
+    assert [each.getMessage() for each in caplog.records if each.levelname != "INFO"] == []
+
+
 async def test_a_refused_object_is_told_and_tried_again_when_the_spec_changes() -> None:
     kube = FakeKube()
     kube.put(CLUSTERS, member("a", 16))

@@ -6,6 +6,7 @@ import pytest
 
 from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import OurQueues
+from controller.queueing.room import Space
 from hyperjob.api.quantity import NANO
 from tests.unit.controller.builders import GPU, NOW, cluster
 from tests.unit.controller.queueworld import LAG, queue, unit, world
@@ -41,6 +42,19 @@ def test_room_is_kept_for_every_sub_job_of_a_head_whatever_its_size(sizes: tuple
     made.end("ns/runs")
     made.decide()
     assert made.running() == {"head", "small"}
+
+
+@pytest.mark.parametrize(("gpus", "kept"), [(16, 20), (8, 12), (7, 0)])
+def test_a_head_that_must_stay_together_is_kept_room_where_as_many_as_must_start_fit(
+    gpus: int, kept: int
+) -> None:
+    """Two of 8, 8 and 4 GPUs must start in one cluster, whichever two: 8 and 4 at the least."""
+    head = unit("head", 8, 8, 4)
+    one = cluster("a", gpus)
+    wants = Space([one], {"a": one.free}).wants(
+        [part.request for part in head.parts], most=2, max_domains=1
+    )
+    assert wants.get("a", {}).get(GPU, 0) == kept * NANO
 
 
 def test_a_queue_is_measured_by_what_its_next_job_asks_for_before_it_uses_any() -> None:

@@ -32,6 +32,19 @@ def refused(raw: dict[str, Any], *, max_domains: int | None = None) -> list[str]
 counts = st.integers(1, 6)
 
 
+@pytest.mark.parametrize("mode", ["static", "auto"])
+@pytest.mark.parametrize("change", [{"templateSpec": None}, {"templateSpec": {}}, {}])
+def test_a_split_of_no_tasks_names_the_accelerator_that_none_requests(
+    mode: str, change: dict[str, Any]
+) -> None:
+    raw = {key: value for key, value in job(8, mode=mode).items() if key != "templateSpec"}
+    (said,) = refused(raw | change)
+    assert "acceleratorType: Invalid value" in said
+    assert "is in no container's resources.limits" in said
+    assert largest_task(raw | change) is None
+    assert sub_jobs(raw | change) == (None if mode == "auto" else 1)
+
+
 @settings(deadline=None)
 @given(st.integers(1, 60), st.integers(0, 4), counts, counts, st.integers(2, 5))
 def test_equal_shares_are_whole_pods(total: int, master: int, pods: int, each: int, replicas: int):
