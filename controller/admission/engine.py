@@ -8,6 +8,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from math import inf
 from typing import Final, Protocol
 
 from controller.caches.informers import Caches, hyperjob_keys
@@ -75,7 +76,7 @@ class Admission:
         self._patient = True
         self._messages_per_second = messages_per_second
         self._next_told = 0.0
-        self._telling: set[str] = set()
+        self._telling: dict[str, float] = {}
         self._alone = True
         self._releases = Releases(caches, changed=self.wake)
         caches.queues.add_handler(self._queue_changed)
@@ -106,7 +107,7 @@ class Admission:
     def learn(self, observed: Observed) -> None:
         """Learn what a HyperJob says now."""
         key = observed.hyperjob.key
-        self._telling.discard(key)
+        self._telling.pop(key, None)
         self._look_for_others(observed)
         if self._cache.put(key, unit_of(observed), now=observed.now):
             self.wake()
@@ -119,11 +120,11 @@ class Admission:
         """Learn that the status of a HyperJob says what this verdict says."""
         entry = self._cache.entries.get(key)
         if entry is not None and entry.waiting is not None:
-            entry.told = verdict.gist
+            entry.tell(verdict.gist, now=self._now())
 
     def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
         """Learn that a HyperJob is gone; vcjobs of it that a member still has are charged."""
-        self._telling.discard(key)
+        self._telling.pop(key, None)
         if self._cache.put(key, unit_of_remains(key, remains), now=self._now()):
             self.wake()
 
@@ -240,15 +241,22 @@ class Admission:
         self._tell()
 
     def _tell(self) -> None:
-        """Have stale messages written anew, a bounded number a second."""
+        """Have stale messages written anew, a bounded number a second.
+
+        A HyperJob that waits for something else than its message says comes before those of
+        which only numbers changed, which are written the more seldom the longer it waits.
+        """
         clock = asyncio.get_running_loop().time()
-        for key in self._cache.untold():
+        for key, pause in self._cache.untold(now=self._now()):
             if self._cache.entries[key].told is None:
                 self._queue.add(key)
-            elif key not in self._telling:
-                self._telling.add(key)
-                self._next_told = max(self._next_told, clock) + 1 / self._messages_per_second
-                self._queue.add_after(key, self._next_told - clock)
+                continue
+            wait = pause.total_seconds()
+            if self._telling.get(key, inf) <= clock + wait:
+                continue
+            self._next_told = max(self._next_told, clock) + 1 / self._messages_per_second
+            self._telling[key] = clock + max(wait, self._next_told - clock)
+            self._queue.add_after(key, self._telling[key] - clock)
 
     def _queue_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         paths = (("spec",), ("status", "state"))

@@ -14,7 +14,7 @@ from controller.model.resources import Resources
 from controller.model.runs import ContainerFailure, Run
 from controller.model.shortage import Trouble
 from controller.model.training import JobTraining
-from controller.model.waiting import Wait
+from controller.model.waiting import Gist, Wait
 from controller.model.wire import at, integer, mapping, objects
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator, TimeUse
@@ -386,7 +386,7 @@ class QueueVerdict:
     reclaimed_for: str = ""
     preempted: bool = False
     """It makes way for a more urgent HyperJob of its own queue, and was lent nothing."""
-    gist: object = None
+    gist: Gist | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,22 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from controller.model.shortage import Shortage
+
+
+class Gist(NamedTuple):
+    """What of the message of a HyperJob that waits must not go stale.
+
+    `kind` is what it waits for; the others are the numbers of the message.
+    """
+
+    kind: object
+    place: int
+    free: int
+    used: int
+    expected: str
 
 
 class QueueTroubleCode(enum.StrEnum):

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import Resources, accelerator_of
-from controller.model.waiting import Start, roughly
+from controller.model.waiting import Gist, Start, roughly
 from controller.queueing.account import Account
 from controller.queueing.admit import Block, Kind
 from controller.queueing.backfill import End, end_of, estimate_of
@@ -303,9 +303,10 @@ class QueueCache:
         times = [self._holdings.occupancy.next_change(), taking, *resting]
         return min((max(each - now, timedelta()) for each in times if each), default=None)
 
-    def untold(self) -> Iterator[str]:
+    def untold(self, *, now: datetime) -> Iterator[tuple[str, timedelta]]:
         """Name those whose message says something else than when it was told last.
 
+        With each goes how long that may wait: not at all where it waits for something else now.
         There is nothing to say yet of a HyperJob that no round has come to.
         """
         changed = self.lines.changed.copy()
@@ -317,10 +318,15 @@ class QueueCache:
             for place, order in enumerate(line if queue in changed else line[:FOLLOWED], start=1):
                 entry = self.entries[order[2]]
                 block = self.block_of(entry)
-                if block is not None and entry.told != self._gist(entry, block, place):
-                    yield order[2]
+                if block is None:
+                    continue
+                gist = self._gist(entry, block, place)
+                if entry.told is None or entry.told.kind is not gist.kind:
+                    yield order[2], timedelta()
+                elif entry.told != gist:
+                    yield order[2], entry.refresh_in(now=now)
 
-    def gist(self, entry: Entry, place: int) -> tuple[Kind | None, int, int, int, str]:
+    def gist(self, entry: Entry, place: int) -> Gist:
         """Return what of a message must not go stale: block, rough place, what is free and used.
 
         Far from the head of a line a place is told roughly, and what is free is of the time when
@@ -328,12 +334,10 @@ class QueueCache:
         """
         return self._gist(entry, self.block_of(entry), place)
 
-    def _gist(
-        self, entry: Entry, block: Block | None, place: int
-    ) -> tuple[Kind | None, int, int, int, str]:
+    def _gist(self, entry: Entry, block: Block | None, place: int) -> Gist:
         kind, free, used = block.kind if block is not None else None, 0, 0
         if place > FOLLOWED and not self.starts:
-            return kind, roughly(place), 0, 0, ""
+            return Gist(kind, roughly(place), 0, 0, "")
         if entry.waiting is not None and place <= FOLLOWED:
             demand = entry.waiting.parts[0].request.demand
             measure = accelerator_of(demand) or "cpu"
@@ -344,7 +348,7 @@ class QueueCache:
             exact = entry.unit.key in self.starts
             minute = start.at.minute if exact else start.at.minute // 10
             expected = f"{start.at:%Y%m%d%H} {minute} {start.after}"
-        return kind, roughly(place), free, used, expected
+        return Gist(kind, roughly(place), free, used, expected)
 
     def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:
         """Bring holdings, occupancy and line up to date with a unit and the grants."""

@@ -4,10 +4,15 @@ Values only.
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
+from controller.model.waiting import Gist
 from controller.queueing.shapes import Shape
 from controller.queueing.units import OrderInQueue, Part, Unit
+
+_FIRST_REFRESH: Final = timedelta(seconds=1)
+_DOUBLINGS: Final = 6  # numbers of a message are a minute old at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,8 @@ class Entry:
 
     `granted` are sub-jobs that the engine admitted and that no object shows yet; `spots` the
     clusters reserved for sub-jobs that do not exist yet; `holding` the sub-jobs that hold a share
-    of their queue, with their clusters; `told` the gist of what its status said last.
+    of their queue, with their clusters; `told` the gist of what its status said last, and
+    `told_at` since when; `refreshes` counts how often only numbers of it changed.
     """
 
     unit: Unit
@@ -37,7 +43,9 @@ class Entry:
     rests_until: datetime | None = None
     rests: int = 0
     reclaims: int = 0
-    told: object = None
+    told: Gist | None = None
+    told_at: datetime | None = None
+    refreshes: int = 0
 
     @property
     def missing(self) -> list[Part]:
@@ -48,3 +56,21 @@ class Entry:
         """Return where a sub-job is or will be; its last cluster while no object shows one."""
         known = self.unit.clusters.get(name) or self.spots.get(name)
         return known or (self.holding[name][1] if name in self.holding else "")
+
+    def tell(self, gist: Gist | None, *, now: datetime) -> None:
+        """Note what the status says from now on."""
+        if gist == self.told:
+            return
+        alike = gist is not None and self.told is not None and gist.kind is self.told.kind
+        self.refreshes = self.refreshes + 1 if alike else 0
+        self.told, self.told_at = gist, now
+
+    def refresh_in(self, *, now: datetime) -> timedelta:
+        """Return how long numbers of its message may be stale: twice as long every time.
+
+        What it waits for is never stale: the caller asks only where numbers alone changed.
+        """
+        if self.told_at is None:
+            return timedelta()
+        pause = _FIRST_REFRESH * (1 << min(self.refreshes, _DOUBLINGS))
+        return max(timedelta(), self.told_at + pause - now)

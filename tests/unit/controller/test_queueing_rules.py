@@ -1,6 +1,7 @@
 """Every rule of our own queue admission, one world each."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -373,7 +374,7 @@ def test_a_round_admits_no_more_while_enough_is_not_made_yet() -> None:
     made.submit(*(unit(f"j{number}", 2, 2, age=number) for number in range(5)))
     made.cache.begin(made.clusters(), now=made.now)
     assert play(made.cache, now=made.now) == ["ns/j0", "ns/j1"], "the second fills it"
-    assert list(made.cache.untold()) == [], "no round has come to the others"
+    assert list(made.cache.untold(now=made.now)) == [], "no round has come to the others"
     assert play(made.cache, now=made.now) == []
     made.make("ns/j0")
     made.make("ns/j1")
@@ -420,14 +421,42 @@ def test_a_step_of_a_long_line_changes_few_messages() -> None:
     units = [unit(f"job{index}", 32, age=index) for index in range(500)]
     made = world(units)
     made.decide()
-    first = list(made.cache.untold())
+    first = list(made.cache.untold(now=made.now))
     assert len(first) == 499
     for each in units[1:]:
         made.message(each.key[3:])
     made.end("ns/job0")
     made.decide()
-    assert len(list(made.cache.untold())) < 70
-    assert list(made.cache.untold()) == []
+    assert len(list(made.cache.untold(now=made.now))) < 70
+    assert list(made.cache.untold(now=made.now)) == []
+
+
+def test_numbers_of_a_message_are_written_the_more_seldom_the_longer_it_waits() -> None:
+    made = world([unit("one", 8), unit("large", 64, age=1)])
+    made.decide()
+    assert list(made.cache.untold(now=made.now)) == [("ns/large", timedelta())], "nothing was said"
+    made.message("large")
+    pauses = []
+    for number in range(9):
+        made.submit(unit(f"small{number}", 1, age=-number))
+        made.decide()
+        (stale,) = made.cache.untold(now=made.now)
+        pauses.append(stale[1].total_seconds())
+        made.now += stale[1]
+        made.message("large")
+    assert pauses == [1, 2, 4, 8, 16, 32, 64, 64, 64]
+
+
+def test_what_a_hyperjob_waits_for_is_written_at_once_however_often_numbers_changed() -> None:
+    made = world([unit("one", 8), unit("large", 64, age=1)])
+    made.decide()
+    made.message("large")
+    made.submit(unit("small", 1, age=-1))
+    made.decide()
+    assert [pause > timedelta() for _, pause in made.cache.untold(now=made.now)] == [True]
+    made.set_queues(queue("default", state="Closed"))
+    made.decide()
+    assert list(made.cache.untold(now=made.now)) == [("ns/large", timedelta())]
 
 
 def test_queues_share_by_weight_deserved_capability_and_guarantee() -> None:
