@@ -16,12 +16,12 @@ from controller.model.request import Request
 from controller.model.resources import (
     PODS,
     Resources,
-    parse_resources,
     scale,
     subtract,
     total,
     whole,
 )
+from controller.model.room import room_of
 from controller.model.shortage import ClusterTrouble, Trouble
 from controller.model.wire import at, condition, count, mapping, objects, string, timestamp
 from hyperjob.api.meta import Object
@@ -116,19 +116,15 @@ def summarise(raw: Object, candidacy: Candidacy) -> Summary:
     """Read a Cluster; say why it is no candidate, if it is none."""
     name = string(at(raw, "metadata", "name"))
     spec, status = mapping(raw.get("spec")), mapping(raw.get("status"))
-    summary = mapping(status.get("resourceSummary"))
-    allocatable = parse_resources(summary.get("allocatable"))
-    taken = total(
-        (parse_resources(summary.get("allocated")), parse_resources(summary.get("allocating")))
-    )
+    room = room_of(raw)
     trouble = _trouble(raw, candidacy)
     zones = spec.get("zones")
     return Summary(
         name=name,
         usable=trouble is None,
         trouble=trouble,
-        free=subtract(allocatable, taken),
-        allocatable=allocatable,
+        free=room.free,
+        allocatable=room.allocatable,
         provider=string(spec.get("provider")),
         region=string(spec.get("region")),
         zone=string(spec.get("zone")) or ",".join(zones if isinstance(zones, list) else ()),

@@ -10,7 +10,7 @@ from typing import Final
 from controller.admission.line import Line
 from controller.caches.informers import Caches, hyperjob_keys, job_key_of_binding
 from controller.memory.reservations import Reservations
-from controller.model.resources import parse_resources, subtract, total
+from controller.model.room import room_of
 from controller.model.wire import at, condition, mapping, objects, string
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE, MIGRATE_REQUEST, RESTART_REQUEST
@@ -192,14 +192,8 @@ def _only_shrank(old: Object | None, new: Object | None) -> bool:
     """Tell whether a cluster stayed as it was and no resource of it became more free."""
     if old is None or not _same(old, new, _CANDIDACY):
         return False
-    before, after = _free(old), _free(new)
+    before, after = room_of(old).free, room_of(new).free
     return all(amount <= before.get(name, 0) for name, amount in after.items())
-
-
-def _free(cluster: Object | None) -> dict[str, int]:
-    summary = mapping(at(cluster, "status", "resourceSummary"))
-    taken = [parse_resources(summary.get(part)) for part in ("allocated", "allocating")]
-    return subtract(parse_resources(summary.get("allocatable")), total(taken))
 
 
 def _readiness(cluster: Object | None) -> object:

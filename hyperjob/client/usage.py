@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.model.resources import is_extended, parse_resources
+from controller.model.room import room_of
 from controller.model.wire import at, condition, mapping, string
 from controller.queueing.queues import ROOT, Tree, parse_queue
 from hyperjob.api.meta import Object
@@ -193,16 +194,13 @@ def _cluster(
     name = str(cluster["metadata"]["name"])
     status = mapping(cluster.get("status"))
     ready = condition(status, "Ready").get("status") == "True"
-    summary = mapping(status.get("resourceSummary"))
-    there, *parts = (
-        parse_resources(summary.get(part)) for part in ("allocatable", "allocated", "allocating")
-    )
-    names = {key for key in there if is_extended(key)} | named.get(name, set())
+    room = room_of(cluster)
+    names = {key for key in room.allocatable if is_extended(key)} | named.get(name, set())
     result = []
     for accelerator in sorted(names) or [""]:
-        reported = accelerator in there
-        used = sum(part.get(accelerator, 0) for part in parts) // NANO
-        total = there.get(accelerator, 0) // NANO
+        reported = accelerator in room.allocatable
+        used = room.taken.get(accelerator, 0) // NANO
+        total = room.allocatable.get(accelerator, 0) // NANO
         result.append(
             ClusterUse(
                 cluster=name,

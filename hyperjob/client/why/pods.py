@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.model.reasons import Reason
-from controller.model.resources import parse_resources
+from controller.model.room import room_of
 from controller.model.wire import at, condition, mapping, string
 from hyperjob.api.quantity import NANO
 from hyperjob.client.pods import pod_trouble
@@ -86,14 +86,10 @@ def _larger_than_a_node(evidence: Evidence, job: SubJob, said: str) -> str:
     short = f"Insufficient {accelerator}" in said
     if found is None or group is None or group.per_pod < 2 or not short:
         return ""
-    parts = mapping(at(found, "status", "resourceSummary"))
-    there, used = (
-        parse_resources(parts.get(name)).get(accelerator, 0) // NANO
-        for name in ("allocatable", "allocated")
-    )
-    if there - used < number:
+    free = room_of(found).free.get(accelerator, 0) // NANO
+    if free < number:
         return ""
     return (
-        f"; {there - used} {accelerator} are free there together, and no node seems to have the"
+        f"; {free} {accelerator} are free there together, and no node seems to have the"
         f" {group.per_pod} of one pod: make its pods smaller"
     )

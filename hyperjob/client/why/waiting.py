@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from controller.model.reasons import Reason
-from controller.model.resources import is_extended, parse_resources
+from controller.model.resources import is_extended
+from controller.model.room import room_of
 from controller.model.wire import at, condition, mapping, string
 from controller.status.applying import apply_failure
 from hyperjob.api.meta import Object
@@ -289,21 +290,11 @@ def _free(evidence: Evidence, job: SubJob) -> str:
     if not number:
         return ""
     told = [
-        f"{cluster['metadata']['name']} {free_of(cluster, accelerator)}"
+        f"{cluster['metadata']['name']} {room_of(cluster).free.get(accelerator, 0) // NANO}"
         for cluster in items(evidence.clusters)
     ]
     more = f", and {len(told) - 8} more clusters" if len(told) > 8 else ""
     return f"; free by the clusters' own account: {', '.join(told[:8])}{more}" if told else ""
-
-
-def free_of(cluster: Object, resource: str) -> int:
-    """Give what a Cluster's status has free of a resource, in whole units."""
-    summary = mapping(mapping(cluster.get("status")).get("resourceSummary"))
-    parts = [
-        parse_resources(summary.get(name)).get(resource, 0)
-        for name in ("allocatable", "allocated", "allocating")
-    ]
-    return (parts[0] - parts[1] - parts[2]) // NANO
 
 
 def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
@@ -316,7 +307,7 @@ def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
         return ""
     asked = [evidence.summary.accelerators(job) for job in jobs]
     fits = any(
-        _allocatable(cluster, accelerator) >= number
+        room_of(cluster).allocatable.get(accelerator, 0) >= number * NANO
         for accelerator, number in asked
         for cluster in clusters
     )
@@ -325,20 +316,12 @@ def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
 
 def _no_device(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
     """Say that no cluster has the device that a sub-job asks for; empty where one may have it."""
-    reported = [
-        parse_resources(mapping(at(cluster, "status", "resourceSummary", "allocatable")))
-        for cluster in items(evidence.clusters)
-    ]
+    reported = [room_of(cluster).allocatable for cluster in items(evidence.clusters)]
     if not reported or not all(reported):
         return ""
     devices = {name for each in reported for name in each if is_extended(name)}
     asked = [evidence.summary.accelerators(job)[0] for job in jobs]
     return next((no_device(name, devices) for name in asked if name and name not in devices), "")
-
-
-def _allocatable(cluster: Object, resource: str) -> int:
-    summary = mapping(at(cluster, "status", "resourceSummary", "allocatable"))
-    return parse_resources(summary).get(resource, 0) // NANO
 
 
 def _is_ready(cluster: Object) -> bool:
