@@ -20,7 +20,7 @@ from controller.lifecycle.quorum import trainers
 from controller.lifecycle.quota import forgotten, releases
 from controller.lifecycle.reclaimed import giving_back
 from controller.lifecycle.records import with_restart
-from controller.lifecycle.requests import answer
+from controller.lifecycle.requests import answer, refuse_after_end
 from controller.lifecycle.stops import suspending
 from controller.lifecycle.unstarted import not_started
 from controller.lifecycle.verdict import End, Restart
@@ -29,6 +29,7 @@ from controller.model.parse import with_fields
 from controller.model.planned import Plan
 from controller.plugins.hook import withdrawing
 from controller.status.derive import derive, derive_refusal
+from controller.status.outcomes import again_text, refusal_events
 from controller.status.outlook import Outlook, Outlooks
 from controller.status.training import with_last_lines
 from controller.status.transitions import restart_events, status_events
@@ -78,9 +79,10 @@ def _decide(observed: Observed) -> ExplainedPlan:
         return ExplainedPlan(plan=Plan())
     # 2. It has ended: nothing of it is made, changed or run again.
     if hyperjob.is_finished:
-        ended = after_end(observed)
+        ended, asked = after_end(observed), refuse_after_end(hyperjob)
         told = None if ended.status is None else with_last_lines(observed, ended.status)
-        return ExplainedPlan(plan=replace(ended, status=told))
+        events = () if asked is None or told is None else refusal_events(asked.refused)
+        return ExplainedPlan(plan=replace(ended, status=told, events=events))
     # 3. Its queue judges it in a moment: until then there is nothing to tell.
     if observed.verdict is not None and observed.verdict.undecided:
         return ExplainedPlan(plan=Plan())
@@ -139,7 +141,7 @@ def _record(draft: Draft) -> Plan | None:
     asked = answer(observed.hyperjob, children, no_target=partial(no_target, draft))
     if asked is not None:
         recorded = _restart(draft, asked.restart)
-        return replace(recorded, events=(*asked.events, *recorded.events))
+        return replace(recorded, events=(*refusal_events(asked.refused), *recorded.events))
     if observed.hyperjob.suspend:
         stop = suspending(observed, children)
         return None if stop is None else _stop(draft, stop)
@@ -159,9 +161,8 @@ def _record(draft: Draft) -> Plan | None:
 def _end(draft: Draft, end: End) -> Plan:
     """Write down that the HyperJob has ended; what still runs of it goes after that."""
     observed = draft.observed
-    text = f"ended with the HyperJob: {end.message}" if end.message else "ended with the HyperJob"
     items = [
-        Outlook(sub_job=sub_job, child=child, ended="" if child.is_terminal else text)
+        Outlook(sub_job=sub_job, child=child, ended=None if child.is_terminal else end)
         for sub_job, child in draft.children
     ]
     status = derive(observed, Outlooks(items=items, minimum=len(items), end=end))
@@ -182,7 +183,7 @@ def _stop(draft: Draft, fields: Object) -> Plan:
 
 def _restart(draft: Draft, decided: Restart) -> Plan:
     """Write down what is made again; the next pass reads it and does it."""
-    decision = plan(with_restart(draft.observed, draft.children, decided))
+    decision = plan(with_restart(draft.observed, draft.children, decided, words=again_text))
     return replace(
         decision,
         actions=(),

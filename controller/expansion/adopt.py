@@ -5,6 +5,7 @@ An object with another controller is a stranger's: it is reported, never touched
 
 from controller.expansion.objects import labels_of, owner_reference
 from controller.model.child import Child
+from controller.model.detail import NameTaken
 from controller.model.observed import HyperJob, Ownership
 from controller.model.planned import Adopt
 from controller.model.subjobs import SubJob
@@ -21,20 +22,20 @@ def predecessor(child: Child, hyperjob: str) -> bool:
     )
 
 
-def conflict(child: Child, hyperjob: str) -> str:
-    """Say which object of a stranger keeps the sub-job from being made; empty when none does."""
+def conflict(child: Child, hyperjob: str) -> NameTaken | None:
+    """Return the object of a stranger that keeps the sub-job from being made; None without one."""
     for kind, item in (("Job", child.job), ("PropagationPolicy", child.policy)):
         if child.exists:
             break
         if item is not None and item.ownership is Ownership.FOREIGN:
-            if predecessor(child, hyperjob):
-                return f"waits until the {kind} of an earlier HyperJob of this name is gone"
-            holder = f", controlled by {item.owner}" if item.owner else ""
-            told = f"{kind} {child.name} exists and is not this HyperJob's{holder}"
-            if item.owner.startswith(f"{KIND} "):  # which would make again what is deleted
-                return f"{told}; give one of the two HyperJobs another name"
-            return f"{told}; delete it, or give the HyperJob another name"
-    return ""
+            return NameTaken(
+                kind=kind,
+                name=child.name,
+                owner=item.owner,
+                of_hyperjob=item.owner.startswith(f"{KIND} "),
+                of_predecessor=predecessor(child, hyperjob),
+            )
+    return None
 
 
 def adoptions(hyperjob: HyperJob, sub_job: SubJob, child: Child) -> list[Adopt]:

@@ -13,7 +13,7 @@ from controller.expansion.members import members_of
 from controller.expansion.parts import Part, is_auto, part_of
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import child_of
-from controller.model.detail import Detail
+from controller.model.detail import Detail, Plain
 from controller.model.observed import Observed, QueueVerdict
 from controller.model.planned import Question
 from controller.model.reasons import Reason
@@ -114,7 +114,7 @@ def _decide(
     observed: Observed, parts: Sequence[Part], ready: Sequence[Part], rooms: Iterable[Room]
 ) -> Split:
     parked: dict[str, tuple[Reason, Detail]] = {
-        part.group.name: (Reason.BEING_DELETED, "waits until its old sub-jobs are gone")
+        part.group.name: (Reason.BEING_DELETED, Plain.OLD_SUB_JOBS_LEAVE)
         for part in ready
         if part.parked
     }
@@ -165,7 +165,7 @@ def _ask(observed: Observed, wish: Wish, room: Room, outcome: _Outcome) -> tuple
     """Take an external splitter's shares; without any, note what is said and asked."""
     said = consult(observed, wish, room)
     if not said.shares:
-        outcome.short[wish.group] = Reason.WAITING_FOR_SPLITTER, said.message
+        outcome.short[wish.group] = Reason.WAITING_FOR_SPLITTER, said.wait
         outcome.questions += [said.ask] if said.ask is not None else []
         outcome.again += [said.again] if said.again is not None else []
     return said.shares

@@ -12,6 +12,7 @@ from typing import Final
 
 from controller.gang.gate import is_released, is_through, is_undispatched
 from controller.model.child import Child
+from controller.model.detail import GaveBack
 from controller.model.observed import GangRecord, Observed, QueueAdmission
 
 # In lengths of the time limit: the first wait, the longest, and what each HyperJob adds of its own.
@@ -20,7 +21,6 @@ _LONGEST: Final = 4.0
 _PATIENCE: Final = timedelta(seconds=30)  # of a gang of which the queue has released nothing
 _SHORTEST: Final = timedelta(seconds=2)  # below a queue's own pace waits would not differ
 SOON: Final = timedelta(milliseconds=1)
-WHY: Final = "given back because the gang stayed incomplete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +97,12 @@ def comes_again(observed: Observed, attempts: int) -> GangRecord | None:
     return GangRecord(attempts=attempts, retry_time=retry)
 
 
-def describe_wait(observed: Observed) -> str:
-    """Say that a HyperJob has given back, how often, and until when it waits."""
+def gave_back(observed: Observed, left: Sequence[str] = ()) -> GaveBack | None:
+    """Return how often a HyperJob has given back, and until when it waits."""
     record = observed.hyperjob.gang
     if record is None or record.retry_time is None:
-        return ""
-    return (
-        "the gang stayed incomplete, so what it held was given back"
-        f" (time {record.attempts}); asks again at {record.retry_time:%H:%M:%S}Z"
-    )
+        return None
+    return GaveBack(record.attempts, record.retry_time, left)
 
 
 def _gathering(

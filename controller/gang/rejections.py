@@ -28,6 +28,11 @@ class Lesson:
     excluded: frozenset[str] = frozenset()
     wait: timedelta | None = None
 
+    @property
+    def left_out(self) -> tuple[Rejection, ...]:
+        """The refusals for which clusters are left out now."""
+        return tuple(item for item in self.rejections if item.cluster in self.excluded)
+
 
 def learn(child: Child, *, now: datetime) -> Lesson:
     """Take in what Karmada says now."""
@@ -55,16 +60,6 @@ def learn(child: Child, *, now: datetime) -> Lesson:
 def is_active(rejection: Rejection, now: datetime) -> bool:
     """Tell whether a cluster is left out now."""
     return rejection.retry_time is not None and now < rejection.retry_time
-
-
-def describe(lesson: Lesson) -> str:
-    """Say which clusters are left out until when; empty when none is."""
-    return "; ".join(
-        f"Karmada could not schedule it on {item.cluster}, left out until"
-        f" {item.retry_time:%H:%M:%S}Z"
-        for item in lesson.rejections
-        if item.cluster in lesson.excluded
-    )
 
 
 def _rejected_pin(child: Child) -> str:

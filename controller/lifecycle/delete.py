@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from controller.model.child import Child
 from controller.model.observed import Job, Ownership, Policy
-from controller.model.planned import DeleteChild
+from controller.model.planned import DeleteChild, DeletionCause
 
 
-def deletion(child: Child, *, why: str = "") -> Iterator[DeleteChild]:
+def deletion(child: Child, *, why: DeletionCause | None = None) -> Iterator[DeleteChild]:
     """Yield the deletion of what is there and does not go already, if anything is."""
     job = child.job if _goes(child.job) else None
     policy = child.policy if _goes(child.policy) else None

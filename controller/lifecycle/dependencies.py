@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller.lifecycle.loss import Loss, losses_of
+from controller.lifecycle.loss import losses_of
 from controller.lifecycle.verdict import Member
+from controller.model.detail import Unmet
 from controller.model.observed import Dependency, Observed, ReplicatedJob
+from controller.model.outcomes import Loss
 from hyperjob.api.choices import DependencyStatus
 from hyperjob.api.phases import JobPhase
 
@@ -20,7 +22,7 @@ _READY: Final = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.COMPL
 class Waiting:
     """Sub-jobs that are not to be made yet, each with what it waits for; `hopeless` never are."""
 
-    for_what: Mapping[str, str] = field(default_factory=dict)
+    for_what: Mapping[str, Sequence[Unmet]] = field(default_factory=dict)
     hopeless: frozenset[str] = frozenset()
 
 
@@ -37,20 +39,20 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     for member in members:
         by_group[member[0].group.name].append(member)
     final = observed.hyperjob.failure_policy is None
-    reasons: dict[str, str] = {}
+    reasons: dict[str, Sequence[Unmet]] = {}
     lost: set[str] = set()
     for group in groups.values():  # a dependency comes before what depends on it
-        texts = [
-            text
+        lacking = [
+            unmet
             for dependency in group.depends_on
-            if (text := _unmet(dependency, by_group.get(dependency.name, []), losses))
+            if (unmet := _unmet(dependency, by_group.get(dependency.name, []), losses))
         ]
-        if not texts:
+        if not lacking:
             continue
-        reasons[group.name] = "; ".join(texts)
+        reasons[group.name] = tuple(lacking)
         if final and _is_hopeless(group, by_group, lost):
             lost.add(group.name)
-    for_what: dict[str, str] = {}
+    for_what: dict[str, Sequence[Unmet]] = {}
     hopeless: set[str] = set()
     for sub_job, child in members:
         name = sub_job.group.name
@@ -61,20 +63,17 @@ def waiting(observed: Observed, members: Sequence[Member]) -> Waiting:
     return Waiting(for_what=for_what, hopeless=frozenset(hopeless))
 
 
-def _unmet(dependency: Dependency, members: Sequence[Member], losses: Mapping[str, Loss]) -> str:
-    """Say what a dependency still lacks; empty when it is met."""
+def _unmet(
+    dependency: Dependency, members: Sequence[Member], losses: Mapping[str, Loss]
+) -> Unmet | None:
+    """Return what a dependency still lacks; None when it is met."""
     if dependency.status is DependencyStatus.COMPLETE:
         met = sum(child.phase is JobPhase.COMPLETED for _, child in members)
-        verb = "completed"
     else:
         met = sum(_is_ready(member, losses) for member in members)
-        verb = "run"
     if members and met == len(members):
-        return ""
-    return (
-        f"waits for replicatedJob {dependency.name} to be {dependency.status}:"
-        f" {met} of {len(members)} sub-jobs {verb}"
-    )
+        return None
+    return Unmet(dependency.name, dependency.status, met, len(members))
 
 
 def _is_ready(member: Member, losses: Mapping[str, Loss]) -> bool:

@@ -6,10 +6,10 @@ Judged by what its own sub-jobs came to in their present attempts, and by nothin
 from collections.abc import Mapping, Sequence
 
 from controller.lifecycle.dependencies import Waiting
-from controller.lifecycle.loss import Loss
 from controller.lifecycle.quorum import has_trained
 from controller.lifecycle.verdict import End, Member
 from controller.model.observed import HyperJob, Observed, Ownership
+from controller.model.outcomes import AllCompleted, Loss, NeverCompleted, OneCompleted
 from controller.model.reasons import Reason
 from hyperjob.api.choices import SuccessOperator
 from hyperjob.api.phases import JobPhase
@@ -34,18 +34,18 @@ def ending(
         return End(completed=True)
     succeeded = _success(observed.hyperjob, members, completed)
     if succeeded:
-        return End(completed=True, reason=Reason.SUCCESS_POLICY, message=succeeded)
+        return End(completed=True, reason=Reason.SUCCESS_POLICY, cause=succeeded)
     trained = has_trained(observed.hyperjob, members, losses or {})
     if trained and everything:
-        return End(completed=True, reason=Reason.JOBS_COMPLETED, message=trained)
+        return End(completed=True, reason=Reason.JOBS_COMPLETED, cause=trained)
     if observed.hyperjob.failure_policy is not None or not everything:
         return None
     if not all(child.is_terminal or child.name in waiting.hopeless for _, child in own):
         return None
     if waiting.hopeless:
         failed = [child.name for _, child in own if child.phase.is_failed]
-        text = f"{', '.join(failed[:3])} did not complete, and others wait for it"
-        return End(completed=False, reason=Reason.DEPENDENCY_FAILED, message=text)
+        cause = NeverCompleted(failed[:3])
+        return End(completed=False, reason=Reason.DEPENDENCY_FAILED, cause=cause)
     return End(completed=False)
 
 
@@ -54,18 +54,20 @@ def _counts(job: object) -> bool:
     return job is None or getattr(job, "ownership", None) is Ownership.OURS
 
 
-def _success(hyperjob: HyperJob, members: Sequence[Member], completed: Sequence[Member]) -> str:
-    """Say how the success policy is satisfied; empty while it is not."""
+def _success(
+    hyperjob: HyperJob, members: Sequence[Member], completed: Sequence[Member]
+) -> OneCompleted | AllCompleted | None:
+    """Return how the success policy is satisfied; None while it is not."""
     policy = hyperjob.success_policy
     if policy is None:
-        return ""
+        return None
     done = [child.name for job, child in completed if _is_target(job.group.name, policy.targets)]
     wanted = sum(_is_target(job.group.name, policy.targets) for job, _ in members)
     if policy.operator is SuccessOperator.ANY:
-        return f"{done[0]} completed, and successPolicy asks for any one" if done else ""
+        return OneCompleted(done[0]) if done else None
     if not wanted or len(done) < wanted:
-        return ""
-    return f"all {wanted} sub-jobs that successPolicy names completed"
+        return None
+    return AllCompleted(wanted)
 
 
 def _is_target(group: str, targets: frozenset[str]) -> bool:

@@ -9,11 +9,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from controller.lifecycle.loss import Loss
 from controller.lifecycle.quorum import trainers
 from controller.lifecycle.runs import failure_of
 from controller.lifecycle.verdict import Again, End, Member, Restart
 from controller.model.observed import FailurePolicy, FailureRule, Observed
+from controller.model.outcomes import (
+    Failed,
+    FailedByRule,
+    FailureCause,
+    Loss,
+    Lost,
+    RestartsSpent,
+    WithAll,
+)
 from controller.model.reasons import Reason
 from controller.model.wire import count, timestamp
 from hyperjob.api.choices import FailurePolicyAction
@@ -44,7 +52,7 @@ class Failure:
     member: Member
     phase: JobPhase | None
     at: datetime
-    text: str
+    cause: FailureCause
 
 
 MatchedFailure = tuple[Failure, FailureRule, str]
@@ -76,11 +84,8 @@ def judge(
     answers = [(failure, *_answer(policy, failure, quorum)) for failure in failures]
     for failure, rule, where in answers:
         if rule.action is FailurePolicyAction.FAIL_HYPERJOB:
-            return End(
-                completed=False,
-                reason=Reason.FAILURE_POLICY,
-                message=f"{failure.text}; {where} fails the HyperJob",
-            )
+            cause = FailedByRule(failure.cause, where)
+            return End(completed=False, reason=Reason.FAILURE_POLICY, cause=cause)
     left = max(0, policy.max_restarts - count(observed.hyperjob.status.get("restarts")))
     whole = [answer for answer in answers if answer[1].action in _WHOLE]
     if quorum is not None and not whole:
@@ -93,16 +98,17 @@ def judge(
     costs = sum(rule.action not in _FREE for _, rule, _ in chosen)
     if costs > left:
         failure = next(failure for failure, rule, _ in chosen if rule.action not in _FREE)
-        spent = policy.max_restarts
-        text = f"all {spent} restarts are spent" if spent else "maxRestarts is 0"
-        return End(completed=False, reason=Reason.MAX_RESTARTS, message=f"{failure.text}; {text}")
+        spent = RestartsSpent(failure.cause, policy.max_restarts)
+        return End(completed=False, reason=Reason.MAX_RESTARTS, cause=spent)
     if whole:
-        why = f"restarted with all, for {whole[0][0].text}"
+        with_all = WithAll(whole[0][0].cause)
         answered = {failure.member[1].name: (failure, rule) for failure, rule, _ in answers}
         again = tuple(
             _again(*answered[child.name])
             if child.name in answered
-            else Again(name=child.name, reason=Reason.RESTARTED_WITH_ALL, why=why, delayed=True)
+            else Again(
+                name=child.name, reason=Reason.RESTARTED_WITH_ALL, cause=with_all, delayed=True
+            )
             for _, child in members
         )
         return Restart(again=again, spent=costs)
@@ -127,7 +133,7 @@ def _again(failure: Failure, rule: FailureRule) -> Again:
     return Again(
         name=child.name,
         reason=Reason.CLUSTER_LOST if failure.phase is None else Reason.JOB_FAILED,
-        why=failure.text,
+        cause=failure.cause,
         leave=child.cluster if moves else "",
         delayed=rule is not _LOST,
     )
@@ -146,16 +152,16 @@ def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> 
             detail = cause.text
         if not detail and record is not None:
             detail = record.message
-        where = f" on {child.cluster}" if child.cluster else ""
-        text = f"{child.name} is {child.phase}{where}" + (f": {detail}" if detail else "")
         yield Failure(
-            member=member, phase=child.phase, at=at or datetime.max.replace(tzinfo=UTC), text=text
+            member=member,
+            phase=child.phase,
+            at=at or datetime.max.replace(tzinfo=UTC),
+            cause=Failed(name=child.name, phase=child.phase, cluster=child.cluster, detail=detail),
         )
         return
     loss = losses.get(child.name)
     if loss is not None and loss.is_lost:
-        text = f"{child.name} is lost: {loss.message}"
-        yield Failure(member=member, phase=None, at=loss.at, text=text)
+        yield Failure(member=member, phase=None, at=loss.at, cause=Lost(child.name, loss))
 
 
 def _answer(policy: FailurePolicy, failure: Failure, quorum: int | None) -> tuple[FailureRule, str]:

@@ -13,7 +13,7 @@ from controller.lifecycle.requests import refuse_after_end
 from controller.model.child import Child, child_of
 from controller.model.observed import Observed, Ownership
 from controller.model.parse import with_status
-from controller.model.planned import Action, DeleteHyperJob, Event, Plan
+from controller.model.planned import Action, DeleteHyperJob, Plan
 from controller.model.reasons import Reason
 from controller.model.wire import mapping, objects, timestamp
 from hyperjob.api.meta import Object
@@ -32,13 +32,11 @@ def after_end(observed: Observed) -> Plan:
         hyperjob = observed.hyperjob
         return Plan(actions=(DeleteHyperJob(name=hyperjob.name, uid=hyperjob.uid),))
     status = _final(observed)
-    events: tuple[Event, ...] = ()
     refused = refuse_after_end(observed.hyperjob)
     if refused is not None:
         requests = mapping(observed.hyperjob.status.get("requests"))
         status |= {"requests": requests | dict(refused.restart.handled)}
-        events = refused.events
-    return Plan(actions=tuple(actions), status=status, events=events, requeue_after=wait)
+    return Plan(actions=tuple(actions), status=status, requeue_after=wait)
 
 
 def needs_more(observed: Observed, status: dict[str, object]) -> bool:

@@ -1,27 +1,17 @@
-"""Which sub-jobs stand on a cluster that is out of reach, and since when that counts as a loss.
+"""Which sub-jobs are on a cluster that is out of reach, and since when that counts as a loss.
 
 A cluster that is not Ready may be cut off and still run what it has: only time makes it lost. One
 that is no longer registered is lost at once, for Karmada has taken its sub-jobs away.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import Observed
-from controller.model.wire import rfc3339
+from controller.model.outcomes import Loss
 from hyperjob.api.phases import JobPhase
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
-    """The trouble with the cluster of a sub-job; it counts as lost from `at` on."""
-
-    at: datetime
-    is_lost: bool
-    message: str
 
 
 def losses_of(observed: Observed, members: Sequence[Member]) -> Mapping[str, Loss]:
@@ -58,9 +48,6 @@ def _was_started(child: Child) -> bool:
 
 def _loss(observed: Observed, cluster: str, since: datetime | None) -> Loss:
     if since is None:
-        return Loss(at=observed.now, is_lost=True, message=f"cluster {cluster} is gone")
+        return Loss(cluster=cluster, at=observed.now, is_lost=True)
     at = since + observed.cluster_lost_timeout
-    text = f"cluster {cluster} is not Ready since {rfc3339(since)}"
-    if observed.now >= at:
-        return Loss(at=at, is_lost=True, message=f"{text} and counts as lost")
-    return Loss(at=at, is_lost=False, message=f"{text}, counts as lost from {rfc3339(at)} on")
+    return Loss(cluster=cluster, since=since, at=at, is_lost=observed.now >= at)

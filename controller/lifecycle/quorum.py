@@ -6,10 +6,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from controller.lifecycle.loss import Loss
 from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.observed import HyperJob
+from controller.model.outcomes import Loss, QuorumCompleted
 from controller.model.wire import objects, string
 from hyperjob.api.phases import JobPhase
 from hyperjob.api.plugins import lighthouse_of
@@ -35,21 +35,23 @@ def together(hyperjob: HyperJob, children: Sequence[Child], *, able: int) -> int
     return max(1, min(least, able))
 
 
-def has_trained(hyperjob: HyperJob, members: Sequence[Member], losses: Mapping[str, Loss]) -> str:
-    """Say how the training came to its end although sub-jobs are missing; empty while it has not.
+def has_trained(
+    hyperjob: HyperJob, members: Sequence[Member], losses: Mapping[str, Loss]
+) -> QuorumCompleted | None:
+    """Return the end of a training from which sub-jobs are missing; None while it goes on.
 
     The sub-jobs of a training end together: what is made again after that has nothing left to do.
     """
     if hyperjob.quorum is None:
-        return ""
+        return None
     groups = trainers(hyperjob)
     members = [member for member in members if member[0].group.name in groups]
     completed = [child for _, child in members if child.phase is JobPhase.COMPLETED]
     if len(completed) < max(1, hyperjob.quorum):
-        return ""
+        return None
     if any(_trains(child) and not child.is_terminal for child in _within_reach(members, losses)):
-        return ""
-    return f"{len(completed)} of {len(members)} sub-jobs completed, and no other runs"
+        return None
+    return QuorumCompleted(len(completed), len(members))
 
 
 def _within_reach(members: Sequence[Member], losses: Mapping[str, Loss]) -> list[Child]:

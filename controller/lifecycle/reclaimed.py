@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.observed import Observed
+from controller.model.outcomes import MadeWay
 from controller.model.reasons import Reason
 
 
@@ -16,11 +17,9 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
     if verdict is None or not verdict.reclaimed_for:
         return None
     reason = Reason.PREEMPTED if verdict.preempted else Reason.RECLAIMED
-    why = f"gives back what its queue was lent, for {verdict.reclaimed_for}"
-    if verdict.preempted:
-        why = f"is preempted by {verdict.reclaimed_for}, which is more urgent"
+    cause = MadeWay(other=verdict.reclaimed_for, preempted=verdict.preempted)
     again = tuple(
-        Again(name=child.name, reason=reason, why=why)
+        Again(name=child.name, reason=reason, cause=cause)
         for _, child in members
         if child.name in verdict.admitted and not (child.is_terminal or child.is_outdated)
     )

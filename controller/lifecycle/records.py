@@ -3,7 +3,7 @@
 Gives the HyperJob as the status will have it. What follows from that is for the passes after it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from controller.lifecycle.backoff import retry_time
@@ -12,6 +12,7 @@ from controller.lifecycle.stops import cause_of, stopped
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
 from controller.model.observed import Observed, QueueVerdict, Record
+from controller.model.outcomes import AgainCause
 from controller.model.parse import with_fields
 from controller.model.reasons import Reason
 from controller.model.resources import fits
@@ -23,14 +24,24 @@ from hyperjob.api.choices import TimeUse
 UNPLACED = "Unplaced"
 
 
-def with_restart(observed: Observed, members: Sequence[Member], decided: Restart) -> Observed:
-    """Return what would be observed had the restart been recorded already."""
+def with_restart(
+    observed: Observed,
+    members: Sequence[Member],
+    decided: Restart,
+    *,
+    words: Callable[[AgainCause], str],
+) -> Observed:
+    """Return what would be observed had the restart been recorded already.
+
+    `words` says why a sub-job is made again, for its record.
+    """
     hyperjob = observed.hyperjob
     chosen = {again.name: again for again in decided.again}
     records: dict[str, Record] = dict(hyperjob.records)
     for sub_job, child in members:
         if child.name in chosen:
-            record = _record(observed, sub_job, child, chosen[child.name])
+            again = chosen[child.name]
+            record = _record(observed, sub_job, child, again, words(again.cause))
             records[child.name] = replace(
                 record, admitted=record.admitted and not decided.gives_back
             )
@@ -48,7 +59,7 @@ def with_restart(observed: Observed, members: Sequence[Member], decided: Restart
     return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)
 
 
-def _record(observed: Observed, sub_job: SubJob, child: Child, again: Again) -> Record:
+def _record(observed: Observed, sub_job: SubJob, child: Child, again: Again, why: str) -> Record:
     old, attempt = child.record, child.attempt + 1
     began = old.retry_time if old is not None else None
     if began is None:
@@ -62,19 +73,21 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Again) -> 
         accelerators=old.accelerators if old is not None else None,
         phase=UNPLACED,
         reason=Reason.RESTARTING,
-        message=again.why,
+        message=why,
         attempt=attempt,
         admitted=old is not None and old.admitted,
         pods=old.pods if old is not None else 0,
         excluded_clusters=_excluded(observed, sub_job, excluded, again.leave),
         retry_time=due,
-        history=_history(observed, sub_job, child, again),
+        history=_history(observed, sub_job, child, again, why),
         training=old.training if old is not None else None,
         last_transition_time=rfc3339(observed.now),
     )
 
 
-def _history(observed: Observed, sub_job: SubJob, child: Child, again: Again) -> tuple[Run, ...]:
+def _history(
+    observed: Observed, sub_job: SubJob, child: Child, again: Again, why: str
+) -> tuple[Run, ...]:
     """Return the runs that are over once a sub-job is made again; what never ran adds none."""
     report = child.report
     record = child.record or Record(
@@ -98,7 +111,7 @@ def _history(observed: Observed, sub_job: SubJob, child: Child, again: Again) ->
         start=start,
         end=end or rfc3339(observed.now),
         reason=again.reason,
-        message=told if failed else again.why,
+        message=told if failed else why,
         failure=failure_of(observed, child),
     )
     return (*record.history, over)

@@ -6,11 +6,13 @@ for it must not take effect later.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.observed import HyperJob
-from controller.model.planned import Event
+from controller.model.outcomes import RefusedRequest, Requested, RequestProblem
 from controller.model.reasons import Reason
+from controller.model.shortage import Shortage
 from controller.model.wire import at, string
 from hyperjob.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 
@@ -20,28 +22,23 @@ class HandledRequests:
     """What becomes of the requests that were not handled yet."""
 
     restart: Restart
-    events: tuple[Event, ...] = ()
+    refused: tuple[RefusedRequest, ...] = ()
 
 
 @dataclass(slots=True)
 class _Draft:
-    no_target: Callable[[str], str] = lambda _name: ""
+    no_target: Callable[[str], Sequence[Shortage]] = lambda _name: ()
     again: dict[str, Again] = field(default_factory=dict)
     handled: dict[str, str] = field(default_factory=dict)
-    events: list[Event] = field(default_factory=list)
-
-    def refuse(self, note: str) -> None:
-        self.events.append(
-            Event(type="Warning", reason="RequestRefused", action="Restart", note=note)
-        )
+    refused: list[RefusedRequest] = field(default_factory=list)
 
 
 def answer(
-    hyperjob: HyperJob, members: Sequence[Member], *, no_target: Callable[[str], str]
+    hyperjob: HyperJob, members: Sequence[Member], *, no_target: Callable[[str], Sequence[Shortage]]
 ) -> HandledRequests | None:
     """Return the restarts and moves that are asked for; None when nothing new is.
 
-    `no_target` says of a sub-job's name why no other cluster can take it now; empty if one can.
+    `no_target` gives by a sub-job's name what other clusters lack for it; nothing if one has room.
     """
     draft = _Draft(no_target)
     for kind, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
@@ -52,7 +49,7 @@ def answer(
     if not draft.handled:
         return None
     restart = Restart(again=tuple(draft.again.values()), handled=draft.handled)
-    return HandledRequests(restart=restart, events=tuple(draft.events))
+    return HandledRequests(restart=restart, refused=tuple(draft.refused))
 
 
 def refuse_after_end(hyperjob: HyperJob) -> HandledRequests | None:
@@ -62,10 +59,12 @@ def refuse_after_end(hyperjob: HyperJob) -> HandledRequests | None:
         words = _new_request(hyperjob, kind, annotation)
         if words:
             draft.handled[kind] = words[0]
-            draft.refuse(f"{kind} {words[0]}: the HyperJob has ended, create a new one")
+            draft.refused.append(
+                RefusedRequest(kind=kind, token=words[0], problem=RequestProblem.HAS_ENDED)
+            )
     if not draft.handled:
         return None
-    return HandledRequests(restart=Restart(handled=draft.handled), events=tuple(draft.events))
+    return HandledRequests(restart=Restart(handled=draft.handled), refused=tuple(draft.refused))
 
 
 def _new_request(hyperjob: HyperJob, kind: str, annotation: str) -> list[str]:
@@ -83,25 +82,33 @@ def _take(
     if not hyperjob.records:
         return  # nothing was made yet: a copied manifest brought its annotation along
     token, names = words[0], list(dict.fromkeys(words[1:]))
+    refuse = partial(RefusedRequest, kind=kind, token=token)
     known = {child.name: child for _, child in members}
     if unknown := [name for name in names if name not in known]:
-        draft.refuse(f"{kind} {token}: there is no sub-job {', '.join(unknown)}")
+        draft.refused.append(refuse(problem=RequestProblem.UNKNOWN_SUB_JOB, names=unknown))
     if kind == "migrate" and not names:
-        draft.refuse(f"{kind} {token}: names no sub-job to move")
+        draft.refused.append(refuse(problem=RequestProblem.NO_SUB_JOB))
         return
     for name in names or known:
         child = known.get(name)
         if child is None:
             continue
         if kind == "migrate" and child.is_terminal and not child.phase.is_failed:
-            draft.refuse(f"{kind} {token}: {name} has completed")
+            draft.refused.append(refuse(problem=RequestProblem.COMPLETED, names=[name]))
             continue
-        if kind == "migrate" and child.cluster and (why := draft.no_target(name)):
-            draft.refuse(f"{kind} {token}: {name} stays on {child.cluster}: {why}")
+        if kind == "migrate" and child.cluster and (lacking := draft.no_target(name)):
+            draft.refused.append(
+                refuse(
+                    problem=RequestProblem.NO_OTHER_CLUSTER,
+                    names=[name],
+                    cluster=child.cluster,
+                    shortages=lacking,
+                )
+            )
             continue
         draft.again[name] = Again(
             name=name,
             reason=Reason.MIGRATE_REQUESTED if kind == "migrate" else Reason.RESTART_REQUESTED,
-            why=f"{kind} {token} was asked for",
+            cause=Requested(kind, token),
             leave=child.cluster if kind == "migrate" else "",
         )

@@ -11,16 +11,15 @@ that waits for room or images in its member, so it is given longer, the longer t
 there are, and then made again. Any other vcjob that is Pending only waits.
 """
 
-import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from controller.lifecycle.verdict import Member
 from controller.model.child import Child
+from controller.model.detail import SilenceCode, SilenceStep, Silent
 from controller.model.observed import Observed, Silence
-from controller.model.wire import rfc3339
 from hyperjob.api.phases import JobPhase
 
 TIMES: Final = 4
@@ -31,23 +30,14 @@ IMAGES: Final = 3
 """How much longer a namesake is given that has pods: they may wait for images."""
 
 
-class Step(enum.StrEnum):
-    """What is done about a silence now."""
-
-    WAIT = "Wait"
-    ASK = "Ask"
-    MAKE_AGAIN = "MakeAgain"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hush:
-    """How a silence goes on; `message` is empty while it is no longer than usual."""
+    """How a silence goes on; `silent` is None while it is no longer than usual."""
 
-    step: Step = Step.WAIT
+    step: SilenceStep = SilenceStep.WAIT
     record: Silence | None = None
-    message: str = ""
+    silent: Silent | None = None
     wait: timedelta | None = None
-    why: str = ""
 
 
 _HEARD: Final = Hush()
@@ -91,23 +81,23 @@ def listen(observed: Observed, child: Child, *, quiet: Quiet = _NONE) -> Hush:
         return Hush(record=record, wait=due - now)
     if record is not None and record.retry_time is not None and now < record.retry_time:
         wait = record.retry_time - now
-        return Hush(record=record, message=_describe(child, since, record.times), wait=wait)
+        step = _step(child, record.times)
+        return Hush(record=record, silent=_silent(observed, child, since, step), wait=wait)
     times = record.times if record is not None else 0
     if (
         quiet.silent > FEW and child.report is None
     ):  # each report makes a pass, so this is judged anew
-        return Hush(record=record, message=f"{_silence(child, since)}, as of many others")
+        return Hush(record=record, silent=_silent(observed, child, since, SilenceStep.WAIT))
     if times >= TIMES:
-        text = f"{_describe(child, since, times)}; {_advice(observed, child)}"
-        return Hush(record=record, message=text)
+        silent = _silent(observed, child, since, _step(child, times))
+        return Hush(record=record, silent=replace(silent, times=TIMES, helpless=True))
     times += 1
-    wait = observed.silence_timeout * 2**times
+    step, wait = _step(child, times), observed.silence_timeout * 2**times
     return Hush(
-        step=Step.MAKE_AGAIN if _is_last_resort(child, times) else Step.ASK,
+        step=step,
         record=Silence(times=times, retry_time=now.replace(microsecond=0) + wait),
-        message=_describe(child, since, times),
+        silent=_silent(observed, child, since, step),
         wait=wait,
-        why=f"whose cluster reports {_what(child)} of it",
     )
 
 
@@ -133,34 +123,24 @@ def _may_be_lost(observed: Observed, child: Child) -> bool:
     return not moved and child.name in observed.followers
 
 
-def _is_last_resort(child: Child, times: int) -> bool:
-    """Tell whether the step is to make the sub-job again; it must never have run."""
-    return child.report is not None or (times == TIMES and child.phase is JobPhase.UNKNOWN)
+def _step(child: Child, times: int) -> SilenceStep:
+    """Return what is done the so-manieth time: a sub-job that ran is never made again."""
+    again = child.report is not None or (times == TIMES and child.phase is JobPhase.UNKNOWN)
+    return SilenceStep.MAKE_AGAIN if again else SilenceStep.ASK
 
 
-def _describe(child: Child, since: datetime, times: int) -> str:
-    done = "it is made again" if _is_last_resort(child, times) else "Karmada is asked again"
-    return f"{_silence(child, since)}; {done}"
-
-
-def _silence(child: Child, since: datetime) -> str:
-    where = f"cluster {child.cluster} since it was applied there at {rfc3339(since)}"
-    return f"{_what(child)} reported by {where}"
-
-
-def _what(child: Child) -> str:
-    if child.report is None:
-        return "nothing"
-    return "no progress" if child.report.pods.total else "no pods"
-
-
-def _advice(observed: Observed, child: Child) -> str:
-    if child.report is not None:
-        return (
-            f"this did not help {TIMES} times: its PodGroup in the cluster says what it waits for"
-        )
-    return (
-        f"this did not help {TIMES} times: see in the cluster whether Job {child.name} is there and"
-        f" Volcano's controller runs, then: kubectl hyperjob restart {observed.hyperjob.name}"
-        f" --job {child.name}"
+def _silent(observed: Observed, child: Child, since: datetime, step: SilenceStep) -> Silent:
+    return Silent(
+        code=_code(child),
+        hyperjob=observed.hyperjob.name,
+        name=child.name,
+        cluster=child.cluster,
+        since=since,
+        step=step,
     )
+
+
+def _code(child: Child) -> SilenceCode:
+    if child.report is None:
+        return SilenceCode.NOTHING
+    return SilenceCode.NO_PROGRESS if child.report.pods.total else SilenceCode.NO_PODS

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
 from controller.model.observed import GangRecord, Observed, QueueAdmission
+from controller.model.outcomes import GivenBackWith, NoPodRan
 from controller.model.reasons import Reason
 from hyperjob.api.phases import JobPhase
 
@@ -46,7 +47,7 @@ def not_started(
             Again(
                 name=child.name,
                 reason=Reason.RESTARTED_WITH_ALL,
-                why=f"given back with {first.name}, of which no pod ran on {first.cluster}",
+                cause=GivenBackWith(first.name, first.cluster),
             )
             for child in others
             if not child.is_terminal
@@ -89,11 +90,10 @@ def _counts(child: Child) -> bool:
 
 
 def _again(observed: Observed, child: Child) -> Again:
-    minutes = observed.start_timeout / timedelta(minutes=1)
     return Again(
         name=child.name,
         reason=Reason.PODS_PENDING,
-        why=f"no pod of it ran on {child.cluster} within {minutes:g} minutes",
+        cause=NoPodRan(child.cluster, observed.start_timeout),
         leave=child.cluster,
         delayed=observed.admission is QueueAdmission.NONE,
     )

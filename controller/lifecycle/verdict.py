@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from controller.model.child import Child
 from controller.model.observed import GangRecord
+from controller.model.outcomes import AgainCause, EndCause
 from controller.model.reasons import Reason
 from controller.model.subjobs import SubJob
 
@@ -17,14 +18,14 @@ Member = tuple[SubJob, Child]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """A sub-job that is made again, for `reason` and in words `why`.
+    """A sub-job that is made again, and why.
 
     `leave` is the cluster that it must not come back to.
     """
 
     name: str
     reason: Reason
-    why: str
+    cause: AgainCause
     leave: str = ""
     delayed: bool = False
 
@@ -46,8 +47,8 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """The end of the HyperJob; one without a message is told by its sub-jobs, all ended."""
+    """The end of the HyperJob; without a cause it is that of its sub-jobs, which all ended."""
 
     completed: bool
     reason: str = ""
-    message: str = ""
+    cause: EndCause | None = None

@@ -3,6 +3,7 @@
 An action carries all it needs; carrying it out takes no decision.
 """
 
+import enum
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, TypeAlias
@@ -112,6 +113,17 @@ class Look:
     name: str
 
 
+class DeletionCause(enum.StrEnum):
+    """Why a sub-job's objects are deleted, where its status does not say it."""
+
+    WOULD_TAKE_JOB = "WouldTakeJob"
+    NOTHING_REPORTED = "NothingReported"
+    NO_PODS = "NoPods"
+    NO_PROGRESS = "NoProgress"
+    GANG_INCOMPLETE = "GangIncomplete"
+    OTHER_CLUSTERS = "OtherClusters"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteChild:
     """Delete a sub-job's vcjob, then its policy; only objects with these UIDs.
@@ -122,7 +134,7 @@ class DeleteChild:
     name: str
     job_uid: str | None
     policy_uid: str | None
-    why: str = ""
+    why: DeletionCause | None = None
     export: Object | None = None
 
 

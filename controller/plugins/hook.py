@@ -7,12 +7,12 @@ that was sent is left alone. Nothing happens to a HyperJob without plugins.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from controller.expansion.objects import labels_of
 from controller.model.child import Child
+from controller.model.detail import Detail, Quoted
 from controller.model.observed import HyperJob, Observed, Ownership
-from controller.model.planned import Action, CreateChild, DeleteChild, Repin
+from controller.model.planned import Action, CreateChild, DeleteChild, DeletionCause, Repin
 from controller.model.reasons import Reason
 from controller.model.subjobs import SubJob
 from controller.model.wire import natural
@@ -23,8 +23,6 @@ from hyperjob.api.meta import Object
 from hyperjob.api.names import WORLD
 from hyperjob.api.phases import JobPhase
 
-WHY: Final = "made again for the clusters that the others run in now"
-
 Children = Sequence[tuple[SubJob, Child]]
 
 
@@ -33,7 +31,7 @@ class Plugged:
     """The actions as plugins want them, sub-jobs that must wait, and those to be made again."""
 
     actions: list[Action]
-    blocked: Mapping[str, tuple[Reason, str]]
+    blocked: Mapping[str, tuple[Reason, Detail]]
     outdated: frozenset[str]
 
 
@@ -62,16 +60,16 @@ def plug_in(
         minimum=minimum,
     )
     wanted = {sub_job.name: sub_job for sub_job, _ in children}
-    blocked: dict[str, tuple[Reason, str]] = {}
+    blocked: dict[str, tuple[Reason, Detail]] = {}
     planned: list[Action] = []
     for action in actions:
         if isinstance(action, CreateChild):
             try:
                 planned.append(_equipped(hyperjob, wanted[action.name], action, world))
             except UnknownHostError as error:
-                blocked[action.name] = Reason.WAITING_FOR_HOST, str(error)
+                blocked[action.name] = Reason.WAITING_FOR_HOST, Quoted(str(error))
             except TooLongError as error:
-                blocked[action.name] = Reason.INVALID_SPEC, str(error)
+                blocked[action.name] = Reason.INVALID_SPEC, Quoted(str(error))
         else:
             planned.append(action)
     leaving = {action.name for action in planned if isinstance(action, DeleteChild)}
@@ -174,4 +172,9 @@ def _deletions(children: Sequence[Child]) -> Iterator[DeleteChild]:
     """Delete vcjobs and keep their policies: they are made again where they stand."""
     for child in children:
         assert child.job is not None
-        yield DeleteChild(name=child.name, job_uid=child.job.uid, policy_uid=None, why=WHY)
+        yield DeleteChild(
+            name=child.name,
+            job_uid=child.job.uid,
+            policy_uid=None,
+            why=DeletionCause.OTHER_CLUSTERS,
+        )

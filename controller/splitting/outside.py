@@ -5,21 +5,24 @@ Pure: what was answered is given, what is to be asked is returned.
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
+from controller.model.detail import SplitterWait
 from controller.model.observed import Observed
 from controller.model.planned import Question
-from controller.model.wire import rfc3339
 from controller.placement.assign import Room
 from controller.placement.share import Share, Wish
 from controller.splitting.protocol import question, usable
 
+_ASKED: Final = SplitterWait()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """Shares, or a message while there are none; `ask` and `again` say what to do about it."""
+    """Shares, or why there are none yet; `ask` and `again` say what to do about it."""
 
     shares: tuple[Share, ...] = ()
-    message: str = ""
+    wait: SplitterWait = _ASKED
     ask: Question | None = None
     again: timedelta | None = None
 
@@ -30,18 +33,17 @@ def consult(observed: Observed, wish: Wish, room: Room) -> Outside:
     asked = question(observed.hyperjob, wish, room, max_domains=limit)
     answered = (observed.split_answers or {}).get(wish.group)
     if answered is None or answered.occasion != asked.occasion:
-        return Outside(message="waits for the splitter's answer", ask=asked)
+        return Outside(ask=asked)
     trouble = answered.trouble
     if answered.shares:
         shares, trouble = usable(answered, wish, room, max_domains=limit)
         if shares:
             return Outside(shares=shares)
         if answered.digest != asked.digest:
-            return Outside(message="waits for the splitter's answer", ask=asked)
+            return Outside(ask=asked)
     if observed.now >= answered.retry_at:
-        return Outside(message=f"asks the splitter again, for {trouble}", ask=asked)
+        return Outside(wait=SplitterWait(trouble), ask=asked)
     return Outside(
-        message=f"the splitter gave no share that can be used, and is asked again at"
-        f" {rfc3339(answered.retry_at)}: {trouble}",
+        wait=SplitterWait(trouble, answered.retry_at),
         again=answered.retry_at - observed.now,
     )

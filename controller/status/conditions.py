@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from controller.lifecycle.verdict import End
 from controller.status.jobs import JobState
+from controller.status.outcomes import end_text
 from hyperjob.api import conditions
 from hyperjob.api.meta import Object
 from hyperjob.api.model import Condition
@@ -32,9 +33,9 @@ def conditions_of(
 
 
 def _ended(jobs: Sequence[JobState], end: End) -> Condition:
-    if end.message:
+    if end.cause is not None:
         kind = CONDITION_COMPLETED if end.completed else CONDITION_FAILED
-        return Condition(type=kind, status="True", reason=end.reason, message=end.message)
+        return Condition(type=kind, status="True", reason=end.reason, message=end_text(end.cause))
     phases = [job.job_phase for job in jobs]
     completed = phases.count(JobPhase.COMPLETED)
     if end.completed:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from controller.lifecycle.runs import kept
-from controller.lifecycle.stops import describe, going_on
+from controller.lifecycle.stops import going_on
 from controller.model.observed import GangRecord, Observed, QueueVerdict
 from controller.model.reasons import Reason
 from controller.model.wire import at, mapping, objects, rfc3339, string
@@ -16,6 +16,7 @@ from controller.status.conditions import conditions_of
 from controller.status.jobs import JobState, job_state
 from controller.status.outlook import Outlooks
 from controller.status.phase import State, state_of
+from controller.status.stops import describe
 from controller.status.training import goodput_status, training_status
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase

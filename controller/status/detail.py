@@ -1,28 +1,185 @@
 """The words for what goes with a reason."""
 
-from typing import assert_never
+from collections.abc import Iterable
+from typing import Final, assert_never
 
-from controller.model.detail import Delayed, Detail
+from controller.model.detail import (
+    BindingTaken,
+    Delayed,
+    Dependencies,
+    Detail,
+    GaveBack,
+    Leaving,
+    NameTaken,
+    NotAdmitted,
+    Plain,
+    Quoted,
+    ServerRefused,
+    SilenceCode,
+    SilenceStep,
+    Silent,
+    SplitterWait,
+    StopGoesOn,
+    Unmet,
+    WaitsToGrow,
+)
+from controller.model.observed import Rejection
 from controller.model.shortage import Overflow, Shortage, SplitOverflow, SplitShortage
 from controller.model.waiting import GangShortage, KeptRoom, NextInLine, SplitRoom, Wait
+from controller.model.wire import rfc3339
 from controller.status.shortage import overflow_text, shortage_text
 from controller.status.waiting import room_text, wait_text
+from hyperjob.api.choices import DependencyStatus
+
+_PLAIN: Final = {
+    Plain.SUSPENDED: "suspended",
+    Plain.OLD_SUB_JOBS_LEAVE: "waits until its old sub-jobs are gone",
+}
+_SILENCE: Final = {
+    SilenceCode.NOTHING: "nothing",
+    SilenceCode.NO_PODS: "no pods",
+    SilenceCode.NO_PROGRESS: "no progress",
+}
 
 
-def detail_text(detail: Detail) -> str:
-    """Say what goes with a reason."""
+def detail_text(detail: Detail | None) -> str:
+    """Say what goes with a reason; empty where nothing does."""
     match detail:
-        case str():
-            return detail
+        case None:
+            return ""
         case Shortage() | SplitShortage():
             return shortage_text(detail)
         case Overflow() | SplitOverflow():
             return overflow_text(detail)
-        case Delayed():
-            return detail.why
         case Wait():
             return wait_text(detail)
         case GangShortage() | KeptRoom() | SplitRoom() | NextInLine():
             return room_text(detail)
+        case NameTaken() | BindingTaken() | Leaving():
+            return _in_the_way(detail)
+        case Silent():
+            return silent_text(detail)
+        case _:
+            return _waits(detail)
+
+
+def _waits(
+    detail: Plain
+    | Quoted
+    | Delayed
+    | StopGoesOn
+    | Dependencies
+    | NotAdmitted
+    | WaitsToGrow
+    | SplitterWait
+    | ServerRefused
+    | GaveBack,
+) -> str:
+    match detail:
+        case Plain():
+            return _PLAIN[detail]
+        case Quoted():
+            return detail.text
+        case Delayed():
+            return detail.why
+        case StopGoesOn():
+            latest = f"until {rfc3339(detail.until)} at the latest"
+            return f"waits until all sub-jobs that are stopped have ended, {latest}"
+        case Dependencies():
+            return "; ".join(map(_unmet, detail.unmet))
+        case NotAdmitted():
+            lacks = f": {detail_text(detail.lacks)}" if detail.lacks is not None else ""
+            return f"waits for queue {detail.queue}{lacks}"
+        case WaitsToGrow():
+            return f"runs, and waits to grow to {detail.pods} pods: {wait_text(detail.wait)}"
+        case SplitterWait():
+            return _splitter(detail)
+        case ServerRefused():
+            return f"{detail.reason}: {detail.message}"
+        case GaveBack():
+            left = f"; not on {', '.join(detail.left)} again" if detail.left else ""
+            return (
+                "the gang stayed incomplete, so what it held was given back"
+                f" (time {detail.times}); asks again at {detail.until:%H:%M:%S}Z{left}"
+            )
         case _:
             assert_never(detail)
+
+
+def _splitter(detail: SplitterWait) -> str:
+    if not detail.trouble:
+        return "waits for the splitter's answer"
+    if detail.until is None:
+        return f"asks the splitter again, for {detail.trouble}"
+    return (
+        "the splitter gave no share that can be used, and is asked again at"
+        f" {rfc3339(detail.until)}: {detail.trouble}"
+    )
+
+
+def _unmet(unmet: Unmet) -> str:
+    verb = "completed" if unmet.status is DependencyStatus.COMPLETE else "run"
+    return (
+        f"waits for replicatedJob {unmet.replicated_job} to be {unmet.status}:"
+        f" {unmet.met} of {unmet.total} sub-jobs {verb}"
+    )
+
+
+def _in_the_way(detail: NameTaken | BindingTaken | Leaving) -> str:
+    match detail:
+        case Leaving():
+            what = f"{detail.kind} {detail.name}" if detail.name else detail.kind
+            return f"waits until its old {what} is gone"
+        case BindingTaken():
+            return (
+                f"ResourceBinding {detail.binding} is that of {detail.stranger}, and Karmada has"
+                " one of this name for both; delete that, or give the HyperJob another name"
+            )
+        case NameTaken(of_predecessor=True):
+            return f"waits until the {detail.kind} of an earlier HyperJob of this name is gone"
+        case NameTaken():
+            holder = f", controlled by {detail.owner}" if detail.owner else ""
+            told = f"{detail.kind} {detail.name} exists and is not this HyperJob's{holder}"
+            if detail.of_hyperjob:  # which would make again what is deleted
+                return f"{told}; give one of the two HyperJobs another name"
+            return f"{told}; delete it, or give the HyperJob another name"
+        case _:
+            assert_never(detail)
+
+
+def silent_text(silent: Silent) -> str:
+    """Say what a cluster does not report, and what is done about that."""
+    since = rfc3339(silent.since)
+    told = (
+        f"{_SILENCE[silent.code]} reported by cluster {silent.cluster} since it was applied there"
+        f" at {since}"
+    )
+    match silent.step:
+        case SilenceStep.WAIT:
+            return f"{told}, as of many others"
+        case SilenceStep.MAKE_AGAIN:
+            told = f"{told}; it is made again"
+        case SilenceStep.ASK:
+            told = f"{told}; Karmada is asked again"
+        case _:
+            assert_never(silent.step)
+    return f"{told}; {_advice(silent)}" if silent.helpless else told
+
+
+def _advice(silent: Silent) -> str:
+    tried = f"this did not help {silent.times} times"
+    if silent.code is not SilenceCode.NOTHING:
+        return f"{tried}: its PodGroup in the cluster says what it waits for"
+    return (
+        f"{tried}: see in the cluster whether Job {silent.name} is there and Volcano's controller"
+        f" runs, then: kubectl hyperjob restart {silent.hyperjob} --job {silent.name}"
+    )
+
+
+def left_out_text(rejections: Iterable[Rejection]) -> str:
+    """Say which clusters are left out until when; empty when none is."""
+    return "; ".join(
+        f"Karmada could not schedule it on {item.cluster}, left out until"
+        f" {item.retry_time:%H:%M:%S}Z"
+        for item in rejections
+    )

@@ -9,6 +9,7 @@ from typing import Final
 
 from controller.gang.gate import is_held, is_released
 from controller.lifecycle.runs import Present, failure_of, present_run
+from controller.lifecycle.verdict import End
 from controller.model.detail import Delayed
 from controller.model.observed import (
     Observed,
@@ -18,13 +19,15 @@ from controller.model.observed import (
     Report,
     Silence,
 )
+from controller.model.outcomes import Loss
 from controller.model.reasons import Reason
 from controller.model.runs import Run
 from controller.model.subjobs import queue_of
 from controller.model.training import JobTraining, known, training_object
 from controller.model.wire import rfc3339
 from controller.status.applying import apply_failure
-from controller.status.detail import detail_text
+from controller.status.detail import detail_text, left_out_text
+from controller.status.outcomes import end_text, loss_text
 from controller.status.outlook import Outlook
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase
@@ -147,7 +150,7 @@ def job_state(observed: Observed, outlook: Outlook) -> JobState:
         lost=outlook.lost,
         is_next=bool(outlook.sub_job.group.depends_on)
         and (record is None or JobPhase(record.phase) not in _READY),
-        starts_again=rfc3339(outlook.message.until) if isinstance(outlook.message, Delayed) else "",
+        starts_again=rfc3339(outlook.detail.until) if isinstance(outlook.detail, Delayed) else "",
         retry_time=rfc3339(record.retry_time) if record and record.retry_time else "",
         excluded_clusters=record.excluded_clusters if record is not None else (),
         rejections=outlook.rejections,
@@ -163,7 +166,7 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     """Return phase, reason and message."""
     child = outlook.child
     if outlook.ended:
-        return JobPhase.TERMINATED, Reason.ENDED, outlook.ended
+        return JobPhase.TERMINATED, Reason.ENDED, _ended(outlook.ended)
     report, record = child.report, child.record
     if report is not None:
         return report.phase_text, *_reported(observed, outlook, report)
@@ -171,21 +174,22 @@ def _situation(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
         return record.phase, record.reason, record.message
     if outlook.blocked:
         queued = outlook.blocked == Reason.WAITING_FOR_QUEUE
-        return QUEUED if queued else UNPLACED, outlook.blocked, detail_text(outlook.message)
+        return QUEUED if queued else UNPLACED, outlook.blocked, detail_text(outlook.detail)
     known = child.phase
-    if outlook.cluster_trouble and known is JobPhase.UNKNOWN:
-        return PLACED, _trouble(outlook), outlook.cluster_trouble
+    if outlook.loss is not None and known is JobPhase.UNKNOWN:
+        return PLACED, *_trouble(outlook.loss)
     if known is not JobPhase.UNKNOWN and record is not None:
         return record.phase, *_silent(outlook, record)
     phase, reason, message = _not_started(observed, outlook)
-    return phase, reason, f"{message}; {outlook.note}" if outlook.note else message
+    left_out = left_out_text(outlook.left_out)
+    return phase, reason, f"{message}; {left_out}" if left_out else message
 
 
 def _reported(observed: Observed, outlook: Outlook, report: Report) -> tuple[str, str]:
     if outlook.blocked:
-        return outlook.blocked, detail_text(outlook.message)
-    if outlook.cluster_trouble:
-        return _trouble(outlook), outlook.cluster_trouble
+        return outlook.blocked, detail_text(outlook.detail)
+    if outlook.loss is not None:
+        return _trouble(outlook.loss)
     if report.phase.is_failed:
         failure = failure_of(observed, outlook.child)
         return report.reason, report.message if failure is None else failure.text
@@ -193,7 +197,7 @@ def _reported(observed: Observed, outlook: Outlook, report: Report) -> tuple[str
         return report.reason, report.message
     pods = outlook.sub_job.size.pods
     text = f"{report.pods.running} of {pods} pods run"
-    why = report.message or outlook.unheard
+    why = report.message or detail_text(outlook.unheard)
     text = f"{text}: {why}" if why else text
     return report.reason or Reason.PODS_PENDING, text
 
@@ -201,17 +205,22 @@ def _reported(observed: Observed, outlook: Outlook, report: Report) -> tuple[str
 def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
     """Tell why a sub-job that had a phase reports none now."""
     binding = outlook.child.binding
-    if outlook.cluster_trouble:
-        return _trouble(outlook), outlook.cluster_trouble
+    if outlook.loss is not None:
+        return _trouble(outlook.loss)
     if binding is not None and binding.apply_error:
         return apply_failure(binding.cluster, binding.apply_error)
     if outlook.unheard:
-        return Reason.NOTHING_REPORTED, outlook.unheard
+        return Reason.NOTHING_REPORTED, detail_text(outlook.unheard)
     return record.reason, record.message
 
 
-def _trouble(outlook: Outlook) -> Reason:
-    return Reason.CLUSTER_LOST if outlook.lost else Reason.CLUSTER_NOT_READY
+def _trouble(loss: Loss) -> tuple[Reason, str]:
+    return Reason.CLUSTER_LOST if loss.is_lost else Reason.CLUSTER_NOT_READY, loss_text(loss)
+
+
+def _ended(end: End) -> str:
+    why = f": {end_text(end.cause)}" if end.cause is not None else ""
+    return f"ended with the HyperJob{why}"
 
 
 def _unanswered(queue: str) -> str:
@@ -252,7 +261,7 @@ def _not_started(observed: Observed, outlook: Outlook) -> tuple[str, str, str]:
     if binding.dispatching_suspended and not is_held(child):
         return PLACED, Reason.SUSPENDED_BY_POLICY, "its policy suspends dispatching"
     if outlook.unheard:
-        return PLACED, Reason.NOTHING_REPORTED, outlook.unheard
+        return PLACED, Reason.NOTHING_REPORTED, detail_text(outlook.unheard)
     return PLACED, Reason.DISPATCHING, "is being dispatched"
 
 

@@ -1,6 +1,6 @@
 """What a plan intends for one sub-job: the bridge from decision to status.
 
-Carries words already chosen; takes no decision.
+Carries what was decided; takes no decision and has no words.
 """
 
 from collections.abc import Collection, Sequence
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from controller.lifecycle.verdict import End
 from controller.model.child import Child
-from controller.model.detail import Detail
+from controller.model.detail import Detail, Silent
 from controller.model.observed import GangRecord, QueueVerdict, Rejection, Silence
+from controller.model.outcomes import Loss
 from controller.model.reasons import Reason
 from controller.model.shortage import Shortage
 from controller.model.subjobs import SubJob
@@ -19,26 +20,30 @@ from controller.model.subjobs import SubJob
 class Outlook:
     """A sub-job, its objects, and what keeps it from being made, if anything does.
 
-    `blocked` is the reason, `message` what goes with it, `no_room` why its present place is gone.
-    `cluster_trouble` says what is the matter with its cluster, `lost` that it counts as lost;
-    `ended` says why the end of the HyperJob ended it too; `unheard` that its cluster is silent.
+    `blocked` is the reason, `detail` what goes with it, `no_room` why its present place is gone.
+    `loss` is the trouble with its cluster, `ended` the end of the HyperJob that ended it too,
+    `unheard` that its cluster is silent; `left_out` are clusters that Karmada refused.
     """
 
     sub_job: SubJob
     child: Child
     cluster: str = ""
     blocked: Reason | None = None
-    message: Detail = ""
+    detail: Detail | None = None
     opening: bool = False
     admitted: bool = False
-    cluster_trouble: str = ""
-    lost: bool = False
-    ended: str = ""
+    loss: Loss | None = None
+    ended: End | None = None
     no_room: Shortage | None = None
-    note: str = ""
+    left_out: Sequence[Rejection] = ()
     rejections: tuple[Rejection, ...] = ()
     silence: Silence | None = None
-    unheard: str = ""
+    unheard: Silent | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether its cluster counts as lost."""
+        return self.loss is not None and self.loss.is_lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Final
 from controller.lifecycle.verdict import End
 from controller.model.reasons import Reason
 from controller.status.jobs import QUEUED, UNPLACED, JobState
+from controller.status.outcomes import end_text
 from controller.status.outlook import Outlooks
 from controller.status.shortage import NEVER, alike
 from controller.status.waiting import wait_text
@@ -79,9 +80,9 @@ def state_of(jobs: Sequence[JobState], outlooks: Outlooks, *, previous: str) -> 
 
 
 def _ended(jobs: Sequence[JobState], failed: Sequence[JobState], end: End) -> State:
-    if end.message:
+    if end.cause is not None:
         phase = Phase.COMPLETED if end.completed else Phase.FAILED
-        return _state(phase, end.reason, end.message)
+        return _state(phase, end.reason, end_text(end.cause))
     if end.completed:
         return _state(
             Phase.COMPLETED,

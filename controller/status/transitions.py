@@ -7,7 +7,6 @@ told twice.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, assert_never
 
-from controller.lifecycle.stops import describe, has_lost
 from controller.lifecycle.verdict import Restart
 from controller.model.planned import (
     Action,
@@ -16,6 +15,7 @@ from controller.model.planned import (
     CreateChild,
     DeleteChild,
     DeleteHyperJob,
+    DeletionCause,
     Event,
     Look,
     OpenGate,
@@ -28,11 +28,21 @@ from controller.model.reasons import Reason
 from controller.model.runs import read_failure, read_runs
 from controller.model.wire import at, mapping, objects, string
 from controller.status.detail import detail_text
+from controller.status.outcomes import again_text
+from controller.status.stops import describe, has_lost
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import Phase
 from hyperjob.text import listed
 
 _NAMES_SHOWN: Final = 5
+_WHYS: Final = {
+    DeletionCause.WOULD_TAKE_JOB: "which would take a Job that is another's",
+    DeletionCause.NOTHING_REPORTED: "whose cluster reports nothing of it",
+    DeletionCause.NO_PODS: "whose cluster reports no pods of it",
+    DeletionCause.NO_PROGRESS: "whose cluster reports no progress of it",
+    DeletionCause.GANG_INCOMPLETE: "given back because the gang stayed incomplete",
+    DeletionCause.OTHER_CLUSTERS: "made again for the clusters that the others run in now",
+}
 _WARNING_PHASES: Final = frozenset({Phase.DEGRADED, Phase.FAILED})
 _TROUBLES: Final = frozenset(
     {
@@ -136,7 +146,7 @@ def restart_events(decided: Restart, told: tuple[Event, ...]) -> tuple[Event, ..
         type="Warning" if decided.spent else "Normal",
         reason=Phase.RESTARTING,
         action="Restart",
-        note=f"Makes {names} again: {decided.again[0].why}",
+        note=f"Makes {names} again: {again_text(decided.again[0].cause)}",
     )
     return (*told, event)
 
@@ -178,7 +188,8 @@ def _told(actions: Sequence[Action]) -> Event | None:
         case Repin():
             return _event("Moved", "Move", f"Moved {names} to another cluster")
         case DeleteChild():
-            whys = sorted({item.why for item in actions if isinstance(item, DeleteChild)} - {""})
+            causes = {item.why for item in actions if isinstance(item, DeleteChild)}
+            whys = sorted(_WHYS[cause] for cause in causes if cause is not None)
             because = f", {' or '.join(whys)}" if whys else ""
             return _event("Deleted", "Delete", f"Deleted {names}{because}")
         case DeleteHyperJob():

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 from controller.expansion.auto import Split
 from controller.gang.giveback import GangBackOff, backs_off
-from controller.gang.rejections import Lesson, describe
+from controller.gang.rejections import Lesson
 from controller.gang.review import Review, Seat
 from controller.lifecycle.dependencies import Waiting
-from controller.lifecycle.loss import Loss
 from controller.lifecycle.quorum import together
 from controller.lifecycle.silence import Hush, Quiet
 from controller.lifecycle.verdict import Member
 from controller.model.child import Child
 from controller.model.detail import Detail
 from controller.model.observed import Observed
+from controller.model.outcomes import Loss
 from controller.model.planned import Action
 from controller.model.reasons import Reason
 from controller.model.request import Request
@@ -31,7 +31,7 @@ from controller.status.outlook import Outlook
 class Draft:
     """What is known of all wanted sub-jobs, and what is to be done about them.
 
-    `blocked` has a reason and a message by sub-job; `standing` (group, cluster) of those that stay;
+    `blocked` has reason and detail by sub-job; `standing` (group, cluster) of those that stay;
     `quiet` counts those of which nothing, or no pods, are reported, `secured` those that need no
     place; `needed` says how many of the missing had to fit together, `sought` what they ask for,
     and `outdated` which sub-jobs plugins have made again.
@@ -44,7 +44,7 @@ class Draft:
     waiting: Waiting
     quiet: Quiet = field(default_factory=Quiet)
     actions: list[Action] = field(default_factory=list)
-    blocked: dict[str, tuple[Reason, Detail]] = field(default_factory=dict)
+    blocked: dict[str, tuple[Reason, Detail | None]] = field(default_factory=dict)
     lessons: dict[str, Lesson] = field(default_factory=dict)
     hushes: dict[str, Hush] = field(default_factory=dict)
     missing: dict[str, Member] = field(default_factory=dict)
@@ -94,10 +94,10 @@ class Draft:
         sub_job, child = member
         name = child.name
         reason: Reason | None
-        message: Detail
-        reason, message = self.blocked.get(name, (None, ""))
+        detail: Detail | None
+        reason, detail = self.blocked.get(name, (None, None))
         if name in self.placement.unplaced:
-            message = shortage = self.placement.unplaced[name]
+            detail = shortage = self.placement.unplaced[name]
             gang = shortage.code is ShortageCode.WAITS_FOR_GANG
             reason = Reason.WAITING_FOR_GANG if gang else Reason.INSUFFICIENT_CAPACITY
         loss = self.losses.get(name)
@@ -108,16 +108,15 @@ class Draft:
             child=child,
             cluster=self.placement.assigned.get(name) or self.review.moves.get(name, ""),
             blocked=reason,
-            message=message,
+            detail=detail,
             opening=name in self.opening,
             admitted=self._holds_share(child),
-            cluster_trouble=loss.message if loss is not None else "",
-            lost=loss is not None and loss.is_lost,
+            loss=loss,
             no_room=self.review.short.get(name),
-            note=describe(lesson),
+            left_out=lesson.left_out,
             rejections=lesson.rejections,
             silence=hush.record,
-            unheard=hush.message,
+            unheard=hush.silent,
         )
 
     def _holds_share(self, child: Child) -> bool:

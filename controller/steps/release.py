@@ -4,9 +4,10 @@ Opens and deletes only what no member has seen.
 """
 
 from controller.gang.gate import openings
-from controller.gang.giveback import WHY, describe_wait, go_on, to_give_back
+from controller.gang.giveback import gave_back, go_on, to_give_back
 from controller.gang.places import ready
 from controller.lifecycle.delete import deletion
+from controller.model.planned import DeletionCause
 from controller.model.reasons import Reason
 from controller.plugins.hook import plug_in as plug
 from controller.steps.draft import Draft
@@ -48,5 +49,5 @@ def give_back(draft: Draft) -> None:
         observed, staying, opening=draft.opening, leaving=len(staying) < len(draft.children)
     )
     for child in to_give_back(observed, staying, opening=draft.opening):
-        draft.actions += deletion(child, why=WHY)
-        draft.blocked[child.name] = Reason.GANG_BACK_OFF, describe_wait(observed)
+        draft.actions += deletion(child, why=DeletionCause.GANG_INCOMPLETE)
+        draft.blocked[child.name] = Reason.GANG_BACK_OFF, gave_back(observed)

@@ -1,16 +1,18 @@
 """Where else a sub-job could go, before it is taken away from where it is."""
 
+from collections.abc import Sequence
+
+from controller.model.shortage import Shortage
 from controller.placement.place import place
-from controller.status.detail import detail_text
 from controller.steps.draft import Draft
 
 
-def no_target(draft: Draft, name: str) -> str:
-    """Say why no other cluster can take a sub-job now; empty when one can."""
+def no_target(draft: Draft, name: str) -> Sequence[Shortage]:
+    """Return why no other cluster can take a sub-job now; nothing when one can."""
     observed = draft.observed
     found = next((member for member in draft.children if member[0].name == name), None)
     if found is None:
-        return ""
+        return ()
     sub_job, child = found
     others = [
         (other.group.name, each.cluster)
@@ -23,4 +25,4 @@ def no_target(draft: Draft, name: str) -> str:
         standing=others,
         max_domains=observed.hyperjob.max_domains,
     )
-    return "; ".join(detail_text(shortage) for shortage in placement.unplaced.values())
+    return tuple(placement.unplaced.values())

@@ -10,6 +10,7 @@ from controller.model.child import child_of
 from controller.model.observed import Observed, QueueAdmission
 from controller.model.parse import parse_hyperjob, parse_job
 from controller.model.subjobs import SubJob
+from controller.status.detail import detail_text
 from tests.unit.controller.builders import (
     UID,
     Object,
@@ -222,7 +223,7 @@ def test_a_child_that_lost_its_labels_gets_them_back() -> None:
     ],
 )
 def test_a_strangers_object_is_told(objects: list[Object], text: str) -> None:
-    assert conflict(child_of(seen_child(*objects), "hj-trainer-0"), "hj") == text
+    assert detail_text(conflict(child_of(seen_child(*objects), "hj-trainer-0"), "hj")) == text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.lifecycle.silence import FEW, TIMES
 from controller.model.observed import Observed
-from controller.model.planned import AskAgain, DeleteChild, Plan
+from controller.model.planned import AskAgain, DeleteChild, DeletionCause, Plan
 from controller.model.wire import rfc3339
 from controller.plan import plan
 from controller.status.transitions import action_events
@@ -124,7 +124,7 @@ def test_a_longer_silence_has_karmada_apply_it_again() -> None:
                 name=NAME,
                 job_uid=f"uid-{NAME}",
                 policy_uid=f"pp-{NAME}",
-                why="whose cluster reports nothing of it",
+                why=DeletionCause.NOTHING_REPORTED,
             ),
         ),
     ],
@@ -261,7 +261,7 @@ def test_a_namesake_that_volcano_does_nothing_with_is_made_again(
     assert entry(early)["message"].startswith(told)
     assert early.requeue_after == timedelta(seconds=1)
     decided = plan(namesake(unmoved(status), at=patience * LIMIT))
-    why = f"whose cluster reports {what} of it"
+    why = DeletionCause.NO_PODS if what == "no pods" else DeletionCause.NO_PROGRESS
     assert decided.actions == (
         DeleteChild(name=NAME, job_uid=f"uid-{NAME}", policy_uid=f"pp-{NAME}", why=why),
     )

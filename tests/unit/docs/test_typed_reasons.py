@@ -66,3 +66,47 @@ def test_what_is_forbidden_is_found(source: str) -> None:
 )
 def test_what_only_shows_a_message_is_not(source: str) -> None:
     assert list(matches(source)) == []
+
+
+WORDLESS = "steps lifecycle gang expansion queueing placement plugins plan.py".split()
+"""Rooms of the controller that decide: the words for it are made in `controller/status`."""
+
+
+def prose(source: str) -> Iterator[str]:
+    """Yield the texts of several words; docstrings and errors that are raised are none."""
+    tree = ast.parse(source)
+    raised = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise)
+        for part in ast.walk(node)
+    }
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    errors = {id(part) for node in ast.walk(tree) if _makes_error(node) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in raised | docs | errors:
+                if " " in text.strip():
+                    yield text
+
+
+def _makes_error(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id.endswith("Error")
+    )
+
+
+@pytest.mark.parametrize("room", WORDLESS)
+def test_decisions_have_no_words(room: str) -> None:
+    path = ROOT / "controller" / room
+    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    assert {str(each.relative_to(ROOT)): list(prose(each.read_text())) for each in files} == {
+        str(each.relative_to(ROOT)): [] for each in files
+    }
+
+
+def test_words_in_a_decision_are_found() -> None:
+    assert list(prose('why = f"{name} is lost on {where}"')) == [" is lost on "]
+    assert list(prose('"""A line of docs."""\nraise SpecError("no tasks at all")')) == []

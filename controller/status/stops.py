@@ -1,0 +1,27 @@
+"""The words for what a planned stop saved."""
+
+from controller.model.wire import count, integer, mapping, string
+from hyperjob.api.checkpoint import StopCause
+from hyperjob.api.meta import Object
+
+
+def describe(status: Object) -> str:
+    """Say what a planned stop did not save; empty where all is saved, or nothing is known."""
+    entry = mapping(status.get("checkpoint"))
+    cause, reached = string(entry.get("stopCause")), integer(entry.get("stoppedStep"))
+    if reached is None or cause not in set(StopCause) or not StopCause(cause).is_planned:
+        return ""
+    saved = integer(entry.get("resumeStep"))
+    if saved is None:
+        return f"step {reached} was reached, and no sub-job has reported a checkpoint"
+    if saved >= reached:
+        return f"saved at step {saved}"
+    return f"step {reached} was reached, and all sub-jobs have saved step {saved}"
+
+
+def has_lost(status: Object) -> bool:
+    """Tell whether a planned stop did not save all that was reached."""
+    entry = mapping(status.get("checkpoint"))
+    return bool(describe(status)) and count(entry.get("stoppedStep")) > count(
+        entry.get("resumeStep")
+    )
