@@ -19,8 +19,9 @@ from hyperjob.kube.resources import CRDS, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import LostCluster, SandboxConfig
-from hyperjob_sandbox.karmada import reviews, webhooks
-from hyperjob_sandbox.karmada.controlplane import ControlPlane, queue_lookup
+from hyperjob_sandbox.karmada import webhooks
+from hyperjob_sandbox.karmada.cluster_controller import Member
+from hyperjob_sandbox.karmada.controlplane import ControlPlane
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions, member_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from hyperjob_sandbox.member.cluster import MemberCluster
@@ -105,8 +106,10 @@ class Topology(Part):
             ControlPlane(
                 kube,
                 self.config,
-                members={name: each.caches for name, each in self._clusters.items()},
-                endpoints={name: each.server.url for name, each in self._clusters.items()},
+                members={
+                    name: Member(each.caches, each.server.url)
+                    for name, each in self._clusters.items()
+                },
                 server=server,
             )
         )
@@ -174,14 +177,9 @@ class Topology(Part):
         await stack.enter_async_context(cluster)
 
     async def _give_webhooks(self, cluster: MemberCluster, server: webhooks.WebhookServer) -> None:
-        prefix = f"/{cluster.name}"
-        server.answers[f"{prefix}/jobs/mutate"] = reviews.mutate_job
-        server.answers[f"{prefix}/jobs/validate"] = reviews.validate_job(
-            queue_lookup(cluster.caches[QUEUES])
-        )
-        await webhooks.register(
-            cluster.kube, webhooks.volcano_configurations(server, prefix=prefix)
-        )
+        queues = cluster.caches[QUEUES]
+        configurations = webhooks.volcano(server, queues=queues, prefix=f"/{cluster.name}")
+        await webhooks.register(cluster.kube, configurations)
 
     async def _lose(self, lost: LostCluster) -> None:
         """Let a member's API server stop listening, and listen again, at its times."""

@@ -10,22 +10,22 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.policies import claim
+from hyperjob_sandbox.objects import controller_uid, merge_marks, owner_reference
 
-API_VERSION: Final = "work.karmada.io/v1alpha2"
-
-_OVERWRITTEN: Final = (
-    "resource",
-    "replicaRequirements",
-    "replicas",
-    "components",
+_OF_POLICY: Final = (
+    "conflictResolution",
+    "failover",
+    "preserveResourcesOnDeletion",
     "propagateDeps",
     "schedulerName",
+)
+_OVERWRITTEN: Final = (
+    "resource",
     "placement",
-    "failover",
-    "conflictResolution",
-    "preserveResourcesOnDeletion",
-    "schedulePriority",
-    "workloadAffinityGroups",
+    "replicas",
+    "replicaRequirements",
+    "components",
+    *_OF_POLICY,
 )
 
 
@@ -40,66 +40,49 @@ class OwnerMismatchError(Exception):
         )
 
 
+def carrier(template: Object, *, spec: Object) -> Object:
+    """Build the binding of a template, owned by it, with more fields in its spec."""
+    meta: Object = template["metadata"]
+    namespaced = bool(meta.get("namespace"))
+    kept = ("name", "namespace", "resourceVersion", "uid")
+    reference = {field: template[field] for field in ("apiVersion", "kind")}
+    reference |= {field: meta[field] for field in kept if field in meta}
+    metadata: Object = {
+        "name": names.binding_name(template["kind"], meta["name"]),
+        "finalizers": [names.BINDING_FINALIZER if namespaced else names.CLUSTER_BINDING_FINALIZER],
+        "ownerReferences": [owner_reference(template)],
+    }
+    if namespaced:
+        metadata["namespace"] = meta["namespace"]
+    return {
+        "apiVersion": "work.karmada.io/v1alpha2",
+        "kind": "ResourceBinding" if namespaced else "ClusterResourceBinding",
+        "metadata": metadata,
+        "spec": {"resource": reference, **spec},
+    }
+
+
 def build_binding(template: Object, policy: Object, *, interpretation: Object) -> Object:
     """Build the binding a policy wants for a template.
 
     `interpretation` holds what the resource interpreter says of the template: `replicas`,
     `replicaRequirements` or `components`, each optional.
     """
-    meta: Object = template["metadata"]
-    namespace: str = meta.get("namespace", "")
-    spec: Object = policy["spec"]
-    resource: Object = {
-        "apiVersion": template["apiVersion"],
-        "kind": template["kind"],
-        "name": meta["name"],
-        "resourceVersion": meta["resourceVersion"],
-        "uid": meta["uid"],
-    }
-    metadata: Object = {
-        "name": names.binding_name(template["kind"], meta["name"]),
-        "finalizers": [names.BINDING_FINALIZER if namespace else names.CLUSTER_BINDING_FINALIZER],
-        "ownerReferences": [
-            {
-                "apiVersion": template["apiVersion"],
-                "blockOwnerDeletion": True,
-                "controller": True,
-                "kind": template["kind"],
-                "name": meta["name"],
-                "uid": meta["uid"],
-            }
-        ],
-    }
-    if namespace:
-        resource["namespace"] = metadata["namespace"] = namespace
-    wanted: Object = {"placement": deepcopy(spec.get("placement") or {}), "resource": resource}
-    for field in (
-        "conflictResolution",
-        "failover",
-        "preserveResourcesOnDeletion",
-        "propagateDeps",
-        "schedulerName",
-    ):
-        if spec.get(field) not in (None, "", False):
-            wanted[field] = deepcopy(spec[field])
-    wanted.update(deepcopy(interpretation))
-    suspension = merge_suspension(None, spec.get("suspension"))
+    given: Object = policy["spec"]
+    spec = {"placement": given.get("placement") or {}}
+    spec |= {field: given[field] for field in _OF_POLICY if given.get(field)}
+    spec |= interpretation
+    suspension = merge_suspension(None, given.get("suspension"))
     if suspension is not None:
-        wanted["suspension"] = suspension
-    binding: Object = {
-        "apiVersion": API_VERSION,
-        "kind": "ResourceBinding" if namespace else "ClusterResourceBinding",
-        "metadata": metadata,
-        "spec": wanted,
-    }
-    return claim(binding, policy)
+        spec["suspension"] = suspension
+    return claim(carrier(template, spec=deepcopy(spec)), policy)
 
 
 def new_binding(desired: Object, *, permanent_id: str) -> Object:
     """Return the desired binding ready to be created, with the id Karmada's webhook gives it."""
     binding = deepcopy(desired)
-    cluster_scoped = not binding["metadata"].get("namespace")
-    key = names.CLUSTER_BINDING_ID if cluster_scoped else names.BINDING_ID
+    namespaced = binding["metadata"].get("namespace")
+    key = names.BINDING_ID if namespaced else names.CLUSTER_BINDING_ID
     binding["metadata"].setdefault("labels", {})[key] = permanent_id
     return binding
 
@@ -109,29 +92,20 @@ def sync_binding(live: Object, desired: Object) -> Object:
 
     Raises OwnerMismatchError when the live one belongs to another object.
     """
-    owner = _controller_uid(live)
-    if owner is not None and owner != _controller_uid(desired):
+    if controller_uid(live) not in (None, controller_uid(desired)):
         raise OwnerMismatchError
-    binding = deepcopy(live)
+    binding, desired = deepcopy(live), deepcopy(desired)
     meta, wanted = binding["metadata"], desired["metadata"]
-    for field in ("labels", "annotations"):
-        merged = {**(meta.get(field) or {}), **(wanted.get(field) or {})}
-        if merged:
-            meta[field] = merged
+    merge_marks(meta, wanted)
     finalizers = meta.setdefault("finalizers", [])
     finalizers.extend(each for each in wanted["finalizers"] if each not in finalizers)
-    meta["ownerReferences"] = deepcopy(wanted["ownerReferences"])
-    spec: Object = binding["spec"]
-    for field in _OVERWRITTEN:
-        if field in desired["spec"]:
-            spec[field] = deepcopy(desired["spec"][field])
-        else:
-            spec.pop(field, None)
-    suspension = merge_suspension(spec.get("suspension"), desired["spec"].get("suspension"))
-    if suspension is None:
-        spec.pop("suspension", None)
-    else:
-        spec["suspension"] = suspension
+    meta["ownerReferences"] = wanted["ownerReferences"]
+    suspension = merge_suspension(live["spec"].get("suspension"), desired["spec"].get("suspension"))
+    found = {**desired["spec"], "suspension": suspension}
+    for field in (*_OVERWRITTEN, "suspension"):
+        binding["spec"].pop(field, None)
+        if found.get(field) is not None:
+            binding["spec"][field] = found[field]
     if names.POLICY_ID in (wanted.get("labels") or {}):
         meta["labels"].pop(names.CLUSTER_POLICY_ID, None)
         meta["annotations"].pop(names.CLUSTER_POLICY_NAME, None)
@@ -147,18 +121,15 @@ def merge_suspension(live: Object | None, policy: Object | None) -> Object | Non
         return merged or None
     for field in ("dispatching", "dispatchingOnClusters"):
         if policy.get(field) is not None:
-            merged[field] = deepcopy(policy[field])
+            merged[field] = policy[field]
     return merged
 
 
 def is_suspended(suspension: Object | None, cluster: str) -> bool:
     """Tell whether dispatching to a cluster is suspended."""
-    if not suspension:
-        return False
-    if suspension.get("dispatching"):
-        return True
-    listed = (suspension.get("dispatchingOnClusters") or {}).get("clusterNames") or ()
-    return cluster in listed
+    given = suspension or {}
+    listed = (given.get("dispatchingOnClusters") or {}).get("clusterNames") or ()
+    return bool(given.get("dispatching")) or cluster in listed
 
 
 def target_clusters(binding: Object) -> tuple[str, ...]:
@@ -166,10 +137,3 @@ def target_clusters(binding: Object) -> tuple[str, ...]:
     spec: Object = binding["spec"]
     lists = [spec.get("clusters"), *(each.get("clusters") for each in spec.get("requiredBy") or ())]
     return tuple(dict.fromkeys(cluster["name"] for each in lists for cluster in each or ()))
-
-
-def _controller_uid(obj: Object) -> str | None:
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            return str(reference["uid"])
-    return None

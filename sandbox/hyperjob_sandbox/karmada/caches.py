@@ -1,21 +1,17 @@
-"""What the simulated Karmada watches in its own API server, and where each thing is found.
-
-One set of informers for all controllers, with the indexes they look things up by. It must never
-write.
-"""
+"""What the simulated Karmada watches in its own API server, and where each thing is found."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
-from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTERS,
     CONFIG_MAPS,
     NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
+    PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
@@ -30,6 +26,7 @@ from hyperjob.kube.resources import (
 )
 from hyperjob_sandbox.controller import Informers
 from hyperjob_sandbox.karmada import dependencies, interpreter, names
+from hyperjob_sandbox.objects import annotations_of, labels_of
 
 CLUSTER_RESOURCE_BINDINGS: Final = Resource(
     "work.karmada.io",
@@ -52,110 +49,70 @@ BY_NEEDED: Final = "needed"
 
 
 class Caches(Informers):
-    """The informers of the control plane."""
+    """The informers of the control plane; a key with a namespace is of the namespaced scope."""
 
     def __init__(self, kube: Kube) -> None:
         super().__init__(kube)
-        self.policies = self.add(PROPAGATION_POLICIES, indexers={BY_SELECTED: _selected})
-        self.cluster_policies = self.add(CLUSTER_PROPAGATION_POLICIES)
-        indexers = {BY_POLICY: _policy_ids, BY_TEMPLATE: _template_key}
-        self.bindings = self.add(
-            RESOURCE_BINDINGS,
-            indexers={**indexers, BY_DEPENDENCY: _dependencies, BY_NEEDED: _needed_by},
+        self.policies = (
+            self.add(PROPAGATION_POLICIES, indexers={BY_SELECTED: _selected}),
+            self.add(CLUSTER_PROPAGATION_POLICIES),
         )
-        self.cluster_bindings = self.add(CLUSTER_RESOURCE_BINDINGS, indexers=indexers)
-        self.works = self.add(WORKS, indexers={BY_BINDING: _binding_ids})
+        indexers = {
+            BY_POLICY: _policy_ids,
+            BY_TEMPLATE: lambda binding: [names.item_of(binding["spec"]["resource"])],
+            BY_DEPENDENCY: lambda binding: map(names.item_of, dependencies.recorded(binding)),
+            BY_NEEDED: _needed_by,
+        }
+        self.bindings = (
+            self.add(RESOURCE_BINDINGS, indexers=indexers),
+            self.add(CLUSTER_RESOURCE_BINDINGS, indexers=indexers),
+        )
+        self.works = self.add(WORKS, indexers={BY_BINDING: work_binding_keys})
         self.clusters = self.add(CLUSTERS)
         self.namespaces = self.add(NAMESPACES)
         self.interpreters = self.add(RESOURCE_INTERPRETERS)
-        for resource in TEMPLATES:
-            self.add(resource)
+        self.priority_classes = self.add(PRIORITY_CLASSES)
+        self.templates = tuple(self.add(resource) for resource in TEMPLATES)
 
-    def policy(self, namespace: str, name: str) -> Object | None:
-        """Return a policy; namespace "" looks among the cluster policies."""
-        if namespace:
-            return self.policies.get(f"{namespace}/{name}")
-        return self.cluster_policies.get(name)
+    def policy(self, key: str) -> Object | None:
+        """Return a PropagationPolicy, or the ClusterPropagationPolicy under a bare name."""
+        return self.policies["/" not in key].get(key)
+
+    def binding(self, key: str) -> Object | None:
+        """Return a ResourceBinding, or the ClusterResourceBinding under a bare name."""
+        return self.bindings["/" not in key].get(key)
+
+    def bindings_by(self, index: str, value: str) -> list[Object]:
+        """Return the bindings of both scopes that an index has under a value."""
+        return [each for informer in self.bindings for each in informer.by_index(index, value)]
 
     def policies_naming(self, template: Object) -> list[Object]:
         """Return the policies of a template's namespace that name it, or that name nothing."""
         meta: Object = template["metadata"]
-        namespace = meta.get("namespace", "")
         found = [
-            *self.policies.by_index(BY_SELECTED, f"{namespace}/{meta['name']}"),
-            *self.policies.by_index(BY_SELECTED, f"{namespace}/"),
+            policy
+            for name in (meta["name"], "")
+            for policy in self.policies[0].by_index(
+                BY_SELECTED, f"{meta.get('namespace', '')}/{name}"
+            )
         ]
         return list({key_of(policy): policy for policy in found}.values())
 
-    def templates_named(self, policy: Object) -> list[Object]:
-        """Return the templates a policy may select: those it names, or all of its namespace."""
-        namespace = policy["metadata"].get("namespace")
-        found: dict[str, Object] = {}
-        for selector in policy["spec"].get("resourceSelectors") or ():
-            resource = template_resource(selector)
-            if resource is None:
-                continue
-            where = selector.get("namespace") or namespace
-            if selector.get("name") and (where or not resource.namespaced):
-                key = f"{where}/{selector['name']}" if resource.namespaced else selector["name"]
-                named = self[resource].get(key)
-                candidates = [named] if named is not None else []
-            else:
-                candidates = self[resource].items()
-            for template in candidates:
-                if namespace in (None, template["metadata"].get("namespace")):
-                    found[f"{resource.kind}|{key_of(template)}"] = template
-        return list(found.values())
-
-    def binding(self, key: str) -> Object | None:
-        """Return the binding under `namespace/name`, or the cluster binding under `name`."""
-        return self.bindings_for(key).get(key)
-
-    def bindings_for(self, key: str) -> Informer:
-        """Return the informer that holds the binding of a key."""
-        return self.bindings if "/" in key else self.cluster_bindings
-
-    def binding_resource(self, key: str) -> Resource:
-        """Return the resource of the binding of a key."""
-        return RESOURCE_BINDINGS if "/" in key else CLUSTER_RESOURCE_BINDINGS
-
-    def bindings_of_policy(self, policy_id: str) -> list[Object]:
-        """Return all bindings that carry the permanent id of a policy."""
-        return [
-            *self.bindings.by_index(BY_POLICY, policy_id),
-            *self.cluster_bindings.by_index(BY_POLICY, policy_id),
-        ]
-
-    def works_of(self, binding: Object) -> list[Object]:
-        """Return the Works made for a binding, on all clusters."""
-        found: list[Object] = []
-        for binding_id in binding_ids(binding):
-            found += self.works.by_index(BY_BINDING, binding_id)
-        return found
+    def template(self, reference: Object) -> Object | None:
+        """Return the template that a binding's reference names."""
+        return self.live({**reference, "metadata": reference})
 
     def hooks(self) -> frozenset[str]:
         """Return the interpreter hooks that customizations define for the vcjob."""
         return interpreter.hooks(self.interpreters.items())
 
 
-def template_resource(obj: Object) -> Resource | None:
-    """Return the resource of a template or of a reference to one, None for kinds not watched."""
-    for resource in TEMPLATES:
-        if (resource.api_version, resource.kind) == (obj.get("apiVersion"), obj.get("kind")):
-            return resource
-    return None
-
-
-def reference_key(reference: Object) -> str:
-    """Return the key of the object that a reference names."""
-    namespace = reference.get("namespace")
-    return f"{namespace}/{reference['name']}" if namespace else str(reference["name"])
-
-
-def binding_ids(obj: Object) -> list[str]:
-    """Return the permanent id that a binding has, or that a Work carries of its binding."""
-    labels = obj["metadata"].get("labels") or {}
-    return [labels[key] for key in (names.BINDING_ID, names.CLUSTER_BINDING_ID) if labels.get(key)]
+def work_binding_keys(work: Object) -> list[str]:
+    """Return the key of the binding that a Work was made for, nothing where there is none."""
+    marks = annotations_of(work)
+    name = marks.get(names.BINDING_NAME) or marks.get(names.CLUSTER_BINDING_NAME)
+    namespace = marks.get(names.BINDING_NAMESPACE)
+    return [f"{namespace}/{name}" if namespace else name] if name else []
 
 
 def _selected(policy: Object) -> Iterable[str]:
@@ -165,24 +122,9 @@ def _selected(policy: Object) -> Iterable[str]:
 
 
 def _policy_ids(obj: Object) -> Iterable[str]:
-    labels = obj["metadata"].get("labels") or {}
+    labels = labels_of(obj)
     return [labels[key] for key in (names.POLICY_ID, names.CLUSTER_POLICY_ID) if labels.get(key)]
 
 
-def _binding_ids(work: Object) -> Iterable[str]:
-    return binding_ids(work)
-
-
-def _dependencies(binding: Object) -> Iterable[str]:
-    return [dependencies.reference_id(each) for each in dependencies.recorded(binding)]
-
-
 def _needed_by(binding: Object) -> Iterable[str]:
-    return [
-        f"{each['namespace']}/{each['name']}" for each in binding["spec"].get("requiredBy") or ()
-    ]
-
-
-def _template_key(binding: Object) -> Iterable[str]:
-    resource = binding["spec"]["resource"]
-    return [f"{resource['kind']}|{reference_key(resource)}"]
+    return [key_of({"metadata": each}) for each in binding["spec"].get("requiredBy") or ()]

@@ -7,19 +7,18 @@ never collect anything from a cluster that does not answer.
 import asyncio
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unavailable
-from hyperjob.kube.resources import CLUSTERS, NAMESPACES, key_of
-from hyperjob_sandbox.controller import Controller, wire_now
-from hyperjob_sandbox.karmada import clusterstatus, names, works
+from hyperjob.kube.errors import KubeError, Unavailable
+from hyperjob.kube.resources import CLUSTERS, NAMESPACES
+from hyperjob_sandbox.controller import Controller, changed_in
+from hyperjob_sandbox.karmada import clusterstatus, names
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.member.watching import MemberCaches
+from hyperjob_sandbox.objects import State, is_going, is_ready, wire_now
 
 _NOT_READY: Final[Object] = {"key": names.TAINT_NOT_READY, "effect": "NoSchedule"}
 _HEALTH_SECONDS: Final = 3.0
@@ -41,67 +40,47 @@ class ClusterController:
     """Health and status of every joined cluster, each on a timer of its own."""
 
     def __init__(
-        self,
-        kube: Kube,
-        caches: Caches,
-        members: Mapping[str, MemberCaches],
-        endpoints: Mapping[str, str],
-        *,
-        every: float,
-        failure_threshold: float,
+        self, caches: Caches, members: Mapping[str, Member], *, every: float, threshold: float
     ) -> None:
-        self._kube = kube
         self._caches = caches
-        self._members = {name: Member(member, endpoints[name]) for name, member in members.items()}
+        self._members = members
         self._every = every
-        self._threshold = failure_threshold
+        self._threshold = threshold
         self.status = Controller("cluster-status-controller", self._sync_status, workers=4)
         self.clusters = Controller("cluster-controller", self._sync_cluster, workers=2)
-        caches.clusters.add_handler(self._on_cluster)
-
-    def _on_cluster(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        if new is None:
-            return
-        self.clusters.add(key_of(new))
-        if old is None or old["spec"].get("apiEndpoint") != new["spec"].get("apiEndpoint"):
-            self.status.add(key_of(new))
+        self.clusters.watch(caches.clusters)
+        self.status.watch(
+            caches.clusters,
+            when=lambda old, new: changed_in(
+                old, new, lambda each: each["spec"].get("apiEndpoint")
+            ),
+        )
 
     async def _sync_cluster(self, name: str) -> None:
         """Give a cluster its finalizer, its execution space, and the taint its health asks for."""
         cluster = self._caches.clusters.get(name)
         if cluster is None:
             return
-        if cluster["metadata"].get("deletionTimestamp"):
-            await self._end(cluster)
+        space: Object = {
+            "apiVersion": NAMESPACES.api_version,
+            "kind": NAMESPACES.kind,
+            "metadata": {"name": names.execution_space(name)},
+        }
+        made = self._caches.live(space)
+        if is_going(cluster):  # its Works go with their namespace
+            if made is not None:
+                await self._caches.delete(made)
+            await self._caches.let_go(cluster, names.CLUSTER_FINALIZER)
             return
-        space = names.execution_space(name)
-        if self._caches.namespaces.get(space) is None:
-            namespace: Object = {
-                "apiVersion": NAMESPACES.api_version,
-                "kind": NAMESPACES.kind,
-                "metadata": {"name": space},
-            }
-            with suppress(AlreadyExists):
-                await self._kube.create(NAMESPACES, namespace)
+        if made is None:
+            await self._caches.create(space)
         wanted = deepcopy(cluster)
         finalizers = wanted["metadata"].setdefault("finalizers", [])
         if names.CLUSTER_FINALIZER not in finalizers:
             finalizers.append(names.CLUSTER_FINALIZER)
-        _taint(wanted, now=wire_now())
+        _taint(wanted)
         if wanted != cluster:
-            await self._kube.replace(CLUSTERS, wanted)
-
-    async def _end(self, cluster: Object) -> None:
-        """Let a cluster go once none of its Works is left."""
-        name: str = cluster["metadata"]["name"]
-        space = names.execution_space(name)
-        if names.CLUSTER_FINALIZER not in (cluster["metadata"].get("finalizers") or ()):
-            return
-        with suppress(NotFound, Conflict):
-            await self._kube.delete(NAMESPACES, space)
-        ended = deepcopy(cluster)
-        ended["metadata"]["finalizers"].remove(names.CLUSTER_FINALIZER)
-        await self._kube.replace(CLUSTERS, ended)
+            await self._caches.kube.replace(CLUSTERS, wanted)
 
     async def _sync_status(self, name: str) -> None:
         member = self._members.get(name)
@@ -109,10 +88,7 @@ class ClusterController:
         if member is None or cluster is None:
             return
         try:
-            status = await self._status(cluster, member)
-            if status != (cluster.get("status") or {}):
-                updated = {**cluster, "status": status}
-                await self._kube.replace(CLUSTERS, updated, subresource="status")
+            await self._caches.set_status(cluster, await self._status(cluster, member))
         finally:
             self.status.add(name, after=self._every)
 
@@ -122,7 +98,7 @@ class ClusterController:
         try:
             async with asyncio.timeout(_HEALTH_SECONDS):
                 await member.caches.kube.raw("GET", "/readyz", accept="*/*")
-                await self._learn(member)
+                await _learn(member)
         except (TimeoutError, Unavailable):
             return self._failing(cluster, member, clusterstatus.UNREACHABLE)
         except KubeError:
@@ -138,47 +114,37 @@ class ClusterController:
             now=wire_now(),
         )
 
-    def _failing(self, cluster: Object, member: Member, state: tuple[str, str, str]) -> Object:
+    def _failing(self, cluster: Object, member: Member, state: State) -> Object:
         """Return the status of a failing cluster; a short failure of a ready one does not count."""
         now = time.monotonic()
         if member.failing_since is None:
             member.failing_since = now
-        ready = works.find_condition(cluster, "Ready")
-        if (
-            ready is not None
-            and ready["status"] == "True"
-            and now - member.failing_since < self._threshold
-        ):
-            self.status.add(
-                cluster["metadata"]["name"],
-                after=min(self._every, self._threshold - (now - member.failing_since)),
-            )
+        left = self._threshold - (now - member.failing_since)
+        if is_ready(cluster) and left > 0:
+            self.status.add(cluster["metadata"]["name"], after=min(self._every, left))
             return dict(cluster.get("status") or {})
         return clusterstatus.failing_status(cluster, state, now=wire_now())
 
-    async def _learn(self, member: Member) -> None:
-        """Read version and APIs of a member, once: the sandbox installs nothing later."""
-        if member.apis:
-            return
-        kube = member.caches.kube
-        member.version = str((await kube.raw("GET", "/version")).json()["gitVersion"])
-        paths = ["/api/v1"]
-        for group in (await kube.raw("GET", "/apis")).json()["groups"]:
-            paths += [f"/apis/{version['groupVersion']}" for version in group["versions"]]
-        lists = [(await kube.raw("GET", path)).json() for path in paths]
-        member.apis = clusterstatus.api_enablements(lists)
+
+async def _learn(member: Member) -> None:
+    """Read version and APIs of a member, once: the sandbox installs nothing later."""
+    if member.apis:
+        return
+    kube = member.caches.kube
+    member.version = str((await kube.raw("GET", "/version")).json()["gitVersion"])
+    paths = ["/api/v1"]
+    for group in (await kube.raw("GET", "/apis")).json()["groups"]:
+        paths += [f"/apis/{version['groupVersion']}" for version in group["versions"]]
+    lists = [(await kube.raw("GET", path)).json() for path in paths]
+    member.apis = clusterstatus.api_enablements(lists)
 
 
-def _taint(cluster: Object, *, now: str) -> None:
+def _taint(cluster: Object) -> None:
     """Add or take away the not-ready taint, by the Ready condition."""
-    ready = works.find_condition(cluster, "Ready")
-    taints = list(cluster["spec"].get("taints") or ())
-    present = any(each["key"] == names.TAINT_NOT_READY for each in taints)
-    if ready is not None and ready["status"] == "True":
+    taints = list(cluster["spec"].pop("taints", None) or ())
+    if is_ready(cluster):
         taints = [each for each in taints if each["key"] != names.TAINT_NOT_READY]
-    elif not present:
-        taints.append({**_NOT_READY, "timeAdded": now})
+    elif all(each["key"] != names.TAINT_NOT_READY for each in taints):
+        taints.append({**_NOT_READY, "timeAdded": wire_now()})
     if taints:
         cluster["spec"]["taints"] = taints
-    else:
-        cluster["spec"].pop("taints", None)

@@ -4,13 +4,14 @@ Pure: lists of a member's objects in, status out. It must never count a finished
 a node for being cordoned or not ready: Karmada sums up all of them.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
-from hyperjob_sandbox.karmada.works import set_condition
 from hyperjob_sandbox.member import resources
+from hyperjob_sandbox.objects import State, is_ready, set_condition
 
 READY: Final = ("True", "ClusterReady", "cluster is healthy and ready to accept workloads")
 UNREACHABLE: Final = ("False", "ClusterNotReachable", "cluster is not reachable")
@@ -55,7 +56,7 @@ def cluster_status(
     """Return the status of a cluster that answers, with everything collected from it."""
     old: Object = cluster.get("status") or {}
     conditions = set_condition(
-        old.get("conditions") or [], "CompleteAPIEnablements", COMPLETE_APIS, now=now
+        old.get("conditions"), "CompleteAPIEnablements", COMPLETE_APIS, now=now
     )
     summary = resource_summary(nodes, pods)
     models: list[Object] = cluster["spec"].get("resourceModels") or []
@@ -68,33 +69,27 @@ def cluster_status(
         "conditions": set_condition(conditions, "Ready", READY, now=now),
         "nodeSummary": {
             "totalNum": len(nodes),
-            "readyNum": sum(1 for node in nodes if _is_ready(node)),
+            "readyNum": sum(map(is_ready, nodes)),
         },
         "resourceSummary": summary,
     }
 
 
-def failing_status(cluster: Object, state: tuple[str, str, str], *, now: str) -> Object:
+def failing_status(cluster: Object, state: State, *, now: str) -> Object:
     """Return the status of a cluster that does not answer: all that was collected stays."""
     old: Object = cluster.get("status") or {}
     return {
         **old,
-        "conditions": set_condition(old.get("conditions") or [], "Ready", state, now=now),
+        "conditions": set_condition(old.get("conditions"), "Ready", state, now=now),
     }
 
 
 def resource_summary(nodes: Iterable[Object], pods: Iterable[Object]) -> Object:
     """Return allocatable, allocated (on nodes) and allocating (waiting) amounts."""
-    allocatable = resources.total(
-        resources.parse((node.get("status") or {}).get("allocatable")) for node in nodes
-    )
-    placed: list[Object] = []
-    waiting: list[Object] = []
-    for pod in pods:
-        if not pod["spec"].get("nodeName"):
-            waiting.append(pod)
-        elif (pod.get("status") or {}).get("phase") not in _FINISHED:
-            placed.append(pod)
+    pods = list(pods)
+    waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
+    placed = list(filter(_holds_node, pods))
+    allocatable = resources.total(map(_allocatable, nodes))
     summary: Object = {"allocatable": resources.wire(allocatable)}
     for field, group in (("allocated", placed), ("allocating", waiting)):
         amounts = resources.wire(_requested(group))
@@ -105,20 +100,32 @@ def resource_summary(nodes: Iterable[Object], pods: Iterable[Object]) -> Object:
 
 def api_enablements(lists: Iterable[Object]) -> list[Object]:
     """Return `status.apiEnablements` from APIResourceLists, subresources left out."""
-    enablements: list[Object] = []
-    for each in lists:
-        served = {
-            (resource["name"], resource["kind"])
-            for resource in each.get("resources") or ()
-            if "/" not in resource["name"]
-        }
-        enablements.append(
+    return sorted(
+        (
             {
                 "groupVersion": each["groupVersion"],
-                "resources": [{"name": name, "kind": kind} for name, kind in sorted(served)],
+                "resources": [
+                    {"name": name, "kind": kind}
+                    for name, kind in sorted(
+                        {(served["name"], served["kind"]) for served in each.get("resources") or ()}
+                    )
+                    if "/" not in name
+                ],
             }
-        )
-    return sorted(enablements, key=lambda each: str(each["groupVersion"]))
+            for each in lists
+        ),
+        key=lambda each: each["groupVersion"],
+    )
+
+
+def _holds_node(pod: Object) -> bool:
+    """Tell whether a pod takes something of a node."""
+    phase = (pod.get("status") or {}).get("phase")
+    return bool(pod["spec"].get("nodeName")) and phase not in _FINISHED
+
+
+def _allocatable(node: Object) -> resources.Resources:
+    return resources.parse((node.get("status") or {}).get("allocatable"))
 
 
 def _requested(pods: Sequence[Object]) -> resources.Resources:
@@ -128,25 +135,15 @@ def _requested(pods: Sequence[Object]) -> resources.Resources:
     return resources.normalise(amounts)
 
 
-def _is_ready(node: Object) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
 def _modelings(
     models: list[Object], nodes: Sequence[Object], pods: Iterable[Object]
 ) -> list[Object]:
-    used: dict[str, list[Object]] = {}
-    for pod in pods:
-        node = pod["spec"].get("nodeName")
-        if node and (pod.get("status") or {}).get("phase") not in _FINISHED:
-            used.setdefault(node, []).append(pod)
+    used: dict[str, list[Object]] = defaultdict(list)
+    for pod in filter(_holds_node, pods):
+        used[pod["spec"]["nodeName"]].append(pod)
     counts = {int(model["grade"]): 0 for model in models}
     for node in nodes:
-        free = resources.subtract(
-            resources.parse((node.get("status") or {}).get("allocatable")),
-            _requested(used.get(node["metadata"]["name"], [])),
-        )
+        free = resources.subtract(_allocatable(node), _requested(used[node["metadata"]["name"]]))
         if free.get("pods", Quantity()) <= Quantity():
             break  # Karmada stops at the first full node
         counts[_grade(models, free)] += 1
@@ -155,11 +152,12 @@ def _modelings(
 
 def _grade(models: list[Object], free: Mapping[str, Quantity]) -> int:
     """Return the highest grade all of whose minima a node reaches."""
-    best = int(models[0]["grade"])
-    for model in models:
+    reached = [
+        int(model["grade"])
+        for model in models
         if all(
             free.get(each["name"], Quantity()) >= resources.amount(str(each["min"]))
             for each in model["ranges"]
-        ):
-            best = int(model["grade"])
-    return best
+        )
+    ]
+    return (reached or [int(models[0]["grade"])])[-1]

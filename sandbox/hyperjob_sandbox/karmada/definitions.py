@@ -24,8 +24,7 @@ _MEMBER_GROUPS: Final = (
 
 def control_plane_definitions() -> list[Object]:
     """Return the definitions of the Karmada API server."""
-    definitions = deepcopy(list(_definitions()))
-    return [*definitions, _cluster_scoped_binding(definitions)]
+    return deepcopy(list(_definitions()))
 
 
 def member_definitions() -> list[Object]:
@@ -43,23 +42,24 @@ def _definitions() -> Sequence[Object]:
         for each in folder.iterdir()
         if each.name.endswith(".yaml")
     ]
-    return tuple(sorted([*volcano_crds().values(), *ours], key=_group_and_plural))
+    found = [*volcano_crds().values(), *ours]
+    return sorted([*found, *map(_cluster_scoped, filter(_is_of_bindings, found))], key=_place)
 
 
-def _group_and_plural(definition: Object) -> tuple[str, str]:
+def _place(definition: Object) -> tuple[str, str]:
     return definition["spec"]["group"], definition["spec"]["names"]["plural"]
 
 
-def _cluster_scoped_binding(definitions: list[Object]) -> Object:
+def _is_of_bindings(definition: Object) -> bool:
+    return bool(definition["spec"]["names"]["plural"] == "resourcebindings")
+
+
+def _cluster_scoped(source: Object) -> Object:
     """Make the ClusterResourceBinding of the ResourceBinding: they differ in scope only."""
-    source = next(
-        each for each in definitions if each["metadata"]["name"].startswith("resourcebindings.")
-    )
     definition = deepcopy(source)
     definition["metadata"]["name"] = "clusterresourcebindings.work.karmada.io"
     definition["spec"]["scope"] = "Cluster"
-    definition["spec"]["names"] = {
-        "categories": source["spec"]["names"].get("categories", []),
+    definition["spec"]["names"] |= {
         "kind": "ClusterResourceBinding",
         "listKind": "ClusterResourceBindingList",
         "plural": "clusterresourcebindings",

@@ -11,19 +11,25 @@ from copy import deepcopy
 from typing import Final
 
 from hyperjob.api.meta import Object
+from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.karmada import names
-from hyperjob_sandbox.karmada.bindings import API_VERSION
+from hyperjob_sandbox.karmada.bindings import carrier
+from hyperjob_sandbox.objects import annotations_of, labels_of, merge_marks
 
-_IN_VOLUMES: Final = (
-    ("configMap", "name", "ConfigMap"),
-    ("secret", "secretName", "Secret"),
-    ("persistentVolumeClaim", "claimName", "PersistentVolumeClaim"),
-)
+_SOURCES: Final = {
+    # field of a container, a variable or a volume: the field with the name, and the kind
+    "configMapRef": ("name", "ConfigMap"),
+    "secretRef": ("name", "Secret"),
+    "configMapKeyRef": ("name", "ConfigMap"),
+    "secretKeyRef": ("name", "Secret"),
+    "configMap": ("name", "ConfigMap"),
+    "secret": ("secretName", "Secret"),
+    "persistentVolumeClaim": ("claimName", "PersistentVolumeClaim"),
+}
 
 
 def dependencies_of(job: Object) -> list[Object]:
     """Return references to what the pods of a vcjob name, each once, in their order."""
-    namespace = job["metadata"]["namespace"]
     found = [
         reference
         for task in job["spec"].get("tasks") or ()
@@ -34,6 +40,7 @@ def dependencies_of(job: Object) -> list[Object]:
         for volume in job["spec"].get("volumes") or ()
         if volume.get("volumeClaimName") and volume.get("volumeClaim") is None
     ]
+    namespace = job["metadata"]["namespace"]
     return [
         {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name}
         for kind, name in dict.fromkeys(found)
@@ -42,7 +49,7 @@ def dependencies_of(job: Object) -> list[Object]:
 
 def recorded(binding: Object) -> list[Object]:
     """Return the references that a binding's annotation records; nothing where it is not JSON."""
-    text = (binding["metadata"].get("annotations") or {}).get(names.DEPENDENCIES)
+    text = annotations_of(binding).get(names.DEPENDENCIES)
     try:
         found: list[Object] = json.loads(text) if text else []
     except ValueError:
@@ -57,66 +64,40 @@ def record(references: Iterable[Object]) -> str:
 
 def attached(dependency: Object, needed_by: Object) -> Object:
     """Build the binding that carries a dependency to the clusters of the binding that needs it."""
-    meta: Object = dependency["metadata"]
-    reference = {field: dependency[field] for field in ("apiVersion", "kind")} | {
-        field: meta[field] for field in ("name", "namespace", "resourceVersion", "uid")
+    meta, needed = needed_by["metadata"], needed_by["spec"]
+    snapshot: Object = {"namespace": meta["namespace"], "name": meta["name"]}
+    if needed.get("clusters"):
+        snapshot["clusters"] = deepcopy(needed["clusters"])
+    spec: Object = {"requiredBy": [snapshot]}
+    if needed.get("conflictResolution"):
+        spec["conflictResolution"] = needed["conflictResolution"]
+    binding = carrier(dependency, spec=spec)
+    binding["metadata"]["labels"] = {
+        _label(key_of(needed_by)): labels_of(needed_by)[names.BINDING_ID]
     }
-    spec: Object = {"resource": reference, "requiredBy": [_snapshot(needed_by)]}
-    if needed_by["spec"].get("conflictResolution"):
-        spec["conflictResolution"] = needed_by["spec"]["conflictResolution"]
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ResourceBinding",
-        "metadata": {
-            "name": names.binding_name(dependency["kind"], meta["name"]),
-            "namespace": meta["namespace"],
-            "labels": {_label(needed_by): needed_by["metadata"]["labels"][names.BINDING_ID]},
-            "finalizers": [names.BINDING_FINALIZER],
-            "ownerReferences": [
-                {
-                    "apiVersion": dependency["apiVersion"],
-                    "blockOwnerDeletion": True,
-                    "controller": True,
-                    "kind": dependency["kind"],
-                    "name": meta["name"],
-                    "uid": meta["uid"],
-                }
-            ],
-        },
-        "spec": spec,
-    }
+    return binding
 
 
 def attach(live: Object, wanted: Object) -> Object:
     """Return a live attached binding that carries the wanted one's dependency there as well."""
     found = deepcopy(live)
-    found["metadata"]["labels"] = {**(found["metadata"].get("labels") or {})} | wanted["metadata"][
-        "labels"
-    ]
+    merge_marks(found["metadata"], wanted["metadata"])
     spec = found["spec"]
     spec["resource"] = {**spec["resource"], **wanted["spec"]["resource"]}
-    (mine,) = wanted["spec"]["requiredBy"]
-    others = [each for each in spec.get("requiredBy") or () if not _same(each, mine)]
-    spec["requiredBy"] = sorted([*others, mine], key=lambda each: (each["namespace"], each["name"]))
+    needed = {_key(each): each for each in spec.get("requiredBy") or ()}
+    needed |= {_key(each): each for each in wanted["spec"]["requiredBy"]}
+    spec["requiredBy"] = [needed[key] for key in sorted(needed)]
     return found
 
 
-def detach(live: Object, *, namespace: str, name: str) -> Object:
-    """Return a live attached binding that the binding of this name needs no more."""
+def detach(live: Object, *, key: str) -> Object:
+    """Return a live attached binding that the binding of this key needs no more."""
     found = deepcopy(live)
-    mine = {"namespace": namespace, "name": name}
-    (found["metadata"].get("labels") or {}).pop(_label_of(namespace, name), None)
-    left = [each for each in found["spec"].get("requiredBy") or () if not _same(each, mine)]
+    labels_of(found).pop(_label(key), None)
+    left = [each for each in found["spec"].pop("requiredBy", None) or () if _key(each) != key]
     if left:
         found["spec"]["requiredBy"] = left
-    else:
-        found["spec"].pop("requiredBy", None)
     return found
-
-
-def reference_id(reference: Object) -> str:
-    """Return `KIND|namespace/name` of a reference."""
-    return f"{reference['kind']}|{reference['namespace']}/{reference['name']}"
 
 
 def _of_pod(spec: Object) -> Iterator[tuple[str, str]]:
@@ -126,47 +107,27 @@ def _of_pod(spec: Object) -> Iterator[tuple[str, str]]:
     for each in spec.get("imagePullSecrets") or ():
         yield "Secret", each["name"]
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        yield from _of_container(container)
+        for item in container.get("envFrom") or ():
+            yield from _of_source(item)
+        for item in container.get("env") or ():
+            yield from _of_source(item.get("valueFrom") or {})
     for volume in spec.get("volumes") or ():
-        yield from _of_volume(volume)
+        yield from _of_source(volume)
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            yield from _of_source(source)
 
 
-def _of_container(container: Object) -> Iterator[tuple[str, str]]:
-    for item in container.get("envFrom") or ():
-        for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
-            if item.get(field):
-                yield kind, item[field]["name"]
-    for item in container.get("env") or ():
-        source = item.get("valueFrom") or {}
-        for field, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
-            if source.get(field):
-                yield kind, source[field]["name"]
+def _of_source(source: Object) -> Iterator[tuple[str, str]]:
+    for field, (key, kind) in _SOURCES.items():
+        named = source.get(field) or {}
+        name = named.get(key) or named.get("name")  # a projected Secret has a name
+        if name:
+            yield kind, name
 
 
-def _of_volume(volume: Object) -> Iterator[tuple[str, str]]:
-    for field, key, kind in _IN_VOLUMES:
-        if volume.get(field) and volume[field].get(key):
-            yield kind, volume[field][key]
-    for source in (volume.get("projected") or {}).get("sources") or ():
-        for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
-            if source.get(field):
-                yield kind, source[field]["name"]
+def _key(needed_by: Object) -> str:
+    return key_of({"metadata": needed_by})
 
 
-def _snapshot(binding: Object) -> Object:
-    found: Object = {field: binding["metadata"][field] for field in ("namespace", "name")}
-    if binding["spec"].get("clusters"):
-        found["clusters"] = deepcopy(binding["spec"]["clusters"])
-    return found
-
-
-def _same(one: Object, other: Object) -> bool:
-    return (one["namespace"], one["name"]) == (other["namespace"], other["name"])
-
-
-def _label(binding: Object) -> str:
-    return _label_of(binding["metadata"]["namespace"], binding["metadata"]["name"])
-
-
-def _label_of(namespace: str, name: str) -> str:
-    return f"{names.DEPENDED_BY}{names.safe_hash(f'{namespace}/{name}')}"
+def _label(key: str) -> str:
+    return f"{names.DEPENDED_BY}{names.safe_hash(key)}"

@@ -5,25 +5,18 @@ It acts on bindings with `propagateDeps`, and only where a customization defines
 attached binding: that goes with the object that it carries.
 """
 
+from collections.abc import Iterable
 from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube, PatchType
-from hyperjob.kube.errors import AlreadyExists, NotFound
-from hyperjob.kube.informer import Handler
-from hyperjob.kube.resources import RESOURCE_BINDINGS, VCJOBS, Resource, key_of
-from hyperjob_sandbox.controller import Controller, RetryError, changed_besides_status
+from hyperjob.kube.client import PatchType
+from hyperjob.kube.resources import RESOURCE_BINDINGS, VCJOBS, key_of
+from hyperjob_sandbox.controller import Controller, changed_besides_status
 from hyperjob_sandbox.karmada import dependencies, names
 from hyperjob_sandbox.karmada.bindings import new_binding
-from hyperjob_sandbox.karmada.caches import (
-    BY_DEPENDENCY,
-    BY_NEEDED,
-    DEPENDENCIES,
-    Caches,
-    reference_key,
-    template_resource,
-)
+from hyperjob_sandbox.karmada.caches import BY_DEPENDENCY, BY_NEEDED, DEPENDENCIES, Caches
+from hyperjob_sandbox.objects import is_going
 
 _SETTLE_SECONDS: Final = 0.01
 
@@ -31,60 +24,57 @@ _SETTLE_SECONDS: Final = 0.01
 class DependenciesDistributor:
     """One controller over the bindings of vcjobs."""
 
-    def __init__(self, kube: Kube, caches: Caches) -> None:
-        self._kube = kube
+    def __init__(self, caches: Caches) -> None:
         self._caches = caches
         self.controller = Controller("dependencies-distributor", self._sync, workers=4)
-        caches.bindings.add_handler(self._on_binding)
-        caches.interpreters.add_handler(self._on_interpreter)
+        self.controller.watch(
+            caches.bindings[0], when=changed_besides_status, keys=_of_job, after=_SETTLE_SECONDS
+        )
+        self.controller.watch(caches.interpreters, keys=self._of_all)
         for resource in DEPENDENCIES:
-            caches[resource].add_handler(self._on_dependency(resource))
+            self.controller.watch(
+                caches[resource], when=changed_besides_status, keys=self._that_name
+            )
 
-    def _on_binding(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        seen = new or old
-        assert seen is not None
-        if _is_of_job(seen) and changed_besides_status(event, old, new):
-            self.controller.add(key_of(seen), after=_SETTLE_SECONDS)
+    def _of_all(self, _: Object) -> Iterable[str]:
+        return [key for binding in self._caches.bindings[0].items() for key in _of_job(binding)]
 
-    def _on_interpreter(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        for binding in self._caches.bindings.items():
-            if _is_of_job(binding):
-                self.controller.add(key_of(binding))
-
-    def _on_dependency(self, resource: Resource) -> Handler:
-        def handle(event: EventType, old: Object | None, new: Object | None) -> None:
-            if new is not None and changed_besides_status(event, old, new):
-                where = f"{resource.kind}|{key_of(new)}"
-                for binding in self._caches.bindings.by_index(BY_DEPENDENCY, where):
-                    self.controller.add(key_of(binding))
-
-        return handle
+    def _that_name(self, dependency: Object) -> Iterable[str]:
+        where = names.item_of({"kind": dependency["kind"], **dependency["metadata"]})
+        return map(key_of, self._caches.bindings_by(BY_DEPENDENCY, where))
 
     async def _sync(self, key: str) -> None:
-        binding = self._caches.bindings.get(key)
+        binding = self._caches.binding(key)
         wanted: list[Object] = []
-        if binding is not None and not binding["metadata"].get("deletionTimestamp"):
+        if binding is not None and not is_going(binding):
             wanted = self._wanted(binding)
             await self._record(binding, wanted)
-        await self._detach(key, {dependencies.reference_id(each) for each in wanted})
+        needed = {names.item_of(each) for each in wanted}
+        for each in self._caches.bindings_by(BY_NEEDED, key):
+            if names.item_of(each["spec"]["resource"]) not in needed:
+                await self._caches.replace(dependencies.detach(each, key=key))
         for reference in wanted:
-            assert binding is not None
-            await self._attach(binding, reference)
+            found = self._caches.template(reference)
+            if found is None or binding is None:
+                continue  # the annotation brings us back when it exists
+            attached = dependencies.attached(found, binding)
+            if self._caches.live(attached) is None:
+                attached = new_binding(attached, permanent_id=str(uuid4()))
+            await self._caches.ensure(attached, dependencies.attach)
 
     def _wanted(self, binding: Object) -> list[Object]:
-        if not binding["spec"].get("propagateDeps"):
+        job = self._caches.template(binding["spec"]["resource"])
+        if not binding["spec"].get("propagateDeps") or job is None:
             return []
-        job = self._caches[VCJOBS].get(reference_key(binding["spec"]["resource"]))
-        if job is None or "dependencyInterpretation" not in self._caches.hooks():
-            return []
-        return dependencies.dependencies_of(job)
+        hooked = "dependencyInterpretation" in self._caches.hooks()
+        return dependencies.dependencies_of(job) if hooked else []
 
     async def _record(self, binding: Object, references: list[Object]) -> None:
         """Keep them in the binding: a dependency that appears later finds it by them."""
         if references == dependencies.recorded(binding):
             return
         meta: Object = binding["metadata"]
-        await self._kube.patch(
+        await self._caches.kube.patch(
             RESOURCE_BINDINGS,
             meta["name"],
             {"metadata": {"annotations": {names.DEPENDENCIES: dependencies.record(references)}}},
@@ -92,41 +82,8 @@ class DependenciesDistributor:
             namespace=meta["namespace"],
         )
 
-    async def _detach(self, key: str, wanted: set[str]) -> None:
-        namespace, _, name = key.partition("/")
-        for each in self._caches.bindings.by_index(BY_NEEDED, key):
-            if dependencies.reference_id(each["spec"]["resource"]) not in wanted:
-                await self._replace(dependencies.detach(each, namespace=namespace, name=name))
 
-    async def _attach(self, binding: Object, reference: Object) -> None:
-        resource = template_resource(reference)
-        assert resource is not None
-        found = self._caches[resource].get(reference_key(reference))
-        if found is None:
-            return  # the annotation brings us back when it exists
-        wanted = dependencies.attached(found, binding)
-        live = self._caches.bindings.get(key_of(wanted))
-        if live is None:
-            try:
-                await self._kube.create(
-                    RESOURCE_BINDINGS, new_binding(wanted, permanent_id=str(uuid4()))
-                )
-            except AlreadyExists as error:
-                raise RetryError("the cache does not hold the new binding yet") from error
-            return
-        if live["metadata"].get("deletionTimestamp"):
-            raise RetryError(f"binding {key_of(live)} is being deleted")
-        synced = dependencies.attach(live, wanted)
-        if synced != live:
-            await self._replace(synced)
-
-    async def _replace(self, binding: Object) -> None:
-        try:
-            await self._kube.replace(RESOURCE_BINDINGS, binding)
-        except NotFound:
-            return
-
-
-def _is_of_job(binding: Object) -> bool:
+def _of_job(binding: Object) -> Iterable[str]:
     reference = binding["spec"]["resource"]
-    return (reference["apiVersion"], reference["kind"]) == (VCJOBS.api_version, VCJOBS.kind)
+    if (reference["apiVersion"], reference["kind"]) == (VCJOBS.api_version, VCJOBS.kind):
+        yield key_of(binding)

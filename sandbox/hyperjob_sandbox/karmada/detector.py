@@ -3,26 +3,18 @@
 It must never write `spec.clusters` or take away what others stamped on a binding.
 """
 
-from copy import deepcopy
 from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import AlreadyExists, KubeError, NotFound
+from hyperjob.kube.errors import AlreadyExists, KubeError
 from hyperjob.kube.events import EventRecorder
-from hyperjob.kube.informer import Handler
-from hyperjob.kube.resources import (
-    CLUSTER_PROPAGATION_POLICIES,
-    PROPAGATION_POLICIES,
-    Resource,
-    key_of,
-)
+from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.controller import (
-    Awaited,
     Controller,
     RetryError,
     changed_besides_status,
+    vanished,
 )
 from hyperjob_sandbox.karmada import interpreter, names, policies
 from hyperjob_sandbox.karmada.bindings import (
@@ -31,229 +23,171 @@ from hyperjob_sandbox.karmada.bindings import (
     new_binding,
     sync_binding,
 )
-from hyperjob_sandbox.karmada.caches import (
-    BY_TEMPLATE,
-    TEMPLATES,
-    Caches,
-    reference_key,
-    template_resource,
-)
+from hyperjob_sandbox.karmada.caches import BY_POLICY, BY_TEMPLATE, Caches
+from hyperjob_sandbox.objects import is_going
 
 _SETTLE_SECONDS: Final = 0.03
-_BY_KIND: Final = {resource.kind: resource for resource in TEMPLATES}
 
 
 class Detector:
     """Two controllers over one cache: templates (`kind|key`) and policies (`key`)."""
 
     def __init__(
-        self, kube: Kube, caches: Caches, recorder: EventRecorder, *, components: bool = False
+        self, caches: Caches, recorder: EventRecorder, *, components: bool = False
     ) -> None:
-        self._kube = kube
         self._caches = caches
         self._recorder = recorder
         self._components = components
-        self._awaited = Awaited()
+        self._informers = {each.resource.kind: each for each in caches.templates}
         self.templates = Controller("resource-detector", self._sync_template, workers=8)
         self.policies = Controller("policy-detector", self._sync_policy, workers=2)
-        for resource in TEMPLATES:
-            caches[resource].add_handler(self._on_template(resource))
-        caches.policies.add_handler(self._on_policy)
-        caches.cluster_policies.add_handler(self._on_policy)
-        caches.bindings.add_handler(self._on_binding)
-        caches.cluster_bindings.add_handler(self._on_binding)
-
-    def _on_template(self, resource: Resource) -> Handler:
-        def handle(event: EventType, old: Object | None, new: Object | None) -> None:
-            if changed_besides_status(event, old, new):
-                obj = new or old
-                assert obj is not None
-                # our own claim comes back here: the binding is in the cache a moment later
-                delay = _SETTLE_SECONDS if event is EventType.MODIFIED else 0.0
-                self.templates.add(f"{resource.kind}|{key_of(obj)}", after=delay)
-
-        return handle
-
-    def _on_policy(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        if new is not None and changed_besides_status(event, old, new):
-            self.policies.add(key_of(new))
-
-    def _on_binding(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        """Make a deleted binding again, unless its template is gone as well."""
-        binding = new or old
-        assert binding is not None
-        self._awaited.seen(key_of(binding))
-        if new is None and old is not None:
-            resource = old["spec"]["resource"]
-            self.templates.add(f"{resource['kind']}|{reference_key(resource)}")
+        self.templates.watch(*caches.templates, when=_comes_or_goes, keys=_items)
+        # our own claim comes back here: the binding is in the cache a moment later
+        self.templates.watch(
+            *caches.templates, when=_is_modified, keys=_items, after=_SETTLE_SECONDS
+        )
+        self.templates.watch(  # a deleted binding is made again, unless its template is gone
+            *caches.bindings,
+            when=vanished,
+            keys=lambda binding: (names.item_of(binding["spec"]["resource"]),),
+        )
+        self.policies.watch(*caches.policies, when=changed_besides_status)
 
     async def _sync_template(self, item: str) -> None:
         kind, _, key = item.partition("|")
-        template = self._caches[_BY_KIND[kind]].get(key)
+        template = self._informers[kind].get(key)
         if template is None:
-            await self._collect(item)
-        elif not template["metadata"].get("deletionTimestamp"):
+            for binding in self._caches.bindings_by(BY_TEMPLATE, item):
+                await self._caches.delete(binding)  # not every API server collects garbage
+        elif not is_going(template):
             await self._propagate(template)
-
-    async def _collect(self, item: str) -> None:
-        """Delete the binding of a template that is gone: not every API server collects garbage."""
-        for informer in (self._caches.bindings, self._caches.cluster_bindings):
-            for binding in informer.by_index(BY_TEMPLATE, item):
-                if binding["metadata"].get("deletionTimestamp"):
-                    continue
-                meta: Object = binding["metadata"]
-                try:
-                    await self._kube.delete(
-                        informer.resource,
-                        meta["name"],
-                        namespace=meta.get("namespace"),
-                        uid=meta["uid"],
-                    )
-                except NotFound:
-                    continue
 
     async def _propagate(self, template: Object) -> None:
         claimed = policies.claimed_by(template)
-        if claimed is not None:
-            namespace, name, _ = claimed
-            policy = self._caches.policy(namespace, name)
+        if claimed is None:
+            policy = self._match(template)
+            if policy is not None and not policies.policy_id(policy):
+                raise RetryError(f"policy {key_of(policy)} has no permanent id yet")
+        else:
+            policy = self._caches.policy(claimed[0])
             if policy is None:
                 await self._release(template)
-                return
-            if policy["metadata"].get("deletionTimestamp"):
-                raise RetryError(f"policy {name} is being deleted")
-            if policies.precision(policy, template) is not policies.Precision.NONE:
-                await self._apply(template, policy)
-            return
-        policy = self._match(template)
-        if policy is not None:
-            if not policies.policy_id(policy):
-                raise RetryError(f"policy {policy['metadata']['name']} has no permanent id yet")
+            elif is_going(policy):
+                raise RetryError(f"policy {key_of(policy)} is being deleted")
+        if policy is not None and policies.selects(policy, template):
             await self._apply(template, policy)
 
     def _match(self, template: Object) -> Object | None:
-        own = self._caches.policies_naming(template)
-        return policies.best_policy(own, template) or policies.best_policy(
-            self._caches.cluster_policies.items(), template
-        )
+        return policies.best_policy(
+            self._caches.policies_naming(template), template
+        ) or policies.best_policy(self._caches.policies[1].items(), template)
 
     async def _apply(self, template: Object, policy: Object) -> None:
         try:
-            claimed = await self._claim(template, policy)
-            await self._write_binding(claimed, policy)
+            await self._write_binding(await self._claim(template, policy), policy)
         except AlreadyExists as error:
             raise RetryError("the cache does not hold the new binding yet") from error
         except (KubeError, OwnerMismatchError) as error:
+            text = error.message if isinstance(error, KubeError) else str(error)
             scope = "cluster policy" if policies.is_cluster_policy(policy) else "policy"
-            self._recorder.event(
-                template,
-                "Warning",
-                "ApplyPolicyFailed",
-                "ApplyPolicy",
-                f"Apply {scope}({key_of(policy)}) failed: {_text(error)}",
-            )
-            if isinstance(error, OwnerMismatchError):
-                raise RetryError(str(error)) from error
-            raise
+            note = f"Apply {scope}({key_of(policy)}) failed: {text}"
+            self._recorder.event(template, "Warning", "ApplyPolicyFailed", "ApplyPolicy", note)
+            raise RetryError(text) from error
 
     async def _claim(self, template: Object, policy: Object) -> Object:
         wanted = policies.claim(template, policy)
         if wanted["metadata"] == template["metadata"]:
             return template
-        resource = template_resource(template)
-        assert resource is not None
-        return await self._kube.replace(resource, wanted)
+        informer = self._informers[template["kind"]]
+        return await self._caches.kube.replace(informer.resource, wanted)
 
     async def _write_binding(self, template: Object, policy: Object) -> None:
         interpretation = interpreter.replicas_of(
             template, hooks=self._caches.hooks(), components=self._components
         )
         desired = build_binding(template, policy, interpretation=interpretation)
-        key = key_of(desired)
-        resource = self._caches.binding_resource(key)
-        live = self._caches.binding(key)
-        if live is None:
-            if key in self._awaited:
-                raise RetryError(f"the cache does not hold the new binding {key} yet")
-            await self._kube.create(resource, new_binding(desired, permanent_id=str(uuid4())))
-            self._awaited.add(key)
-            return
-        if live["metadata"].get("deletionTimestamp"):
-            raise RetryError(f"binding {key} is being deleted")
-        synced = sync_binding(live, desired)
-        if synced != live:
-            await self._kube.replace(resource, synced)
+        if self._caches.live(desired) is None:
+            desired = new_binding(desired, permanent_id=str(uuid4()))
+        await self._caches.ensure(desired, sync_binding)
 
     async def _release(self, template: Object) -> None:
         """Take the marks of a vanished policy off the binding, then off the template."""
-        item = f"{template['kind']}|{key_of(template)}"
-        for informer in (self._caches.bindings, self._caches.cluster_bindings):
-            for binding in informer.by_index(BY_TEMPLATE, item):
-                if policies.claimed_by(binding) is not None:
-                    await self._kube.replace(informer.resource, policies.unclaim(binding))
-        resource = template_resource(template)
-        assert resource is not None
-        await self._kube.replace(resource, policies.unclaim(template))
+        for binding in self._caches.bindings_by(BY_TEMPLATE, _item(template)):
+            if policies.claimed_by(binding) is not None:
+                await self._caches.replace(policies.unclaim(binding))
+        await self._caches.replace(policies.unclaim(template))
 
     async def _sync_policy(self, key: str) -> None:
-        namespace, _, name = key.rpartition("/")
-        policy = self._caches.policy(namespace, name)
+        policy = self._caches.policy(key)
         if policy is None:
             return
-        resource = PROPAGATION_POLICIES if namespace else CLUSTER_PROPAGATION_POLICIES
-        if policy["metadata"].get("deletionTimestamp"):
-            await self._end_policy(policy, resource)
+        bindings = self._caches.bindings_by(BY_POLICY, policies.policy_id(policy))
+        if is_going(policy):
+            await self._end_policy(policy, bindings)
             return
         defaulted = policies.default_policy(policy, permanent_id=str(uuid4()))
         if defaulted != policy:
             # no webhook has done it: the informer brings the policy back here
-            await self._kube.replace(resource, defaulted)
+            await self._caches.replace(defaulted)
             return
-        for binding in self._caches.bindings_of_policy(policies.policy_id(policy)):
-            template = self._template_of(binding)
-            if template is None:
-                continue
-            if policies.precision(policy, template) is policies.Precision.NONE:
+        for binding in bindings:
+            template = self._caches.template(binding["spec"]["resource"])
+            if template is not None and policies.selects(policy, template):
+                self.templates.add(_item(template))
+            elif template is not None:
                 await self._release(template)
-            else:
-                self.templates.add(f"{template['kind']}|{key_of(template)}")
-        for template in self._caches.templates_named(policy):
-            if policies.precision(policy, template) is not policies.Precision.NONE:
-                await self._offer(template, policy)
+        for template in self._selected(policy):
+            await self._offer(template, policy)
+
+    def _selected(self, policy: Object) -> list[Object]:
+        """Return the templates a policy selects, looking up those that it names."""
+        found: dict[str, Object] = {}
+        for selector in policy["spec"].get("resourceSelectors") or ():
+            informer = self._caches.of_kind(selector)
+            if informer is None:
+                continue
+            candidates = informer.items()
+            if selector.get("name") and (
+                selector.get("namespace") or not informer.resource.namespaced
+            ):
+                named = self._caches.template(selector)
+                candidates = [] if named is None else [named]
+            for template in candidates:
+                if policies.selects(policy, template):
+                    found[_item(template)] = template
+        return list(found.values())
 
     async def _offer(self, template: Object, policy: Object) -> None:
         """Let a policy take a template that waits for one, or that it may preempt."""
         claimed = policies.claimed_by(template)
         if claimed is None:
-            self.templates.add(f"{template['kind']}|{key_of(template)}")
-            return
-        if claimed[2] == policies.policy_id(policy):
-            return
-        bound = self._caches.policy(claimed[0], claimed[1])
-        if policies.preempts(policy, bound):
+            self.templates.add(_item(template))
+        elif claimed[1] != policies.policy_id(policy) and policies.preempts(
+            policy, self._caches.policy(claimed[0])
+        ):
             await self._claim(template, policy)
 
-    async def _end_policy(self, policy: Object, resource: Resource) -> None:
-        for binding in self._caches.bindings_of_policy(policies.policy_id(policy)):
-            template = self._template_of(binding)
-            if template is not None and not template["metadata"].get("deletionTimestamp"):
+    async def _end_policy(self, policy: Object, bindings: list[Object]) -> None:
+        for binding in bindings:
+            template = self._caches.template(binding["spec"]["resource"])
+            if template is not None and not is_going(template):
                 await self._release(template)
-            elif not binding["metadata"].get("deletionTimestamp"):
-                await self._kube.replace(
-                    self._caches.binding_resource(key_of(binding)), policies.unclaim(binding)
-                )
-        ended = deepcopy(policy)
-        own = {names.POLICY_FINALIZER, names.CLUSTER_POLICY_FINALIZER}
-        left = [each for each in policy["metadata"].get("finalizers") or () if each not in own]
-        if left != policy["metadata"].get("finalizers"):
-            ended["metadata"]["finalizers"] = left
-            await self._kube.replace(resource, ended)
-
-    def _template_of(self, binding: Object) -> Object | None:
-        reference: Object = binding["spec"]["resource"]
-        resource = template_resource(reference)
-        return None if resource is None else self._caches[resource].get(reference_key(reference))
+            elif not is_going(binding):
+                await self._caches.replace(policies.unclaim(binding))
+        await self._caches.let_go(policy, names.POLICY_FINALIZER, names.CLUSTER_POLICY_FINALIZER)
 
 
-def _text(error: Exception) -> str:
-    return error.message if isinstance(error, KubeError) else str(error)
+def _comes_or_goes(old: Object | None, new: Object | None) -> bool:
+    return old is None or new is None
+
+
+def _is_modified(old: Object | None, new: Object | None) -> bool:
+    return not _comes_or_goes(old, new) and changed_besides_status(old, new)
+
+
+def _items(template: Object) -> tuple[str]:
+    return (_item(template),)
+
+
+def _item(template: Object) -> str:
+    return names.item_of({"kind": template["kind"], **template["metadata"]})

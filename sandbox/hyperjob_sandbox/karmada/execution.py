@@ -1,34 +1,37 @@
-"""The execution controller: puts the manifests of Works into a member, and reports what is there.
+"""The execution controller: puts the manifest of a Work into a member, and reports what is there.
 
 One for each cluster. It must never touch an object of the member that Karmada does not manage,
 unless the Work says to overwrite it.
 """
 
-from copy import deepcopy
+from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube
-from hyperjob.kube.errors import Conflict, KubeError, NotFound
+from hyperjob.kube.client import EventType
+from hyperjob.kube.errors import Conflict, KubeError
 from hyperjob.kube.events import EventRecorder
-from hyperjob.kube.resources import (
-    NAMESPACES,
-    WORKS,
-    Resource,
-    key_of,
-)
+from hyperjob.kube.resources import NAMESPACES, key_of
 from hyperjob_sandbox.controller import (
     Controller,
     Informers,
     RetryError,
     changed_besides_status,
     generation_changed,
-    wire_now,
 )
 from hyperjob_sandbox.karmada import names, works
 from hyperjob_sandbox.karmada.caches import TEMPLATES, Caches
+from hyperjob_sandbox.objects import (
+    State,
+    annotations_of,
+    is_going,
+    is_ready,
+    labels_of,
+    merge_marks,
+    set_condition,
+    wire_now,
+)
 
-_DISPATCHED = (*TEMPLATES, NAMESPACES)
-_GATHER_SECONDS = 0.2
+_GATHER_SECONDS: Final = 0.2
 """Status changes of a member object that come this close together become one write."""
 
 
@@ -36,176 +39,110 @@ class ExecutionController:
     """The Works of one cluster: applying them, and reflecting the status of what they made."""
 
     def __init__(
-        self,
-        cluster: str,
-        *,
-        kube: Kube,
-        caches: Caches,
-        member: Informers,
-        recorder: EventRecorder,
+        self, cluster: str, *, caches: Caches, member: Informers, recorder: EventRecorder
     ) -> None:
         self._cluster = cluster
         self._space = names.execution_space(cluster)
-        self._kube = kube
         self._caches = caches
         self._member = member
         self._recorder = recorder
         self.apply = Controller(f"execution-controller/{cluster}", self._sync, workers=4)
         self.status = Controller(f"work-status-controller/{cluster}", self._reflect, workers=4)
-        caches.works.add_handler(self._on_work)
-        caches.clusters.add_handler(self._on_cluster)
-        for resource in _DISPATCHED:
+        self.apply.watch(caches.works, when=generation_changed, keys=self._own)
+        for controller in (self.apply, self.status):
+            controller.watch(caches.clusters, when=_comes_back, keys=self._all_of)
+        for resource in (*TEMPLATES, NAMESPACES):
             member[resource].add_handler(self._on_object)
 
-    def _on_work(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        if (
-            new is not None
-            and new["metadata"]["namespace"] == self._space
-            and generation_changed(event, old, new)
-        ):
-            self.apply.add(key_of(new))
+    def _own(self, work: Object) -> list[str]:
+        return [key_of(work)] if work["metadata"]["namespace"] == self._space else []
 
-    def _on_cluster(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        if new is None or new["metadata"]["name"] != self._cluster:
-            return
-        if _is_ready(new) and not _is_ready(old):
-            for work in self._caches.works.items():
-                if work["metadata"]["namespace"] == self._space:
-                    self.apply.add(key_of(work))
-                    self.status.add(key_of(work))
+    def _all_of(self, cluster: Object) -> list[str]:
+        if key_of(cluster) != self._cluster:
+            return []
+        return [key for work in self._caches.works.items() for key in self._own(work)]
 
     def _on_object(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        obj = new or old
-        assert obj is not None
-        key = _work_key(obj)
+        key = _work_key(new or old or {})
         if key is None or not key.startswith(f"{self._space}/"):
             return
         self.status.add(key, after=_GATHER_SECONDS)
-        if event is not EventType.ADDED and changed_besides_status(event, old, new):
+        if event is not EventType.ADDED and changed_besides_status(old, new):
             self.apply.add(key)
 
     async def _sync(self, key: str) -> None:
         work = self._caches.works.get(key)
         if work is None:
             return
-        if work["metadata"].get("deletionTimestamp"):
+        if is_going(work):
             await self._end(work)
             return
         if work["spec"].get("suspendDispatching"):
-            await self._set_conditions(work, ("Dispatching", works.SUSPENDED))
+            await self._set_conditions(work, Dispatching=works.SUSPENDED)
             return
         if not self._ready():
-            await self._set_conditions(work, ("Dispatching", works.DISPATCHING))
+            await self._set_conditions(work, Dispatching=works.DISPATCHING)
             raise RetryError(f"cluster({self._cluster}) not ready")
-        manifests: list[Object] = work["spec"]["workload"]["manifests"]
-        errors: list[str] = []
-        failure: KubeError | None = None
-        for manifest in manifests:
-            try:
-                await self._put(manifest)
-            except KubeError as error:
-                failure = error
-                errors.append(error.message)
-            except _ForeignObjectError as error:
-                errors.append(str(error))
-        if not errors:
-            await self._set_conditions(
-                work, ("Dispatching", works.DISPATCHING), ("Applied", works.APPLIED)
-            )
-            return
-        if isinstance(failure, Conflict):
-            raise failure  # the cache lags behind a change in the member
-        state = works.apply_failed(
-            errors, succeeded=len(manifests) - len(errors), total=len(manifests)
-        )
-        await self._set_conditions(work, ("Dispatching", works.DISPATCHING), ("Applied", state))
-        note = f"Failed to sync work({key}) to cluster({self._cluster}), err: {errors[0]}"
-        self._recorder.event(work, "Warning", "SyncFailed", "Sync", note)
-        raise RetryError(errors[0])
+        failure: str = ""
+        try:
+            await self._member.ensure(_manifest(work), self._overwrite, even_going=True)
+        except Conflict:
+            raise  # the cache lags behind a change in the member
+        except KubeError as error:
+            failure = error.message
+        except _ForeignObjectError as error:
+            failure = str(error)
+        applied = works.apply_failed(failure) if failure else works.APPLIED
+        await self._set_conditions(work, Dispatching=works.DISPATCHING, Applied=applied)
+        if failure:
+            note = f"Failed to sync work({key}) to cluster({self._cluster}), err: {failure}"
+            self._recorder.event(work, "Warning", "SyncFailed", "Sync", note)
+            raise RetryError(failure)
 
-    async def _put(self, manifest: Object) -> None:
-        resource = _resource_of(manifest)
-        observed = self._member[resource].get(key_of(manifest))
-        if observed is None:
-            await self._member.kube.create(resource, manifest)
-            return
-        if not _is_managed(observed) and not _may_overwrite(manifest):
+    def _overwrite(self, observed: Object, manifest: Object) -> Object:
+        """Return what becomes of a member's object; the one observed where nothing has to."""
+        overwrites = annotations_of(manifest).get(names.CONFLICT_RESOLUTION) == "overwrite"
+        if not _is_managed(observed) and not overwrites:
             meta: Object = manifest["metadata"]
-            where = f"{meta.get('namespace', '')}/{meta['name']}"
             raise _ForeignObjectError(
-                f"resource(kind={manifest['kind']}, {where}) already exists in the cluster "
-                f"{self._cluster} and the {names.CONFLICT_RESOLUTION} strategy value is empty, "
+                f"resource(kind={manifest['kind']}, {meta.get('namespace', '')}/{meta['name']}) "
+                f"already exists in the cluster {self._cluster} and the "
+                f"{names.CONFLICT_RESOLUTION} strategy value is empty, "
                 "Karmada will not manage this resource"
             )
         desired = retain(manifest, observed)
-        if works.prune(desired) != works.prune(observed):
-            await self._member.kube.replace(resource, desired)
+        return observed if works.prune(desired) == works.prune(observed) else desired
 
     async def _end(self, work: Object) -> None:
         """Delete what a deleted Work made, then let go of the Work."""
-        if names.WORK_FINALIZER not in (work["metadata"].get("finalizers") or ()):
-            return
         if not work["spec"].get("preserveResourcesOnDeletion"):
             if not self._ready():
                 raise RetryError(f"cluster({self._cluster}) not ready")
-            for manifest in work["spec"]["workload"]["manifests"]:
-                await self._remove(manifest)
-        ended = deepcopy(work)
-        ended["metadata"]["finalizers"].remove(names.WORK_FINALIZER)
-        try:
-            await self._kube.replace(WORKS, ended)
-        except NotFound:
-            return
-
-    async def _remove(self, manifest: Object) -> None:
-        resource = _resource_of(manifest)
-        observed = self._member[resource].get(key_of(manifest))
-        if observed is None or not _is_managed(observed):
-            return
-        meta: Object = observed["metadata"]
-        try:
-            await self._member.kube.delete(
-                resource,
-                meta["name"],
-                namespace=meta.get("namespace"),
-                propagation="Background",
-            )
-        except NotFound:
-            return
+            observed = self._member.live(_manifest(work))
+            if observed is not None and _is_managed(observed):
+                await self._member.delete(observed)
+        await self._caches.let_go(work, names.WORK_FINALIZER)
 
     async def _reflect(self, key: str) -> None:
         work = self._caches.works.get(key)
-        if work is None or work["metadata"].get("deletionTimestamp"):
-            return
-        if not self._ready():
-            return  # coming back puts every Work here again
-        entries: list[Object] = []
-        for ordinal, manifest in enumerate(work["spec"]["workload"]["manifests"]):
-            obj = self._member[_resource_of(manifest)].get(key_of(manifest))
-            if obj is None and not work["spec"].get("suspendDispatching"):
-                self.apply.add(key)  # it was deleted in the member: make it again
-            if obj is not None and _work_key(obj) == key:
-                entries.append(works.manifest_status(obj, ordinal=ordinal))
-        status: Object = work.get("status") or {}
-        if entries and entries != (status.get("manifestStatuses") or []):
-            updated = {**work, "status": {**status, "manifestStatuses": entries}}
-            await self._kube.replace(WORKS, updated, subresource="status")
+        if work is None or is_going(work) or not self._ready():
+            return  # a cluster that comes back puts every Work here again
+        obj = self._member.live(_manifest(work))
+        if obj is None and not work["spec"].get("suspendDispatching"):
+            self.apply.add(key)  # it was deleted in the member: make it again
+        if obj is not None and _work_key(obj) == key:
+            told = {"manifestStatuses": [works.manifest_status(obj, ordinal=0)]}
+            await self._caches.set_status(work, {**(work.get("status") or {}), **told})
 
-    async def _set_conditions(
-        self, work: Object, *states: tuple[str, tuple[str, str, str]]
-    ) -> None:
+    async def _set_conditions(self, work: Object, **states: State) -> None:
         status: Object = work.get("status") or {}
-        old: list[Object] = status.get("conditions") or []
-        conditions = old
-        for kind, state in states:
-            conditions = works.set_condition(conditions, kind, state, now=wire_now())
-        if conditions == old:
-            return
-        updated = {**work, "status": {**status, "conditions": conditions}}
-        await self._kube.replace(WORKS, updated, subresource="status")
+        conditions = status.get("conditions")
+        for kind, state in states.items():
+            conditions = set_condition(conditions, kind, state, now=wire_now())
+        await self._caches.set_status(work, {**status, "conditions": conditions})
 
     def _ready(self) -> bool:
-        return _is_ready(self._caches.clusters.get(self._cluster))
+        return is_ready(self._caches.clusters.get(self._cluster))
 
 
 class _ForeignObjectError(Exception):
@@ -217,49 +154,37 @@ def retain(desired: Object, observed: Object) -> Object:
 
     Labels and annotations that were propagated once and are wanted no more go.
     """
-    result = deepcopy(desired)
-    meta, seen = result["metadata"], observed["metadata"]
-    meta["resourceVersion"] = seen["resourceVersion"]
-    for field in ("finalizers", "ownerReferences"):
-        if seen.get(field):
-            meta[field] = seen[field]
-    propagated = seen.get("annotations") or {}
+    meta, seen = dict(desired["metadata"]), observed["metadata"]
+    kept: Object = {}
     for field, record in (
         ("labels", names.MANAGED_LABELS),
         ("annotations", names.MANAGED_ANNOTATIONS),
     ):
-        gone = set((propagated.get(record) or "").split(","))
-        kept = {key: value for key, value in (seen.get(field) or {}).items() if key not in gone}
-        merged = {**kept, **(meta.get(field) or {})}
-        if merged:
-            meta[field] = merged
-    return result
+        gone = annotations_of(observed).get(record, "").split(",")
+        kept[field] = {
+            key: value for key, value in (seen.get(field) or {}).items() if key not in gone
+        }
+    merge_marks(kept, meta)
+    for field in ("resourceVersion", "finalizers", "ownerReferences"):
+        if seen.get(field):
+            kept[field] = seen[field]
+    return {**desired, "metadata": {**meta, **kept}}
 
 
-def _resource_of(manifest: Object) -> Resource:
-    for resource in _DISPATCHED:
-        if (resource.api_version, resource.kind) == (manifest["apiVersion"], manifest["kind"]):
-            return resource
-    raise RetryError(f"no member resource for kind {manifest['kind']}")
+def _manifest(work: Object) -> Object:
+    (manifest,) = work["spec"]["workload"]["manifests"]
+    return dict(manifest)
+
+
+def _comes_back(old: Object | None, new: Object | None) -> bool:
+    return is_ready(new) and not is_ready(old)
 
 
 def _is_managed(obj: Object) -> bool:
-    return (obj["metadata"].get("labels") or {}).get(names.MANAGED) == "true"
-
-
-def _may_overwrite(manifest: Object) -> bool:
-    annotations = manifest["metadata"].get("annotations") or {}
-    return bool(annotations.get(names.CONFLICT_RESOLUTION) == "overwrite")
+    return labels_of(obj).get(names.MANAGED) == "true"
 
 
 def _work_key(obj: Object) -> str | None:
-    if not _is_managed(obj):
-        return None
-    annotations = obj["metadata"].get("annotations") or {}
-    namespace, name = annotations.get(names.WORK_NAMESPACE), annotations.get(names.WORK_NAME)
-    return f"{namespace}/{name}" if namespace and name else None
-
-
-def _is_ready(cluster: Object | None) -> bool:
-    ready = works.find_condition(cluster, "Ready") if cluster is not None else None
-    return ready is not None and ready["status"] == "True"
+    marks = annotations_of(obj)
+    namespace, name = marks.get(names.WORK_NAMESPACE), marks.get(names.WORK_NAME)
+    return f"{namespace}/{name}" if _is_managed(obj) and namespace and name else None

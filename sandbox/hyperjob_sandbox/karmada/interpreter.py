@@ -11,10 +11,9 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO, Quantity
+from hyperjob.kube.resources import QUEUES, VCJOBS
 from hyperjob_sandbox.member import resources
 
-_VCJOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
-_QUEUE_KIND: Final = "Queue"
 _STATUS_FIELDS: Final = (
     "minAvailable",
     "pending",
@@ -31,36 +30,24 @@ _STATUS_FIELDS: Final = (
     "state",
     "conditions",
 )
-_HEALTHY_PHASES: Final = frozenset(
-    {
-        "Running",
-        "Completed",
-        "Pending",
-        "Aborting",
-        "Aborted",
-        "Restarting",
-        "Completing",
-        "Terminating",
-        "Terminated",
-    }
-)
+_UNHEALTHY: Final = (None, "", "Failed")
 _ENDED: Final = frozenset({"Aborted", "Completed", "Failed", "Terminated"})
 _MILLI: Final = NANO // 1000
 
 
 def is_vcjob(obj: Object) -> bool:
     """Tell whether an object is a Volcano Job."""
-    return (obj.get("apiVersion"), obj.get("kind")) == _VCJOB
+    return (obj.get("apiVersion"), obj.get("kind")) == (VCJOBS.api_version, VCJOBS.kind)
 
 
 def hooks(customizations: Iterable[Object]) -> frozenset[str]:
     """Return the names of the hooks that customizations define for the vcjob."""
-    found: set[str] = set()
-    for each in customizations:
-        target = each["spec"].get("target") or {}
-        if (target.get("apiVersion"), target.get("kind")) == _VCJOB:
-            found.update(each["spec"].get("customizations") or {})
-    return frozenset(found)
+    return frozenset(
+        hook
+        for each in customizations
+        if is_vcjob(each["spec"].get("target") or {})
+        for hook in each["spec"].get("customizations") or ()
+    )
 
 
 def replicas_of(template: Object, *, hooks: frozenset[str], components: bool) -> Object:
@@ -75,10 +62,10 @@ def replicas_of(template: Object, *, hooks: frozenset[str], components: bool) ->
     tasks: list[Object] = template["spec"].get("tasks") or []
     if components:
         return {"components": [_component(task, index) for index, task in enumerate(tasks)]}
-    if "replicaResource" not in hooks:
-        return {}
     pods = sum(_replicas(task) for task in tasks)
-    if pods and ((template.get("status") or {}).get("state") or {}).get("phase") in _ENDED:
+    if "replicaResource" not in hooks or not pods:
+        return {}
+    if _phase(template) in _ENDED:
         return {"replicas": pods}
     needed = resources.total(
         resources.times(resources.pod_requests(_pod_spec(task)), _replicas(task)) for task in tasks
@@ -86,38 +73,36 @@ def replicas_of(template: Object, *, hooks: frozenset[str], components: bool) ->
     average = {
         name: f"{-(-amount.nano // (_MILLI * pods))}m"
         for name, amount in sorted(needed.items())
-        if pods and amount
+        if amount
     }
-    requirements: Object = {"resourceRequest": average}
-    return {"replicas": pods, "replicaRequirements": requirements} if pods else {}
+    return {"replicas": pods, "replicaRequirements": {"resourceRequest": average}}
 
 
 def reflect_status(obj: Object) -> Object | None:
     """Return the part of a member object's status that travels up, None when it has none."""
     status = obj.get("status")
     if is_vcjob(obj):
-        return _drop_empty({key: (status or {}).get(key) for key in _STATUS_FIELDS})
-    return deepcopy(status) if status is not None else None
+        found = {key: (status or {}).get(key) for key in _STATUS_FIELDS}
+        status = {key: value for key, value in found.items() if value not in (None, {}, [])}
+    return deepcopy(status)
 
 
 def health(obj: Object) -> str:
     """Return Healthy, Unhealthy or Unknown of a member object."""
     if not is_vcjob(obj):
-        return "Unknown" if obj.get("kind") == _QUEUE_KIND else "Healthy"
-    phase = ((obj.get("status") or {}).get("state") or {}).get("phase")
-    return "Healthy" if phase in _HEALTHY_PHASES else "Unhealthy"
+        return "Unknown" if obj.get("kind") == QUEUES.kind else "Healthy"
+    return "Unhealthy" if _phase(obj) in _UNHEALTHY else "Healthy"
 
 
 def aggregate_status(template: Object, items: list[Object]) -> Object | None:
     """Return the template's status made of its clusters' statuses; None takes the status away.
 
-    One item is copied as it is, with nothing left when it carries no status.
+    The one item of a vcjob is copied as it is, with nothing left when it carries no status;
+    nothing is summed over several clusters, for a sub-job is on one.
     """
-    if template.get("kind") == _QUEUE_KIND:
+    if template.get("kind") == QUEUES.kind:
         return _aggregate_queue(items)
-    if len(items) == 1:
-        return deepcopy(items[0].get("status"))
-    return _aggregate_vcjobs(items)
+    return deepcopy(items[0].get("status")) if len(items) == 1 else {}
 
 
 def _component(task: Object, index: int) -> Object:
@@ -139,62 +124,21 @@ def _replicas(task: Object) -> int:
     return int(task.get("replicas", 1))
 
 
-def _drop_empty(status: Object) -> Object:
-    return {key: deepcopy(value) for key, value in status.items() if value not in (None, {}, [])}
+def _phase(job: Object) -> str | None:
+    phase: str | None = ((job.get("status") or {}).get("state") or {}).get("phase")
+    return phase
 
 
 def _aggregate_queue(items: list[Object]) -> Object:
     statuses = [item["status"] for item in items if item.get("status")]
-    status: Object = {
-        field: sum(int(each.get(field) or 0) for each in statuses)
-        for field in ("completed", "inqueue", "pending", "running", "unknown")
-    }
-    status = {field: count for field, count in status.items() if count}
-    status.setdefault("running", 0)
     allocated = resources.total(resources.parse(each.get("allocated")) for each in statuses)
-    allocated.setdefault("cpu", Quantity())
-    allocated.setdefault("memory", Quantity())
-    status["allocated"] = {
-        name: str(amount)
-        for name, amount in sorted(resources.normalise(allocated).items())
-        if amount or name in {"cpu", "memory"}
+    floor = dict.fromkeys(("cpu", "memory"), Quantity())
+    amounts = sorted(resources.normalise({**floor, **allocated}).items())
+    status: Object = {
+        "allocated": {name: str(amount) for name, amount in amounts if amount or name in floor},
+        "running": 0,
     }
     states = [each["state"] for each in statuses if each.get("state")]
     if states:
         status["state"] = "Open" if "Open" in states else states[0]
     return status
-
-
-def _aggregate_vcjobs(items: list[Object]) -> Object:
-    statuses: list[Object] = [item.get("status") or {} for item in items]
-    phases = [(status.get("state") or {}).get("phase") for status in statuses]
-    result: Object = {
-        field: sum(int(status.get(field) or 0) for status in statuses)
-        for field in _STATUS_FIELDS[:7]
-    }
-    result["version"] = max((int(status.get("version") or 0) for status in statuses), default=0)
-    counts: Object = {}
-    for status in statuses:
-        for task, state in (status.get("taskStatusCount") or {}).items():
-            phase = counts.setdefault(task, {"phase": {}})["phase"]
-            for name, count in (state.get("phase") or {}).items():
-                phase[name] = phase.get(name, 0) + count
-    result["taskStatusCount"] = counts
-    failed = [
-        item["clusterName"]
-        for item, phase in zip(items, phases, strict=True)
-        if phase in {"Failed", "Aborted"}
-    ]
-    if failed:
-        result["state"] = {
-            "phase": "Failed",
-            "reason": "VolcanoJobFailed",
-            "message": "Job failed in clusters: " + ",".join(failed),
-        }
-    elif items and all(phase == "Completed" for phase in phases):
-        result["state"] = {
-            "phase": "Completed",
-            "reason": "Completed",
-            "message": "Job completed successfully",
-        }
-    return {key: value for key, value in result.items() if value not in (0, {}, [])}

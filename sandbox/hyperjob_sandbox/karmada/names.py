@@ -6,6 +6,9 @@ server.
 
 from typing import Final
 
+from hyperjob.api.meta import Object
+from hyperjob.kube.resources import key_of
+
 MANAGED: Final = "karmada.io/managed"
 POLICY_ID: Final = "propagationpolicy.karmada.io/permanent-id"
 POLICY_NAMESPACE: Final = "propagationpolicy.karmada.io/namespace"
@@ -68,6 +71,11 @@ def work_name(kind: str, name: str, namespace: str) -> str:
     plain = name.replace(":", ".").lower()
     key = f"{namespace}-{plain}-{kind}" if namespace else f"{plain}-{kind}"
     return f"{plain}-{safe_hash(key.lower())}"
+
+
+def item_of(reference: Object) -> str:
+    """Return `KIND|key` of what a reference names, which tells templates of all kinds apart."""
+    return f"{reference['kind']}|{key_of({'metadata': reference})}"
 
 
 def is_reserved_namespace(name: str) -> bool:

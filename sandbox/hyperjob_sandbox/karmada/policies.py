@@ -7,15 +7,23 @@ preemption, claims and the defaults Karmada's own webhook adds. It must never de
 from collections.abc import Iterable
 from copy import deepcopy
 from enum import IntEnum
+from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.member.selectors import matches_labels
+from hyperjob_sandbox.objects import annotations_of, is_going, labels_of
 
-_PP_LABELS = (names.POLICY_ID,)
-_PP_ANNOTATIONS = (names.POLICY_NAMESPACE, names.POLICY_NAME)
-_CPP_LABELS = (names.CLUSTER_POLICY_ID,)
-_CPP_ANNOTATIONS = (names.CLUSTER_POLICY_NAME,)
+_MARKS: Final = {
+    "labels": (names.POLICY_ID, names.CLUSTER_POLICY_ID),
+    "annotations": (names.POLICY_NAMESPACE, names.POLICY_NAME, names.CLUSTER_POLICY_NAME),
+}
+_DEFAULTS: Final = {
+    "conflictResolution": "Abort",
+    "preemption": "Never",
+    "priority": 0,
+    "schedulerName": names.DEFAULT_SCHEDULER,
+}
 
 
 class Precision(IntEnum):
@@ -34,39 +42,26 @@ def is_cluster_policy(policy: Object) -> bool:
 
 def policy_id(policy: Object) -> str:
     """Return the permanent id of a policy, "" while it has none."""
-    key = names.CLUSTER_POLICY_ID if is_cluster_policy(policy) else names.POLICY_ID
-    return str((policy["metadata"].get("labels") or {}).get(key, ""))
+    return labels_of(policy).get(_id_label(policy), "")
 
 
 def default_policy(policy: Object, *, permanent_id: str) -> Object:
     """Return the policy with the defaults, the permanent id and the finalizer Karmada gives it."""
     policy = deepcopy(policy)
     meta: Object = policy["metadata"]
-    cluster_scoped = is_cluster_policy(policy)
-    id_label = names.CLUSTER_POLICY_ID if cluster_scoped else names.POLICY_ID
-    meta.setdefault("labels", {}).setdefault(id_label, permanent_id)
-    finalizer = names.CLUSTER_POLICY_FINALIZER if cluster_scoped else names.POLICY_FINALIZER
-    if finalizer not in meta.setdefault("finalizers", []) and not meta.get("deletionTimestamp"):
-        meta["finalizers"].append(finalizer)
+    meta.setdefault("labels", {}).setdefault(_id_label(policy), permanent_id)
+    finalizers = meta.setdefault("finalizers", [])
+    finalizer = (
+        names.CLUSTER_POLICY_FINALIZER if is_cluster_policy(policy) else names.POLICY_FINALIZER
+    )
+    if finalizer not in finalizers and not is_going(policy):
+        finalizers.append(finalizer)
     spec: Object = policy.setdefault("spec", {})
-    if not cluster_scoped:
+    if not is_cluster_policy(policy):
         for selector in spec.get("resourceSelectors") or ():
             selector.setdefault("namespace", meta["namespace"])
-    placement: Object = spec.setdefault("placement", {})
-    for constraint in placement.get("spreadConstraints") or ():
-        if not constraint.get("spreadByLabel"):
-            constraint.setdefault("spreadByField", "cluster")
-        constraint["minGroups"] = constraint.get("minGroups") or 1
-    replicas = placement.get("replicaScheduling")
-    if replicas is not None and replicas.get("replicaSchedulingType") == "Divided":
-        replicas.setdefault("replicaDivisionPreference", "Weighted")
-    for field, value in (
-        ("conflictResolution", "Abort"),
-        ("preemption", "Never"),
-        ("priority", 0),
-        ("schedulerName", names.DEFAULT_SCHEDULER),
-    ):
-        spec.setdefault(field, value)
+    spec.setdefault("placement", {})
+    policy["spec"] = {**_DEFAULTS, **spec}
     return policy
 
 
@@ -76,25 +71,21 @@ def precision(policy: Object, template: Object) -> Precision:
     return max((_selector_precision(each, template) for each in selectors), default=Precision.NONE)
 
 
+def selects(policy: Object, template: Object) -> bool:
+    """Tell whether a policy names a template, in one way or another, within its namespace."""
+    scope = policy["metadata"].get("namespace")
+    inside = scope in (None, template["metadata"].get("namespace"))
+    return inside and precision(policy, template) is not Precision.NONE
+
+
 def best_policy(policies: Iterable[Object], template: Object) -> Object | None:
     """Return the policy that wins a template: priority, then precision, then the lower name."""
-    best: tuple[int, int] | None = None
-    winner: Object | None = None
-    for policy in policies:
-        if policy["metadata"].get("deletionTimestamp"):
-            continue
-        closeness = precision(policy, template)
-        if closeness is Precision.NONE:
-            continue
-        rank = (priority(policy), int(closeness))
-        if (
-            best is None
-            or winner is None
-            or rank > best
-            or (rank == best and policy["metadata"]["name"] < winner["metadata"]["name"])
-        ):
-            best, winner = rank, policy
-    return winner
+    fitting = (each for each in policies if not is_going(each) and selects(each, template))
+    return min(
+        fitting,
+        key=lambda each: (-priority(each), -precision(each, template), each["metadata"]["name"]),
+        default=None,
+    )
 
 
 def priority(policy: Object) -> int:
@@ -108,69 +99,59 @@ def preempts(policy: Object, bound: Object | None) -> bool:
     A namespaced policy always takes it from a cluster policy, otherwise the explicit priority must
     be higher; `bound` None means the bound policy is gone.
     """
-    if policy["spec"].get("preemption") != "Always" or policy["metadata"].get("deletionTimestamp"):
+    if policy["spec"].get("preemption") != "Always" or is_going(policy):
         return False
     if bound is None:
         return True
-    if is_cluster_policy(bound) and not is_cluster_policy(policy):
-        return True
-    if is_cluster_policy(policy) and not is_cluster_policy(bound):
-        return False
+    if is_cluster_policy(bound) != is_cluster_policy(policy):
+        return is_cluster_policy(bound)
     return priority(policy) > priority(bound)
 
 
 def claim(obj: Object, policy: Object) -> Object:
     """Return the template or binding with the marks of the policy and of no other."""
     obj = unclaim(obj)
-    meta: Object = obj["metadata"]
-    labels, annotations = meta.setdefault("labels", {}), meta.setdefault("annotations", {})
+    meta, owner = obj["metadata"], policy["metadata"]
+    meta.setdefault("labels", {})[_id_label(policy)] = policy_id(policy)
+    annotations = meta.setdefault("annotations", {})
     if is_cluster_policy(policy):
-        labels[names.CLUSTER_POLICY_ID] = policy_id(policy)
-        annotations[names.CLUSTER_POLICY_NAME] = policy["metadata"]["name"]
+        annotations[names.CLUSTER_POLICY_NAME] = owner["name"]
     else:
-        labels[names.POLICY_ID] = policy_id(policy)
-        annotations[names.POLICY_NAMESPACE] = policy["metadata"]["namespace"]
-        annotations[names.POLICY_NAME] = policy["metadata"]["name"]
+        annotations[names.POLICY_NAMESPACE] = owner["namespace"]
+        annotations[names.POLICY_NAME] = owner["name"]
     return obj
 
 
 def unclaim(obj: Object) -> Object:
     """Return the template or binding without the marks of any policy."""
-    obj = {**obj, "metadata": dict(obj["metadata"])}
-    for field, keys in (
-        ("labels", _PP_LABELS + _CPP_LABELS),
-        ("annotations", _PP_ANNOTATIONS + _CPP_ANNOTATIONS),
-    ):
-        kept = {
-            key: value
-            for key, value in (obj["metadata"].get(field) or {}).items()
-            if key not in keys
-        }
+    meta = dict(obj["metadata"])
+    for field, marks in _MARKS.items():
+        present = meta.pop(field, None) or {}
+        kept = {key: value for key, value in present.items() if key not in marks}
         if kept:
-            obj["metadata"][field] = kept
-        else:
-            obj["metadata"].pop(field, None)
-    return obj
+            meta[field] = kept
+    return {**obj, "metadata": meta}
 
 
-def claimed_by(obj: Object) -> tuple[str, str, str] | None:
-    """Return namespace ("" for cluster policies), name and permanent id of the claiming policy."""
-    labels = obj["metadata"].get("labels") or {}
-    annotations = obj["metadata"].get("annotations") or {}
+def claimed_by(obj: Object) -> tuple[str, str] | None:
+    """Return key and permanent id of the policy that claims an object, None without one."""
+    labels, annotations = labels_of(obj), annotations_of(obj)
     space, name = annotations.get(names.POLICY_NAMESPACE), annotations.get(names.POLICY_NAME)
     if space and name and labels.get(names.POLICY_ID):
-        return space, name, labels[names.POLICY_ID]
+        return f"{space}/{name}", labels[names.POLICY_ID]
     name = annotations.get(names.CLUSTER_POLICY_NAME)
     if name and labels.get(names.CLUSTER_POLICY_ID):
-        return "", name, labels[names.CLUSTER_POLICY_ID]
+        return name, labels[names.CLUSTER_POLICY_ID]
     return None
+
+
+def _id_label(policy: Object) -> str:
+    return names.CLUSTER_POLICY_ID if is_cluster_policy(policy) else names.POLICY_ID
 
 
 def _selector_precision(selector: Object, template: Object) -> Precision:
     meta: Object = template["metadata"]
-    if selector.get("apiVersion") != template.get("apiVersion"):
-        return Precision.NONE
-    if selector.get("kind") != template.get("kind"):
+    if any(selector.get(field) != template.get(field) for field in ("apiVersion", "kind")):
         return Precision.NONE
     if selector.get("namespace") and selector["namespace"] != meta.get("namespace", ""):
         return Precision.NONE
@@ -178,6 +159,5 @@ def _selector_precision(selector: Object, template: Object) -> Precision:
         return Precision.NAME if selector["name"] == meta["name"] else Precision.NONE
     if selector.get("labelSelector") is None:
         return Precision.ALL
-    if matches_labels(selector["labelSelector"], meta.get("labels") or {}):
-        return Precision.LABELS
-    return Precision.NONE
+    found = matches_labels(selector["labelSelector"], meta.get("labels") or {})
+    return Precision.LABELS if found else Precision.NONE

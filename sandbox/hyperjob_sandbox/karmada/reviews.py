@@ -13,14 +13,12 @@ import jsonpatch
 import orjson
 
 from hyperjob.api.meta import Object
+from hyperjob.kube.informer import Informer
 from hyperjob_sandbox.karmada.policies import default_policy
 from hyperjob_sandbox.member.jobdefaults import default_job
 from hyperjob_sandbox.member.jobvalidation import validate_create, validate_update
 
 ReviewHandler = Callable[[Object], Object]
-QueueLookup = Callable[[str], tuple[Object | None, int]]
-"""Gives a queue, None when there is none, and the number of its child queues."""
-
 _WORKLOADS: Final = frozenset({("batch.volcano.sh/v1alpha1", "Job"), ("apps/v1", "Deployment")})
 
 
@@ -43,21 +41,20 @@ def mutate_policy(request: Object) -> Object:
 def mutate_binding(request: Object) -> Object:
     """Suspend the scheduling of a new workload's binding, replacing all of its suspension."""
     spec: Object = request["object"]["spec"]
-    if (spec.get("suspension") or {}).get("scheduling"):
-        return {"allowed": True}
     resource: Object = spec["resource"]
-    if (resource["apiVersion"], resource["kind"]) not in _WORKLOADS:
+    if (spec.get("suspension") or {}).get("scheduling") or (
+        (resource["apiVersion"], resource["kind"]) not in _WORKLOADS
+    ):
         return {"allowed": True}
     return _patch([{"op": "add", "path": "/spec/suspension", "value": {"scheduling": True}}])
 
 
 def mutate_job(request: Object) -> Object:
     """Default a new vcjob as Volcano does."""
-    job: Object = request["object"]
-    return _patched(job, default_job(job))
+    return _patched(request["object"], default_job(request["object"]))
 
 
-def validate_job(queues: QueueLookup) -> ReviewHandler:
+def validate_job(queues: Informer) -> ReviewHandler:
     """Return the validation of vcjobs against a cluster's queues."""
 
     def decide(request: Object) -> Object:
@@ -65,11 +62,10 @@ def validate_job(queues: QueueLookup) -> ReviewHandler:
         if request["operation"] == "UPDATE":
             reason = validate_update(job, request["oldObject"])
         else:
-            queue, children = queues(str((job.get("spec") or {}).get("queue") or "default"))
-            reason = validate_create(job, queue=queue, child_queues=children)
-        if reason:
-            return {"allowed": False, "status": {"message": reason}}
-        return {"allowed": True}
+            name = str((job.get("spec") or {}).get("queue") or "default")
+            parents = [(queue.get("spec") or {}).get("parent") for queue in queues.items()]
+            reason = validate_create(job, queue=queues.get(name), child_queues=parents.count(name))
+        return {"allowed": False, "status": {"message": reason}} if reason else {"allowed": True}
 
     return decide
 

@@ -12,33 +12,36 @@ from typing import Final
 import orjson
 
 from hyperjob.api.meta import Object
+from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.karmada.bindings import target_clusters
-from hyperjob_sandbox.member.selectors import matches_affinity, untolerated_taint
+from hyperjob_sandbox.member.selectors import matches_labels, untolerated_taint
+from hyperjob_sandbox.objects import State, labels_of
 
-SUCCESS_MESSAGE: Final = "Binding has been scheduled successfully."
 _TAINT_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
-_KEY_ORDER: Final = (
+_DIVIDED: Final = "the embedded Karmada divides no replicas: use Duplicated"
+_FIELDS: Final = "the embedded Karmada knows no fieldSelector: use labelSelector or clusterNames"
+_RANK: Final = {
     # the field order of Karmada's types, which the applied-placement annotation shows
-    "affinityName",
-    "clusterAffinity",
-    "clusterAffinities",
-    "clusterTolerations",
-    "spreadConstraints",
-    "workloadAffinity",
-    "replicaScheduling",
-    "labelSelector",
-    "fieldSelector",
-    "clusterNames",
-    "exclude",
-    "spreadByField",
-    "spreadByLabel",
-    "maxGroups",
-    "minGroups",
-    "replicaSchedulingType",
-    "replicaDivisionPreference",
-    "weightPreference",
-)
-_RANK: Final = {key: rank for rank, key in enumerate(_KEY_ORDER)}
+    key: rank
+    for rank, key in enumerate(
+        (
+            "affinityName",
+            "clusterAffinity",
+            "clusterAffinities",
+            "clusterTolerations",
+            "spreadConstraints",
+            "replicaScheduling",
+            "labelSelector",
+            "clusterNames",
+            "exclude",
+            "spreadByField",
+            "maxGroups",
+            "minGroups",
+            "replicaSchedulingType",
+            "replicaDivisionPreference",
+        )
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +64,43 @@ class ScheduleResult:
         return self.reason == "Success"
 
     @property
-    def condition(self) -> tuple[str, str, str]:
+    def condition(self) -> State:
         """Return status, reason and message of the Scheduled condition."""
         return "True" if self.succeeded else "False", self.reason, self.message
 
 
 def schedule(binding: Object, clusters: Sequence[Object]) -> ScheduleResult:
-    """Choose the clusters of a binding, trying its affinity groups in order."""
+    """Choose the clusters of a binding, trying its affinity groups in order.
+
+    The group that was observed last comes first. The first refusal is what a failure says.
+    """
+    groups = affinities(binding)
+    observed = (binding.get("status") or {}).get("schedulerObservingAffinityName")
+    named = [group.get("affinityName", "") for group in groups]
+    first = named.index(observed) if observed in named else 0
+    results: list[ScheduleResult] = []
+    for group in groups[first:]:
+        results.append(_attempt(binding, clusters, group))
+        if results[-1].succeeded:
+            return results[-1]
+    return results[0]
+
+
+def affinities(binding: Object) -> list[Object]:
+    """Return the affinity groups of a binding, at least one."""
     placement: Object = binding["spec"].get("placement") or {}
     groups: list[Object] = placement.get("clusterAffinities") or []
-    if not groups:
-        return _attempt(binding, clusters, placement.get("clusterAffinity"), "")
-    first: ScheduleResult | None = None
-    for group in groups[_first_group(binding, groups) :]:
-        decision = _attempt(binding, clusters, group, group["affinityName"])
-        if decision.succeeded:
-            return decision
-        first = first or decision
-    assert first is not None
-    return first
+    return groups or [placement.get("clusterAffinity") or {}]
+
+
+def matches_affinity(affinity: Object, cluster: Object) -> bool:
+    """Tell whether a Cluster satisfies a ClusterAffinity; an empty one takes all."""
+    name = key_of(cluster)
+    return (
+        name in (affinity.get("clusterNames") or (name,))
+        and name not in (affinity.get("exclude") or ())
+        and matches_labels(affinity.get("labelSelector"), labels_of(cluster))
+    )
 
 
 def applied_placement(placement: Object) -> str:
@@ -96,96 +117,56 @@ def _ordered(value: object) -> object:
     return value
 
 
-def _first_group(binding: Object, groups: list[Object]) -> int:
-    status: Object = binding.get("status") or {}
-    triggered, last = (
-        binding["spec"].get("rescheduleTriggeredAt"),
-        status.get("lastScheduledTime"),
+def _attempt(binding: Object, clusters: Sequence[Object], affinity: Object) -> ScheduleResult:
+    name = affinity.get("affinityName", "")
+    if affinity.get("fieldSelector"):
+        return ScheduleResult(None, "SchedulerError", _FIELDS, name, retry=True)
+    refusals = {key_of(each): _refusal(binding, each, affinity) for each in clusters}
+    current = target_clusters(binding)
+    feasible = sorted(
+        (cluster for cluster, refusal in refusals.items() if refusal is None),
+        key=lambda cluster: (cluster not in current, cluster),
     )
-    if triggered and last and triggered > last:
-        return 0
-    observed = status.get("schedulerObservingAffinityName")
-    for index, group in enumerate(groups):
-        if group["affinityName"] == observed:
-            return index
-    return 0
-
-
-def _attempt(
-    binding: Object, clusters: Sequence[Object], affinity: Object | None, affinity_name: str
-) -> ScheduleResult:
-    refusals: list[str] = []
-    feasible: list[Object] = []
-    for cluster in clusters:
-        refusal = _refusal(binding, cluster, affinity)
-        if refusal is None:
-            feasible.append(cluster)
-        else:
-            refusals.append(refusal)
     if not feasible:
-        counted = sorted(f"{count} {text}" for text, count in Counter(refusals).items())
+        counted = sorted(f"{count} {text}" for text, count in Counter(refusals.values()).items())
         why = ", ".join(counted) or "no cluster exists"
         message = f"0/{len(clusters)} clusters are available: {why}."
-        return ScheduleResult((), "NoClusterFit", message, affinity_name)
-    current = target_clusters(binding)
-    feasible.sort(key=lambda each: (each["metadata"]["name"] not in current, _name(each)))
-    try:
-        chosen = _select(binding, feasible)
-    except _UnschedulableError as error:
-        return ScheduleResult(None, "SchedulerError", str(error), affinity_name, retry=True)
-    return ScheduleResult(chosen, "Success", SUCCESS_MESSAGE, affinity_name)
+        return ScheduleResult((), "NoClusterFit", message, name)
+    spec: Object = binding["spec"]
+    placement: Object = spec.get("placement") or {}
+    replicas = int(spec.get("replicas") or 0)
+    kind = (placement.get("replicaScheduling") or {}).get("replicaSchedulingType")
+    if replicas and kind == "Divided":
+        return ScheduleResult(None, "SchedulerError", _DIVIDED, name, retry=True)
+    for constraint in placement.get("spreadConstraints") or ():
+        feasible = feasible[: constraint.get("maxGroups") or None]
+    share: Object = {"replicas": replicas} if replicas else {}
+    chosen = tuple({"name": cluster, **share} for cluster in feasible)
+    return ScheduleResult(chosen, "Success", "Binding has been scheduled successfully.", name)
 
 
-class _UnschedulableError(Exception):
-    """Karmada's scheduler gives up for now."""
-
-
-def _name(cluster: Object) -> str:
-    return str(cluster["metadata"]["name"])
-
-
-def _refusal(binding: Object, cluster: Object, affinity: Object | None) -> str | None:
-    placement: Object = binding["spec"].get("placement") or {}
-    already = _name(cluster) in target_clusters(binding)
+def _refusal(binding: Object, cluster: Object, affinity: Object) -> str | None:
+    already = key_of(cluster) in target_clusters(binding)
     if not already and not _has_api(cluster, binding["spec"]["resource"]):
         return "cluster(s) did not have the API resource"
     if not matches_affinity(affinity, cluster):
         return "cluster(s) did not match the placement cluster affinity constraint"
-    evicting = binding["spec"].get("gracefulEvictionTasks") or ()
-    if any(task.get("fromCluster") == _name(cluster) for task in evicting):
-        return "cluster(s) is in the process of eviction"
-    if not already:
-        taint = untolerated_taint(
-            cluster["spec"].get("taints") or (),
-            placement.get("clusterTolerations") or (),
-            effects=_TAINT_EFFECTS,
-        )
-        if taint is not None:
-            value = f"={taint['value']}" if taint.get("value") else ""
-            return f"cluster(s) had untolerated taint {{{taint['key']}{value}:{taint['effect']}}}"
-    return None
+    placement: Object = binding["spec"].get("placement") or {}
+    taint = untolerated_taint(
+        cluster["spec"].get("taints") or (),
+        placement.get("clusterTolerations") or (),
+        effects=_TAINT_EFFECTS,
+    )
+    if already or taint is None:
+        return None
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"cluster(s) had untolerated taint {{{taint['key']}{value}:{taint['effect']}}}"
 
 
 def _has_api(cluster: Object, resource: Object) -> bool:
-    for enablement in (cluster.get("status") or {}).get("apiEnablements") or ():
-        if enablement["groupVersion"] == resource["apiVersion"]:
-            return any(each["kind"] == resource["kind"] for each in enablement["resources"])
-    return False
-
-
-def _select(binding: Object, feasible: list[Object]) -> tuple[Object, ...]:
-    spec: Object = binding["spec"]
-    placement: Object = spec.get("placement") or {}
-    replicas = int(spec.get("replicas") or 0)
-    scheduling: Object = placement.get("replicaScheduling") or {}
-    if replicas and scheduling.get("replicaSchedulingType") == "Divided":
-        raise _UnschedulableError("the embedded Karmada divides no replicas: use Duplicated")
-    for constraint in placement.get("spreadConstraints") or ():
-        if constraint.get("spreadByField") == "cluster":
-            if len(feasible) < int(constraint.get("minGroups") or 1):
-                raise _UnschedulableError(
-                    "the number of feasible clusters is less than spreadConstraint.MinGroups"
-                )
-            feasible = feasible[: int(constraint.get("maxGroups") or 0)]
-    share: Object = {"replicas": replicas} if replicas else {}
-    return tuple({"name": _name(each), **share} for each in feasible)
+    return any(
+        each["kind"] == resource["kind"]
+        for enablement in (cluster.get("status") or {}).get("apiEnablements") or ()
+        if enablement["groupVersion"] == resource["apiVersion"]
+        for each in enablement["resources"]
+    )

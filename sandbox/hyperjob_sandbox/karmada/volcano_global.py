@@ -6,27 +6,22 @@ webhook's half is in `reviews`.
 """
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import Conflict, Invalid, KubeError, NotFound
-from hyperjob.kube.resources import (
-    CLUSTERS,
-    PRIORITY_CLASSES,
-    QUEUES,
-    RESOURCE_BINDINGS,
-    VCJOBS,
-    key_of,
-)
-from hyperjob_sandbox.karmada.caches import Caches, reference_key
+from hyperjob.kube.client import PatchType
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.resources import QUEUES, RESOURCE_BINDINGS, VCJOBS, key_of, split_key
+from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.member import resources
+from hyperjob_sandbox.objects import is_going
 
-Amounts = dict[str, int]
 _DEFAULT_QUEUE: Final = "default"
+_RELEASED: Final = [{"op": "add", "path": "/spec/suspension", "value": {"scheduling": False}}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +37,20 @@ class Candidate:
 
 
 def dispatch(
-    candidates: list[Candidate], queues: Mapping[str, Object], total: Amounts
+    candidates: list[Candidate], queues: Mapping[str, Object], total: Mapping[str, int]
 ) -> list[str]:
     """Return the keys of the bindings to release now, in order.
 
     Queues take turns by priority; in a queue the higher job priority goes first, then the older.
     Pure.
     """
-    allocated: dict[str, Amounts] = defaultdict(dict)
+    allocated: dict[str, Counter[str]] = defaultdict(Counter)
     waiting: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
-        if candidate.queue not in queues:
-            continue
-        if candidate.suspended:
+        if candidate.suspended and candidate.queue in queues:
             waiting[candidate.queue].append(candidate)
-        else:
-            _add(allocated[candidate.queue], candidate)
+        elif not candidate.suspended:
+            allocated[candidate.queue].update(dict(candidate.request))
     order = sorted(waiting, key=lambda name: (-_priority(queues[name]), name))
     for name in order:
         waiting[name].sort(key=lambda each: (-each.priority, each.created, each.key))
@@ -66,7 +59,7 @@ def dispatch(
         for name in list(order):
             candidate = waiting[name].pop(0)
             if _fits(candidate, allocated[name], queues[name], total):
-                _add(allocated[name], candidate)
+                allocated[name].update(dict(candidate.request))
                 released.append(candidate.key)
             if not waiting[name]:
                 order.remove(name)
@@ -84,74 +77,55 @@ def candidate_of(binding: Object, *, job: Object, priority: int) -> Candidate:
         priority=priority,
         created=str(binding["metadata"]["creationTimestamp"]),
         request=tuple((name, amount.nano) for name, amount in request.items() if amount),
-        suspended=bool((spec.get("suspension") or {}).get("scheduling")),
+        suspended=_is_suspended(binding),
     )
 
 
 class Dispatcher:
     """Runs `dispatch` once a period; `run()` belongs in a TaskGroup."""
 
-    def __init__(self, kube: Kube, caches: Caches, *, period: float) -> None:
-        self._kube = kube
+    def __init__(self, caches: Caches, *, period: float) -> None:
         self._caches = caches
         self._period = period
-        self._priority_classes = caches.add(PRIORITY_CLASSES)
 
     async def run(self) -> None:
         """Dispatch until cancelled."""
         while True:
             await asyncio.sleep(self._period)
             bindings = self._caches[RESOURCE_BINDINGS].items()
-            if not any(_is_suspended(binding) for binding in bindings):
+            if not any(map(_is_suspended, bindings)):
                 continue
-            queues = {each["metadata"]["name"]: each for each in self._caches[QUEUES].items()}
-            candidates = [
-                candidate for binding in bindings if (candidate := self._candidate(binding))
-            ]
+            queues = {key_of(queue): queue for queue in self._caches[QUEUES].items()}
+            candidates = [each for binding in bindings if (each := self._candidate(binding))]
             released = dispatch(candidates, queues, self._total())
             await asyncio.gather(*map(self._release, released))
 
     def _candidate(self, binding: Object) -> Candidate | None:
         reference: Object = binding["spec"]["resource"]
-        if binding["metadata"].get("deletionTimestamp") or reference["kind"] != VCJOBS.kind:
+        if is_going(binding) or reference["kind"] != VCJOBS.kind:
             return None
-        job = self._caches[VCJOBS].get(reference_key(reference))
+        job = self._caches.template(reference)
         if job is None:
             return None
         name = job["spec"].get("priorityClassName")
-        if not name:
-            return candidate_of(binding, job=job, priority=0)
-        priority_class = self._priority_classes.get(name)
-        if priority_class is None:
+        found = self._caches.priority_classes.get(name) if name else {}
+        if found is None:
             return None  # skipped in every round, without a message
-        return candidate_of(binding, job=job, priority=int(priority_class.get("value") or 0))
+        return candidate_of(binding, job=job, priority=int(found.get("value") or 0))
 
-    def _total(self) -> Amounts:
-        lists = [
-            resources.parse(
-                ((each.get("status") or {}).get("resourceSummary") or {}).get("allocatable")
-            )
-            for each in self._caches[CLUSTERS].items()
-        ]
-        return {name: amount.nano for name, amount in resources.total(lists).items()}
+    def _total(self) -> dict[str, int]:
+        statuses = [each.get("status") or {} for each in self._caches.clusters.items()]
+        summaries = [status.get("resourceSummary") or {} for status in statuses]
+        return resources.nano(
+            resources.total(resources.parse(each.get("allocatable")) for each in summaries)
+        )
 
     async def _release(self, key: str) -> None:
-        namespace, _, name = key.partition("/")
-        operations: list[Object] = [
-            {"op": "add", "path": "/spec/suspension", "value": {"scheduling": False}}
-        ]
-        try:
-            await self._kube.patch(
-                RESOURCE_BINDINGS,
-                name,
-                operations,
-                kind=PatchType.JSON,
-                namespace=namespace,
+        namespace, name = split_key(key)
+        with suppress(KubeError):  # the next round looks at what is there then
+            await self._caches.kube.patch(
+                RESOURCE_BINDINGS, name, _RELEASED, kind=PatchType.JSON, namespace=namespace
             )
-        except (NotFound, Conflict, Invalid):
-            return  # the next round looks at what is there then
-        except KubeError:
-            return
 
 
 def _is_suspended(binding: Object) -> bool:
@@ -162,19 +136,12 @@ def _priority(queue: Object) -> int:
     return int((queue.get("spec") or {}).get("priority") or 0)
 
 
-def _add(allocated: Amounts, candidate: Candidate) -> None:
-    for name, amount in candidate.request:
-        allocated[name] = allocated.get(name, 0) + amount
-
-
-def _fits(candidate: Candidate, allocated: Amounts, queue: Object, total: Amounts) -> bool:
+def _fits(
+    candidate: Candidate, allocated: Mapping[str, int], queue: Object, total: Mapping[str, int]
+) -> bool:
     """Tell whether a queue may take a binding: only what it asks for counts."""
-    capability = {
-        name: amount.nano
-        for name, amount in resources.parse((queue.get("spec") or {}).get("capability")).items()
-    }
-    for name, amount in candidate.request:
-        limit = min(total.get(name, 0), capability.get(name, total.get(name, 0)))
-        if allocated.get(name, 0) + amount > limit:
-            return False
-    return True
+    capability = resources.nano(resources.parse((queue.get("spec") or {}).get("capability")))
+    limits = {name: min(most, capability.get(name, most)) for name, most in total.items()}
+    return all(
+        allocated.get(name, 0) + amount <= limits.get(name, 0) for name, amount in candidate.request
+    )

@@ -9,35 +9,32 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.karmada import interpreter, names
+from hyperjob_sandbox.objects import State, annotations_of, labels_of, merge_marks, owner_reference
 
-API_VERSION: Final = "work.karmada.io/v1alpha1"
-
-DISPATCHING: Final = (
-    "True",
-    "Dispatching",
-    "Work is being dispatched to member clusters.",
-)
+DISPATCHING: Final = ("True", "Dispatching", "Work is being dispatched to member clusters.")
 SUSPENDED: Final = ("False", "SuspendDispatching", "Work dispatching is in a suspended state.")
 APPLIED: Final = ("True", "AppliedSuccessful", "Manifest has been successfully applied")
-_POPULATED: Final = (
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "finalizers",
-    "generation",
-    "managedFields",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
+_POPULATED: Final = frozenset(
+    {
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "finalizers",
+        "generation",
+        "managedFields",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
 )
 
 
 def prune(obj: Object) -> Object:
     """Return a copy without what an API server fills in, a status, or a Job's time to live."""
-    kept: Object = {key: deepcopy(value) for key, value in obj.items() if key != "status"}
-    for field in _POPULATED:
-        kept["metadata"].pop(field, None)
+    meta = {key: value for key, value in obj["metadata"].items() if key not in _POPULATED}
+    kept = {key: value for key, value in obj.items() if key != "status"}
+    kept = deepcopy({**kept, "metadata": meta})
     if kept.get("kind") == "Job" and isinstance(kept.get("spec"), dict):
         kept["spec"].pop("ttlSecondsAfterFinished", None)
     return kept
@@ -52,56 +49,52 @@ def build_work(
     suspend: bool = False,
 ) -> Object:
     """Build the Work for one cluster; without a binding (namespaces) the template owns it."""
-    meta: Object = template["metadata"]
-    name = names.work_name(template["kind"], meta["name"], meta.get("namespace", ""))
-    space = names.execution_space(cluster)
     labels: dict[str, str] = {names.WORK_ID: work_id}
     annotations: dict[str, str] = {}
-    if binding is not None:
-        binding_labels, annotations = _binding_marks(binding)
-        labels.update(binding_labels)
+    metadata: Object = {
+        **address(template, cluster),
+        "labels": labels,
+        "finalizers": [names.WORK_FINALIZER],
+    }
+    if binding is None:
+        metadata["ownerReferences"] = [owner_reference(template)]
+    else:
+        _mark(labels, annotations, binding)
         annotations[names.CONFLICT_RESOLUTION] = _conflict_resolution(template, binding)
-    work: Object = {
-        "apiVersion": API_VERSION,
+        metadata["annotations"] = annotations
+    return {
+        "apiVersion": "work.karmada.io/v1alpha1",
         "kind": "Work",
-        "metadata": {
-            "name": name,
-            "namespace": space,
-            "labels": labels,
-            "finalizers": [names.WORK_FINALIZER],
-        },
+        "metadata": metadata,
         "spec": {
             "preserveResourcesOnDeletion": bool(
                 binding and binding["spec"].get("preserveResourcesOnDeletion")
             ),
             "suspendDispatching": suspend,
-            "workload": {"manifests": [_manifest(template, labels, annotations, name, space)]},
+            "workload": {"manifests": [_manifest(template, metadata)]},
         },
     }
-    if annotations:
-        work["metadata"]["annotations"] = annotations
-    if binding is None:
-        work["metadata"]["ownerReferences"] = [_owner(template)]
-    return work
+
+
+def address(template: Object, cluster: str) -> Object:
+    """Return name and namespace of the Work that carries a template to a cluster."""
+    meta: Object = template["metadata"]
+    return {
+        "name": names.work_name(template["kind"], meta["name"], meta.get("namespace", "")),
+        "namespace": names.execution_space(cluster),
+    }
 
 
 def sync_work(live: Object, desired: Object) -> Object:
     """Return the live Work with labels and annotations merged and the spec replaced."""
-    work = deepcopy(live)
-    for field in ("labels", "annotations"):
-        merged = {**(work["metadata"].get(field) or {}), **(desired["metadata"].get(field) or {})}
-        if merged:
-            work["metadata"][field] = merged
-    work["spec"] = deepcopy(desired["spec"])
+    work = {**live, "metadata": dict(live["metadata"]), "spec": desired["spec"]}
+    merge_marks(work["metadata"], desired["metadata"])
     return work
 
 
 def work_id(work: Object | None) -> str | None:
     """Return the permanent id of a Work, None when there is no Work."""
-    if work is None:
-        return None
-    value: str | None = (work["metadata"].get("labels") or {}).get(names.WORK_ID)
-    return value
+    return None if work is None else labels_of(work).get(names.WORK_ID)
 
 
 def manifest_status(obj: Object, *, ordinal: int) -> Object:
@@ -125,100 +118,44 @@ def manifest_status(obj: Object, *, ordinal: int) -> Object:
     return entry
 
 
-def apply_failed(errors: list[str], *, succeeded: int, total: int) -> tuple[str, str, str]:
-    """Return status, reason and message of an Applied condition that failed."""
-    text = errors[0] if len(errors) == 1 else "[" + ", ".join(errors) + "]"
-    return "False", "AppliedFailed", f"Failed to apply all manifests ({succeeded}/{total}): {text}"
+def apply_failed(error: str) -> State:
+    """Return status, reason and message of the Applied condition of a manifest that failed."""
+    return "False", "AppliedFailed", f"Failed to apply all manifests (0/1): {error}"
 
 
-def set_condition(
-    conditions: list[Object], kind: str, state: tuple[str, str, str], *, now: str
-) -> list[Object]:
-    """Return conditions with one set; its transition time moves only when its status flips."""
-    status, reason, message = state
-    entry: Object = {
-        "lastTransitionTime": now,
-        "message": message,
-        "reason": reason,
-        "status": status,
-        "type": kind,
-    }
-    result = list(conditions)
-    for index, old in enumerate(result):
-        if old["type"] == kind:
-            if old["status"] == status:
-                entry["lastTransitionTime"] = old["lastTransitionTime"]
-            result[index] = {**old, **entry}
-            return result
-    result.append(entry)
-    return result
-
-
-def find_condition(obj: Object, kind: str) -> Object | None:
-    """Return a condition of an object's status, None when it has none of that type."""
-    for condition in (obj.get("status") or {}).get("conditions") or ():
-        if condition["type"] == kind:
-            return dict(condition)
-    return None
-
-
-def _manifest(
-    template: Object,
-    labels: dict[str, str],
-    annotations: dict[str, str],
-    name: str,
-    space: str,
-) -> Object:
+def _manifest(template: Object, work: Object) -> Object:
     manifest = prune(template)
-    meta: Object = manifest["metadata"]
-    meta["labels"] = {
-        **(meta.get("labels") or {}),
-        **labels,
-        names.MANAGED: "true",
-    }
+    labels = {**labels_of(manifest), **work["labels"], names.MANAGED: "true"}
     marks = {
-        **(meta.get("annotations") or {}),
-        **annotations,
+        **annotations_of(manifest),
+        **(work.get("annotations") or {}),
         names.TEMPLATE_UID: template["metadata"]["uid"],
-        names.WORK_NAME: name,
-        names.WORK_NAMESPACE: space,
+        names.WORK_NAME: work["name"],
+        names.WORK_NAMESPACE: work["namespace"],
     }
     generation = template["metadata"].get("generation")
-    if generation and annotations:
+    if generation and "annotations" in work:
         marks[names.TEMPLATE_GENERATION] = str(generation)
-    marks[names.MANAGED_LABELS] = ",".join(sorted(meta["labels"]))
+    marks[names.MANAGED_LABELS] = ",".join(sorted(labels))
     marks[names.MANAGED_ANNOTATIONS] = ",".join(sorted({*marks, names.MANAGED_ANNOTATIONS}))
-    meta["annotations"] = marks
+    manifest["metadata"] |= {"labels": labels, "annotations": marks}
     return manifest
 
 
-def _binding_marks(binding: Object) -> tuple[dict[str, str], dict[str, str]]:
+def _mark(labels: dict[str, str], annotations: dict[str, str], binding: Object) -> None:
+    """Say in a Work which binding it was made for."""
     meta: Object = binding["metadata"]
     if meta.get("namespace"):
-        label = names.BINDING_ID
-        annotations = {
-            names.BINDING_NAMESPACE: meta["namespace"],
-            names.BINDING_NAME: meta["name"],
-        }
+        label, name = names.BINDING_ID, names.BINDING_NAME
+        annotations[names.BINDING_NAMESPACE] = meta["namespace"]
     else:
-        label = names.CLUSTER_BINDING_ID
-        annotations = {names.CLUSTER_BINDING_NAME: meta["name"]}
-    return {label: (meta.get("labels") or {}).get(label, "")}, annotations
+        label, name = names.CLUSTER_BINDING_ID, names.CLUSTER_BINDING_NAME
+    labels[label] = labels_of(binding).get(label, "")
+    annotations[name] = meta["name"]
 
 
 def _conflict_resolution(template: Object, binding: Object) -> str:
-    own = (template["metadata"].get("annotations") or {}).get(names.CONFLICT_RESOLUTION)
+    own = annotations_of(template).get(names.CONFLICT_RESOLUTION)
     if own in {"overwrite", "abort"}:
-        return str(own)
+        return own
     return "overwrite" if binding["spec"].get("conflictResolution") == "Overwrite" else "abort"
-
-
-def _owner(template: Object) -> Object:
-    return {
-        "apiVersion": template["apiVersion"],
-        "blockOwnerDeletion": True,
-        "controller": True,
-        "kind": template["kind"],
-        "name": template["metadata"]["name"],
-        "uid": template["metadata"]["uid"],
-    }

@@ -18,13 +18,13 @@ from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Cluster, NodeGroup, SandboxConfig
-from hyperjob_sandbox.controller import wire_now
 from hyperjob_sandbox.member.gang_scheduler import GangScheduler
 from hyperjob_sandbox.member.job_controller import JobController
 from hyperjob_sandbox.member.kubelet import Kubelet, KubeletFactory
 from hyperjob_sandbox.member.queue_controller import QueueController
 from hyperjob_sandbox.member.simulated import SimulatedKubelet
 from hyperjob_sandbox.member.watching import MemberCaches
+from hyperjob_sandbox.objects import wire_now
 
 _QUEUES: Final = ("root", "default")
 """The queues that Volcano itself makes in every cluster."""

@@ -12,7 +12,7 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, PatchType
 from hyperjob.kube.errors import Conflict, NotFound
 from hyperjob.kube.resources import PODGROUPS, PODS, key_of
-from hyperjob_sandbox.controller import Controller, wire_now
+from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.gang import (
     FreeNode,
@@ -24,6 +24,7 @@ from hyperjob_sandbox.member.gang import (
 )
 from hyperjob_sandbox.member.jobpods import TASK_SPEC
 from hyperjob_sandbox.member.watching import BY_GROUP, BY_NODE, MemberCaches, phase_of_pod
+from hyperjob_sandbox.objects import wire_now
 
 _CYCLE: Final = "cycle"
 _GATHER_SECONDS: Final = 0.05

@@ -86,3 +86,8 @@ def normalise(resources: Mapping[str, Quantity]) -> Resources:
 def amount(text: str) -> Quantity:
     """Read one amount; the same few texts come again and again."""
     return Quantity.parse(text)
+
+
+def nano(resources: Mapping[str, Quantity]) -> dict[str, int]:
+    """Return the amounts in nano-units."""
+    return {name: amount.nano for name, amount in resources.items()}

@@ -15,9 +15,10 @@ from hyperjob_sandbox import podwrites
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.clusters import SandboxConfig
-from hyperjob_sandbox.controller import Controller, wire_now
+from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.member.jobpods import JOB_NAME, JOB_RETRY_COUNT, TASK_INDEX, TASK_SPEC
 from hyperjob_sandbox.member.watching import MemberCaches, phase_of_pod
+from hyperjob_sandbox.objects import wire_now
 
 _RESTART_BACKOFF: Final = 10.0
 """Seconds before a container that failed is started again, before the speed factor."""

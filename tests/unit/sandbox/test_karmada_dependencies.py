@@ -1,6 +1,6 @@
 """What follows a vcjob into its clusters, and which bindings carry it there."""
 
-from hyperjob_sandbox.karmada import dependencies
+from hyperjob_sandbox.karmada import dependencies, names
 from hyperjob_sandbox.karmada.bindings import target_clusters
 
 
@@ -12,7 +12,7 @@ def job(*pods, **spec):
 
 
 def ids(found):
-    return [dependencies.reference_id(each) for each in found]
+    return [names.item_of(each) for each in found]
 
 
 def binding(name, *clusters):
@@ -93,9 +93,9 @@ def test_a_dependency_goes_where_any_of_those_that_need_it_go():
     assert set(target_clusters(both)) == {"a", "b"}
     moved = dependencies.attach(both, dependencies.attached(CONFIG_MAP, binding("one", "c")))
     assert set(target_clusters(moved)) == {"b", "c"}
-    left = dependencies.detach(moved, namespace="ns", name="one")
+    left = dependencies.detach(moved, key="ns/one")
     assert target_clusters(left) == ("b",)
-    assert target_clusters(dependencies.detach(left, namespace="ns", name="two")) == ()
+    assert target_clusters(dependencies.detach(left, key="ns/two")) == ()
 
 
 def test_what_a_binding_records_is_read_back():

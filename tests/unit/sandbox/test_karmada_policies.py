@@ -80,23 +80,12 @@ def test_defaulting_adds_what_karmadas_webhook_adds_and_only_once():
         "metadata": {"name": "p", "namespace": "ml"},
         "spec": {
             "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}],
-            "placement": {
-                "spreadConstraints": [{"maxGroups": 1}],
-                "replicaScheduling": {"replicaSchedulingType": "Divided"},
-            },
         },
     }
     defaulted = policies.default_policy(raw, permanent_id="id")
     assert defaulted["metadata"]["labels"] == {names.POLICY_ID: "id"}
     assert defaulted["metadata"]["finalizers"] == [names.POLICY_FINALIZER]
     assert defaulted["spec"]["resourceSelectors"][0]["namespace"] == "ml"
-    assert defaulted["spec"]["placement"]["spreadConstraints"] == [
-        {"maxGroups": 1, "minGroups": 1, "spreadByField": "cluster"}
-    ]
-    assert (
-        defaulted["spec"]["placement"]["replicaScheduling"]["replicaDivisionPreference"]
-        == "Weighted"
-    )
     assert defaulted["spec"]["preemption"] == "Never"
     assert policies.default_policy(defaulted, permanent_id="other") == defaulted
     assert "labels" not in raw["metadata"]
@@ -109,9 +98,9 @@ def test_a_deleted_policy_gets_no_finalizer_back():
 
 def test_claims_of_both_kinds_are_read_written_and_removed():
     claimed = policies.claim(template(labels={"mine": "1"}), policy("pp"))
-    assert policies.claimed_by(claimed) == ("default", "pp", "id-pp")
+    assert policies.claimed_by(claimed) == ("default/pp", "id-pp")
     by_cluster = policies.claim(claimed, policy("cpp", namespace=""))
-    assert policies.claimed_by(by_cluster) == ("", "cpp", "id-cpp")
+    assert policies.claimed_by(by_cluster) == ("cpp", "id-cpp")
     assert policies.unclaim(by_cluster) == template(labels={"mine": "1"})
 
 

@@ -126,11 +126,6 @@ def test_a_cluster_that_holds_the_job_already_keeps_it_through_a_taint():
     assert chosen(decision) == ["a"]
 
 
-def test_an_evicted_cluster_is_left():
-    evicting = binding({}, gracefulEvictionTasks=[{"fromCluster": "a"}], clusters=[{"name": "a"}])
-    assert chosen(schedule(evicting, [cluster("a"), cluster("b")])) == ["b"]
-
-
 def test_groups_are_tried_in_order_and_the_one_observed_comes_first():
     placement = {
         "clusterAffinities": [
@@ -167,25 +162,9 @@ def divided(**more):
     [
         ({"labelSelector": {"matchLabels": {"name": "a"}}}, ["a"]),
         ({"exclude": ["a"]}, ["b"]),
-        (
-            {
-                "fieldSelector": {
-                    "matchExpressions": [{"key": "region", "operator": "In", "values": ["west"]}]
-                }
-            },
-            ["b"],
-        ),
-        (
-            {
-                "fieldSelector": {
-                    "matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["z1"]}]
-                }
-            },
-            ["b"],
-        ),
     ],
 )
-def test_cluster_affinity_selects_by_label_field_and_name(affinity, names):
+def test_cluster_affinity_selects_by_label_and_name(affinity, names):
     members = [cluster("a", region="east", zones=["z1"]), cluster("b", region="west")]
     job = binding({"clusterAffinity": affinity})
     assert chosen(schedule(deepcopy(job), members)) == names
@@ -205,7 +184,8 @@ def test_divided_replicas_are_refused_and_a_job_without_any_goes_to_the_first_cl
     assert chosen(schedule(binding(divided()), members)) == ["a"]
 
 
-def test_too_few_clusters_for_the_spread_are_told():
-    spread = {"spreadByField": "cluster", "minGroups": 2, "maxGroups": 2}
-    decision = schedule(binding(divided(spreadConstraints=[spread])), [cluster("a")])
-    assert "less than spreadConstraint.MinGroups" in decision.message
+def test_a_field_selector_is_refused_where_it_would_have_been_overlooked():
+    affinity = {"fieldSelector": {"matchExpressions": [{"key": "region", "operator": "Exists"}]}}
+    decision = schedule(binding({"clusterAffinity": affinity}), [cluster("a")])
+    assert decision.condition[:2] == ("False", "SchedulerError")
+    assert "no fieldSelector" in decision.message

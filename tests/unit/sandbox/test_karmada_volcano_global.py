@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from hyperjob.kube.store import Store
 from hyperjob_sandbox.karmada import reviews
 from hyperjob_sandbox.karmada.volcano_global import Candidate, candidate_of, dispatch
 
@@ -133,7 +134,7 @@ def test_a_review_is_answered_under_its_uid():
 
 
 def test_a_refused_job_is_told_why():
-    decide = reviews.validate_job(lambda name: (None, 0))
+    decide = reviews.validate_job(Store())
     request = {"operation": "CREATE", "object": {"metadata": {"name": "j"}, "spec": {}}}
     assert decide(request) == {
         "allowed": False,

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from hyperjob_sandbox.karmada import interpreter, works
-from hyperjob_sandbox.karmada.aggregation import binding_status
 from hyperjob_sandbox.karmada.execution import retain
+from hyperjob_sandbox.karmada.status_controller import binding_status
+from hyperjob_sandbox.objects import set_condition
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 SERVER_FIELDS = ("creationTimestamp", "generation", "resourceVersion", "uid")
@@ -73,14 +74,14 @@ def test_conditions_of_works_equal_recorded_ones(scene, state, conditions):
     wanted = RECORDED[scene]["work"][state]["status"]["conditions"]
     made = []
     for (kind, value), recorded in zip(conditions, wanted, strict=True):
-        made = works.set_condition(made, kind, value, now=recorded["lastTransitionTime"])
+        made = set_condition(made, kind, value, now=recorded["lastTransitionTime"])
     assert made == wanted
 
 
 def test_a_conditions_time_moves_only_when_its_status_flips():
-    first = works.set_condition([], "Applied", works.APPLIED, now="one")
-    same = works.set_condition(first, "Applied", ("True", "Other", "text"), now="two")
-    flipped = works.set_condition(same, "Applied", ("False", "Other", "text"), now="three")
+    first = set_condition([], "Applied", works.APPLIED, now="one")
+    same = set_condition(first, "Applied", ("True", "Other", "text"), now="two")
+    flipped = set_condition(same, "Applied", ("False", "Other", "text"), now="three")
     assert [each[0]["lastTransitionTime"] for each in (first, same, flipped)] == [
         "one",
         "one",
@@ -125,8 +126,8 @@ def test_a_bindings_status_follows_its_works_as_recorded(stage):
 def test_a_failed_apply_takes_the_status_away():
     recorded = RECORDED["plain"]
     work = deepcopy(recorded["work"]["running"])
-    failed = works.apply_failed(["no such queue"], succeeded=0, total=1)
-    work["status"]["conditions"] = works.set_condition(
+    failed = works.apply_failed("no such queue")
+    work["status"]["conditions"] = set_condition(
         work["status"]["conditions"], "Applied", failed, now=NOW
     )
     status = binding_status(recorded["binding"]["running"], [work], now=NOW)
@@ -152,17 +153,6 @@ def test_one_clusters_status_becomes_the_templates_verbatim():
     items = recorded["binding"]["running"]["status"]["aggregatedStatus"]
     wanted = recorded["reflected"]["running"]["status"]
     assert interpreter.aggregate_status(recorded["claimed"], items) == wanted
-
-
-def test_several_clusters_are_summed_and_one_failure_fails_all():
-    items = [
-        {"clusterName": "a", "status": {"running": 2, "state": {"phase": "Running"}}},
-        {"clusterName": "b", "status": {"failed": 1, "state": {"phase": "Failed"}}},
-    ]
-    status = interpreter.aggregate_status(RECORDED["plain"]["claimed"], items)
-    assert (status["running"], status["failed"]) == (2, 1)
-    assert status["state"]["phase"] == "Failed"
-    assert status["state"]["message"] == "Job failed in clusters: b"
 
 
 def test_a_queues_status_is_summed_as_recorded():

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from hyperjob.kube.client import EventType
 from hyperjob_sandbox.background import Background
 from hyperjob_sandbox.controller import (
     Awaited,
@@ -99,7 +98,7 @@ def obj(version, generation=1, **more):
 )
 def test_only_changes_besides_status_matter(new, changed, generation):
     old = obj("1")
-    assert changed_besides_status(EventType.MODIFIED, old, new) is changed
-    assert generation_changed(EventType.MODIFIED, old, new) is generation
-    assert changed_besides_status(EventType.ADDED, None, new)
-    assert generation_changed(EventType.DELETED, old, None)
+    assert changed_besides_status(old, new) is changed
+    assert generation_changed(old, new) is generation
+    assert changed_besides_status(None, new)
+    assert generation_changed(old, None)

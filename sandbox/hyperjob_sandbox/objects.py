@@ -1,0 +1,94 @@
+"""Small questions about any Kubernetes object, and the few parts of one that many builders share.
+
+Pure, but for the clock in `wire_now`.
+"""
+
+from datetime import UTC, datetime
+
+from hyperjob.api.meta import Object
+
+State = tuple[str, str, str]
+"""Status, reason and message of a condition."""
+
+
+def labels_of(obj: Object) -> dict[str, str]:
+    """Return the labels of an object."""
+    return obj["metadata"].get("labels") or {}
+
+
+def annotations_of(obj: Object) -> dict[str, str]:
+    """Return the annotations of an object."""
+    return obj["metadata"].get("annotations") or {}
+
+
+def is_going(obj: Object) -> bool:
+    """Tell whether an object is being deleted."""
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def owner_reference(owner: Object) -> Object:
+    """Return the reference that makes `owner` the controller of another object."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "blockOwnerDeletion": True,
+        "controller": True,
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+    }
+
+
+def controller_uid(obj: Object) -> str | None:
+    """Return the uid of the object that controls another one, None when there is none."""
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return str(reference["uid"])
+    return None
+
+
+def merge_marks(meta: Object, wanted: Object) -> None:
+    """Add the labels and annotations of other metadata to metadata, in place."""
+    for field in ("labels", "annotations"):
+        merged = {**(meta.get(field) or {}), **(wanted.get(field) or {})}
+        if merged:
+            meta[field] = merged
+
+
+def find_condition(obj: Object | None, kind: str) -> Object | None:
+    """Return a condition of an object's status, None when it has none of that type."""
+    for condition in ((obj or {}).get("status") or {}).get("conditions") or ():
+        if condition["type"] == kind:
+            return dict(condition)
+    return None
+
+
+def is_ready(obj: Object | None) -> bool:
+    """Tell whether the Ready condition of a Cluster or a node is True."""
+    return (find_condition(obj, "Ready") or {}).get("status") == "True"
+
+
+def set_condition(
+    conditions: list[Object] | None, kind: str, state: State, *, now: str
+) -> list[Object]:
+    """Return conditions with one set; its transition time moves only when its status flips."""
+    status, reason, message = state
+    entry: Object = {
+        "lastTransitionTime": now,
+        "message": message,
+        "reason": reason,
+        "status": status,
+        "type": kind,
+    }
+    result = list(conditions or ())
+    for index, old in enumerate(result):
+        if old["type"] == kind:
+            if old["status"] == status:
+                entry["lastTransitionTime"] = old["lastTransitionTime"]
+            result[index] = {**old, **entry}
+            return result
+    return [*result, entry]
+
+
+def wire_now() -> str:
+    """Return the time as objects carry it, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
