@@ -37,7 +37,7 @@ class Comparison:
 
 
 def _children(value: Json, kind: TypeInfo) -> Children | None:
-    """Return what lies directly below a value; None for one that is owned whole."""
+    """Return what lies directly below a value; None for a value that is owned whole."""
     if isinstance(value, dict) and not kind.atomic_map:
         return {f"f:{name}": (item, kind.field(name) or DEDUCED) for name, item in value.items()}
     if not isinstance(value, list) or kind.keys is None:

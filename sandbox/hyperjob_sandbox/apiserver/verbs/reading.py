@@ -49,7 +49,7 @@ def list_objects(core: Core, call: Call) -> Reply:
     """Answer with a list, or one page of it.
 
     A later page shows the present, under the resourceVersion of the first: a watch from there on
-    tells the rest.
+    has the rest.
     """
     info, resource, query = call.info, call.resource, call.info.query
     chosen = selection(info, resource)
