@@ -52,7 +52,7 @@ TRAINING = ("training.yaml",)
     type=click.FloatRange(min=1),
     default=120,
     show_default=True,
-    help="Seconds that the HyperJobs may take, once all is up.",
+    help="Seconds that may pass without a change of any HyperJob.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def demo(
@@ -71,7 +71,7 @@ def demo(
 
     Starts an embedded Karmada with its members, the webhook and the controller as processes of
     their own, applies HyperJobs with kubectl and shows them until they end. Exits with 0 when
-    all completed, 1 when one failed or time ran out, 2 when a part did not come up.
+    all completed, 1 when one failed or nothing changed for too long, 2 when a part did not come up.
 
     Example: hyperjob demo --speed 2 -f my-hyperjob.yaml
     """

@@ -46,7 +46,7 @@ class Options:
 
 @dataclass(slots=True)
 class Result:
-    """How it went; `finished` is False when time ran out first."""
+    """How it went; `finished` is False where nothing changed for too long."""
 
     kubeconfig: Path
     started: float
@@ -85,6 +85,11 @@ class Result:
             },
             indent=2,
         )
+
+
+def _news(summary: Summary) -> str:
+    """Return what makes a transition of a HyperJob when it changes."""
+    return f"{summary.phase} {summary.jobs_ready} {summary.clusters}"
 
 
 async def _finish(task: asyncio.Task[None]) -> None:
@@ -157,11 +162,15 @@ class Demo:
         ) as screen:
             shown: dict[str, str] = {}
             explained = self._options.output == "json"
-            deadline = time.monotonic() + self._options.seconds
-            while time.monotonic() < deadline:
+            news: list[str] = []
+            since = time.monotonic()
+            while time.monotonic() < since + self._options.seconds:
                 self._plane_is_up()
                 await follower.changed(seconds=0.5)
                 result.hyperjobs = follower.hyperjobs
+                before, news = news, [_news(each) for each in result.hyperjobs]
+                if news != before:
+                    since = time.monotonic()
                 if screen is not None:
                     elapsed = f"{time.monotonic() - result.started:.0f} s"
                     screen.update(view.screen(result.hyperjobs, follower.clusters, elapsed))
@@ -188,7 +197,7 @@ class Demo:
         self, hyperjobs: Sequence[Summary], shown: dict[str, str], started: float
     ) -> None:
         for summary in hyperjobs:
-            news = f"{summary.phase} {summary.jobs_ready} {summary.clusters}"
+            news = _news(summary)
             if shown.get(summary.key) != news:
                 shown[summary.key] = news
                 self._say(f"{time.monotonic() - started:6.1f} s  {view.transition(summary)}")
@@ -212,8 +221,9 @@ class Demo:
         unfinished = [each.key for each in result.hyperjobs if not each.has_ended]
         if unfinished:
             self._say(
-                f"\nNot finished after {self._options.seconds:.0f} s: {', '.join(unfinished)}. "
-                "STATUS and MESSAGE above say why; --timeout waits longer."
+                f"\nNo change for {self._options.seconds:.0f} s, and not finished:"
+                f" {', '.join(unfinished)}."
+                " STATUS and MESSAGE above say why; --timeout waits longer."
             )
         else:
             count = len(result.hyperjobs)
