@@ -4,6 +4,8 @@ Decides who may go and who must move; carries nothing out.
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Final
 
 from controller.gang.gate import is_cleared, is_held, is_released, is_through
 from controller.gang.review import Review, Seat, review
@@ -13,6 +15,9 @@ from controller.model.request import Request
 from controller.model.subjobs import SubJob
 from controller.placement.capacity import less
 from hyperjob.api.phases import JobPhase
+
+FRESH: Final = timedelta(seconds=30)
+"""How long the room that a vcjob was made for counts as certain: as old as a summary may be."""
 
 
 def seat_of(
@@ -32,7 +37,19 @@ def seat_of(
         pin=policy.clusters[0],
         held=held,
         released=is_released(child),
+        fresh=_is_fresh(observed, child),
     )
+
+
+def _is_fresh(observed: Observed, child: Child) -> bool:
+    """Tell whether a vcjob was made a moment ago.
+
+    What started meanwhile may count twice, in the summary and as a reservation. Waiting for that to
+    settle would find workloads of others alone, of which the summary knew as little when the vcjob
+    was made.
+    """
+    created = child.job.created if child.job is not None else None
+    return created is not None and observed.now < created + FRESH
 
 
 def domains(observed: Observed, seats: Iterable[Seat]) -> list[tuple[str, str]]:

@@ -20,12 +20,14 @@ class Seat:
     """A sub-job that no member has seen, and the cluster it is pinned to.
 
     `held`: its gate is closed, so its room is our reservation. `released`: the queue let it go.
+    `fresh`: it was made a moment ago, when its room was certain.
     """
 
     request: Request
     pin: str
     held: bool
     released: bool
+    fresh: bool = False
 
     @property
     def name(self) -> str:
@@ -89,7 +91,7 @@ def _sort(
             leaving.append(seat)
             continue
         kept.append(seat)
-        if not certain:
+        if not certain and not seat.fresh:
             unsettled.append(seat)
         if seat.held:
             left[seat.pin] = less(cluster, [seat.request])

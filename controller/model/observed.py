@@ -290,6 +290,7 @@ class Job:
     priority_class: str
     queue: str
     report: Report | None
+    created: datetime | None = None
     world: str = ""
     spec: Object = field(default_factory=dict, compare=False, repr=False)  # shared, never changed
 

@@ -146,6 +146,7 @@ def parse_job(raw: Object, *, owner: HyperJob) -> Job:
         priority_class=string(spec.get("priorityClassName")),
         queue=string(spec.get("queue")),
         report=parse_report(raw.get("status")),
+        created=timestamp(metadata.get("creationTimestamp")),
         world=string_map(metadata.get("annotations")).get(WORLD, ""),
         spec=spec,
     )

@@ -63,6 +63,15 @@ def test_what_may_be_counted_twice_moves_nobody_but_is_waited_for() -> None:
     assert detail_text(waits) == "waits until the status of a counts what has just started there"
 
 
+def test_what_was_made_a_moment_ago_goes_though_others_may_be_counted_twice() -> None:
+    """It waited at its gate for as long as what had started before it took to settle."""
+    doubled = replace(cluster("a", -8), settling=parse_resources({GPU: "8", "pods": "8"}))
+    fresh = [replace(seat(name, "a"), fresh=True) for name in ("x", "y")]
+    assert look(fresh[0], on=[doubled]) == Review(ready=frozenset({"x"}))
+    crowded = look(*fresh, on=[replace(doubled, free=cluster("a", -16).free)])
+    assert len(crowded.ready) == 1, "no more go than there is room for"
+
+
 def test_what_the_queue_released_keeps_its_place_before_what_it_did_not() -> None:
     seats = [seat("x", "a", released=False), seat("y", "a")]
     found = look(*seats, on=[cluster("a", -8)])
