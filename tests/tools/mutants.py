@@ -46,8 +46,8 @@ DEFAULT_TESTS: Final = ("tests/unit",)
 ARGUMENTS: Final = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider")
 FIRST: Final = 10
 """Tests that are tried first: they kill most mutants, for which no others are then imported."""
-TIMEOUT: Final = 300.0
-"""Seconds for the tests of a mutant."""
+CPU_SECONDS: Final = 300
+"""For the tests of a mutant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ class Copy:
         """Run tests; return pytest's exit code, None past the timeout."""
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        request = {"arguments": [*ARGUMENTS, "-x", "--no-header", *tests], "timeout": TIMEOUT}
+        request = {"arguments": [*ARGUMENTS, "-x", "--no-header", *tests], "seconds": CPU_SECONDS}
         self._server.stdin.write(json.dumps(request) + "\n")
         self._server.stdin.flush()
         code: int | None = json.loads(self._server.stdout.readline())
