@@ -9,32 +9,7 @@ from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
 from hyperjob_sandbox.apiserver.transport.call import Reply, json_reply
-from hyperjob_sandbox.apiserver.transport.encode import dump
 from hyperjob_sandbox.apiserver.transport.negotiate import wants_aggregated_discovery
-
-# Groups in kube-apiserver's order; custom groups follow by name.
-_GROUP_ORDER = (
-    "",
-    "apiregistration.k8s.io",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "node.k8s.io",
-    "discovery.k8s.io",
-)
-_RANK = {group: rank for rank, group in enumerate(_GROUP_ORDER)}
 
 
 class Discovery:
@@ -51,28 +26,29 @@ class Discovery:
             case ["api"] | ["apis"]:
                 if wants_aggregated_discovery(accept):
                     return self._aggregate(parts[0])
+                if parts == ["apis"]:
+                    groups = [self._group(group) for group in self._groups()]
+                    return _document("APIGroupList", "v1", groups=groups)
+                cidr = {"clientCIDR": "0.0.0.0/0", "serverAddress": address}
                 return json_reply(
-                    self._core_versions(address) if parts == ["api"] else self._group_list()
+                    {
+                        "kind": "APIVersions",
+                        "versions": ["v1"],
+                        "serverAddressByClientCIDRs": [cidr],
+                    }
                 )
             case ["api", "v1"]:
-                return json_reply(self._resource_list("", "v1"))
+                return self._resource_list("", "v1")
             case ["apis", group] if group in self._registry.groups():
-                return json_reply({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)})
+                return _document("APIGroup", "v1", **self._group(group))
             case ["apis", group, version] if version in self._registry.versions(group):
-                return json_reply(self._resource_list(group, version))
+                return self._resource_list(group, version)
             case _:
                 return None
 
     def _groups(self) -> list[str]:
-        names = [group for group in self._registry.groups() if group]
-        return sorted(names, key=lambda group: (_RANK.get(group, len(_RANK)), group))
-
-    def _core_versions(self, address: str) -> Object:
-        return {
-            "kind": "APIVersions",
-            "versions": ["v1"],
-            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
-        }
+        """List the named groups: those of built-in kinds come first, as clients prefer them."""
+        return [group for group in self._registry.groups() if group]
 
     def _group(self, group: str) -> Object:
         versions = [
@@ -81,11 +57,7 @@ class Discovery:
         ]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
-    def _group_list(self) -> Object:
-        groups = [self._group(group) for group in self._groups()]
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-
-    def _resource_list(self, group: str, version: str) -> Object:
+    def _resource_list(self, group: str, version: str) -> Reply:
         resources: list[Object] = []
         for info in self._registry.resources(group, version):
             resources.append(_resource(info))
@@ -98,12 +70,8 @@ class Discovery:
                 if sub.group or sub.version:
                     entry |= {"group": sub.group, "version": sub.version}
                 resources.append({**entry, "kind": sub.kind, "verbs": list(sub.verbs)})
-        return {
-            "kind": "APIResourceList",
-            "apiVersion": "v1",
-            "groupVersion": f"{group}/{version}" if group else version,
-            "resources": resources,
-        }
+        where = f"{group}/{version}" if group else version
+        return _document("APIResourceList", "v1", groupVersion=where, resources=resources)
 
     def _aggregate(self, root: str) -> Reply:
         cached = self._aggregated.get(root)
@@ -111,17 +79,11 @@ class Discovery:
             return cached[1]
         groups = [""] if root == "api" else self._groups()
         items = [self._aggregated_group(group) for group in groups]
-        body = dump(
-            {
-                "kind": "APIGroupDiscoveryList",
-                "apiVersion": "apidiscovery.k8s.io/v2",
-                "metadata": {},
-                "items": items,
-            }
-        )
-        media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-        etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
-        reply = Reply(200, body, media, {"ETag": etag, "Vary": "Accept"})
+        version = "apidiscovery.k8s.io/v2"
+        reply = _document("APIGroupDiscoveryList", version, metadata={}, items=items)
+        reply.content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        digest = hashlib.sha512(reply.body).hexdigest().upper()
+        reply.headers = {"ETag": f'"{digest}"', "Vary": "Accept"}
         self._aggregated[root] = (self._registry.changes, reply)
         return reply
 
@@ -135,6 +97,10 @@ class Discovery:
             for version in self._registry.versions(group)
         ]
         return {"metadata": {"name": group} if group else {}, "versions": versions}
+
+
+def _document(kind: str, api_version: str, **content: Json) -> Reply:
+    return json_reply({"kind": kind, "apiVersion": api_version, **content})
 
 
 def _resource(info: ResourceInfo) -> Object:

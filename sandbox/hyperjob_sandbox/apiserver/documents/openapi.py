@@ -1,51 +1,39 @@
 """OpenAPI documents: version 3 by group and version; version 2 only says that there are none.
 
 Custom resources are published with their whole schema; built-in kinds with what every object has,
-so that clients find them and send their checks to the server.
+so that clients find them and send their checks to the server. Of operations a document says what
+kubectl asks: which kind a path has, and that writes take `fieldValidation`.
 """
 
 import hashlib
-from collections.abc import Iterator
+from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.documents.openapischemas import (
-    META_NAME,
-    OBJECT_META,
-    kind_schema,
-    list_schema,
-    schema_name,
-)
+from hyperjob_sandbox.apiserver.schema import objectmeta
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
 from hyperjob_sandbox.apiserver.transport.call import Reply
 from hyperjob_sandbox.apiserver.transport.encode import dump
 from hyperjob_sandbox.apiserver.transport.negotiate import negotiate
 
-_ACTIONS = {
-    "get": ("get", "list"),
-    "put": ("put", ""),
-    "patch": ("patch", ""),
-    "post": ("", "post"),
-    "delete": ("delete", "deletecollection"),
-}
-_WRITES = ("put", "patch", "post")
-_VERBS = {
-    "get": "get",
-    "list": "list",
-    "put": "update",
-    "patch": "patch",
-    "post": "create",
-    "delete": "delete",
-    "deletecollection": "deletecollection",
-}
-_PATCH_TYPES = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/apply-patch+yaml",
-)
-_ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_ASKED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 # With another sign than clients ask with: `@` may not be in a media type.
-_ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-_INFO = {"title": "Kubernetes", "version": "v1.36.2"}
+_ANSWERED: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_INFO: Final = {"title": "Kubernetes", "version": "v1.36.2"}
+_META_NAME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_HEAD: Final[Object] = {
+    "apiVersion": {"type": "string", "description": "The group and version of this object."},
+    "kind": {"type": "string", "description": "The type of this object."},
+    "metadata": {
+        "description": "Standard object's metadata.",
+        "allOf": [{"$ref": f"#/components/schemas/{_META_NAME}"}],
+        "default": {},
+    },
+}
+_FREE: Final[Object] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_PARAMETERS: Final = [
+    {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
+    for name in ("dryRun", "fieldManager", "fieldValidation")
+]
 
 
 class OpenApi:
@@ -54,54 +42,45 @@ class OpenApi:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._documents: dict[str, tuple[list[ResourceInfo], bytes, str]] = {}
-        self._index: tuple[int, bytes] | None = None
 
     def answer(self, path: str, accept: str) -> Reply | None:
         """Answer an OpenAPI path; None when there is no such document."""
-        parts = path.strip("/").split("/")
-        if parts == ["openapi", "v2"]:
+        if path == "/openapi/v2":
             return _version2(accept)
-        if parts == ["openapi", "v3"]:
-            return Reply(200, self._version3(), "text/plain; charset=utf-8")
-        if parts[:2] == ["openapi", "v3"]:
-            where = "/".join(parts[2:])
-            for place, group, version in self._places():
-                if place == where:
-                    body, digest = self._document(place, group, version)
-                    return Reply(200, body, headers={"ETag": f'"{digest}"', "Vary": "Accept"})
-        return None
-
-    def _places(self) -> Iterator[tuple[str, str, str]]:
-        for group in sorted(self._registry.groups()):
-            for version in self._registry.versions(group):
-                yield (f"apis/{group}/{version}" if group else f"api/{version}"), group, version
-
-    def _version3(self) -> bytes:
-        if self._index is None or self._index[0] != self._registry.changes:
-            paths = {
-                place: {"serverRelativeURL": f"/openapi/v3/{place}?hash={digest}"}
-                for place, group, version in self._places()
-                for digest in [self._document(place, group, version)[1]]
+        places = {
+            f"apis/{group}/{version}" if group else f"api/{version}": (group, version)
+            for group in self._registry.groups()
+            for version in self._registry.versions(group)
+        }
+        if path == "/openapi/v3":
+            urls = {
+                place: f"/openapi/v3/{place}?hash={self._document(place, *where)[1]}"
+                for place, where in places.items()
             }
-            self._index = self._registry.changes, dump({"paths": paths})
-        return self._index[1]
+            paths = {place: {"serverRelativeURL": url} for place, url in urls.items()}
+            return Reply(200, dump({"paths": paths}))
+        place = path.removeprefix("/openapi/v3/")
+        if place not in places:
+            return None
+        body, digest = self._document(place, *places[place])
+        return Reply(200, body, headers={"ETag": f'"{digest}"', "Vary": "Accept"})
 
     def _document(self, place: str, group: str, version: str) -> tuple[bytes, str]:
         resources = self._registry.resources(group, version)
         known = self._documents.get(place)
-        if known is not None and known[0] == resources:
-            return known[1], known[2]
-        body = dump(
-            {
+        if known is None or known[0] != resources:
+            schemas = {_META_NAME: objectmeta.SCHEMA}
+            schemas |= {_schema_name(resource): _schema(resource) for resource in resources}
+            document = {
                 "openapi": "3.0.0",
                 "info": _INFO,
                 "paths": {k: v for r in resources for k, v in _paths(r).items()},
-                "components": {"schemas": {META_NAME: OBJECT_META, **_schemas(resources)}},
+                "components": {"schemas": schemas},
             }
-        )
-        digest = hashlib.sha512(body).hexdigest().upper()
-        self._documents[place] = resources, body, digest
-        return body, digest
+            body = dump(document)
+            known = resources, body, hashlib.sha512(body).hexdigest().upper()
+            self._documents[place] = known
+        return known[1], known[2]
 
 
 def _version2(accept: str) -> Reply:
@@ -112,10 +91,9 @@ def _version2(accept: str) -> Reply:
     """
     if _ASKED in accept or _ANSWERED in accept:
         info = _text(1, _INFO["title"]) + _text(2, _INFO["version"])
-        body = _text(1, "2.0") + _field(2, info) + _field(8, b"")
-        return Reply(200, body, _ANSWERED)
+        return Reply(200, _text(1, "2.0") + _field(2, info) + _field(8, b""), _ANSWERED)
     negotiate(accept)
-    return Reply(200, dump({"swagger": "2.0", "info": _INFO, "paths": {}}), "application/json")
+    return Reply(200, dump({"swagger": "2.0", "info": _INFO, "paths": {}}))
 
 
 def _field(number: int, value: bytes) -> bytes:
@@ -127,66 +105,39 @@ def _text(number: int, value: str) -> bytes:
     return _field(number, value.encode())
 
 
-def _schemas(resources: list[ResourceInfo]) -> dict[str, Object]:
-    found: dict[str, Object] = {}
-    for resource in resources:
-        found[schema_name(resource)] = kind_schema(resource)
-        if "list" in resource.verbs:
-            found[schema_name(resource, resource.lists)] = list_schema(resource)
-    return found
+def _gvk(resource: ResourceInfo) -> Object:
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _schema_name(resource: ResourceInfo) -> str:
+    """Name a schema: the group reversed, the version, the kind."""
+    group = resource.group or "core.api.k8s.io"
+    return ".".join((*reversed(group.split(".")), resource.version, resource.kind))
+
+
+def _schema(resource: ResourceInfo) -> Object:
+    if resource.schema is not None:
+        schema: Object = resource.schema.node.raw
+    else:
+        schema = {**_FREE, "properties": {"spec": _FREE, "status": _FREE}}
+        if not resource.has_status:
+            schema["properties"] = {}
+    return {
+        **schema,
+        "properties": {**schema["properties"], **_HEAD},
+        "x-kubernetes-group-version-kind": [_gvk(resource)],
+    }
 
 
 def _paths(resource: ResourceInfo) -> dict[str, Object]:
-    root = f"/apis/{resource.group}" if resource.group else "/api"
-    base = f"{root}/{resource.version}"
-    if resource.namespaced:
-        base += "/namespaces/{namespace}"
+    base = f"/apis/{resource.group}" if resource.group else "/api"
+    base += f"/{resource.version}" + ("/namespaces/{namespace}" * resource.namespaced)
     base += f"/{resource.plural}"
-    paths = {base: _operations(resource, single=False)}
+    read: Object = {"x-kubernetes-group-version-kind": _gvk(resource), "responses": {}}
+    write = {**read, "parameters": _PARAMETERS}
+    paths: dict[str, Object] = {base: {"get": read, "post": write}}
     if "get" in resource.verbs:
-        paths[f"{base}/{{name}}"] = _operations(resource, single=True)
-    for name in resource.subresources:
-        if name in ("status", "scale"):
-            paths[f"{base}/{{name}}/{name}"] = _operations(resource, single=True)
-    if resource.namespaced and "list" in resource.verbs:
-        listing = _operation(resource, "get", "list")
-        paths[f"{root}/{resource.version}/{resource.plural}"] = {"get": listing}
+        below = ("", *(f"/{name}" for name in ("status", "scale") if name in resource.subresources))
+        for name in below:
+            paths[f"{base}/{{name}}{name}"] = {"get": read, "put": write, "patch": write}
     return paths
-
-
-def _operations(resource: ResourceInfo, *, single: bool) -> Object:
-    operations: Object = {}
-    for method, (one, many) in _ACTIONS.items():
-        action = one if single else many
-        if action and _VERBS[action] in resource.verbs:
-            operations[method] = _operation(resource, method, action)
-    return operations
-
-
-def _operation(resource: ResourceInfo, method: str, action: str) -> Object:
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-    reference = {"$ref": f"#/components/schemas/{schema_name(resource)}"}
-    answer = reference
-    if action == "list":
-        answer = {"$ref": f"#/components/schemas/{schema_name(resource, resource.lists)}"}
-    operation: Object = {
-        "responses": {
-            "200": {"description": "OK", "content": {"application/json": {"schema": answer}}}
-        },
-        "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": kind,
-    }
-    if method in _WRITES:
-        operation["parameters"] = [
-            _parameter("dryRun"),
-            _parameter("fieldManager"),
-            _parameter("fieldValidation"),
-        ]
-        media = _PATCH_TYPES if method == "patch" else ("application/json",)
-        schema = {"type": "object"} if method == "patch" else reference
-        operation["requestBody"] = {"content": {name: {"schema": schema} for name in media}}
-    return operation
-
-
-def _parameter(name: str) -> Object:
-    return {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}

@@ -7,7 +7,7 @@ them here. Kinds that only answer a POST (access reviews) are listed with their 
 from collections.abc import Iterator
 
 from hyperjob_sandbox.apiserver.kinds.defaults import DEFAULTS
-from hyperjob_sandbox.apiserver.kinds.printers import BUILTIN_COLUMNS, DEFAULT_COLUMNS
+from hyperjob_sandbox.apiserver.kinds.printers import columns_of
 from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.state.resources import (
     ALL_VERBS,
@@ -193,7 +193,7 @@ def _resource(
         subresources=dict(sorted(subresources.items())),
         storage=("", "events") if events else (group, plural),
         storage_version=version,
-        columns=BUILTIN_COLUMNS.get(plural, DEFAULT_COLUMNS),
+        columns=columns_of(plural),
         generation="g" in flags,
         unconditional_update=plural not in _VERSION_NEEDED,
         create_on_update=plural in _PUT_CREATES,

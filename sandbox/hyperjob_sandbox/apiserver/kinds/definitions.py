@@ -7,8 +7,12 @@ here it happens in the same write.
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.printing.cells import custom_column
-from hyperjob_sandbox.apiserver.printing.columns import AGE_COLUMN, NAME_COLUMN, Column
+from hyperjob_sandbox.apiserver.printing.columns import (
+    AGE_COLUMN,
+    NAME_COLUMN,
+    Column,
+    custom_column,
+)
 from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 from hyperjob_sandbox.apiserver.state.clock import now

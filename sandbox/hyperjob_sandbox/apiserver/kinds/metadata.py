@@ -21,66 +21,62 @@ from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 
 _ROOT = Path("metadata")
 _ANNOTATIONS_LIMIT = 256 * 1024
-_NAME_WITH_SUFFIX = 5
-_IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp")
+_IMMUTABLE = (
+    *("name", "namespace", "uid", "creationTimestamp"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds"),
+)
 _PLAIN_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
-_LABEL_NAMED = frozenset({("", "namespaces")})
-_SERVICE_NAMED = frozenset({("", "services")})
+_NAMED = {("", "namespaces"): dns1123_label, ("", "services"): dns1035_label}
 
 
 def validate_meta(meta: Object, info: ResourceInfo) -> list[FieldError]:
     """Check the metadata of an object that is about to be stored."""
+    name, generate = meta.get("name") or "", meta.get("generateName") or ""
     errors: list[FieldError] = []
-    name = meta.get("name") or ""
-    generate = meta.get("generateName") or ""
-    if generate:
-        # Only the prefix is checked: a trailing dash is completed by the random part.
-        problems = _name_problems(generate.rstrip("-") if info.dns_names else generate, info)
-        errors += [field.invalid(_ROOT.child("generateName"), generate, p) for p in problems]
-    if not name:
-        if not generate:
-            errors.append(field.required(_ROOT.child("name"), "name or generateName is required"))
-    else:
-        errors += [field.invalid(_ROOT.child("name"), name, p) for p in _name_problems(name, info)]
+    # Of a prefix a trailing dash is completed by the random part.
+    prefix = generate.rstrip("-") if info.dns_names else generate
+    errors += _each("generateName", generate, _name_problems(prefix, info) if generate else ())
+    errors += _each("name", name, _name_problems(name, info) if name else ())
+    if not name and not generate:
+        errors.append(field.required(_ROOT.child("name"), "name or generateName is required"))
     errors += _validate_namespace(meta, info)
-    errors += validate_labels(meta.get("labels") or {}, _ROOT.child("labels"))
+    for key, value in (meta.get("labels") or {}).items():
+        if not _sound_label(key, value):
+            errors += _each("labels", key, qualified_name(key))
+            errors += _each("labels", value, label_value(value))
     errors += _validate_annotations(meta.get("annotations") or {})
-    errors += _validate_owners(meta.get("ownerReferences") or [])
-    errors += _validate_finalizers(meta.get("finalizers") or [])
+    for i, owner in enumerate(meta.get("ownerReferences") or ()):
+        for key in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(key):
+                detail = "version must not be empty" if key == "apiVersion" else "must not be empty"
+                at = _ROOT.child("ownerReferences").index(i).child(key)
+                errors.append(field.invalid(at, owner.get(key) or "", detail))
+    for i, finalizer in enumerate(meta.get("finalizers") or ()):
+        errors += _each(f"finalizers[{i}]", finalizer, qualified_name(finalizer))
     return errors
 
 
 def validate_meta_update(new: Object, old: Object, info: ResourceInfo) -> list[FieldError]:
     """Check what an update does to the metadata."""
     errors: list[FieldError] = []
-    if old.get("deletionTimestamp"):
-        added = [f for f in new.get("finalizers") or [] if f not in (old.get("finalizers") or [])]
-        if added:
-            listed = ", ".join(field.go_quote(finalizer) for finalizer in added)
-            detail = (
-                "no new finalizers can be added if the object is being deleted, found new"
-                f" finalizers []string{{{listed}}}"
-            )
-            errors.append(field.forbidden(_ROOT.child("finalizers"), detail))
+    added = [f for f in new.get("finalizers") or [] if f not in (old.get("finalizers") or [])]
+    if old.get("deletionTimestamp") and added:
+        listed = ", ".join(map(field.go_quote, added))
+        detail = (
+            "no new finalizers can be added if the object is being deleted, found new"
+            f" finalizers []string{{{listed}}}"
+        )
+        errors.append(field.forbidden(_ROOT.child("finalizers"), detail))
     errors += [
         field.invalid(_ROOT.child(key), new.get(key), "field is immutable")
         for key in _IMMUTABLE
         if new.get(key) != old.get(key)
     ]
-    for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-        if new.get(key) != old.get(key):
-            errors.append(field.invalid(_ROOT.child(key), new.get(key), "field is immutable"))
     return errors + validate_meta(new, info)
 
 
-def validate_labels(labels: Object, path: Path) -> list[FieldError]:
-    """Check label keys and values."""
-    errors: list[FieldError] = []
-    for key, value in labels.items():
-        if not _sound_label(key, value):
-            errors += [field.invalid(path, key, p) for p in qualified_name(key)]
-            errors += [field.invalid(path, value, p) for p in label_value(value)]
-    return errors
+def _each(name: str, value: str, problems: Sequence[str]) -> list[FieldError]:
+    return [field.invalid(_ROOT.child(name), value, problem) for problem in problems]
 
 
 @lru_cache(maxsize=4096)
@@ -90,8 +86,8 @@ def _sound_label(key: str, value: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _sound_key(key: str) -> bool:
-    return not qualified_name(key)
+def _key_problems(key: str) -> Sequence[str]:
+    return tuple(qualified_name(key.lower()))
 
 
 def _name_problems(name: str, info: ResourceInfo) -> Sequence[str]:
@@ -101,68 +97,25 @@ def _name_problems(name: str, info: ResourceInfo) -> Sequence[str]:
         return [f"may not contain '{char}'" for char in "/%" if char in name]
     if _PLAIN_NAME.fullmatch(name):
         return ()  # right under every rule
-    where = (info.group, info.plural)
-    if where in _LABEL_NAMED:
-        return dns1123_label(name)
-    if where in _SERVICE_NAMED:
-        return dns1035_label(name)
-    return dns1123_subdomain(name)
+    check = _NAMED.get(info.storage, dns1123_subdomain)
+    return check(name)
 
 
 def _validate_namespace(meta: Object, info: ResourceInfo) -> list[FieldError]:
-    path = _ROOT.child("namespace")
     namespace = meta.get("namespace") or ""
     if not info.namespaced:
+        path = _ROOT.child("namespace")
         return [field.forbidden(path, "not allowed on this type")] if namespace else []
     if not namespace:
-        return [field.required(path)]
-    return [field.invalid(path, namespace, p) for p in dns1123_label(namespace)]
+        return [field.required(_ROOT.child("namespace"))]
+    return _each("namespace", namespace, dns1123_label(namespace))
 
 
 def _validate_annotations(annotations: Object) -> list[FieldError]:
-    path = _ROOT.child("annotations")
     errors: list[FieldError] = []
-    total = 0
-    for key, value in annotations.items():
-        if not _sound_key(key.lower()):
-            errors += [field.invalid(path, key, p) for p in qualified_name(key.lower())]
-        total += len(key.encode()) + len(value.encode())
+    for key in annotations:
+        errors += _each("annotations", key, _key_problems(key))
+    total = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if total > _ANNOTATIONS_LIMIT:
-        errors.append(field.too_long(path, "", _ANNOTATIONS_LIMIT))
-    return errors
-
-
-def _validate_owners(owners: Sequence[Object]) -> list[FieldError]:
-    path = _ROOT.child("ownerReferences")
-    errors: list[FieldError] = []
-    controllers: list[str] = []
-    for position, owner in enumerate(owners):
-        at = path.index(position)
-        for key in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(key):
-                detail = "version must not be empty" if key == "apiVersion" else "must not be empty"
-                errors.append(field.invalid(at.child(key), owner.get(key) or "", detail))
-        if owner.get("controller"):
-            controllers.append(f"{owner.get('kind')}/{owner.get('name')}")
-    if len(controllers) > 1:
-        errors.append(
-            field.invalid(
-                path,
-                owners,
-                'Only one reference can have Controller set to true. Found "true" in references'
-                f" for {controllers[0]} and {controllers[1]}",
-            )
-        )
-    return errors
-
-
-def _validate_finalizers(finalizers: Sequence[str]) -> list[FieldError]:
-    path = _ROOT.child("finalizers")
-    errors: list[FieldError] = []
-    for position, finalizer in enumerate(finalizers):
-        at = path.index(position)
-        errors += [field.invalid(at, finalizer, p) for p in qualified_name(finalizer)]
-    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
-        detail = "finalizer orphan and foregroundDeletion cannot be both set"
-        errors.append(field.invalid(path, finalizers, detail))
+        errors.append(field.too_long(_ROOT.child("annotations"), "", _ANNOTATIONS_LIMIT))
     return errors

@@ -1,4 +1,4 @@
-"""Printer columns: what a column is, and the two that every table has."""
+"""Printer columns: what a column is, the two that every table has, those of definitions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,41 +6,42 @@ from datetime import datetime
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.printing.jsonpath import age
+from hyperjob_sandbox.apiserver.printing.jsonpath import JSONPath, age
 
-NAME_HELP = (
+_NAME_HELP = (
     "Name must be unique within a namespace. Is required when creating resources, although some"
     " resources may allow a client to request the generation of an appropriate name automatically."
     " Name is primarily intended for creation idempotence and configuration definition. Cannot be"
     " updated. More info:"
     " https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 )
-AGE_HELP = (
-    "CreationTimestamp is a timestamp representing the server time when this object was created."
-    " It is not guaranteed to be set in happens-before order across separate operations. Clients"
-    " may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the"
-    " system. Read-only. Null for lists. More info:"
-    " https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
-)
-
-Cell = Callable[[Object, datetime], Json]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table and how its cell is read from an object."""
+    """One column of a table and how its cell is read from an object at a time."""
 
     name: str
     type: str
-    cell: Cell
+    cell: Callable[[Object, datetime], Json]
     format: str = ""
     description: str = ""
     priority: int = 0
 
 
-def _name(obj: Object, now: datetime) -> Json:
-    del now
-    return obj["metadata"].get("name", "")
+def custom_column(declared: Object) -> Column:
+    """Build a column from an entry of additionalPrinterColumns."""
+    path, kind = declared["jsonPath"], declared["type"]
+    compiled = JSONPath.compile(path)
+    return Column(
+        name=declared["name"],
+        type=kind,
+        cell=lambda obj, now: compiled.cell(obj, kind, now=now),
+        format=declared.get("format", ""),
+        description=declared.get("description")
+        or f"Custom resource definition column (in JSONPath format): {path}",
+        priority=declared.get("priority", 0),
+    )
 
 
 def _age(obj: Object, now: datetime) -> Json:
@@ -48,5 +49,7 @@ def _age(obj: Object, now: datetime) -> Json:
     return age(created, now=now) if created else "<unknown>"
 
 
-NAME_COLUMN = Column("Name", "string", _name, "name", NAME_HELP)
-AGE_COLUMN = Column("Age", "date", _age, "", AGE_HELP)
+NAME_COLUMN = Column(
+    "Name", "string", lambda obj, _: obj["metadata"].get("name", ""), "name", _NAME_HELP
+)
+AGE_COLUMN = Column("Age", "date", _age)

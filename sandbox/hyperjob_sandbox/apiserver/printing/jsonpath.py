@@ -1,25 +1,21 @@
-"""JSONPath as printer columns use it: fields, `[0]`, `[*]`, `['name']`, `[?(@.type=="Done")]`.
+"""JSONPath as printer columns use it: fields, `[*]` and `[?(@.type=="Done")]`.
 
 Pure. Missing keys find nothing; what cannot be parsed raises JSONPathError when it is compiled.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import NamedTuple
 
 import orjson
 
 from hyperjob.text import human_duration
-from hyperjob_sandbox.apiserver.jsonvalue import Json, go_format, json_type
-
-Step: TypeAlias = Callable[[Json], list[Json]]
+from hyperjob_sandbox.apiserver.jsonvalue import Json, go_format
 
 _STEP = re.compile(
-    r"\.?(?P<field>(?:\\.|[\w/-])+)"
-    r"|\[(?P<index>-?\d+)\]|(?P<all>\[\*\])|\['(?P<quoted>[^']+)'\]"
-    r"|\[\?\(@\.(?P<key>[\w.]+)\s*(?P<operator>==|!=)\s*(?P<value>\"[^\"]*\"|'[^']*')\)\]"
+    r"\.?(?P<field>(?:\\.|[\w/-])+)|(?P<all>\[\*\])"
+    r"|\[\?\(@\.(?P<key>\w+)\s*==\s*(?P<value>\"[^\"]*\"|'[^']*')\)\]"
 )
 
 
@@ -27,68 +23,68 @@ class JSONPathError(ValueError):
     """A path that cannot be parsed."""
 
 
+class _Step(NamedTuple):
+    """A field's name; without one all items of a list, or those whose `key` is `value`."""
+
+    field: str
+    key: str = ""
+    value: str = ""
+
+    def take(self, value: Json) -> list[Json]:
+        if self.field:
+            return [value[self.field]] if isinstance(value, dict) and self.field in value else []
+        items = value if isinstance(value, list) else []
+        if not self.key:
+            return items
+        return [i for i in items if isinstance(i, dict) and i.get(self.key) == self.value]
+
+
 @dataclass(frozen=True, slots=True)
 class JSONPath:
     """A compiled path such as `.status.conditions[?(@.type=="Done")].status`."""
 
-    text: str
-    steps: tuple[Step, ...]
+    steps: tuple[_Step, ...]
 
     @classmethod
     def compile(cls, text: str) -> "JSONPath":
         """Parse a path without its braces; raise JSONPathError."""
         if not text.startswith("."):
             raise JSONPathError("must be a simple json path starting with .")
-        steps: list[Step] = []
+        steps: list[_Step] = []
         position = 0
         while position < len(text):
             found = _STEP.match(text, position)
             if found is None:
                 raise JSONPathError(f"cannot parse {text[position:]}")
-            steps.append(_step(found))
+            name = (found["field"] or "").replace("\\", "")
+            steps.append(_Step(name, found["key"] or "", (found["value"] or "")[1:-1]))
             position = found.end()
-        return cls(text, tuple(steps))
+        return cls(tuple(steps))
 
     def find(self, obj: Json) -> list[Json]:
         """Return what the path leads to."""
         found = [obj]
         for step in self.steps:
-            found = [item for value in found for item in step(value)]
+            found = [item for value in found for item in step.take(value)]
         return found
 
     def cell(self, obj: Json, column_type: str, *, now: datetime) -> Json:
         """Return the table cell of an object: the first value, as the column's type prints it."""
         found = self.find(obj)
-        if not found:
-            return None
-        return _text(found[0]) if column_type == "string" else _typed(found[0], column_type, now)
-
-
-def _step(found: re.Match[str]) -> Step:
-    name = found["field"] or found["quoted"]
-    if name:
-        return _field(name.replace("\\", ""))
-    if found["index"]:
-        return _index(int(found["index"]))
-    if found["all"]:
-        return lambda value: value if isinstance(value, list) else []
-    equal, wanted = found["operator"] == "==", found["value"][1:-1]
-    key = JSONPath.compile(f".{found['key']}")
-    return lambda value: [
-        item
-        for item in (value if isinstance(value, list) else ())
-        if (have := key.find(item)) and (have[0] == wanted) is equal
-    ]
-
-
-def _field(name: str) -> Step:
-    return lambda value: [value[name]] if isinstance(value, dict) and name in value else []
-
-
-def _index(at: int) -> Step:
-    return lambda value: (
-        [value[at]] if isinstance(value, list) and -len(value) <= at < len(value) else []
-    )
+        value: Json = found[0] if found else None
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        match column_type:
+            case "string" if found:
+                return _text(value)
+            case "integer" if number:
+                return int(value)
+            case "number" if number:
+                return float(value)
+            case "boolean" if isinstance(value, bool):
+                return value
+            case "date" if isinstance(value, str):
+                return age(value, now=now)
+        return None
 
 
 def _text(value: Json) -> str:
@@ -99,26 +95,10 @@ def _text(value: Json) -> str:
     return go_format(value)
 
 
-def _typed(value: Json, column_type: str, now: datetime) -> Json:
-    kind = json_type(value)
-    match column_type:
-        case "integer" if kind in ("integer", "number"):
-            return int(value)
-        case "number" if kind in ("integer", "number"):
-            return float(value)
-        case "boolean" if kind == "boolean":
-            return value
-        case "date" if kind == "string":
-            return age(value, now=now)
-    return None
-
-
 def age(timestamp: str, *, now: datetime) -> str:
     """Print how long ago an RFC 3339 time was, as tables do."""
     try:
         then = datetime.fromisoformat(timestamp)
-    except ValueError:
+        return human_duration((now.astimezone(UTC) - then).total_seconds())
+    except (ValueError, TypeError):
         return "<invalid>"
-    if then.tzinfo is None:
-        return "<invalid>"
-    return human_duration((now.astimezone(UTC) - then).total_seconds())

@@ -8,6 +8,7 @@ from hyperjob_sandbox.apiserver.rbac.authorizer import GROUP
 from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP
 
 _LABEL: Final = "rbac.authorization.k8s.io/aggregate-to-"
+_DEFAULT: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _KNOWN: Final = "system:authenticated"
 _STRANGERS: Final = "system:unauthenticated"
 _HEALTH: Final = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
@@ -25,40 +26,29 @@ _USED: Final = (
 
 
 def roles() -> list[Object]:
-    """Give the default roles and bindings."""
-    return [
-        _role("cluster-admin", [_rule(["*"], "*", ["*"]), _urls(["*"], ["*"])]),
-        _binding("cluster-admin", [ADMIN_GROUP]),
-        _role("system:discovery", [_urls(["get"], _DISCOVERY)]),
-        _binding("system:discovery", [_KNOWN]),
-        _role("system:public-info-viewer", [_urls(["get"], _HEALTH)]),
-        _binding("system:public-info-viewer", [_KNOWN, _STRANGERS]),
-        _role(
-            "system:basic-user",
-            [
-                _rule(
-                    ["create"],
-                    "authorization.k8s.io",
-                    ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-                ),
-                _rule(["create"], "authentication.k8s.io", ["selfsubjectreviews"]),
-            ],
-        ),
-        _binding("system:basic-user", [_KNOWN]),
-        *_for_people(),
+    """Give the default roles and bindings; `view`, `edit` and `admin` gather labelled roles."""
+    everything = [_rule(["*"], "*", ["*"]), _urls(["*"], ["*"])]
+    reviews = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]
+    own_reviews = [
+        _rule(["create"], "authorization.k8s.io", reviews),
+        _rule(["create"], "authentication.k8s.io", ["selfsubjectreviews"]),
     ]
-
-
-def _for_people() -> list[Object]:
-    """Give `view`, `edit` and `admin`, which gather the roles that are labelled for them."""
     reads = [_rule(_READ, group, resources) for group, resources in _USED]
     writes = [_rule(_WRITE, group, resources) for group, resources in _USED]
     secrets = [_rule([*_READ, *_WRITE], "", ["secrets", "serviceaccounts"])]
     own = [_rule([*_READ, *_WRITE], GROUP, ["roles", "rolebindings"])]
     return [
-        _role("view", None, gathers="view", labels=("edit",)),
-        _role("edit", None, gathers="edit", labels=("admin",)),
-        _role("admin", None, gathers="admin"),
+        _role("cluster-admin", everything),
+        _binding("cluster-admin", [ADMIN_GROUP]),
+        _role("system:discovery", [_urls(["get"], _DISCOVERY)]),
+        _binding("system:discovery", [_KNOWN]),
+        _role("system:public-info-viewer", [_urls(["get"], _HEALTH)]),
+        _binding("system:public-info-viewer", [_KNOWN, _STRANGERS]),
+        _role("system:basic-user", own_reviews),
+        _binding("system:basic-user", [_KNOWN]),
+        _role("view", [], gathers="view", labels=("edit",)),
+        _role("edit", [], gathers="edit", labels=("admin",)),
+        _role("admin", [], gathers="admin"),
         _role("system:aggregate-to-view", reads, labels=("view",)),
         _role("system:aggregate-to-edit", [*writes, *secrets], labels=("edit",)),
         _role("system:aggregate-to-admin", own, labels=("admin",)),
@@ -66,23 +56,14 @@ def _for_people() -> list[Object]:
 
 
 def _role(
-    name: str,
-    rules: Sequence[Object] | None,
-    *,
-    gathers: str = "",
-    labels: Sequence[str] = (),
+    name: str, rules: Sequence[Object], *, gathers: str = "", labels: Sequence[str] = ()
 ) -> Object:
+    own = {**_DEFAULT, **{f"{_LABEL}{label}": "true" for label in labels}}
     role: Object = {
         "apiVersion": f"{GROUP}/v1",
         "kind": "ClusterRole",
-        "metadata": {
-            "name": name,
-            "labels": {
-                "kubernetes.io/bootstrapping": "rbac-defaults",
-                **{f"{_LABEL}{label}": "true" for label in labels},
-            },
-        },
-        "rules": list(rules or ()),
+        "metadata": {"name": name, "labels": own},
+        "rules": list(rules),
     }
     if gathers:
         selector = {"matchLabels": {f"{_LABEL}{gathers}": "true"}}
@@ -94,7 +75,7 @@ def _binding(role: str, groups: Sequence[str]) -> Object:
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": "ClusterRoleBinding",
-        "metadata": {"name": role, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
+        "metadata": {"name": role, "labels": dict(_DEFAULT)},
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},
         "subjects": [{"apiGroup": GROUP, "kind": "Group", "name": name} for name in groups],
     }

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.transport.authorization import Action
@@ -44,67 +44,43 @@ class Rule:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Right:
-    """The smallest rule there is: one verb on one resource (and name), or on one URL."""
-
-    verb: str
-    group: str = ""
-    resource: str = ""
-    name: str = field(default="")
-    url: str = ""
-
-    def is_covered(self, by: Rule) -> bool:
-        """Tell whether a rule includes this right."""
-        if self.verb not in by.verbs and ALL not in by.verbs:
-            return False
-        if self.url:
-            return any(_url_matches(url, self.url) for url in by.urls)
-        resource, _, subresource = self.resource.partition("/")
-        return (
-            (self.group in by.groups or ALL in by.groups)
-            and _names_resource(by.resources, resource, subresource)
-            and (not by.names or self.name in by.names)
-        )
-
-
-def rights(rule: Rule) -> Iterator[Right]:
-    """Break a rule down into its smallest parts."""
+def rights(rule: Rule) -> Iterator[Action]:
+    """Break a rule down: each verb on each resource (and name), and on each URL, is an action."""
     for verb in rule.verbs:
         for url in rule.urls:
-            yield Right(verb, url=url)
+            yield Action(verb, path=url)
         for group in rule.groups:
             for resource in rule.resources:
+                plural, _, subresource = resource.partition("/")
                 for name in rule.names or ("",):
-                    yield Right(verb, group, resource, name)
+                    yield Action(verb, group, plural, subresource, name=name)
 
 
-def not_covered(wanted: Sequence[Rule], owned: Sequence[Rule]) -> list[Right]:
-    """List the rights among `wanted` that `owned` does not give."""
+def not_covered(wanted: Sequence[Rule], owned: Sequence[Rule]) -> list[Action]:
+    """List what `wanted` allows and `owned` does not."""
     return [
         right
         for rule in wanted
         for right in rights(rule)
-        if not any(right.is_covered(by=own) for own in owned)
+        if not any(own.allows(right) for own in owned)
     ]
 
 
-def describe(missing: Sequence[Right]) -> list[str]:
+def describe(missing: Sequence[Action]) -> list[str]:
     """Print rights as Kubernetes does, the verbs on one resource together."""
-    verbs: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    verbs: dict[str, list[str]] = defaultdict(list)
     for right in missing:
-        verbs[right.group, right.resource, right.name, right.url].append(right.verb)
-    return sorted(_print(*subject, found) for subject, found in verbs.items())
-
-
-def _print(group: str, resource: str, name: str, url: str, verbs: Sequence[str]) -> str:
-    parts = [] if url else [("APIGroups", [group]), ("Resources", [resource])]
-    if name:
-        parts.append(("ResourceNames", [name]))
-    if url:
-        parts.append(("NonResourceURLs", [url]))
-    parts.append(("Verbs", list(dict.fromkeys(verbs))))
-    return "{" + ", ".join(f"{key}:{quoted(words)}" for key, words in parts) + "}"
+        below = f"/{right.subresource}" if right.subresource else ""
+        parts = [("APIGroups", right.group), ("Resources", right.resource + below)]
+        if right.name:
+            parts.append(("ResourceNames", right.name))
+        if right.path:
+            parts = [("NonResourceURLs", right.path)]
+        about = ", ".join(f"{key}:{quoted([word])}" for key, word in parts)
+        verbs[about].append(right.verb)
+    return sorted(
+        f"{{{about}, Verbs:{quoted(list(dict.fromkeys(found)))}}}" for about, found in verbs.items()
+    )
 
 
 def quoted(words: Sequence[str]) -> str:
