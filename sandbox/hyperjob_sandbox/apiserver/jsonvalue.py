@@ -88,26 +88,6 @@ _GO_TYPES = {
 }
 
 
-def go_float(value: float) -> str:
-    """Print a float as Go's %v does (shortest digits; an exponent below 1e-4 and from 1e21 on)."""
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "+Inf" if value > 0 else "-Inf"
-    if value == 0:
-        return "-0" if str(value).startswith("-") else "0"
-    digits, _, exponent = f"{value!r}".partition("e")
-    magnitude = abs(value)
-    if 1e-4 <= magnitude < 1e21:
-        if not exponent:
-            return digits.removesuffix(".0")
-        return f"{value:.0f}" if magnitude >= 1 else f"{value:f}"
-    mantissa, _, power = (f"{value!r}" if exponent else f"{value:e}").partition("e")
-    if "." in mantissa:
-        mantissa = mantissa.rstrip("0").rstrip(".")
-    return f"{mantissa}e{power[0] if power[0] in '+-' else '+'}{power.lstrip('+-').zfill(2)}"
-
-
 def go_format(value: Json) -> str:
     """Print a value as Go's %v does."""
     if value is None:
@@ -115,7 +95,7 @@ def go_format(value: Json) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return go_float(value)
+        return str(value).removesuffix(".0")
     if isinstance(value, list):
         return "[" + " ".join(map(go_format, value)) + "]"
     if isinstance(value, dict):

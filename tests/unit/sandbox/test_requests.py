@@ -98,7 +98,7 @@ THING = ResourceInfo("", "v1", "things", "thing", "Thing")
         (b"", "unexpected end of JSON input (<empty>)"),
         (b"[]", "cannot unmarshal array into Go value"),
         (b'"x"', "cannot unmarshal string into Go value"),
-        (b"{nope", "json parse error: invalid character"),
+        (b"{nope", "json parse error: "),
         (b"\xff\xfe", "json parse error"),
     ],
 )

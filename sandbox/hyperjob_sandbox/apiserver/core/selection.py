@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.selectors import (
-    FieldSelector,
     LabelSelector,
     SelectorError,
     field_value,
@@ -24,7 +23,7 @@ class Selection:
     """What a list or watch selects; an empty one selects everything."""
 
     labels: LabelSelector
-    fields: FieldSelector
+    fields: LabelSelector
 
     def __bool__(self) -> bool:
         return bool(self.labels) or bool(self.fields)
@@ -35,35 +34,26 @@ class Selection:
             return False
         if not self.fields:
             return True
-
         namespace, name = stored.key
-        known = {"metadata.name": name, "metadata.namespace": namespace}
-
-        def value(path: str) -> str:
-            if path in known:
-                return known[path]
-            return field_value(to_version(stored.obj, resource), path)
-
-        return self.fields.matches(value)
+        values = {"metadata.name": name, "metadata.namespace": namespace}
+        others = [term.key for term in self.fields.requirements if term.key not in values]
+        if others:
+            obj = to_version(stored.obj, resource)
+            values |= {path: field_value(obj, path) for path in others}
+        return self.fields.matches(values)
 
 
 def selection(info: RequestInfo, resource: ResourceInfo) -> Selection:
     """Read the selectors of a request; refuse what cannot be selected by (400)."""
-    labels, fields = LabelSelector(), FieldSelector()
-    text = info.query.get("labelSelector", "")
-    if text:
-        try:
-            labels = parse_labels(text)
-        except SelectorError as error:
-            raise errors.bad_request(f"unable to parse requirement: {error}") from None
-    text = info.query.get("fieldSelector", "")
-    if text:
-        try:
-            fields = parse_fields(text)
-        except SelectorError as error:
-            raise errors.bad_request(str(error)) from None
-        try:
-            fields.require((*_ALWAYS, *resource.selectable))
-        except SelectorError as error:
-            raise errors.bad_request(str(error)) from None
+    try:
+        labels = parse_labels(info.query.get("labelSelector", ""))
+    except SelectorError as error:
+        raise errors.bad_request(f"unable to parse requirement: {error}") from None
+    try:
+        fields = parse_fields(info.query.get("fieldSelector", ""))
+    except SelectorError as error:
+        raise errors.bad_request(str(error)) from None
+    for term in fields.requirements:
+        if term.key not in (*_ALWAYS, *resource.selectable):
+            raise errors.bad_request(f"field label not supported: {term.key}")
     return Selection(labels, fields)

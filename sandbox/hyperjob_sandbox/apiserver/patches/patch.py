@@ -9,41 +9,21 @@ import jsonpointer
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors, jsonvalue
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.patches.strategicmerge import strategic_merge_patch
 
-__all__ = ["MAX_OPERATIONS", "json_patch", "merge_patch", "strategic_merge_patch"]
-
-MAX_OPERATIONS = 10_000
 _OPERATIONS = frozenset({"add", "remove", "replace", "move", "copy", "test"})
 
 
 def json_patch(obj: Json, ops: Json) -> Json:
     """Apply JSON patch operations; 400 for a bad patch, 422 where it does not apply."""
     if not isinstance(ops, list) or not all(isinstance(op, dict) for op in ops):
-        raise errors.bad_request(_decode_error(ops))
-    if len(ops) > MAX_OPERATIONS:
-        message = (
-            "Request entity too large: The allowed maximum operations in a JSON patch is "
-            f"{MAX_OPERATIONS}, got {len(ops)}"
+        raise errors.bad_request(
+            f"json: cannot unmarshal {jsonvalue.json_type(ops)} into Go value of type"
+            " jsonpatch.Patch"
         )
-        raise errors.ApiError(errors.failure(413, "RequestEntityTooLarge", message))
     patched = jsonvalue.copy(obj)
     for op in ops:
         patched = _apply(patched, op)
     return patched
-
-
-def _decode_error(ops: Json) -> str:
-    found = (
-        next((op for op in ops if not isinstance(op, dict)), ops) if isinstance(ops, list) else ops
-    )
-    what = jsonvalue.json_type(found)
-    if what in ("integer", "number"):
-        what = "number"
-    elif what == "boolean":
-        what = "bool"
-    target = "jsonpatch.Operation" if isinstance(ops, list) else "jsonpatch.Patch"
-    return f"json: cannot unmarshal {what} into Go value of type {target}"
 
 
 def _apply(document: Json, op: Object) -> Json:

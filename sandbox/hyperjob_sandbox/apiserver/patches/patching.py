@@ -1,6 +1,7 @@
 """PATCH bodies: which type, what it changes, and server-side apply."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hyperjob.api import field
@@ -8,7 +9,8 @@ from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.ownership.managing import apply
-from hyperjob_sandbox.apiserver.patches.patch import json_patch, merge_patch, strategic_merge_patch
+from hyperjob_sandbox.apiserver.patches.patch import json_patch, merge_patch
+from hyperjob_sandbox.apiserver.patches.strategicmerge import strategic_merge_patch
 from hyperjob_sandbox.apiserver.transport.call import Call
 from hyperjob_sandbox.apiserver.transport.decode import load, media_type
 
@@ -16,6 +18,11 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
+_PATCHES: dict[str, Callable[[Object, Json], Json]] = {
+    JSON_PATCH: json_patch,
+    MERGE_PATCH: merge_patch,
+    STRATEGIC_MERGE: strategic_merge_patch,
+}
 
 
 @dataclass(slots=True)
@@ -37,15 +44,12 @@ class Patch:
 
     def apply(self, live: Object, call: Call) -> Object:
         """Give the live object with the patch applied, as a new value."""
-        match self.media:
-            case _ if self.media == JSON_PATCH:
-                return _object(json_patch(live, self.body))
-            case _ if self.media == MERGE_PATCH:
-                return _object(merge_patch(live, self.body))
-            case _ if self.media == STRATEGIC_MERGE:
-                return strategic_merge_patch(live, self.body, call.resource.kind)
-            case _:
-                return apply(live, self._configuration(call), call)
+        if self.applies:
+            return apply(live, self._configuration(call), call)
+        patched = _PATCHES[self.media](live, self.body)
+        if not isinstance(patched, dict):
+            raise errors.rejected_patch()
+        return patched
 
     def _configuration(self, call: Call) -> Object:
         body = self.body
@@ -80,9 +84,3 @@ def read(call: Call) -> Patch:
         )
     body, problems = load(call.body, yaml_allowed=media == APPLY, kind=call.resource.kind)
     return Patch(media, body, problems)
-
-
-def _object(value: Json) -> Object:
-    if not isinstance(value, dict):
-        raise errors.rejected_patch()
-    return value

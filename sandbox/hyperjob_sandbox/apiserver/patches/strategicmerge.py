@@ -14,9 +14,8 @@ _SET_ORDER = "$setElementOrder/"
 _DELETE_PRIMITIVES = "$deleteFromPrimitiveList/"
 
 
-def strategic_merge_patch(obj: Object, patch: Object, kind: str = "") -> Object:
+def strategic_merge_patch(obj: Object, patch: Object) -> Object:
     """Merge a patch into an object of a builtin kind; raise ApiError 400 for bad directives."""
-    del kind  # the builtin lists are told apart by their field and the field above it
     return _merge_map(jsonvalue.copy(obj), patch, parent="")
 
 

@@ -4,7 +4,7 @@ Pure. A selector that cannot be parsed raises SelectorError.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hyperjob.api.field import go_quote
@@ -150,49 +150,19 @@ def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requiremen
     return Requirement(key, operator, values)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTerm:
-    """One term of a field selector: a field equals a value, or does not."""
+def parse_fields(text: str) -> LabelSelector:
+    """Parse the `fieldSelector` query parameter; a backslash escapes in values.
 
-    field: str
-    equal: bool
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
-    """Terms that all must hold; no term at all selects everything."""
-
-    terms: tuple[FieldTerm, ...] = ()
-
-    def matches(self, value_of: Callable[[str], str]) -> bool:
-        """Tell whether every term holds, given how to read a field as text."""
-        return all((value_of(term.field) == term.value) is term.equal for term in self.terms)
-
-    def require(self, supported: Collection[str]) -> None:
-        """Raise SelectorError for a field that cannot be selected by."""
-        for term in self.terms:
-            if term.field not in supported:
-                raise SelectorError(f"field label not supported: {term.field}")
-
-    def exact(self, field: str) -> str | None:
-        """Return the one value that the selector demands of a field, if it does."""
-        return next((t.value for t in self.terms if t.field == field and t.equal), None)
-
-    def __bool__(self) -> bool:
-        return bool(self.terms)
-
-
-def parse_fields(text: str) -> FieldSelector:
-    """Parse the `fieldSelector` query parameter; a backslash escapes in values."""
+    A field selector is matched as labels are, with the texts of the fields that it names.
+    """
     terms = []
     for part in re.findall(r"(?:\\.|[^,\\])+", text):
         found = re.match(r"([^=!\\]+)(!=|==|=)((?:\\[\\,=]|[^\\,=])*)$", part)
         if found is None:
             raise SelectorError(f"invalid selector: '{text}'; can't understand '{part}'")
         value = re.sub(r"\\(.)", r"\1", found[3])
-        terms.append(FieldTerm(found[1], found[2] != "!=", value))
-    return FieldSelector(tuple(terms))
+        terms.append(Requirement(found[1], "notin" if found[2] == "!=" else "in", (value,)))
+    return LabelSelector(tuple(terms))
 
 
 def field_value(obj: Object, path: str) -> str:

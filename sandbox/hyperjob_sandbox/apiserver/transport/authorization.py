@@ -88,9 +88,11 @@ def impersonate(authorizer: Authorizer, user: User, name: str, groups: Sequence[
 def _selected_name(text: str) -> str:
     """Give the one name that a field selector selects."""
     try:
-        return parse_fields(text).exact("metadata.name") or ""
+        terms = parse_fields(text).requirements
     except SelectorError:
         return ""  # refused later, with its reason
+    named = (t.values[0] for t in terms if (t.key, t.operator) == ("metadata.name", "in"))
+    return next(named, "")
 
 
 def _refusal(user: User, action: Action) -> errors.ApiError:

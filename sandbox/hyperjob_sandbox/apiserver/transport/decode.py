@@ -20,7 +20,7 @@ _GO_STRUCT = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string'
     ' "json:\\"kind,omitempty\\"" }'
 )
-_GO_NAMES: dict[type, str] = {str: "string", bool: "bool", int: "number", float: "number"}
+_GO_NAMES = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}
 _HEX_LIMIT = 512
 
 
@@ -40,7 +40,7 @@ def read_object(body: bytes, content_type: str, info: ResourceInfo) -> tuple[Obj
         raise errors.unsupported_media_type(_READABLE)
     value, duplicates = load(body, yaml_allowed=media == "application/yaml", kind=info.kind)
     if not isinstance(value, dict):
-        shown = _GO_NAMES.get(type(value), "array" if isinstance(value, list) else "null")
+        shown = _GO_NAMES.get(type(value), "null")
         why = f"json: cannot unmarshal {shown} into Go value of type {_GO_STRUCT}"
         raise _unrecognized(info.kind, why, body)
     return value, duplicates
@@ -52,10 +52,10 @@ def load(body: bytes, *, yaml_allowed: bool, kind: str) -> tuple[Json, list[str]
         raise _unrecognized(kind, "unexpected end of JSON input", body)
     try:
         value = orjson.loads(body)
-    except orjson.JSONDecodeError:
+    except orjson.JSONDecodeError as error:
         if yaml_allowed:
-            return _load_yaml(body)
-        raise _unrecognized(kind, _json_problem(body), body) from None
+            return _load_yaml(body), []
+        raise _unrecognized(kind, str(error), body) from None
     if len(orjson.dumps(value)) == len(body):
         return value, []  # compact and nothing lost: there was no duplicate
     found: list[tuple[str, ...]] = []
@@ -82,13 +82,12 @@ def _find_duplicates(value: Json, path: tuple[str, ...], found: list[tuple[str, 
             _find_duplicates(item, at, found)
 
 
-def _load_yaml(body: bytes) -> tuple[Json, list[str]]:
+def _load_yaml(body: bytes) -> Json:
     try:
         loaded = yaml.load(body, Loader=_Loader)  # noqa: S506  a safe loader without timestamps
-        value = orjson.loads(orjson.dumps(loaded, option=orjson.OPT_NON_STR_KEYS))
+        return orjson.loads(orjson.dumps(loaded, option=orjson.OPT_NON_STR_KEYS))
     except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
         raise errors.bad_request(f"error decoding YAML: {error}") from None
-    return value, []
 
 
 class _Loader(yaml.CSafeLoader):
@@ -99,19 +98,6 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, rule) for tag, rule in rules if tag != "tag:yaml.org,2002:timestamp"]
     for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
-
-
-def _json_problem(body: bytes) -> str:
-    try:
-        json.loads(body)
-    except json.JSONDecodeError as error:
-        if error.pos >= len(error.doc):
-            return "unexpected end of JSON input"
-        char = error.doc[error.pos]
-        return f"invalid character {char!r} looking for beginning of value"
-    except UnicodeDecodeError:
-        return "invalid UTF-8 in JSON input"
-    return "invalid JSON input"
 
 
 def _unrecognized(kind: str, why: str, body: bytes) -> errors.ApiError:

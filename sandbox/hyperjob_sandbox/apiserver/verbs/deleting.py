@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from hyperjob.api.field import Path, not_supported
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core.core import Core
 from hyperjob_sandbox.apiserver.core.selection import selection
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
-from hyperjob_sandbox.apiserver.state.store import Stale, Stored
+from hyperjob_sandbox.apiserver.state.store import GroupResource, Stale, Stored
 from hyperjob_sandbox.apiserver.transport import protobuf
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
 from hyperjob_sandbox.apiserver.transport.decode import load, media_type
@@ -17,6 +18,7 @@ from hyperjob_sandbox.apiserver.transport.encode import to_version
 from hyperjob_sandbox.apiserver.verbs import admitting
 from hyperjob_sandbox.apiserver.verbs.reading import list_body, object_reply
 
+NAMESPACES: GroupResource = ("", "namespaces")
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _ATTEMPTS = 10
@@ -49,11 +51,10 @@ def read_options(call: Call) -> DeleteOptions:
     conditions: Object = body.get("preconditions") or {}
     grace: Json = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     propagation = str(body.get("propagationPolicy") or query.get("propagationPolicy") or "")
-    orphan = body.get("orphanDependents", query.get("orphanDependents"))
-    if not propagation and orphan is not None:
-        propagation = "Orphan" if orphan in (True, "true") else "Background"
     if propagation not in ("", "Orphan", "Background", "Foreground"):
-        raise _bad_propagation(propagation)
+        supported = ("Foreground", "Background", "Orphan", "nil")
+        path = Path("propagationPolicy")
+        raise errors.invalid_option("DeleteOptions", not_supported(path, propagation, supported))
     dry_run = bool(body.get("dryRun")) if call.body else call.dry_run
     wire = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **body}
     return DeleteOptions(
@@ -125,20 +126,19 @@ def delete_stored(
 ) -> Stored | None:
     """Remove an object, or mark it as being deleted and return what stays."""
     meta = live.obj["metadata"]
-    finalizers = _finalizers(meta, options)
-    grace = _grace(resource, live.obj, options)
-    if resource.storage == ("", "namespaces") and live.obj["spec"].get("finalizers"):
-        return _terminate_namespace(core, resource, live, options)
-    if not finalizers and grace == 0:
+    finalizers, grace = _finalizers(meta, options), _grace(resource, live.obj, options)
+    if not finalizers and not grace and not _is_full(resource, live.obj):
         if not options.dry_run:
-            _remove(core, resource, live)
+            last = {**live.obj, "metadata": dict(meta)}
+            core.store.delete(resource.storage, last, expected=live)
         return None
-    began = meta.get("deletionTimestamp")
-    if began and finalizers == (meta.get("finalizers") or []):
-        known = int(meta.get("deletionGracePeriodSeconds") or 0)
-        if grace >= known:
-            return live
+    known = int(meta.get("deletionGracePeriodSeconds") or 0)
+    unchanged = finalizers == (meta.get("finalizers") or [])
+    if meta.get("deletionTimestamp") and unchanged and grace >= known:
+        return live
     changed = _marked(live.obj, finalizers, grace)
+    if resource.storage == NAMESPACES:
+        changed["status"] = {**(live.obj.get("status") or {}), "phase": "Terminating"}
     if options.dry_run:
         return Stored(live.key, changed, live.revision)
     return core.store.update(resource.storage, changed, expected=live)
@@ -156,14 +156,14 @@ def finish_if_free(
         return None
     if int(meta.get("deletionGracePeriodSeconds") or 0) > 0:
         return None
-    if resource.storage == ("", "namespaces") and new["spec"].get("finalizers"):
+    if _is_full(resource, new):
         return None
     return core.store.delete(resource.storage, new, expected=live)
 
 
-def _remove(core: Core, resource: ResourceInfo, live: Stored) -> Stored:
-    last = {**live.obj, "metadata": dict(live.obj["metadata"])}
-    return core.store.delete(resource.storage, last, expected=live)
+def _is_full(resource: ResourceInfo, obj: Object) -> bool:
+    """Tell whether a namespace waits for its controller to empty it."""
+    return resource.storage == NAMESPACES and bool(obj["spec"].get("finalizers"))
 
 
 def _finalizers(meta: Object, options: DeleteOptions) -> list[str]:
@@ -205,24 +205,6 @@ def _marked(obj: Object, finalizers: list[str], grace: int) -> Object:
     return {**obj, "metadata": meta}
 
 
-def _terminate_namespace(
-    core: Core,
-    resource: ResourceInfo,
-    live: Stored,
-    options: DeleteOptions,
-) -> Stored:
-    """Mark a namespace as terminating; the namespace controller empties and removes it."""
-    meta = dict(live.obj["metadata"])
-    if meta.get("deletionTimestamp"):
-        return live
-    meta["deletionTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    status = {**(live.obj.get("status") or {}), "phase": "Terminating"}
-    changed = {**live.obj, "metadata": meta, "status": status}
-    if options.dry_run:
-        return Stored(live.key, changed, live.revision)
-    return core.store.update(resource.storage, changed, expected=live)
-
-
 def _check_preconditions(call: Call, options: DeleteOptions, live: Stored) -> None:
     resource = call.resource
     kind = resource.kind if resource.custom else resource.plural
@@ -243,24 +225,6 @@ def _check_preconditions(call: Call, options: DeleteOptions, live: Stored) -> No
 
 
 def _check_protected(resource: ResourceInfo, live: Stored) -> None:
-    if resource.storage == ("", "namespaces") and live.key[1] in _PROTECTED:
+    if resource.storage == NAMESPACES and live.key[1] in _PROTECTED:
         why = "this namespace may not be deleted"
         raise errors.forbidden("", "namespaces", live.key[1], why)
-
-
-def _bad_propagation(given: str) -> errors.ApiError:
-    why = (
-        f'Unsupported value: "{given}": supported values: "Foreground", "Background", "Orphan",'
-        ' "nil"'
-    )
-    cause = {"reason": "FieldValueNotSupported", "message": why, "field": "propagationPolicy"}
-    return errors.ApiError(
-        errors.failure(
-            422,
-            "Invalid",
-            f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {why}',
-            group="meta.k8s.io",
-            kind="DeleteOptions",
-            causes=[cause],
-        )
-    )
