@@ -42,5 +42,5 @@ def install(core: Core, objects: Sequence[Object]) -> None:
             raise ValueError(f"{obj['apiVersion']} {obj['kind']} is not served")
         normalise_meta(obj)
         before_create(obj, resource)
-        kindrules.created(core, obj, resource)
+        kindrules.complete(core, obj, resource)
         core.store.create(resource.storage, key_of(resource, obj), obj)

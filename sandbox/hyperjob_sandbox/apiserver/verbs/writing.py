@@ -59,7 +59,7 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
     before_create(obj, resource)
     failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
     refuse(obj, resource, failed)
-    kindrules.created(core, obj, resource)
+    kindrules.complete(core, obj, resource)
     if obj["metadata"].get("resourceVersion"):
         raise errors.plain_internal("resourceVersion should not be set on objects to be created")
     await admitting.validate(core, call, "CREATE", obj, None)
@@ -161,7 +161,7 @@ async def _store_change(
     again = failed if resource.custom else []
     failed = [*failed, *validate(new, old, resource, again, subresource)]
     refuse(new, resource, failed)
-    kindrules.updated(core, new, resource)
+    kindrules.complete(core, new, resource)
     await admitting.validate(core, call, "UPDATE", new, old)
     if core.find(resource, *live.key) is not live:
         raise Stale
