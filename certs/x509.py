@@ -83,11 +83,14 @@ def issue_serving(ca: Pair, *, names: Sequence[str], lifetime: timedelta, now: d
     )
 
 
-def issue_client(ca: Pair, *, name: str, lifetime: timedelta, now: datetime) -> Pair:
-    """Make a client certificate for a user name; it never outlives its authority."""
+def issue_client(
+    ca: Pair, *, name: str, groups: Sequence[str] = (), lifetime: timedelta, now: datetime
+) -> Pair:
+    """Make a client certificate for a user, by default of no group; its authority outlives it."""
     return _issue(
         ca,
         name=name,
+        groups=groups,
         usage=ExtendedKeyUsageOID.CLIENT_AUTH,
         names=None,
         lifetime=lifetime,
@@ -99,6 +102,7 @@ def _issue(
     ca: Pair,
     *,
     name: str,
+    groups: Sequence[str] = (),
     usage: x509.ObjectIdentifier,
     names: x509.SubjectAlternativeName | None,
     lifetime: timedelta,
@@ -109,7 +113,8 @@ def _issue(
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
         raise InvalidPair("the authority's key is not an ECDSA key")
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    subject = x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
     issuer_identifier = x509.SubjectKeyIdentifier.from_public_key(signer.public_key())
     builder = (
         _builder(key, now=now, lifetime=min(lifetime, authority.not_valid_after_utc - now))

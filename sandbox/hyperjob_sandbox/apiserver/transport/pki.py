@@ -9,16 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.x509 import Pair, issue_ca, issue_serving
+from certs.x509 import Pair, issue_ca, issue_client, issue_serving
 from hyperjob.memoryfile import in_memory
 
 _LIFETIME = timedelta(days=365)
-_SKEW = timedelta(minutes=5)
 
 
 class Authority:
@@ -42,33 +37,8 @@ class Authority:
 
     def client_pair(self, user: str, groups: tuple[str, ...]) -> Pair:
         """Issue a client certificate: CN is the user, each O a group."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
-        names.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
-        issuer = x509.load_pem_x509_certificate(self.ca.certificate)
-        issuer_key = serialization.load_pem_private_key(self.ca.key, password=None)
-        assert isinstance(issuer_key, ec.EllipticCurvePrivateKey)
         now = datetime.now(UTC)
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(x509.Name(names))
-            .issuer_name(issuer.subject)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - _SKEW)
-            .not_valid_after(now + _LIFETIME)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
-            .sign(issuer_key, hashes.SHA256())
-        )
-        return Pair(
-            certificate.public_bytes(serialization.Encoding.PEM),
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            ),
-        )
+        return issue_client(self.ca, name=user, groups=groups, lifetime=_LIFETIME, now=now)
 
 
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
