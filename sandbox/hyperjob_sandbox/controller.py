@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 Reconcile = Callable[[str], Awaitable[None]]
 Change = Callable[[Object | None, Object | None], bool]
-"""Whether what an informer tells of an object, before and after, is of interest."""
+"""Whether an object that an informer reports, before and after, is of interest."""
 _SLOWEST_RETRY = 5.0
 _PATIENCE = 5.0
 _UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
@@ -222,7 +222,7 @@ class Informers:
             await self.kube.replace(resource, synced)
 
     async def create(self, obj: Object) -> None:
-        """Create an object, or leave the one that is there."""
+        """Create an object, or leave the object that exists."""
         with suppress(AlreadyExists):
             await self.kube.create(self._resource(obj), obj)
 

@@ -1,4 +1,4 @@
-"""Small questions about any Kubernetes object, and the few parts of one that many builders share.
+"""Small questions about any Kubernetes object, and the few parts that many builders share.
 
 Pure, but for the clock in `wire_now`.
 """

@@ -74,7 +74,7 @@ def work_name(kind: str, name: str, namespace: str) -> str:
 
 
 def item_of(reference: Object) -> str:
-    """Return `KIND|key` of what a reference names, which tells templates of all kinds apart."""
+    """Return `KIND|key` of what a reference names, by which templates of all kinds differ."""
     return f"{reference['kind']}|{key_of({'metadata': reference})}"
 
 
