@@ -1,4 +1,4 @@
-"""The step before each pass: what the controller remembers is brought up to date.
+"""The step before each pass: it brings the memory of the controller up to date.
 
 All that a pass changes in memory before it decides is changed here, so observing changes nothing.
 """
@@ -11,7 +11,7 @@ from controller.observe import Observer, not_applied
 
 
 class Learner:
-    """Takes in what the API server says of one HyperJob at a time."""
+    """Updates the memory of the controller from the caches, for one HyperJob at a time."""
 
     def __init__(
         self, observer: Observer, line: Line, *, reservations: Reservations, tombstones: Tombstones
@@ -22,7 +22,7 @@ class Learner:
         self._tombstones = tombstones
 
     def learn(self, key: str) -> Observed | None:
-        """Learn of a HyperJob, then observe it; None where it is gone, and then forget it."""
+        """Update the memory, then observe the HyperJob; forget it and return None if it is gone."""
         seen = self.take_in(key)
         return None if seen is None else self._observer.judge(seen)
 

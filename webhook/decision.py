@@ -1,7 +1,4 @@
-"""The webhook's decision about an object: the one answer that every handler gives.
-
-A value only; it neither decides nor prints.
-"""
+"""The webhook's decision about an object, which every handler returns."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple

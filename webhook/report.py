@@ -1,4 +1,4 @@
-"""What is told about each request: one log line, and controller-runtime's webhook metrics.
+"""One log line for each request, and controller-runtime's webhook metrics.
 
 Names the object, never shows it.
 """
@@ -17,7 +17,7 @@ _MESSAGE: Final = "admission decision"
 
 
 class Report:
-    """Logs and counts requests; admitted ones by the fast way where there is one."""
+    """Logs and counts requests; decisions that admit go to `admitted`, which writes in batches."""
 
     def __init__(self, metrics: Metrics, *, admitted: DecisionLog | None = None) -> None:
         self._metrics = metrics

@@ -1,7 +1,7 @@
 """The clusters, queues and priority classes around HyperJobs, watched for warnings.
 
-Only where the webhook was given a kubeconfig. Reviews never wait for it: what is not known yet, or
-not known any more, is not spoken of. Nothing here refuses anything.
+Only a webhook that was given a kubeconfig watches them. Reviews never wait for the watches: without
+them there is no warning. No HyperJob is refused for what is read here.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Giving back: a gang that stays in parts lets go of what it holds, and comes again later.
+"""An incomplete gang gives back: it deletes its held sub-jobs and asks its queue again later.
 
 What is decided is written to the status first and done by a later pass, so that a controller which
 is killed in between neither forgets it nor does it twice. Never touches what a member has seen.

@@ -1,4 +1,4 @@
-"""What Karmada's scheduler says of our pins: a cluster that it refuses is left out for a while.
+"""Clusters that Karmada's scheduler refused for a sub-job, which are left out for a while.
 
 A refusal must last for a moment, for it may still be about an earlier pin. Each
 further one doubles the time; a sub-job that starts forgets all of them.

@@ -1,4 +1,4 @@
-"""What the time of all HyperJobs went to, by queue: kept up to date by their changes.
+"""How HyperJobs spent their time, by queue, kept up to date with each change of a HyperJob.
 
 A look at it takes as long as there are queues, however many HyperJobs there are.
 """

@@ -1,6 +1,6 @@
-"""Which replicatedJobs wait for others, which never need to wait any longer, and what for.
+"""Which replicatedJobs wait for others, and which of them can never start.
 
-Only what was not yet made waits: a dependency that is lost later stops nothing that runs.
+Only sub-jobs that do not exist yet wait: a dependency that is lost later stops no running sub-job.
 """
 
 from collections.abc import Mapping, Sequence

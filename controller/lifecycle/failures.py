@@ -1,4 +1,4 @@
-"""What a failure policy says about the sub-jobs that failed.
+"""The answer of the failure policy to sub-jobs that failed.
 
 Each failure is answered by the first rule that matches it. Of several answers an end of
 the HyperJob wins, then a restart of all of it.

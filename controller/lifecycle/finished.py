@@ -1,6 +1,6 @@
-"""What is still done for a HyperJob that has ended: its quota, what outlived it, at last itself.
+"""The actions for a HyperJob that has ended: release quota, delete leftovers, at last itself.
 
-Nothing is made, changed or run again.
+No sub-job is created, changed or run again.
 """
 
 from collections.abc import Iterator

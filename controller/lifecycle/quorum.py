@@ -1,4 +1,4 @@
-"""Sub-jobs that train on without the others: how many must, and which wait for which.
+"""The quorum: how many sub-jobs must train together, and when the training has ended.
 
 `minAvailable` says what starts together. Once a sub-job runs, the others join it one by one, and
 `quorum` says how many of them the training needs.

@@ -1,6 +1,6 @@
-"""What becomes of a HyperJob that must make way for another: of a lender, or more urgent.
+"""The restart of a HyperJob that makes way for its lender, or for a HyperJob of higher priority.
 
-It costs none of its restarts: nothing of it has failed.
+It spends no restart of `maxRestarts`, because no sub-job has failed.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from controller.model.reasons import Reason
 
 
 def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None:
-    """Return the restart, behind a new admission, of all that has not ended; None if unasked."""
+    """Return the restart of the sub-jobs that have not ended; None if the share is kept."""
     verdict = observed.verdict
     if verdict is None or not verdict.reclaimed_for:
         return None

@@ -1,6 +1,6 @@
-"""How a decided restart is written down: the only place where attempts are counted.
+"""Write a restart into the records of its sub-jobs; attempts are counted here alone.
 
-Gives the HyperJob as the status will have it. What follows from that is for the passes after it.
+The result is the HyperJob as its status will have it. Later passes carry the restart out.
 """
 
 from collections.abc import Callable, Sequence

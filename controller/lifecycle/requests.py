@@ -1,7 +1,7 @@
-"""What people ask for by annotation: "<token> [sub-job ...]", once for each token.
+"""Requests by annotation, "<token> [sub-job ...]": each token is carried out once.
 
-The token of a request is recorded with the decision that answers it, also where that is a refusal,
-for it must not take effect later.
+The status records the token together with the decision, for a refused request too: it must not take
+effect later.
 """
 
 from collections.abc import Callable, Sequence

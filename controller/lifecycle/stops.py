@@ -1,4 +1,4 @@
-"""Stops of sub-jobs that train: what is saved, what is waited for, and what was lost.
+"""Planned stops of sub-jobs that train: the step that is saved, the wait for it, and the lost work.
 
 A planned stop is recorded before anything is deleted. Until all sub-jobs that it stops have ended,
 or their grace period is over, nothing is made again: all start from the step that all have saved

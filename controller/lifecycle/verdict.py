@@ -1,7 +1,7 @@
 """What is decided about a HyperJob's sub-jobs before anything is done about them.
 
-A decision is written into the status first and carried out by a later pass that reads it there, so
-a controller that dies in between neither forgets it nor does it twice.
+The controller writes a decision into the status first, and a later pass carries it out. If it dies
+in between, it neither forgets the decision nor carries it out twice.
 """
 
 from collections.abc import Mapping

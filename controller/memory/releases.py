@@ -27,7 +27,7 @@ _QUEUE_NAMES: Final = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-nam
 
 
 class Releases:
-    """Follows bindings and their templates; `changed` is called when the account is another."""
+    """Follows ResourceBindings and their templates; calls `changed` when the sums change."""
 
     def __init__(self, caches: Caches, *, changed: Callable[[], None]) -> None:
         self._caches = caches
@@ -57,7 +57,7 @@ class Releases:
         return self._charges.beside(holds)
 
     def look(self, queues: Sequence[Queue], *, now: datetime) -> set[str]:
-        """Work out the next dispatch; return the HyperJobs for which something is overdue now."""
+        """Work out the next dispatch; return the HyperJobs whose release is overdue now."""
         classes = {each["metadata"]["name"]: each for each in self._caches.priority_classes.items()}
         found = foretell(self._charges, queues, partial(self._priority, classes))
         states = dict.fromkeys(found.released, True) | dict.fromkeys(found.passed_over, False)

@@ -18,7 +18,7 @@ from controller.placement.shortage import explain, explain_overflow
 class Placement:
     """Cluster by sub-job, and for every sub-job without one the reason.
 
-    `overflow` says of those that stand on no preferred cluster why; `never` that not even empty
+    `overflow` says why sub-jobs are on no preferred cluster; `never` that not even empty
     clusters would hold as many as must be placed together.
     """
 

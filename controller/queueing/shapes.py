@@ -1,4 +1,4 @@
-"""What waiting HyperJobs have in common: the same rules stop all those of one shape.
+"""Shapes of waiting HyperJobs: the same rules stop all HyperJobs of one shape.
 
 Shapes are compared by identity, for thousands are looked up in every round; a registry makes equal
 ones the same object, and forgets those not in use.

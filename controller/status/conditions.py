@@ -18,7 +18,7 @@ from hyperjob.api.phases import JobPhase
 def conditions_of(
     status: Object, jobs: Sequence[JobState], end: End | None, *, generation: int, now: str
 ) -> list[Object]:
-    """Return the conditions to have; there is none of ours before the end."""
+    """Return the conditions of the HyperJob: before its end only those of other components."""
     current = conditions.parse(status)
     for kind in (CONDITION_COMPLETED, CONDITION_FAILED):
         current = conditions.remove(current, kind)

@@ -1,7 +1,7 @@
 """Events: one line each time something changes that a person wants to know.
 
-Derived from two statuses and from what was carried out, never from a pass as such, so nothing is
-told twice.
+Events follow from two statuses and from the actions that were carried out, never from a pass alone:
+a pass that changes nothing makes no Event.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -94,7 +94,7 @@ def status_events(old: Object, new: Object) -> tuple[Event, ...]:
 
 
 def _failure(job: Object, earlier: Object) -> Iterator[Event]:
-    """Tell which container of a sub-job failed first, once that is known."""
+    """Report the container of a sub-job that failed first, once the kubelet has reported it."""
     failure, cluster = read_failure(job.get("failure")), string(job.get("cluster"))
     runs = read_runs(job.get("history"))
     if runs and runs[-1:] != read_runs(earlier.get("history"))[-1:]:
@@ -123,7 +123,7 @@ def _stops(old: Object, new: Object) -> Iterator[Event]:
 
 
 def _rejections(job: Object, earlier: Object) -> Iterator[Event]:
-    """Tell of each cluster that is left out from now on."""
+    """Report each cluster on which the sub-job is not placed from now on."""
     known = {item.get("cluster"): item.get("times") for item in objects(earlier.get("rejections"))}
     for item in objects(job.get("rejections")):
         cluster, times = string(item.get("cluster")), item.get("times")
@@ -152,7 +152,7 @@ def restart_events(decided: Restart, told: tuple[Event, ...]) -> tuple[Event, ..
 
 
 def action_events(done: Iterable[Action]) -> tuple[Event, ...]:
-    """Return the events of what was carried out, like actions in one line."""
+    """Return the Events of the actions that were carried out, one for all actions of a kind."""
     by_kind: dict[type[Action], list[Action]] = {}
     for action in done:
         by_kind.setdefault(type(action), []).append(action)

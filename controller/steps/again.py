@@ -1,4 +1,4 @@
-"""When to look at a HyperJob again although nothing happens to it: the earliest of all waits.
+"""When the controller looks at a HyperJob again without an event: the earliest of all waits.
 
 Every wait that a step has found is named here, so none is forgotten.
 """

@@ -1,6 +1,6 @@
-"""Plugins have their say, the gang goes together, or gives back what it holds.
+"""Plugins change the actions; then the gang is dispatched together, or gives back what it holds.
 
-Opens and deletes only what no member has seen.
+Only sub-jobs that no member cluster has seen are released or deleted here.
 """
 
 from controller.gang.gate import openings

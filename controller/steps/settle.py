@@ -1,6 +1,6 @@
-"""Places for what is missing, and other places for what lost its own.
+"""Clusters for sub-jobs that do not exist yet, and other clusters for sub-jobs whose room is gone.
 
-A gang is placed whole or not at all. What a member has seen never moves here.
+A gang is placed whole or not at all. A sub-job that its member cluster has seen never moves here.
 """
 
 from controller.expansion.objects import placement as placement_object

@@ -1,7 +1,4 @@
-"""Each wanted sub-job by itself: ended, standing, blocked, or missing.
-
-Places nothing.
-"""
+"""Sort each sub-job of the spec: ended, existing, blocked, or missing. It places no sub-job."""
 
 from datetime import timedelta
 from typing import Final

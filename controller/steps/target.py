@@ -1,4 +1,4 @@
-"""Where else a sub-job could go, before it is taken away from where it is."""
+"""Whether another cluster has room for a sub-job, before the controller moves it."""
 
 from collections.abc import Sequence
 

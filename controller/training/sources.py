@@ -1,4 +1,4 @@
-"""Whose logs may tell how far a training is: the pods of its sub-jobs, by their names. Pure.
+"""The pods of sub-jobs whose logs may report how far the training is, by their names. Pure.
 
 Volcano names a pod for its vcjob, task and index, so no pod has to be listed.
 """

@@ -1,4 +1,4 @@
-"""The status of a HyperJob: what its sub-jobs and clusters have come to.
+"""The status of a HyperJob: the state of its sub-jobs and clusters.
 
 Every scalar that `kubectl get` shows is a field here, because a column can only be one.
 """

@@ -50,7 +50,7 @@ async def hyperjobs(
 
 
 async def attempt(ask: Callable[[], Awaitable[list[Object]]]) -> Reading:
-    """Read something that the answer can do without."""
+    """Read objects without which the command still has an answer."""
     try:
         return await ask()
     except KubeError as error:

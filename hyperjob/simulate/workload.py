@@ -1,4 +1,4 @@
-"""What a simulation is given: clusters, queues and jobs with the times at which they come.
+"""The input of a simulation: clusters, queues and jobs, with the times at which jobs arrive.
 
 Plain values; the readers and the generator make them.
 """

@@ -1,4 +1,4 @@
-"""Change an object without changing it: copies are made only on the way down to a change.
+"""Change a copy of an object: only the parts on the way down to a change are copied.
 
 Knows nothing of what is changed. Values of an unexpected type pass through as they are.
 """

@@ -1,6 +1,6 @@
-"""What is known of the other objects in the control plane, for warnings about references.
+"""The other objects in the control plane, for warnings about references to them.
 
-Filled by the owner of the caches; a part that is None is unknown, and nothing is said of it.
+The owner of the caches fills it in. There is no warning about kinds that are None: unknown.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""The whole judgement of one HyperJob: first its shape, then its sense.
-
-Only puts the parts together.
-"""
+"""Validate one HyperJob: first its types and bounds, then the rules that compare fields."""
 
 from contextlib import suppress
 
@@ -14,7 +11,7 @@ from webhook.validation.structure import Shape, check_structure
 
 
 def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
-    """Report everything that is wrong with a HyperJob, and what is surprising about it."""
+    """Report all errors in a HyperJob, and all warnings about it."""
     report = Report()
     return inspect_checked(check_structure(raw, report, strict=strict), report, context=context)
 

@@ -1,7 +1,6 @@
 """Warnings about other objects that a HyperJob refers to.
 
-They may come later, so nothing is refused for a missing object; what is not known is not
-spoken of.
+The objects may be created later: no HyperJob is refused for a missing object.
 """
 
 from collections.abc import Set as AbstractSet
@@ -84,7 +83,7 @@ BATCH_JOB_TAKEN = rule(
 
 
 def warn_references(hyperjob: Object, report: Report, *, context: Context) -> None:
-    """Warn of what a HyperJob refers to and what is not there, or not ready."""
+    """Warn of objects that a HyperJob refers to and that do not exist, or are not ready."""
     if context is NOTHING_KNOWN:
         return
     name = (hyperjob.get("metadata") or {}).get("name") or ""

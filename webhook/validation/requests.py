@@ -1,4 +1,4 @@
-"""What people ask for once by annotation: a restart or a move of sub-jobs."""
+"""The annotations by which a person requests a restart or a move of sub-jobs."""
 
 from typing import Final
 

@@ -32,7 +32,7 @@ class Stored:
 
 
 async def read_stored(kube: Kube) -> Stored | KubeError:
-    """Look at all HyperJobs page by page; a page is forgotten before the next is read."""
+    """Check all HyperJobs page by page; only one page is in memory at a time."""
     number, refused, token = 0, [], ""
     while True:
         params = {"limit": _PAGE} | ({"continue": token} if token else {})
