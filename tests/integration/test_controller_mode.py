@@ -61,6 +61,8 @@ async def until_mode(manager: Manager, mode: QueueAdmission) -> None:
         return manager.mode.current is mode
 
     await eventually(look, what=f"queue admission {mode}")
+    value = manager.metrics.registry.get_sample_value
+    assert value("hyperjob_queue_admission", {"mode": str(mode)}) == 1
 
 
 async def affinity(kube: Kube, namespace: str, name: str) -> str:

@@ -275,8 +275,8 @@ def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Itera
 def _queue_state(evidence: Evidence, queue: str) -> str | None:
     """Give a queue's state; "" when there is none of the name, None when it is not known.
 
-    A queue without a state keeps no HyperJob waiting: Volcano's webhook refuses its sub-jobs
-    outright, and the built-in admission takes it as open.
+    A queue without a state is None too: whether it is open depends on who confirms, and the
+    controller says so in the HyperJob's status.
     """
     if isinstance(evidence.queues, KubeError):
         return None

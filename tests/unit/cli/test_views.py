@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob.api.leader import Leader
 from hyperjob.cli.describe import view as describe
 from hyperjob.cli.get import view as hyperjobs
 from hyperjob.cli.kubectl.lines import Node, Text, draw
@@ -236,6 +237,23 @@ def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
     # what a lost cluster has is no help
     assert text[-2].split() == ["all", "ready", GPU, "32", "12", "20", "8"]
     assert text[-1] == "Waiting: 8 nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("leads", "admission", "said"),
+    [
+        (True, "volcano-global", ["Queue admission: volcano-global"]),
+        (True, "", []),
+        (False, "builtin", ["No controller leads: nothing is admitted"]),
+    ],
+)
+def test_top_names_the_queue_admission_at_work(
+    leads: bool, admission: str, said: list[str]
+) -> None:
+    leader = Leader(holder="a", renewed=None, leads=leads, version="", admission=admission)
+    assert plain(top.admission_lines(leader)) == said
+    assert top.admission_lines(None) == []
+    assert top.value(None, None, {}, admission).get("queueAdmission", "") == admission
 
 
 def test_top_shows_a_cluster_that_reports_nothing() -> None:

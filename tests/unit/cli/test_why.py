@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hyperjob.api.names import GATE, GATE_HELD, RESTART_REQUEST
+from hyperjob.api.names import GATE, GATE_HELD, QUEUE_ADMISSION, RESTART_REQUEST
 from hyperjob.cli.why import view
 from hyperjob.client.expected import expected_start
 from hyperjob.client.summary import read
@@ -552,6 +552,15 @@ def test_it_is_said_with_warnings_what_could_not_be_seen_and_the_next_command() 
         "  not visible to you  resourcebindings: you may not",
         "Next:  kubectl hyperjob top --by queue --context c",
     ]
+
+
+@pytest.mark.parametrize(("phase", "named"), [("Queued", True), ("Running", False)])
+def test_the_queue_admission_at_work_is_named_while_it_waits(phase: str, named: bool) -> None:
+    held = lease()
+    held["metadata"]["annotations"] = {QUEUE_ADMISSION: "builtin"}
+    answer = explain(evidence(hyperjob(phase, waiting("WaitingForQueue", "waits")), lease=[held]))
+    assert ("  queue admission: builtin" in shown(answer, [])) is named
+    assert view.value(answer, str)["queueAdmission"] == ("builtin" if named else "")
 
 
 def test_as_a_value_it_says_the_same() -> None:
