@@ -10,14 +10,12 @@ from typing import Final, Protocol, TypeAlias
 
 from controller.model.observed import Cluster
 from controller.model.resources import PODS, Resources, total
+from controller.model.waiting import NO_STATE
 from controller.queueing.queues import Queue
 from controller.queueing.units import Unit
 
 IMPLICIT: Final = ""
 """The one queue, without limits, of the mode without confirmation."""
-
-NO_STATE: Final = "without a state"
-"""What a queue is, in words after `is`, that takes no vcjobs before its state arrives."""
 
 Holds: TypeAlias = Callable[[str], bool]
 """Whether a sub-job, `namespace/name`, holds a share in the queue cache."""
