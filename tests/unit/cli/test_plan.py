@@ -141,8 +141,7 @@ def test_those_that_come_later_find_what_is_left(tmp_path: Path):
     assert placed(one) == {"one-trainer-0": ("gpu-east", 128)}
     assert placed(two) == {"two-trainer-0": ("gpu-west", 144)}
     assert (three["verdict"], placed(three)) == ("Waits", {"three-trainer-0": ("", 8)})
-    assert "gpu-east" in three["message"]
-    assert f"lacks 8 {GPU} (0 free)" in three["message"]
+    assert f"each of gpu-east, gpu-west lacks 8 {GPU} (0 free)" in three["message"]
     assert three["jobs"][0]["notOn"]["gpu-west"] == f"lacks 8 {GPU} (0 free)"
 
 
