@@ -150,8 +150,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         metavar="SECONDS",
     ),
     "start_timeout": Setting(
-        "how long a sub-job may be in its cluster without a pod that has run, until it gives back"
-        " its share of the queue and tries other clusters; 0 is for ever",
+        "how long a sub-job may be in its cluster without a pod that has run or has a node, until"
+        " it gives back its share of the queue and tries other clusters; 0 is for ever",
         float,
         metavar="SECONDS",
     ),

@@ -4,6 +4,10 @@ The sums of a cluster say that there is room, and its Volcano finds no node: the
 than every node, a taint or a selector keeps them out, or another workload came first. Such a
 sub-job holds a share of its queue for nothing. It gives the share back, tries other clusters, and
 comes again after a growing time. What pods wait for in detail is known in the member alone.
+
+Pods that have a node, and load a large image there, are no such case. Karmada sums up in each
+Cluster what pods without a node request (`status.resourceSummary.allocating`): where that is less
+than the sub-job requests, some of its pods have a node.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,9 +15,11 @@ from datetime import datetime, timedelta
 
 from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
-from controller.model.observed import GangRecord, Observed, QueueAdmission
+from controller.model.observed import Cluster, GangRecord, Observed, QueueAdmission
 from controller.model.outcomes import GivenBackWith, NoPodRan
 from controller.model.reasons import Reason
+from controller.model.resources import Resources, accelerator_of
+from controller.model.subjobs import SubJob
 from hyperjob.api.phases import JobPhase
 
 
@@ -32,8 +38,8 @@ def not_started(
     """
     late = {
         child.name: child
-        for _, child in members
-        if (due := _due(observed, child)) is not None and due <= observed.now
+        for sub_job, child in members
+        if (due := _due(observed, sub_job, child)) is not None and due <= observed.now
     }
     if not late:
         return None
@@ -62,11 +68,11 @@ def not_started(
 
 def next_due(observed: Observed, members: Sequence[Member]) -> timedelta | None:
     """Return when the next sub-job is late, unless it starts before that."""
-    known = [due for _, child in members if (due := _due(observed, child)) is not None]
+    known = [due for each in members if (due := _due(observed, *each)) is not None]
     return min((due - observed.now for due in known if due > observed.now), default=None)
 
 
-def _due(observed: Observed, child: Child) -> datetime | None:
+def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
     """Return until when a sub-job may wait for its first pod; None for all that do not wait."""
     report, binding = child.report, child.binding
     if not observed.start_timeout or observed.hyperjob.suspend:
@@ -78,11 +84,19 @@ def _due(observed: Observed, child: Child) -> datetime | None:
     began = began or (child.record is not None and child.record.start_time)
     if report.phase is not JobPhase.PENDING or began:
         return None
-    reachable = any(
-        cluster.name == child.cluster and cluster.not_ready_since is None
-        for cluster in observed.clusters
-    )
-    return binding.applied_since + observed.start_timeout if reachable else None
+    cluster = next((each for each in observed.clusters if each.name == child.cluster), None)
+    if cluster is None or cluster.not_ready_since is not None:
+        return None
+    if pods.pending >= sub_job.size.pods and _on_nodes(sub_job.size.demand, cluster):
+        return None
+    return binding.applied_since + observed.start_timeout
+
+
+def _on_nodes(demand: Resources, cluster: Cluster) -> bool:
+    """Tell whether pods of a sub-job have a node, of which all pods exist."""
+    measure = accelerator_of(demand) or "cpu"
+    waiting = cluster.unscheduled
+    return waiting is not None and waiting.get(measure, 0) < demand.get(measure, 0)
 
 
 def _counts(child: Child) -> bool:

@@ -343,7 +343,8 @@ class Cluster:
     """A member cluster as a candidate: what is free after all reservations, or why it is none.
 
     `not_ready_since` is set while the cluster has stopped being Ready.
-    `settling` is the part of the reservations that the status may count already.
+    `settling` is the part of the reservations that the status may count already. `unscheduled` is
+    what its pods without a node request together; None: the cluster does not report it.
     """
 
     name: str
@@ -358,6 +359,7 @@ class Cluster:
     not_ready_since: datetime | None = None
     nodes: Nodes | None = None  # None: nothing is known of them
     reserved_pods: tuple[PodGroup, ...] = ()  # that `nodes` may not count yet
+    unscheduled: Resources | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,14 @@ from hyperjob.api.meta import Object
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The resources of a Cluster: all, and those that pods use or are about to use."""
+    """The resources of a Cluster: all, and those that pods use or are about to use.
+
+    `unscheduled` is the part of `taken` that pods without a node request.
+    """
 
     allocatable: Resources
     taken: Resources
+    unscheduled: Resources
 
     @property
     def free(self) -> dict[str, int]:
@@ -23,5 +27,6 @@ class Room:
 def room_of(cluster: Object | None) -> Room:
     """Read the resourceSummary of a Cluster; a Cluster that reports none has nothing."""
     summary = mapping(at(cluster, "status", "resourceSummary"))
-    taken = (parse_resources(summary.get(part)) for part in ("allocated", "allocating"))
-    return Room(parse_resources(summary.get("allocatable")), total(taken))
+    used, unscheduled = (parse_resources(summary.get(part)) for part in ("allocated", "allocating"))
+    allocatable = parse_resources(summary.get("allocatable"))
+    return Room(allocatable, total((used, unscheduled)), unscheduled)

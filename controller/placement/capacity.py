@@ -70,6 +70,7 @@ class Summary:
     zone: str = ""
     not_ready_since: datetime | None = None
     nodes: Nodes | None = None
+    unscheduled: Resources | None = None
 
 
 def reservation(
@@ -130,6 +131,7 @@ def summarise(raw: Object, candidacy: Candidacy) -> Summary:
         zone=string(spec.get("zone")) or ",".join(zones if isinstance(zones, list) else ()),
         not_ready_since=_not_ready_since(status),
         nodes=parse_nodes(raw),
+        unscheduled=room.unscheduled if room.allocatable else None,
     )
 
 
@@ -170,6 +172,7 @@ def candidates(
             not_ready_since=summary.not_ready_since,
             nodes=summary.nodes,
             reserved_pods=pods.get(summary.name, ()),
+            unscheduled=summary.unscheduled,
         )
         for summary in sorted(summaries, key=lambda summary: summary.name)
     )

@@ -22,7 +22,7 @@ _STUCK: Final = ("Image", "CrashLoop", "Config")
 def troubled(evidence: Evidence) -> Iterator[Cause]:
     """Say what keeps pods from starting or running on in the members, each reason once."""
     summary = evidence.summary
-    seen: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    seen: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     for job in summary.jobs:
         for pod in evidence.pods.get(job.name, ()):
             phase = string(at(pod, "status", "phase"))
@@ -30,15 +30,16 @@ def troubled(evidence: Evidence) -> Iterator[Cause]:
                 continue
             key = ("PodsFailing" if phase in _STARTED else Reason.PODS_PENDING, trouble)
             name = f"{job.cluster}/{string(at(pod, 'metadata', 'name'))}"
-            seen.setdefault(key, []).append((name, _look(summary, job, phase)))
+            large = _larger_than_a_node(evidence, job, trouble)
+            seen.setdefault(key, []).append((name, _look(summary, job, phase), large))
     for (reason, trouble), found in list(seen.items())[:_SHOWN]:
-        name, command = found[0]
+        name, command, large = found[0]
         number = f" (and {len(found) - 1} more pods)" if len(found) > 1 else ""
         yield Cause(
             reason=reason,
-            message=f"pod {name}{number}: {trouble}",
+            message=f"pod {name}{number}: {trouble}{large}",
             next=command,
-            needs_help=any(word in trouble.partition(":")[0] for word in _STUCK),
+            needs_help=bool(large) or any(word in trouble.partition(":")[0] for word in _STUCK),
         )
     if not seen:
         yield from _in_groups(evidence)

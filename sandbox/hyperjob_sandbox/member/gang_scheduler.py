@@ -14,6 +14,7 @@ from hyperjob.kube.errors import Conflict, NotFound
 from hyperjob.kube.resources import PODGROUPS, PODS, key_of
 from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.member import resources
+from hyperjob_sandbox.member.fiterror import fit_error
 from hyperjob_sandbox.member.gang import (
     FreeNode,
     GangPod,
@@ -158,7 +159,8 @@ class GangScheduler:
         ]
         placed = place(gang, nodes, minimum, running=running)
         if not placed:
-            await self._tell_unschedulable(group, len(waiting), minimum)
+            why = fit_error(gang, nodes, running=running)
+            await self._tell_unschedulable(group, len(waiting), minimum, why)
             return
         bindings = [(pod, placed[key_of(pod)]) for pod in waiting if key_of(pod) in placed]
         for pod, node in bindings:
@@ -183,10 +185,13 @@ class GangScheduler:
         except (NotFound, Conflict):
             self._bound.pop(meta["uid"], None)
 
-    async def _tell_unschedulable(self, group: Object, waiting: int, minimum: Minimum) -> None:
+    async def _tell_unschedulable(
+        self, group: Object, waiting: int, minimum: Minimum, why: str
+    ) -> None:
         message = (
             f"{waiting}/{waiting} tasks in gang unschedulable: pod group is not ready, "
             f"{waiting} Pending, {minimum.members} minAvailable; Pending: {waiting} Unschedulable"
+            f"{why}"
         )
         conditions = (group.get("status") or {}).get("conditions") or ()
         if any(each.get("message") == message for each in conditions):

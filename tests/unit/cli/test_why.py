@@ -81,6 +81,12 @@ SHORT_OF_GPUS = {
         ]
     }
 }
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/4 nodes are unavailable: 4 Insufficient nvidia.com/gpu.",
+}
 OLD_VCJOB = {
     "metadata": {"name": "llm-trainer-0", "creationTimestamp": "2026-01-01T00:50:00Z"},
 }
@@ -267,6 +273,15 @@ CASES = {
         "PodsPending", "32 nvidia.com/gpu are free there together, and no node seems to have the 4",
         "tree llm -n ml --pods",
         {"clusters": [cluster("east")], "pod_groups": {"llm-trainer-0": [SHORT_OF_GPUS]}},
+    ),
+    "pods of which no node has room enough, by their own conditions": Case(
+        hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")), HELP,
+        "PodsPending", "32 nvidia.com/gpu are free there together, and no node seems to have the 4",
+        "tree llm -n ml --pods",
+        {
+            "clusters": [cluster("east")],
+            "pods": {"llm-trainer-0": [pod("w-0", conditions=[UNSCHEDULABLE])]},
+        },
     ),
     "Volcano in the member says why no pod is made": Case(
         hyperjob("Starting", waiting("PodsPending", phase="Pending", cluster="east")),

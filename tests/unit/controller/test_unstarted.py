@@ -10,11 +10,13 @@ import pytest
 from controller.model.observed import Cluster, Observed, QueueAdmission, QueueVerdict
 from controller.model.parse import with_fields
 from controller.model.planned import CreateChild, DeleteChild, Plan
+from controller.model.resources import parse_resources
 from controller.model.wire import rfc3339, timestamp
 from controller.plan import plan
 from controller.queueing.read import unit_of
 from hyperjob.api.v1alpha1 import HyperJobStatus
 from tests.unit.controller.builders import (
+    GPU,
     NOW,
     Object,
     binding,
@@ -146,7 +148,19 @@ STAY = {
         {"clusters": (cluster("a", not_ready_since=NOW), B)},
     ),
     "a suspended HyperJob": (member(0), {"suspend": True}),
+    "pods that have nodes, and load images there": (
+        member(0),
+        {"clusters": (cluster("a", unscheduled=parse_resources({GPU: "7"})), B)},
+    ),
 }
+
+
+def test_pods_without_a_node_do_not_keep_their_place() -> None:
+    waiting = parse_resources({GPU: "8"})
+    first = cluster("a", unscheduled=waiting)
+    for pods, there in ((WAITS, first), ({"pending": 7}, replace(first, unscheduled={}))):
+        decided = plan(look(*member(0, pods=pods), *member(1), clusters=(there, B)))
+        assert attempts(decided)[0] == 1
 
 
 @pytest.mark.parametrize("case", STAY)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperjob_sandbox.member.fiterror import fit_error
 from hyperjob_sandbox.member.gang import (
     FreeNode,
     GangPod,
@@ -153,3 +154,23 @@ def test_labels_affinity_and_taints_decide_which_nodes_suit(spec, target, suits)
 
 def test_an_amount_that_no_node_has_is_never_free():
     assert not FreeNode("n", {"cpu": 10**9}).holds({"example.com/gpu": 1})
+
+
+@pytest.mark.parametrize(
+    ("pods", "nodes", "told"),
+    [
+        (gang(2, gpus=16), free(8, 8), "worker-0: 0/2 nodes are unavailable: 2 Insufficient"),
+        (gang(3, gpus=8), free(8, 8), "worker-2: 0/2 nodes are unavailable: 2 Insufficient"),
+        (gang(1), [], "worker-0: 0/0 nodes are unavailable."),
+        (
+            gang(1, nodeSelector={"zone": "a"}),
+            free(8),
+            "worker-0: 0/1 nodes are unavailable: 1 node(s) didn't match Pod's node affinity",
+        ),
+    ],
+    ids=["larger than a node", "more than there is room for", "no node", "another label"],
+)
+def test_the_first_pod_without_a_node_names_what_nodes_lack(pods, nodes, told):
+    before = [dict(each.free) for each in nodes]
+    assert fit_error(pods, nodes).startswith(f". Origin reason is {told}")
+    assert [each.free for each in nodes] == before
