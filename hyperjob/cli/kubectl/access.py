@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from hyperjob import __version__
+from hyperjob.cli.files import file_option
 from hyperjob.cli.kubectl.offers import NAMESPACE
 from hyperjob.client.durations import parse_duration
 from hyperjob.kube.client import TIME_LIMIT, Kube
@@ -123,11 +124,9 @@ def access(*, everywhere: bool = False, flag: str = "-n") -> Callable[[_F], _F]:
 
 
 _everywhere = click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace.")
-_kubeconfig = click.option(
+_kubeconfig = file_option(
     "--kubeconfig",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="kubeconfig of the Karmada API server.  [default: $KUBECONFIG, the pod's own account,"
+    text="kubeconfig of the Karmada API server.  [default: $KUBECONFIG, the pod's own account,"
     " ~/.kube/config]",
 )
 _context = click.option("--context", metavar="NAME", help="Context of that kubeconfig.")

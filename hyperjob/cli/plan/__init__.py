@@ -14,6 +14,7 @@ import click
 from controller.model.observed import QueueAdmission
 from controller.placement.capacity import Candidacy
 from hyperjob.api.meta import Object
+from hyperjob.cli.files import file_option, manifests_option
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
@@ -40,15 +41,9 @@ _CODES = {
 
 
 @click.command()
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    type=click.Path(allow_dash=True),
-    metavar="FILE",
-    multiple=True,
-    help="File with HyperJobs, and Queues that count as created; - is standard input. May be given"
-    " more than once; required without --what-if.",
+@manifests_option(
+    "File with HyperJobs, and Queues that count as created; - is standard input. May be given"
+    " more than once; required without --what-if."
 )
 @click.option(
     "--what-if",
@@ -63,19 +58,15 @@ _CODES = {
     multiple=True,
     help="With --what-if: a cluster on which nothing can be. May be given more than once.",
 )
-@click.option(
+@file_option(
     "--add-clusters",
     "added",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="With --what-if: a clusters file whose clusters there are, too, idle; one with the name of"
+    text="With --what-if: a clusters file whose clusters there are, too, idle; one with the name of"
     " a cluster of the control plane replaces it.",
 )
-@click.option(
+@file_option(
     "--clusters",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Plan for the clusters of this file, all idle, instead of a live control plane.",
+    text="Plan for the clusters of this file, all idle, instead of a live control plane.",
 )
 @click.option(
     "--queue-admission",

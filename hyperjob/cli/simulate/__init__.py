@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from hyperjob.cli.files import file_option, manifests_option
 from hyperjob.cli.kubectl import output as out
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.cli.kubectl.progress import progress
@@ -31,28 +32,18 @@ def _hours(name: str, text: str, *, default: float = 0.0) -> Callable[[_F], _F]:
 
 
 @click.command()
-@click.option(
+@file_option(
     "--clusters",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Clusters file, as for `hyperjob sandbox`: clusters, queues and lostClusters count."
+    text="Clusters file, as for `hyperjob sandbox`: clusters, queues and lostClusters count."
     " Without it, four clusters of 8 to 32 nodes with eight GPUs each.",
 )
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    type=click.Path(allow_dash=True),
-    metavar="FILE",
-    multiple=True,
-    help="File or folder with Queues, PriorityClasses, and HyperJobs with the annotations"
-    " simulation.training.volcano.sh/arrival and /duration. May be given more than once.",
+@manifests_option(
+    "File or folder with Queues, PriorityClasses, and HyperJobs with the annotations"
+    " simulation.training.volcano.sh/arrival and /duration. May be given more than once."
 )
-@click.option(
+@file_option(
     "--trace",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Jobs from a CSV with the columns submit, duration, gpus (and name, queue, namespace,"
+    text="Jobs from a CSV with the columns submit, duration, gpus (and name, queue, namespace,"
     " priority, estimate), or from a file of a public trace.",
 )
 @click.option(
@@ -130,11 +121,10 @@ def _hours(name: str, text: str, *, default: float = 0.0) -> Callable[[_F], _F]:
     metavar="POLICIES",
     help="Policies to run side by side on the same workload, with commas, or all.",
 )
-@click.option(
+@file_option(
     "--html",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    metavar="FILE",
-    help="Write one self-contained page with plots, too.",
+    text="Write one self-contained page with plots, too.",
+    writable=True,
 )
 @out.output(_TABLE, out.JSON, out.YAML)
 def simulate(

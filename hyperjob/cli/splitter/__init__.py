@@ -12,6 +12,7 @@ import click
 from aiohttp import web
 
 from controller.splitting.protocol import ProtocolError, answer, read_question
+from hyperjob.cli.files import file_option
 from hyperjob.cli.kubectl.exits import Code, FailureError
 from hyperjob.telemetry.endpoints import parse_address
 
@@ -27,23 +28,17 @@ _SHUTDOWN = 5.0
     metavar="HOST:PORT",
     help="Where to listen; port 0 takes a free one.",
 )
-@click.option(
+@file_option(
     "--tls-cert",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Certificate to serve with; without it plain HTTP.",
+    text="Certificate to serve with; without it plain HTTP.",
 )
-@click.option(
+@file_option(
     "--tls-key",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Key of that certificate.",
+    text="Key of that certificate.",
 )
-@click.option(
+@file_option(
     "--token-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Answer only to who sends the token in this file.",
+    text="Answer only to who sends the token in this file.",
 )
 def splitter(
     address: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None

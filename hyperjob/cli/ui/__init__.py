@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from hyperjob.cli.files import file_option
 from hyperjob.cli.kubectl.access import Access, access
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.kubectl.output import remark
@@ -70,17 +71,13 @@ async def _write(known: "Running", file: Path) -> None:
 )
 @click.option("--no-open", is_flag=True, help="Print the address, and open no browser.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
-@click.option(
+@file_option(
     "--snapshot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write all screens as they are now into one HTML file, and serve nothing.",
+    text="Write all screens as they are now into one HTML file, and serve nothing.",
 )
-@click.option(
+@file_option(
     "--history",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="SQLite file of what was, at most 256 MiB and 30 days of it; '-' keeps none."
+    text="SQLite file of what was, at most 256 MiB and 30 days of it; '-' keeps none."
     "  [default: a file for this API server in the user's cache folder]",
 )
 @click.option(

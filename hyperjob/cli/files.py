@@ -1,0 +1,28 @@
+"""Options that name files, alike in every command."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def file_option(*names: str, text: str, writable: bool = False) -> Callable[[_F], _F]:
+    """Return an option with the Path of one file, which need not exist; None without it."""
+    kind = click.Path(path_type=Path, dir_okay=False, writable=writable)
+    return click.option(*names, type=kind, metavar="FILE", help=text)
+
+
+def manifests_option(text: str) -> Callable[[_F], _F]:
+    """Return `-f FILE`, any number of times, as `files`: paths as they were typed, or `-`."""
+    return click.option(
+        "-f",
+        "--filename",
+        "files",
+        type=click.Path(allow_dash=True),
+        metavar="FILE",
+        multiple=True,
+        help=text,
+    )
