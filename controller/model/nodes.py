@@ -40,7 +40,7 @@ class Nodes:
 
     @property
     def resources(self) -> frozenset[str]:
-        """Return the resources that the models tell of."""
+        """Return the resources that the models describe."""
         return frozenset(name for grade in self.grades for name in grade.least)
 
     def most(self, name: str, amount: int) -> int:

@@ -1,4 +1,4 @@
-"""Why a sub-job does not stand on any other cluster than its own, cluster by cluster.
+"""Why a sub-job is not on another cluster than its own, cluster by cluster.
 
 For people who ask; no decision depends on it.
 """

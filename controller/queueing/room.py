@@ -97,7 +97,7 @@ class Space:
     def wants(
         self, requests: Sequence[Request], *, most: int, max_domains: int | None
     ) -> dict[str, Resources]:
-        """Return all that a head could use, on every cluster that it could stand on some day."""
+        """Return all that a head could use, on every cluster where it could be some day."""
         counts = Counter(request.kind for request in requests)
         kinds = list({request.kind: request for request in requests}.values())
         everything = total(request.demand for request in requests)

@@ -73,7 +73,7 @@ async def serve(
 ) -> AsyncIterator[Addresses]:
     """Listen while inside; equal addresses are one listener. ListenError when one is taken.
 
-    `debug` has the handlers of further paths, which tell of objects.
+    `debug` has the handlers of further paths, which show objects.
     """
     routes: dict[str, dict[str, Handler]] = {}
     routes.setdefault(health_address, {}).update(health_routes(healthz, readyz))

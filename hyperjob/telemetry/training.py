@@ -34,7 +34,7 @@ _ACCELERATORS = {
 
 
 class TrainingMetrics:
-    """The metrics that begin with `hyperjob_` and tell of HyperJobs."""
+    """The metrics about HyperJobs, which begin with `hyperjob_`."""
 
     def __init__(self, families: Families) -> None:
         self._phases: Counter[str] = Counter({str(phase): 0 for phase in Phase})

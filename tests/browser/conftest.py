@@ -33,7 +33,7 @@ class Site:
         self._process = process
 
     def put(self, obj: dict) -> None:
-        """Store an object, as the API server tells of it."""
+        """Store an object as the API server returns it."""
         self._say({"put": obj})
 
     def remove(self, key: str) -> None:

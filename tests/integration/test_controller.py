@@ -181,7 +181,7 @@ async def test_those_that_wait_are_not_written_at_every_heartbeat_but_say_what_i
 async def test_hyperjobs_of_one_moment_share_no_capacity(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
-    """24+24 on 32+32 stand on two clusters; a third pair waits."""
+    """24+24 on 32+32 run on two clusters; a third pair waits."""
     async with (
         clusters(kube, left=32, right=32),
         running_controller(control_plane.kubeconfig, namespace) as manager,

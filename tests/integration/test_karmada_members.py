@@ -1,4 +1,4 @@
-"""What goes wrong in members, as the clusters file says, and how the control plane tells of it."""
+"""What goes wrong in members, as the clusters file says, and how the control plane shows it."""
 
 import asyncio
 

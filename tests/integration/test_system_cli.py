@@ -79,7 +79,7 @@ def test_what_runs_is_waited_for_shown_and_needs_no_answer(system: System, proje
 def test_logs_come_from_every_cluster_and_pods_are_in_the_tree(
     system: System, project: str
 ) -> None:
-    # a whole cluster each, so that they cannot stand on the same one
+    # a whole cluster each, so that no two fit on one cluster
     system.apply(project, hyperjob("logs", pods=4, gpus=8))
     plugin(system, project, "wait", "logs", "--for=phase=Running", "--timeout=90s")
     lines = plugin(system, project, "logs", "logs", "--tail=1").stdout.splitlines()

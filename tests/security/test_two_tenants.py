@@ -356,7 +356,7 @@ def _gpus(job: Object) -> int:
 async def test_nobody_gets_a_gpu_or_a_second_of_outage_from_another(
     kubes: dict[str, Kube], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # How long one takes when nobody else is there says how fast this machine is now.
+    # The time of one HyperJob without other tenants says how fast this machine is now.
     alone = await run_one(kubes["carol"], "carol-0")
     until = time.monotonic() + SECONDS
     seen = Seen()

@@ -134,4 +134,4 @@ async def test_a_visitor_without_rights_reads_no_line_of_a_log(
     assert user("without-rights") in page.text
     found = await ui.events(f"{LOGS}/follow", until="forbidden")
     assert [data["lines"] for _, data in found if data["lines"]] == []
-    assert proxied(world) == {user("without-rights")}, "nobody else asked for it"
+    assert proxied(world) == {user("without-rights")}, "no other user asked for it"

@@ -70,7 +70,7 @@ def policy(name: str, *clusters: str, affinity: str = "hyperjob", **spec: Any) -
 
 
 class Follower:
-    """One resource as a watch tells of it: what is there, and everything an object has been."""
+    """One resource as a watch shows it: its objects, and every version of each."""
 
     def __init__(self, kube: Kube, resource: Resource) -> None:
         self._informer = Informer(kube, resource)

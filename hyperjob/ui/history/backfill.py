@@ -60,7 +60,7 @@ def missing(known: Iterable[Span], told: Sequence[Span]) -> list[Span]:
 
 
 def changes_of(events: Iterable[Object]) -> dict[str, list[Change]]:
-    """Give the changes of phase that Events about HyperJobs tell of, by uid and in order.
+    """Return the changes of phase in Events about HyperJobs, by uid and in order.
 
     The controller gives the Event of a change the phase as its reason.
     """

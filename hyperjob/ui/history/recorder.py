@@ -124,7 +124,7 @@ class History:
         self._note(_Present(now, frozenset(uids)))
 
     def told(self, now: datetime, changes: Mapping[str, Sequence[Change]]) -> None:
-        """Take note of changes of phase that Events tell of, by uid and in order."""
+        """Record changes of phase from Events, by uid and in order."""
         self._note(_Told(now, changes))
 
     def sample(

@@ -83,7 +83,7 @@ class QueuedGangs(GangWorld):
     # what others do
 
     def release(self, *, at_most: int = 99, in_turn: bool = False) -> None:
-        """Play a round; nobody else releases."""
+        """Play a round in which only this controller releases."""
         before = {key: self.cache.admitted(key) for key in self.cache.entries}
         for key in self.round():
             for part in self.cache.entries[key].unit.parts:

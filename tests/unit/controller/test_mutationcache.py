@@ -121,7 +121,7 @@ async def test_a_creation_that_was_deleted_again_is_forgotten(
 async def test_an_answer_that_comes_after_the_end_of_its_object_is_not_noted(
     cache: MutationCache, informer: Informers
 ) -> None:
-    """Nothing would ever tell of the ghost again: whoever waits for its end would wait for ever."""
+    """No watch event would name the ghost again: a wait for its end would last for ever."""
     informer.tell(EventType.ADDED, obj(3))
     informer.tell(EventType.DELETED, obj(5))
     cache.note(obj(4))

@@ -151,7 +151,7 @@ async def test_what_must_be_learnt_is_seen_by_that_comparison() -> None:
 async def test_a_status_that_an_older_definition_dropped_is_written_when_it_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing happens to the HyperJob when its definition changes, so no event tells of it."""
+    """Nothing happens to the HyperJob when its definition changes, so no watch event wakes it."""
     monkeypatch.setattr("controller.reconciler.PRUNED_RECHECK", timedelta(seconds=0.05))
     kube = FakeKube()
     kube.put(CLUSTERS, member("a", 16))

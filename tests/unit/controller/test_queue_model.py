@@ -164,7 +164,7 @@ def test_a_gang_that_karmada_cannot_schedule_makes_way_for_ever() -> None:
     with pytest.raises(StuckError):
         run_out(world, patience=timedelta(hours=6))
     assert list(world.hyperjobs) == ["hj0"], "the second has ended and is gone"
-    assert world.given_back["hj0"] == 1, "it keeps its share while nobody else waits"
+    assert world.given_back["hj0"] == 1, "it keeps its share while no other HyperJob waits"
 
 
 def test_queues_of_one_parent_never_hold_more_than_it_may() -> None:

@@ -193,7 +193,7 @@ def test_one_that_is_gone_before_anybody_gave_back_stops_nobody() -> None:
 
 
 def test_what_was_stopped_in_vain_is_not_stopped_over_and_over() -> None:
-    """The room that it gives back goes to somebody outside, each time."""
+    """The room that it gives back goes to a workload outside, each time."""
     made = world([unit("lent", 32, queue="x")], LENDS, OWNER)
     made.decide()
     made.now += 2 * LAG

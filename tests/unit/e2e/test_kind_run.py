@@ -114,7 +114,9 @@ def test_it_goes_through_and_ends_with_the_line(machine: Machine) -> None:
     assert (out / "volcano-global/secret.yaml").read_text() == "secret of kubeconfig\n"
     assert (out / "hyperjob-member1.yaml").read_text().count("- role: worker\n") == 4
     for path in out.glob("**/*karmada*config"):
-        assert path.stat().st_mode & 0o077 == 0, "nobody else reads an administrator's kubeconfig"
+        assert path.stat().st_mode & 0o077 == 0, (
+            "only its owner reads an administrator's kubeconfig"
+        )
 
 
 @pytest.mark.parametrize("volcano_global", ["0", "1"])

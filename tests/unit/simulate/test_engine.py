@@ -72,7 +72,7 @@ def test_what_fails_starts_again_elsewhere_or_when_the_cluster_is_back() -> None
     )
     life = simulate(given).lives["default/j0"]
     assert life.outcome == "Completed"
-    assert life.stops in ({"cluster": 1}, {}), "it may stand on the other cluster"
+    assert life.stops in ({"cluster": 1}, {}), "it may be on the other cluster"
     if life.stops:
         assert [list(each.devices) for each in life.segments] == [["c0"], ["c1"]]
 
