@@ -63,9 +63,13 @@ def test_a_training_runs_for_real_and_its_logs_are_shown(tmp_path: Path) -> None
 
 
 @pytest.mark.timeout(240)
-def test_preflight_is_content_with_it_and_sigterm_ends_every_part(tmp_path: Path) -> None:
-    log = tmp_path / "demo.log"
-    command = [*HYPERJOB, "demo", "--keep", "--speed", "4", "--directory", tmp_path]
+def test_preflight_is_content_with_it_and_sigterm_ends_every_part_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, temporary = tmp_path / "demo.log", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    command = [*HYPERJOB, "demo", "--keep", "--speed", "4"]
     with running([*command, "-f", ROOT / "examples/queue.yaml"], log=log) as demo:
         wait_for(
             lambda: "Ctrl-C ends it" in log.read_text(),
@@ -74,8 +78,9 @@ def test_preflight_is_content_with_it_and_sigterm_ends_every_part(tmp_path: Path
             log=log,
             timeout=180,
         )
+        (karmada,) = temporary.glob("*/karmada.kubeconfig")
         preflight = subprocess.run(
-            [*HYPERJOB, "preflight", "--kubeconfig", tmp_path / "karmada.kubeconfig"],
+            [*HYPERJOB, "preflight", "--kubeconfig", karmada],
             capture_output=True,
             text=True,
             timeout=60,
@@ -84,7 +89,7 @@ def test_preflight_is_content_with_it_and_sigterm_ends_every_part(tmp_path: Path
         misspelt = yaml.safe_load((ROOT / "examples/llm-training.yaml").read_text())
         misspelt["metadata"]["name"] = "misspelt"
         misspelt["spec"]["replicatedJobs"][0]["clusterNames"] = ["gpu-wset"]
-        kubeconfig = f"--kubeconfig={tmp_path / 'karmada.kubeconfig'}"
+        kubeconfig = f"--kubeconfig={karmada}"
         applied = subprocess.run(
             [KUBECTL, kubeconfig, "create", "--dry-run=server", "-f", "-"],
             input=yaml.safe_dump(misspelt),
@@ -98,6 +103,7 @@ def test_preflight_is_content_with_it_and_sigterm_ends_every_part(tmp_path: Path
         assert "queue research uses 32 of its capability of 48 ascend910c" in told
         demo.send_signal(signal.SIGTERM)
         assert demo.wait(30) == 130
+    assert list(temporary.iterdir()) == []
     left = subprocess.run(
         ["ps", "-eo", "args"], capture_output=True, text=True, check=True
     ).stdout.splitlines()

@@ -2,9 +2,11 @@
 
 import asyncio
 import shutil
+import signal
 import sys
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -110,27 +112,55 @@ def demo(
         output=output,
     )
     keeps_folder = directory is not None
+    forget = _nothing if keeps_folder else partial(remove_keys, where)
     try:
         result = asyncio.run(
-            _cancelled_by_sigterm(Demo(options, TerminalConsole(markup=True)).run())
+            ended_by_signals(Demo(options, TerminalConsole(markup=True)).run(), first=forget)
         )
     except StackError as error:
+        forget()
         keeps_folder = True  # the error names a log in it
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(130)
     finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         if not keeps_folder:
             shutil.rmtree(where, ignore_errors=True)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     if output == "json":
         click.echo(result.to_json())
     sys.exit(0 if result.completed else 1)
 
 
-async def _cancelled_by_sigterm(work: Coroutine[Any, Any, _T]) -> _T:
-    """Do the work in a task that SIGTERM and SIGHUP cancel, so that no part outlives the demo."""
+def _nothing() -> None:
+    """Leave a folder that the user named as it is."""
+
+
+def remove_keys(where: Path) -> None:
+    """Remove all that a demo keeps in its folder but its logs: certificates, kubeconfigs, pods."""
+    for each in where.iterdir():
+        if each.is_dir():
+            shutil.rmtree(each, ignore_errors=True)
+        elif each.suffix != ".log":
+            each.unlink(missing_ok=True)
+
+
+async def ended_by_signals(work: Coroutine[Any, Any, _T], *, first: Callable[[], None]) -> _T:
+    """Do the work in a task that the first signal cancels, so that no part outlives the demo.
+
+    `first` is called at once: the parts may take seconds to end, and who sent the signal may not
+    wait for them. Later signals change nothing.
+    """
     task = asyncio.ensure_future(work)
-    for number in ENDING:
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        if not task.cancelling():
+            first()
+            task.cancel()
+
+    for number in (signal.SIGINT, *ENDING):
+        loop.add_signal_handler(number, end)
     return await task

@@ -91,11 +91,11 @@ def what_to_try(kubeconfig: Path, programs: Path, examples: Path) -> str:
         ("kubectl hyperjob get -A -o wide", "status, clusters and why, for all"),
         ("kubectl hyperjob top", "what clusters have free"),
         ("hyperjob preflight", "what HyperJobs need, and what is there"),
-        (f"kubectl apply -f {examples}/auto-split.yaml", "200 GPUs, split by what is free"),
-        (f"kubectl apply -f {examples}/{EXAMPLE}", "fails on gpu-east, and moves away"),
+        (f"kubectl apply -f {examples}/{EXAMPLE}", "one of two fails on gpu-east, and moves"),
         ("kubectl hyperjob tree recovers -w", "watch it; Ctrl-C ends it"),
         ("kubectl hyperjob suspend recovers", "off the clusters; resume starts it again"),
         ("kubectl hyperjob why recovers", "why it does not run, and what to type"),
+        (f"kubectl apply -f {examples}/auto-split.yaml", "200 GPUs, split by what is free"),
     )
     width = max(len(command) for command, _ in commands)
     lines = [f"  {command:{width}}  # {note}" for command, note in commands]

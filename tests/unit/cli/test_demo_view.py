@@ -1,11 +1,14 @@
 """What the demo prints of HyperJobs and of clusters."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
+from hyperjob.cli import main
 from hyperjob.cli.demo import view
 from hyperjob.client.summary import Summary, read
 
@@ -84,6 +87,17 @@ def test_what_to_try_names_programs_and_examples_that_are_there() -> None:
     files = [Path(word) for word in told.split() if word.endswith(".yaml")]
     assert len(files) == 2
     assert [file for file in files if not file.exists()] == []
+
+
+def test_the_first_example_to_try_has_one_sub_job_on_the_cluster_on_which_it_fails() -> None:
+    examples = ROOT / "examples"
+    told = view.what_to_try(Path("/k/karmada.kubeconfig"), Path("/v/bin"), examples)
+    files = [word for word in told.split() if word.endswith(".yaml")]
+    clusters = str(examples / "clusters.yaml")
+    words = ["plan", *(f"-f{file}" for file in files), "--clusters", clusters, "-o", "json"]
+    recovers, later = json.loads(CliRunner().invoke(main, words).output)["items"]
+    assert [job["cluster"] for job in recovers["jobs"]] == ["gpu-east", "gpu-west"]
+    assert later["verdict"] == "Fits"
 
 
 def test_a_low_terminal_cuts_the_trees_and_keeps_the_table_and_the_clusters() -> None:
