@@ -8,10 +8,14 @@ from controller.apply.applier import Applier
 from controller.model.planned import (
     Action,
     Adopt,
+    AskAgain,
     CreateChild,
     DeleteChild,
+    DeleteHyperJob,
     Look,
     OpenGate,
+    ReleaseQuota,
+    ReleaseScheduling,
     Repin,
     Resize,
 )
@@ -33,6 +37,7 @@ class Server:
         self.calls: list[tuple[Any, ...]] = []
         self.fails = fails
         self.there: set[str] = set()
+        self.stays = False
         self.active = self.most = 0
 
     async def _call(self, verb: str, resource: Resource, name: str, *rest: Any) -> Object:
@@ -61,8 +66,8 @@ class Server:
         return await self._call("patch", resource, name, kind.name, body)
 
     async def delete(self, resource: Resource, name: str, *, uid: str, **_: Any) -> Object:
-        await self._call("delete", resource, name, uid)
-        return {"kind": "Status"}
+        found = await self._call("delete", resource, name, uid)
+        return found if self.stays else {"kind": "Status"}
 
 
 class Notes:
@@ -210,6 +215,60 @@ async def test_the_gate_lifts_the_policys_suspension_first() -> None:
          {"metadata": {"uid": "rb-x", **gate}, "spec": {"suspension": {"dispatching": None}}}),
     ]  # fmt: skip
     assert by_name["y"][0][4]["spec"] == {"suspension": {"dispatching": None, "scheduling": None}}
+
+
+PATCHES: dict[str, tuple[Action, str, str, Object]] = {
+    "a binding that has ended asks for nothing": (
+        ReleaseQuota(name="x", binding="x-job"),
+        "resourcebindings",
+        "x-job",
+        {"spec": {"replicaRequirements": {"resourceRequest": None}}},
+    ),
+    "a forgotten binding may be scheduled": (
+        ReleaseScheduling(name="x", binding="x-job", binding_uid="rb"),
+        "resourcebindings",
+        "x-job",
+        {"metadata": {"uid": "rb"}, "spec": {"suspension": {"scheduling": False}}},
+    ),
+    "Karmada is asked to apply a vcjob again": (
+        AskAgain(name="x", uid="u", mark="2"),
+        "jobs",
+        "x",
+        {"metadata": {"uid": "u", "annotations": {"training.volcano.sh/asked-again": "2"}}},
+    ),
+    "a policy that is ours is taken over": (
+        Adopt(kind="PropagationPolicy", name="x", uid="u", patch={"metadata": {"uid": "u"}}),
+        "propagationpolicies",
+        "x",
+        {"metadata": {"uid": "u"}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("action", "plural", "name", "body"), PATCHES.values(), ids=PATCHES.keys())
+async def test_what_is_changed_is_changed_in_the_object_of_that_uid(
+    action: Action, plural: str, name: str, body: Object
+) -> None:
+    server = Server()
+    result, notes = await carry_out(server, action)
+    assert server.calls == [("patch", plural, name, "MERGE", body)]
+    assert notes.seen == [(plural, name)]
+    assert result.done == [action]
+
+
+async def test_a_hyperjob_whose_time_is_over_is_deleted_by_its_uid() -> None:
+    server = Server()
+    _, notes = await carry_out(server, DeleteHyperJob(name="hj", uid="u"))
+    assert server.calls == [("delete", "hyperjobs", "hj", "u")]
+    assert notes.gone == [("ns/hj", "u")]
+
+
+async def test_what_a_finalizer_keeps_is_noted_as_it_is_answered() -> None:
+    server = Server()
+    server.stays = True
+    _, notes = await carry_out(server, DeleteChild(name="x", job_uid="j", policy_uid=None))
+    assert notes.seen == [("jobs", "x")]
+    assert notes.gone == []
 
 
 async def test_deletions_come_last_by_uid_and_the_vcjob_first() -> None:

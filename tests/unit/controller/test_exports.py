@@ -88,3 +88,14 @@ async def test_an_export_goes_by_its_uid() -> None:
     for _ in range(2):
         await Exports(server).delete(export())
     assert server.calls == ["get ns/x", "delete x u", "get ns/x"]
+
+
+async def test_an_export_that_goes_meanwhile_is_as_good_as_deleted() -> None:
+    class Racing(Server):
+        async def delete(self, resource: Resource, name: str, *, uid: str, **_: Any) -> Object:
+            await super().delete(resource, name, uid=uid)
+            raise error(404, "NotFound")
+
+    server = Racing(export(uid="u"))
+    await Exports(server).delete(export())
+    assert server.calls == ["get ns/x", "delete x u"]
