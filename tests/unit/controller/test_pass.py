@@ -64,7 +64,7 @@ def named(name: str, *groups: Object, **spec: Any) -> Object:
 
 @asynccontextmanager
 async def running(
-    kube: FakeKube, admission: QueueAdmission = QueueAdmission.NONE, **options: Any
+    kube: FakeKube, admission: QueueAdmission | None = QueueAdmission.NONE, **options: Any
 ) -> AsyncIterator[Manager]:
     manager = Manager(
         kube,  # type: ignore[arg-type]  # has the verbs that are used

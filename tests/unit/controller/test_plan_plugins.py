@@ -129,8 +129,11 @@ def test_a_sub_job_goes_with_the_export_of_its_service() -> None:
     assert gone.export["metadata"]["name"] == "hj-trainer-1"
 
 
-def moved(*, sent: bool = False, plugins: Object | None = None) -> Plan:
-    """Plan for two sub-jobs of which the first was moved from `a` to `c` after both were made."""
+def moved(*, sent: bool = False, marked: bool = True, plugins: Object | None = None) -> Plan:
+    """Plan for two sub-jobs of which the first was moved from `a` to `c` after both were made.
+
+    Not `marked`: neither vcjob bears the mark of its world.
+    """
     clusters = (*BOTH, cluster("c"))
     made = creations(plan(observed(raw(plugins), clusters=clusters)))
     first, second = made
@@ -138,7 +141,7 @@ def moved(*, sent: bool = False, plugins: Object | None = None) -> Plan:
     return plan(
         observed(
             raw(plugins),
-            *(stored(item) for item in made),
+            *(stored(item) if marked else unmarked(stored(item)) for item in made),
             policy(first.name, cluster="c"),
             pinned(second),
             binding(first.name, cluster="c", status=status),
@@ -158,6 +161,15 @@ def test_vcjobs_that_name_another_cluster_are_made_again_before_they_are_sent() 
 
 def test_vcjobs_that_were_sent_are_left_alone() -> None:
     assert deletions(moved(sent=True)) == []
+
+
+def test_vcjobs_that_bear_no_mark_of_a_world_are_left_alone() -> None:
+    assert deletions(moved(marked=False)) == []
+
+
+def unmarked(job: Object) -> Object:
+    annotations = {k: v for k, v in job["metadata"]["annotations"].items() if k != WORLD}
+    return {**job, "metadata": {**job["metadata"], "annotations": annotations}}
 
 
 @pytest.mark.parametrize(
