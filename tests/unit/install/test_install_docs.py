@@ -12,7 +12,7 @@ from controller import options as controller_options
 from hyperjob.cli import main
 from hyperjob.install.objects import Part
 from hyperjob.install.preflight import CHECKS
-from tests.support.helm import template, unpack
+from tests.support.helm import CHART, MAJORS, run, template, unpack
 from webhook import options as webhook_options
 
 PAGE = (Path(__file__).parents[3] / "docs" / "install.md").read_text(encoding="utf-8")
@@ -87,3 +87,15 @@ def test_every_check_is_on_the_page_in_its_order() -> None:
 
 def test_every_part_is_on_the_page_in_its_order() -> None:
     assert rows("| part |") == list(Part)
+
+
+def test_the_manifests_by_hand_have_no_hooks_that_kubectl_would_run_at_once(tmp_path: Path) -> None:
+    (line,) = (
+        line for line in CONSOLE.splitlines() if line.startswith("$ helm template hyperjob ")
+    )
+    words = shlex.split(line.removeprefix("$ helm ").partition(" > ")[0])
+    words[words.index("charts/hyperjob")] = str(CHART)
+    for major in MAJORS:
+        made = run(unpack(major, tmp_path), *words).stdout
+        assert "kind: Deployment" in made
+        assert "helm.sh/hook" not in made
