@@ -146,10 +146,8 @@ def _failure(observed: Observed, member: Member, losses: Mapping[str, Loss]) -> 
         at = report.since if report is not None else None
         if at is None and record is not None:
             at = timestamp(record.last_transition_time)
-        detail = report.message or report.reason if report is not None else ""
-        cause = failure_of(observed, child)
-        if cause is not None:
-            detail = cause.text
+        words = report.message or report.reason if report is not None else ""
+        detail = failure_of(observed, child) or words
         if not detail and record is not None:
             detail = record.message
         yield Failure(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from controller.model.runs import ContainerFailure
 from controller.model.shortage import Shortage
 from hyperjob.api.phases import JobPhase
 
@@ -28,12 +29,12 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """A sub-job failed; `detail` has the words of its program, or of Volcano."""
+    """A sub-job failed; `detail` is its first container that failed, else the words of Volcano."""
 
     name: str
     phase: JobPhase
     cluster: str = ""
-    detail: str = ""
+    detail: ContainerFailure | str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,16 +25,6 @@ class ContainerFailure:
     message: str = ""
     time: str = ""
 
-    @property
-    def text(self) -> str:
-        """Say in words which container failed, and how."""
-        container = f", container {self.container}" if self.container else ""
-        how = [self.reason] if self.reason else []
-        if self.exit_code is not None:
-            how.insert(0, f"exit code {self.exit_code}")
-        told = f"pod {self.pod}{container}: {', '.join(how) or 'failed'}"
-        return f"{told}: {self.message}" if self.message else told
-
     def to_object(self) -> Object:
         """Return the entry of the status."""
         entry: Object = {

@@ -27,6 +27,7 @@ from controller.model.training import JobTraining, known, training_object
 from controller.model.wire import rfc3339
 from controller.status.applying import apply_failure
 from controller.status.detail import detail_text, left_out_text
+from controller.status.failure import container_text
 from controller.status.outcomes import end_text, loss_text
 from controller.status.outlook import Outlook
 from hyperjob.api.meta import Object
@@ -192,7 +193,7 @@ def _reported(observed: Observed, outlook: Outlook, report: Report) -> tuple[str
         return _trouble(outlook.loss)
     if report.phase.is_failed:
         failure = failure_of(observed, outlook.child)
-        return report.reason, report.message if failure is None else failure.text
+        return report.reason, report.message if failure is None else container_text(failure)
     if report.phase is not JobPhase.PENDING:
         return report.reason, report.message
     pods = outlook.sub_job.size.pods

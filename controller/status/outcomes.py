@@ -26,7 +26,9 @@ from controller.model.outcomes import (
     WithAll,
 )
 from controller.model.planned import Event
+from controller.model.runs import ContainerFailure
 from controller.model.wire import rfc3339
+from controller.status.failure import container_text
 from controller.status.shortage import shortage_text
 
 
@@ -45,12 +47,17 @@ def failure_text(failure: FailureCause) -> str:
     match failure:
         case Failed():
             where = f" on {failure.cluster}" if failure.cluster else ""
-            detail = f": {failure.detail}" if failure.detail else ""
+            detail = _detail(failure.detail)
             return f"{failure.name} is {failure.phase}{where}{detail}"
         case Lost():
             return f"{failure.name} is lost: {loss_text(failure.loss)}"
         case _:
             assert_never(failure)
+
+
+def _detail(detail: ContainerFailure | str) -> str:
+    text = detail if isinstance(detail, str) else container_text(detail)
+    return f": {text}" if text else ""
 
 
 def again_text(cause: AgainCause) -> str:

@@ -28,6 +28,7 @@ from controller.model.reasons import Reason
 from controller.model.runs import read_failure, read_runs
 from controller.model.wire import at, mapping, objects, string
 from controller.status.detail import detail_text
+from controller.status.failure import container_text
 from controller.status.outcomes import again_text
 from controller.status.stops import describe, has_lost
 from hyperjob.api.meta import Object
@@ -105,7 +106,7 @@ def _failure(job: Object, earlier: Object) -> Iterator[Event]:
             type="Warning",
             reason=Reason.JOB_FAILED,
             action="Reconcile",
-            note=f"{string(job.get('name'))} failed{where}: {failure.text}",
+            note=f"{string(job.get('name'))} failed{where}: {container_text(failure)}",
         )
 
 

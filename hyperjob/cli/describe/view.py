@@ -6,6 +6,7 @@ from datetime import datetime
 from rich.text import Text
 
 from controller.model.wire import mapping, objects, string, string_map
+from controller.status.failure import container_text
 from hyperjob.api.meta import Object
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.cli.kubectl.styles import phase
@@ -164,7 +165,9 @@ def _sub_jobs(summary: Summary, now: datetime) -> list[Text]:
 
 
 def _why(job: SubJob) -> str:
-    text = job.failure.text if job.failure is not None else job.message or job.reason or "-"
+    text = (
+        container_text(job.failure) if job.failure is not None else job.message or job.reason or "-"
+    )
     return f"{text} (kept away from {', '.join(job.excluded)})" if job.excluded else text
 
 
@@ -180,7 +183,7 @@ def _history(summary: Summary, now: datetime) -> list[Text]:
             lasted(run.start, run.end),
             age(run.end, now) if run.end else "-",
             run.reason,
-            run.failure.text if run.failure is not None else run.message or "-",
+            container_text(run.failure) if run.failure is not None else run.message or "-",
         )
         for run, job in runs[:_RUNS_SHOWN]
     ]

@@ -5,6 +5,7 @@ from typing import Final
 
 from controller.model.reasons import Reason
 from controller.model.wire import mapping, string, timestamp
+from controller.status.failure import container_text
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.phases import Phase
 from hyperjob.client.durations import age
@@ -91,7 +92,11 @@ def failed(evidence: Evidence) -> Iterator[Cause]:
     summary = evidence.summary
     for job in summary.jobs:
         if job.has_failed and job.reason != Reason.ENDED:
-            why = job.failure.text if job.failure is not None else job.message or job.reason
+            why = (
+                container_text(job.failure)
+                if job.failure is not None
+                else job.message or job.reason
+            )
             why = why or "its cluster gives no message"
             yield Cause(
                 reason=job.reason or "JobsFailed",
@@ -119,7 +124,7 @@ def failed_before(evidence: Evidence) -> Iterator[Cause]:
     ]
     failures.sort(key=lambda each: each[1].end, reverse=True)
     for job, run in failures[:_SHOWN]:
-        told = run.failure.text if run.failure is not None else run.message or run.phase
+        told = container_text(run.failure) if run.failure is not None else run.message or run.phase
         where = f" on {run.cluster}" if run.cluster else ""
         yield Cause(
             reason=run.reason,

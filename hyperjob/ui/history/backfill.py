@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from controller.model.runs import Run
 from controller.model.wire import at, string, timestamp
+from controller.status.failure import container_text
 from hyperjob.api.meta import Object
 from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.client.events import event_begin, event_time
@@ -163,7 +164,7 @@ def _runs(history: Iterable[Run]) -> Iterable[_Run]:
                 end=end,
                 phase=run.phase,
                 reason=run.reason,
-                message=run.message if run.failure is None else run.failure.text,
+                message=run.message if run.failure is None else container_text(run.failure),
             )
 
 

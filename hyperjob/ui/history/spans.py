@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller.model.wire import timestamp
+from controller.status.failure import container_text
 from hyperjob.api.phases import JobPhase, Phase
 from hyperjob.client.summary import Summary
 
@@ -70,7 +71,7 @@ def states(summary: Summary, now: datetime) -> list[Span]:
             cluster=job.cluster,
             phase=job.phase,
             reason=job.reason,
-            message=(job.failure.text if job.failure else job.message)[:_MESSAGE],
+            message=(container_text(job.failure) if job.failure else job.message)[:_MESSAGE],
             begin=_not_after(now, job.since),
         )
         for job in summary.jobs

@@ -17,6 +17,7 @@ from controller.model.observed import Observed
 from controller.model.planned import FailedJob
 from controller.model.runs import ContainerFailure
 from controller.plan import CAUSE_RECHECK, plan
+from controller.status.failure import container_text
 from hyperjob.kube.errors import Forbidden, KubeError
 from hyperjob.kube.transport import Response
 from tests.support.fakekube import refusal
@@ -80,7 +81,7 @@ FIRST = {
 @pytest.mark.parametrize(("pods", "text"), FIRST.values(), ids=list(FIRST))
 def test_the_container_that_failed_first_is_the_cause(pods: list[Object], text: str) -> None:
     found = first_failure(pods)
-    assert (found.text if found is not None else "") == text
+    assert (container_text(found) if found is not None else "") == text
 
 
 def failed(index: int = 0, *, at: str = "2026-01-02T03:02:00Z") -> list[Object]:
@@ -118,13 +119,15 @@ def test_the_cause_is_in_the_status_in_its_messages_and_in_an_event() -> None:
     assert ends.status is not None
     (entry,) = ends.status["jobs"]
     assert entry["failure"] == OOM.to_object()
-    assert OOM.text in entry["message"]
-    assert OOM.text in ends.status["state"]["message"]
+    assert container_text(OOM) in entry["message"]
+    assert container_text(OOM) in ends.status["state"]["message"]
     assert [event.reason for event in ends.events] == ["Failed", "JobFailed"]
     restarts = plan(seen(*failed(), causes={UID: OOM}))
     assert restarts.status is not None
     assert restarts.status["jobs"][0].get("failure") is None
-    assert any(event.note == f"{NAME} failed on a: {OOM.text}" for event in restarts.events)
+    assert any(
+        event.note == f"{NAME} failed on a: {container_text(OOM)}" for event in restarts.events
+    )
 
 
 def test_the_first_failures_alone_are_asked_about() -> None:

@@ -68,7 +68,7 @@ def test_what_only_shows_a_message_is_not(source: str) -> None:
     assert list(matches(source)) == []
 
 
-DECIDING = ("steps", "lifecycle", "gang", "expansion", "queueing", "placement", "plugins")
+DECIDING = ("steps", "lifecycle", "gang", "expansion", "queueing", "placement", "plugins", "model")
 """Rooms of the controller that decide: the words for it are made in `controller/status`."""
 
 
@@ -82,6 +82,7 @@ def prose(source: str) -> Iterator[str]:
         for part in ast.walk(node)
     }
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    docs |= {id(node.annotation) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
     errors = {id(part) for node in ast.walk(tree) if _makes_error(node) for part in ast.walk(node)}
     for node in ast.walk(tree):
         match node:
