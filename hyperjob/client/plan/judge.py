@@ -113,8 +113,9 @@ def judge(
     name = string(metadata.get("name"))
     old = world.hyperjobs.get(f"{namespace}/{name}")
     context = _context(world, namespace)
+    made = inspect(content, context=context, strict=True)
     report = (
-        inspect(content, context=context, strict=True)
+        made
         if old is None
         else inspect_update({**old, "spec": content.get("spec")}, old, context=context)
     )
@@ -125,7 +126,8 @@ def judge(
         line=line,
         verdict=Verdict.REFUSED,
         errors=wrong,
-        warnings=list(dict.fromkeys(item.text for item in report.remarks)),
+        # Admission is silent at an update about what is missing; it is missing all the same.
+        warnings=list(dict.fromkeys(item.text for item in (*report.remarks, *made.remarks))),
     )
     if wrong:
         return replace(judgement, message=f"would be refused with {_count(wrong)}"), world

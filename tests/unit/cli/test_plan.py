@@ -15,6 +15,7 @@ from hyperjob.cli.plan import plan
 from hyperjob.cli.plan.judge import judge
 from hyperjob.client.plan.judge import Verdict
 from hyperjob.client.plan.world import world_of
+from webhook.defaulting import default
 
 ROOT = Path(__file__).parents[3]
 CLUSTERS = ROOT / "examples/clusters.yaml"
@@ -393,6 +394,35 @@ def test_a_hyperjob_that_exists_is_judged_as_a_change_of_it(tmp_path: Path):
     ((found,), _) = judge(read(str(path)), live(existing=old))
     assert found.verdict is Verdict.REFUSED
     assert found.errors[0].startswith("spec.replicatedJobs[0].templateSpec.queue: Forbidden")
+
+
+MISSING = {
+    "ConfigMap": {"volumes": [{"name": "v", "configMap": {"name": "data"}}]},
+    "Secret": {"imagePullSecrets": [{"name": "data"}]},
+    "PersistentVolumeClaim": {
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    },
+    "ServiceAccount": {"serviceAccountName": "data"},
+}
+
+
+@pytest.mark.parametrize("kind", MISSING)
+@pytest.mark.parametrize("exists", [False, True], ids=["new", "there already"])
+def test_an_object_that_pods_need_and_that_is_missing_is_warned_of(
+    tmp_path: Path, kind: str, exists: bool
+):
+    made = job(gpus=8)
+    template = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
+    template["spec"] |= MISSING[kind]
+    path = tmp_path / "jobs.yaml"
+    path.write_text(yaml.safe_dump(made))
+    old = default(json.loads(json.dumps(made)))
+    old["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1"}
+    world = live(existing=old if exists else None, there={("ml", kind): frozenset({"dta"})})
+    ((found,), _) = judge(read(str(path)), world)
+    (warning,) = (text for text in found.warnings if kind in text)
+    assert f'there is no {kind} "data" in the namespace now' in warning
+    assert 'did you mean "dta"?' in warning
 
 
 @pytest.mark.parametrize("phase", ["Completed", "Failed"])
