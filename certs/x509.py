@@ -45,10 +45,6 @@ class Facts:
     not_before: datetime
     not_after: datetime
 
-    def remaining(self, now: datetime) -> timedelta:
-        """Return the life that is left; negative once expired."""
-        return self.not_after - now
-
 
 def issue_ca(*, common_name: str, lifetime: timedelta, now: datetime) -> Pair:
     """Make a self-signed authority that may sign serving certificates and no further authority."""

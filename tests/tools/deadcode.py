@@ -36,7 +36,6 @@ ALLOWED = {
     "on_broken_pipe": "rich",
     "refresh_api_key_hook": "kubernetes.aio",
     "sock": "http.client",
-    "writable": "io",
     # read by people and tests
     "serial": "of a certificate, to tell one from the next",
 }
