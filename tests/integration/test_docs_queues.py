@@ -40,7 +40,7 @@ async def test_the_page_about_queues_is_true(
         await kube.create(RESOURCES[each["kind"]], each)
     try:
         async with (
-            clusters(kube, east=16, west=16),
+            clusters(kube, east=128, west=144),
             running_controller(
                 control_plane.kubeconfig,
                 namespace,

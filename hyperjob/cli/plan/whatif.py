@@ -34,7 +34,7 @@ def as_table(found: Sequence[Prospect]) -> list[Text]:
     """Count the changes, and list every HyperJob that changes or waits, what changes first."""
     counts = Counter(each.change for each in found)
     told = ", ".join(f"{counts[change]} {_WORDS[change]}" for change in Change if counts[change])
-    lines = [Text(f"After the changes: {told or 'there is no HyperJob'}")]
+    lines = [Text(f"After the changes: {told or 'no HyperJob runs or waits'}")]
     order = list(Change)
     shown = sorted(
         (each for each in found if each.change is not Change.NONE),
