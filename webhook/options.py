@@ -1,6 +1,6 @@
-"""What the webhook process can be told, by flags, environment or a file.
+"""The options of the webhook process: flags, environment variables or a file.
 
-Only reads; whether files and ports are usable is found out at start.
+Files and ports are opened later, at the start of the server.
 """
 
 import math

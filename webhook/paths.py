@@ -1,4 +1,4 @@
-"""Where each webhook is served, in the form that kubebuilder made customary."""
+"""The URL path of each webhook, in the form of kubebuilder."""
 
 from typing import Final
 

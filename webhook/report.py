@@ -1,6 +1,6 @@
 """One log line for each request, and controller-runtime's webhook metrics.
 
-Names the object, never shows it.
+A line has the name of the object and none of its fields.
 """
 
 import logging

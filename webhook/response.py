@@ -1,7 +1,6 @@
 """A decision to the bytes of an AdmissionReview response.
 
-Keeps to the API server's limits, so that nothing of an answer is dropped on its way to the user.
-Decides nothing.
+The response stays within the limits of the API server, which would drop what exceeds them.
 """
 
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""HyperJobs that hold a share and have no room for some sub-job: which freed room wakes them.
+"""HyperJobs with a share and without room for a sub-job: which free room wakes them.
 
 Only queues keys. What changes otherwise only changes a message, which is written at a bounded rate.
 """

@@ -1,5 +1,5 @@
-"""Carrying a plan out: the API calls of its actions, which decide nothing.
+"""The API calls of the actions of a plan.
 
-`applier` makes the calls of different sub-jobs in parallel and says what became of each; `exports`
-makes and removes the ServiceExport of a sub-job.
+`applier` makes the calls of different sub-jobs in parallel and reports the result of each;
+`exports` makes and removes the ServiceExport of a sub-job.
 """

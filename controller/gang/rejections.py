@@ -1,7 +1,7 @@
 """Clusters that Karmada's scheduler refused for a sub-job, which are left out for a while.
 
-A refusal must last for a moment, for it may still be about an earlier pin. Each
-further one doubles the time; a sub-job that starts forgets all of them.
+A refusal counts once it has lasted for a moment: at first it may be about an earlier pin. Each
+further refusal doubles the time. A sub-job that starts forgets its refusals.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """When a HyperJob has ended, and how.
 
-Judged by what its own sub-jobs came to in their present attempts, and by nothing else.
+Only the present attempts of its own sub-jobs decide it.
 """
 
 from collections.abc import Mapping, Sequence

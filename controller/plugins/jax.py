@@ -1,4 +1,4 @@
-"""The plugin jax: one coordinator and one row of processes over all sub-jobs.
+"""The plugin jax: one coordinator, and processes numbered over all sub-jobs.
 
 The coordinator is process 0, as JAX wants it. JAX_PROCESS_ID is set only where it can be set in
 every pod: a variable cannot be the sum of two, so with several pods in a task that does not begin

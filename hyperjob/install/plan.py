@@ -1,4 +1,4 @@
-"""What an installation would change, found out by asking the API server without changing anything.
+"""The changes that an installation would make, by dry runs in the API server.
 
 Every object is applied as a dry run first, so that conflicts and refusals are known, all at once,
 before the first write.

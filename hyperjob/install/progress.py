@@ -1,4 +1,4 @@
-"""The account that reads how far trainings are: its rights in Karmada and in the members.
+"""The account that reads the progress of trainings: its rights in Karmada and in the members.
 
 Karmada's proxy takes a request to a member in the name of the requesting user, so the account needs
 a right in both: `get` of clusters/proxy here, and there no more than to list pods and to read logs.

@@ -1,4 +1,4 @@
-"""Where the API server is and who we are: a kubeconfig, or the pod's service account.
+"""The API server and the credentials: from a kubeconfig, or the service account of the pod.
 
 A kubeconfig with static credentials is read by `plainkubeconfig`; every other way to credentials is
 left to `kubernetes.aio`: exec plugins, token files, several files, the service account. What it

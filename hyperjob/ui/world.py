@@ -1,4 +1,4 @@
-"""What the informers know, counted and put in order as it changes.
+"""The objects of the informers, counted and sorted at each change.
 
 A change of one HyperJob costs the same however many there are. Readers see versions: what has the
 same version need not be made again.

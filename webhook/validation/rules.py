@@ -1,7 +1,7 @@
 """A rule: its id, the form of its message, why it fires, and what to do about it.
 
-Every message that validation can give is one of these values, declared beside the code that
-applies it; the page of messages in the docs is made from them.
+Every message of validation is one of these values, declared beside the code that applies it; the
+page of messages in the docs is made from them.
 """
 
 from dataclasses import dataclass
