@@ -4,26 +4,69 @@ A strict model of it: unknown keys, wrong types and contradictions are refused w
 field. `examples/clusters.yaml` shows every field with its meaning. It must never start anything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from hyperjob.api.formats import dns1123_label, dns1123_subdomain, label_value, qualified_name
 from hyperjob.api.quantity import Quantity
 from hyperjob_sandbox.processes.images import Image
 
-Seconds = Annotated[float, Field(ge=0)]
-Amount = str | int
 _CLUSTER_NAME_LIMIT = 48
 
 
 class SandboxConfigError(ValueError):
     """The clusters file cannot be used; the text names the file, the field and the reason."""
+
+
+def _checked(check: Callable[[str], list[str]]) -> AfterValidator:
+    def validate(value: str) -> str:
+        for error in check(value):
+            raise ValueError(error)
+        return value
+
+    return AfterValidator(validate)
+
+
+def _valid_labels(labels: dict[str, str]) -> dict[str, str]:
+    for key, value in labels.items():
+        for error in (*qualified_name(key), *label_value(value)):
+            raise ValueError(f"{key}: {error}")
+    return labels
+
+
+def _valid_amounts(amounts: dict[str, str | int]) -> dict[str, str | int]:
+    for name, amount in amounts.items():
+        try:
+            Quantity.parse(amount)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return amounts
+
+
+def _valid_images(images: dict[str, str]) -> dict[str, str]:
+    for name, image in images.items():
+        Image.parse(f"{name}={image}")
+    return images
+
+
+Seconds = Annotated[float, Field(ge=0)]
+Subdomain = Annotated[str, _checked(dns1123_subdomain)]
+Labels = Annotated[dict[str, str], AfterValidator(_valid_labels)]
+Amounts = Annotated[dict[str, str | int], AfterValidator(_valid_amounts)]
+Images = Annotated[dict[str, str], AfterValidator(_valid_images)]
 
 
 class _Model(BaseModel):
@@ -44,81 +87,58 @@ class NodeGroup(_Model):
     """Nodes that are alike."""
 
     count: int = Field(ge=1, le=5000)
-    name: str = "node"
-    labels: dict[str, str] = Field(default_factory=dict)
+    name: Annotated[str, _checked(dns1123_label)] = "node"
+    labels: Labels = Field(default_factory=dict)
     taints: list[Taint] = Field(default_factory=list)
-    allocatable: dict[str, Amount]
-
-    @field_validator("allocatable")
-    @classmethod
-    def _amounts(cls, value: dict[str, Amount]) -> dict[str, Amount]:
-        for name, amount in value.items():
-            try:
-                Quantity.parse(amount)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
-        return {"pods": 110, **value}
-
-    @field_validator("labels")
-    @classmethod
-    def _labels(cls, value: dict[str, str]) -> dict[str, str]:
-        return _valid_labels(value)
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        return _first_error(dns1123_label(value), value)
+    allocatable: Annotated[Amounts, AfterValidator(lambda amounts: {"pods": 110, **amounts})]
 
 
 class Cluster(_Model):
     """A member cluster."""
 
-    name: str = Field(max_length=_CLUSTER_NAME_LIMIT)
-    labels: dict[str, str] = Field(default_factory=dict)
+    name: Annotated[Subdomain, Field(max_length=_CLUSTER_NAME_LIMIT)]
+    labels: Labels = Field(default_factory=dict)
     provider: str = ""
     region: str = ""
     zone: str = ""
     nodes: list[NodeGroup] = Field(min_length=1)
 
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        return _first_error(dns1123_subdomain(value), value)
-
-    @field_validator("labels")
-    @classmethod
-    def _labels(cls, value: dict[str, str]) -> dict[str, str]:
-        return _valid_labels(value)
-
     @model_validator(mode="after")
     def _groups(self) -> Self:
-        names = [group.name for group in self.nodes]
-        _refuse_duplicates(names, "node group")
+        _refuse_duplicates([group.name for group in self.nodes], "node group")
         return self
 
 
 class Queue(_Model):
     """A Volcano queue of the control plane, propagated to every member."""
 
-    name: str
+    name: Subdomain
     weight: int = Field(default=1, ge=1)
     priority: int = 0
     reclaimable: bool = True
-    capability: dict[str, Amount] | None = None
+    capability: Amounts | None = None
     parent: str | None = None
 
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        return _first_error(dns1123_subdomain(value), value)
 
-
-class RunTime(_Model):
-    """How long the pods run that match; the first match decides."""
+class _OfPods(_Model):
+    """A rule for the pods whose job, task and cluster match; `*` is a wildcard."""
 
     job: str = "*"
     task: str = "*"
     cluster: str = "*"
+
+    def matches(self, *, job: str, task: str, cluster: str) -> bool:
+        """Tell whether the rule is for the pods of a task."""
+        return (
+            fnmatchcase(job, self.job)
+            and fnmatchcase(task, self.task)
+            and fnmatchcase(cluster, self.cluster)
+        )
+
+
+class RunTime(_OfPods):
+    """How long the pods run that match; the first match decides."""
+
     seconds: Seconds
 
 
@@ -132,35 +152,18 @@ class RunTimes(_Model):
     def seconds(self, *, job: str, task: str, cluster: str) -> float:
         """Return the run time of a pod that has no annotation of its own."""
         for rule in self.jobs:
-            if (
-                _matches(rule.job, job)
-                and _matches(rule.task, task)
-                and _matches(rule.cluster, cluster)
-            ):
+            if rule.matches(job=job, task=task, cluster=cluster):
                 return rule.seconds
         return self.default_seconds
 
 
-class Failure(_Model):
+class Failure(_OfPods):
     """Pods that end with an exit code; `after` seconds of their run time, or at its end."""
 
-    job: str = "*"
-    task: str = "*"
-    cluster: str = "*"
     pod: int | None = Field(default=None, ge=0)
     attempt: int | None = Field(default=None, ge=0)
     exit_code: int = Field(default=1, ge=1, le=255)
     after: Seconds | None = None
-
-    def hits(self, *, job: str, task: str, cluster: str, pod: int, attempt: int) -> bool:
-        """Tell whether this failure strikes a pod at an attempt (0 is the first)."""
-        return (
-            _matches(self.job, job)
-            and _matches(self.task, task)
-            and _matches(self.cluster, cluster)
-            and self.pod in (None, pod)
-            and self.attempt in (None, attempt)
-        )
 
 
 class LostCluster(_Model):
@@ -209,17 +212,10 @@ class SandboxConfig(_Model):
     karmada: Karmada = Field(default_factory=Karmada)
     pods: Literal["simulated", "processes"] = "simulated"
     """Whether containers are simulated, or run as processes of this machine."""
-    images: dict[str, str] = Field(default_factory=dict)
+    images: Images = Field(default_factory=dict)
     """What replaces images where pods are processes: a virtual environment or a command."""
     speed: float = Field(default=1.0, gt=0)
     """Run times and their failures pass this many times faster."""
-
-    @field_validator("images")
-    @classmethod
-    def _images(cls, value: dict[str, str]) -> dict[str, str]:
-        for name, image in value.items():
-            Image.parse(f"{name}={image}")
-        return value
 
     @model_validator(mode="after")
     def _references(self) -> Self:
@@ -240,7 +236,11 @@ class SandboxConfig(_Model):
     ) -> tuple[int, float | None]:
         """Return a pod's exit code (0 is success) and after how many seconds, None at the end."""
         for failure in self.failures:
-            if failure.hits(job=job, task=task, cluster=cluster, pod=pod, attempt=attempt):
+            if (
+                failure.matches(job=job, task=task, cluster=cluster)
+                and failure.pod in (None, pod)
+                and failure.attempt in (None, attempt)
+            ):
                 return failure.exit_code, failure.after
         return 0, None
 
@@ -288,31 +288,8 @@ def _problems(error: ValidationError) -> str:
 
 
 def _path(location: Sequence[int | str]) -> str:
-    text = ""
-    for part in location:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += f".{part}" if text else part
-    return text or "file"
-
-
-def _matches(pattern: str, name: str) -> bool:
-    return fnmatchcase(name, pattern)
-
-
-def _first_error(errors: list[str], value: str) -> str:
-    if errors:
-        raise ValueError(errors[0])
-    return value
-
-
-def _valid_labels(labels: dict[str, str]) -> dict[str, str]:
-    for key, value in labels.items():
-        errors = [*qualified_name(key), *label_value(value)]
-        if errors:
-            raise ValueError(f"{key}: {errors[0]}")
-    return labels
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
+    return "".join(parts).removeprefix(".") or "file"
 
 
 def _refuse_duplicates(names: list[str], what: str) -> None:

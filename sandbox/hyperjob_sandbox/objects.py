@@ -6,9 +6,23 @@ Pure, but for the clock in `wire_now`.
 from datetime import UTC, datetime
 
 from hyperjob.api.meta import Object
+from hyperjob.kube.resources import Resource
 
 State = tuple[str, str, str]
 """Status, reason and message of a condition."""
+
+
+def new_object(resource: Resource, name: str, **rest: object) -> Object:
+    """Return an object to create: its type and name, labels where given, and its other parts."""
+    metadata: Object = {"name": name}
+    if labels := rest.pop("labels", None):
+        metadata["labels"] = labels
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": metadata,
+        **rest,
+    }
 
 
 def labels_of(obj: Object) -> dict[str, str]:

@@ -97,11 +97,13 @@ class Topology(Part):
             await stack.enter_async_context(self._machine.host)
         server = await stack.enter_async_context(webhooks.WebhookServer())
         kube = await self._connect(stack)
-        await asyncio.gather(
-            *(self._start_member(stack, cluster) for cluster in self._clusters.values())
-        )
-        for cluster in self._clusters.values():
-            await self._give_webhooks(cluster, server)
+        await asyncio.gather(*map(stack.enter_async_context, self._clusters.values()))
+        for name, each in self._clusters.items():
+            queues = each.caches[QUEUES]
+            volcano = webhooks.Registrations(
+                each.kube, server, queues, "volcano", prefix=f"/{name}"
+            )
+            await volcano.register()
         self._control_plane = await stack.enter_async_context(
             ControlPlane(
                 kube,
@@ -172,14 +174,6 @@ class Topology(Part):
         if self.server is None:
             await _install_definitions(kube)
         return kube
-
-    async def _start_member(self, stack: AsyncExitStack, cluster: MemberCluster) -> None:
-        await stack.enter_async_context(cluster)
-
-    async def _give_webhooks(self, cluster: MemberCluster, server: webhooks.WebhookServer) -> None:
-        queues = cluster.caches[QUEUES]
-        configurations = webhooks.volcano(server, queues=queues, prefix=f"/{cluster.name}")
-        await webhooks.register(cluster.kube, configurations)
 
     async def _lose(self, lost: LostCluster) -> None:
         """Let a member's API server stop listening, and listen again, at its times."""

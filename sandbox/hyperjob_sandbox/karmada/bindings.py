@@ -12,13 +12,7 @@ from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.policies import claim
 from hyperjob_sandbox.objects import controller_uid, merge_marks, owner_reference
 
-_OF_POLICY: Final = (
-    "conflictResolution",
-    "failover",
-    "preserveResourcesOnDeletion",
-    "propagateDeps",
-    "schedulerName",
-)
+_OF_POLICY: Final = ("conflictResolution", "propagateDeps", "schedulerName")
 _OVERWRITTEN: Final = (
     "resource",
     "placement",
@@ -119,17 +113,14 @@ def merge_suspension(live: Object | None, policy: Object | None) -> Object | Non
         merged["scheduling"] = live["scheduling"]
     if policy is None:
         return merged or None
-    for field in ("dispatching", "dispatchingOnClusters"):
-        if policy.get(field) is not None:
-            merged[field] = policy[field]
+    if policy.get("dispatching") is not None:
+        merged["dispatching"] = policy["dispatching"]
     return merged
 
 
-def is_suspended(suspension: Object | None, cluster: str) -> bool:
-    """Tell whether dispatching to a cluster is suspended."""
-    given = suspension or {}
-    listed = (given.get("dispatchingOnClusters") or {}).get("clusterNames") or ()
-    return bool(given.get("dispatching")) or cluster in listed
+def is_suspended(suspension: Object | None) -> bool:
+    """Tell whether dispatching is suspended."""
+    return bool((suspension or {}).get("dispatching"))
 
 
 def target_clusters(binding: Object) -> tuple[str, ...]:

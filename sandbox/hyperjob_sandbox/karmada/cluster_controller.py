@@ -7,7 +7,6 @@ never collect anything from a cluster that does not answer.
 import asyncio
 import time
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +17,7 @@ from hyperjob_sandbox.controller import Controller, changed_in
 from hyperjob_sandbox.karmada import clusterstatus, names
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.member.watching import MemberCaches
-from hyperjob_sandbox.objects import State, is_going, is_ready, wire_now
+from hyperjob_sandbox.objects import State, is_ready, new_object, wire_now
 
 _NOT_READY: Final[Object] = {"key": names.TAINT_NOT_READY, "effect": "NoSchedule"}
 _HEALTH_SECONDS: Final = 3.0
@@ -57,27 +56,14 @@ class ClusterController:
         )
 
     async def _sync_cluster(self, name: str) -> None:
-        """Give a cluster its finalizer, its execution space, and the taint its health asks for."""
+        """Give a cluster its execution space, and the taint its health asks for."""
         cluster = self._caches.clusters.get(name)
         if cluster is None:
             return
-        space: Object = {
-            "apiVersion": NAMESPACES.api_version,
-            "kind": NAMESPACES.kind,
-            "metadata": {"name": names.execution_space(name)},
-        }
-        made = self._caches.live(space)
-        if is_going(cluster):  # its Works go with their namespace
-            if made is not None:
-                await self._caches.delete(made)
-            await self._caches.let_go(cluster, names.CLUSTER_FINALIZER)
-            return
-        if made is None:
+        space = new_object(NAMESPACES, names.execution_space(name))
+        if self._caches.live(space) is None:
             await self._caches.create(space)
-        wanted = deepcopy(cluster)
-        finalizers = wanted["metadata"].setdefault("finalizers", [])
-        if names.CLUSTER_FINALIZER not in finalizers:
-            finalizers.append(names.CLUSTER_FINALIZER)
+        wanted = {**cluster, "spec": dict(cluster["spec"])}
         _taint(wanted)
         if wanted != cluster:
             await self._caches.kube.replace(CLUSTERS, wanted)

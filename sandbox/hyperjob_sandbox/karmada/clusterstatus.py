@@ -11,6 +11,7 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
 from hyperjob_sandbox.member import resources
+from hyperjob_sandbox.member.watching import holds_node
 from hyperjob_sandbox.objects import State, is_ready, set_condition
 
 READY: Final = ("True", "ClusterReady", "cluster is healthy and ready to accept workloads")
@@ -22,7 +23,6 @@ UNHEALTHY: Final = (
 )
 COMPLETE_APIS: Final = ("True", "Complete", "collected complete APIEnablements from the cluster")
 
-_FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _UNLIMITED: Final = "9223372036854775807"
 _CPU_STEPS: Final = ("0", "1", "2", "4", "8", "16", "32", "64", "128", _UNLIMITED)
 _MEMORY_STEPS: Final = (
@@ -88,8 +88,8 @@ def resource_summary(nodes: Iterable[Object], pods: Iterable[Object]) -> Object:
     """Return allocatable, allocated (on nodes) and allocating (waiting) amounts."""
     pods = list(pods)
     waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
-    placed = list(filter(_holds_node, pods))
-    allocatable = resources.total(map(_allocatable, nodes))
+    placed = list(filter(holds_node, pods))
+    allocatable = resources.total(map(resources.allocatable, nodes))
     summary: Object = {"allocatable": resources.wire(allocatable)}
     for field, group in (("allocated", placed), ("allocating", waiting)):
         amounts = resources.wire(_requested(group))
@@ -118,16 +118,6 @@ def api_enablements(lists: Iterable[Object]) -> list[Object]:
     )
 
 
-def _holds_node(pod: Object) -> bool:
-    """Tell whether a pod takes something of a node."""
-    phase = (pod.get("status") or {}).get("phase")
-    return bool(pod["spec"].get("nodeName")) and phase not in _FINISHED
-
-
-def _allocatable(node: Object) -> resources.Resources:
-    return resources.parse((node.get("status") or {}).get("allocatable"))
-
-
 def _requested(pods: Sequence[Object]) -> resources.Resources:
     amounts = resources.total(resources.pod_requests(pod["spec"]) for pod in pods)
     if pods:
@@ -139,11 +129,13 @@ def _modelings(
     models: list[Object], nodes: Sequence[Object], pods: Iterable[Object]
 ) -> list[Object]:
     used: dict[str, list[Object]] = defaultdict(list)
-    for pod in filter(_holds_node, pods):
+    for pod in filter(holds_node, pods):
         used[pod["spec"]["nodeName"]].append(pod)
     counts = {int(model["grade"]): 0 for model in models}
     for node in nodes:
-        free = resources.subtract(_allocatable(node), _requested(used[node["metadata"]["name"]]))
+        free = resources.subtract(
+            resources.allocatable(node), _requested(used[node["metadata"]["name"]])
+        )
         if free.get("pods", Quantity()) <= Quantity():
             break  # Karmada stops at the first full node
         counts[_grade(models, free)] += 1

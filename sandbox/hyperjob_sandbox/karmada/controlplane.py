@@ -12,7 +12,6 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube, PatchType
 from hyperjob.kube.errors import AlreadyExists
-from hyperjob.kube.events import EventRecorder
 from hyperjob.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTERS,
@@ -33,18 +32,19 @@ from hyperjob_sandbox.karmada.execution import ExecutionController
 from hyperjob_sandbox.karmada.scheduler import Scheduler
 from hyperjob_sandbox.karmada.status_controller import StatusController
 from hyperjob_sandbox.karmada.volcano_global import Dispatcher
-from hyperjob_sandbox.objects import is_ready
+from hyperjob_sandbox.objects import is_ready, new_object
 
 _NAMESPACES: Final = ("karmada-system", "karmada-cluster", "volcano-global")
-_QUEUE_POLICY: Final[Object] = {
-    "metadata": {"name": "volcano-global-all-queue-propagation"},
-    "spec": {
+_QUEUE_POLICY: Final = new_object(
+    CLUSTER_PROPAGATION_POLICIES,
+    "volcano-global-all-queue-propagation",
+    spec={
         "resourceSelectors": [{"apiVersion": QUEUES.api_version, "kind": QUEUES.kind}],
         "placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},
         # without it the default queue, which Volcano makes in every member, is never Karmada's
         "conflictResolution": "Overwrite",
     },
-}
+)
 _READY_SECONDS: Final = 60.0
 
 
@@ -78,8 +78,7 @@ class ControlPlane(Part):
 
     def _start(self) -> None:
         config, caches = self._config, self._caches
-        recorder = EventRecorder(self._kube, "karmada")
-        detector = Detector(caches, recorder, components=config.karmada.multiple_pod_templates)
+        detector = Detector(caches, components=config.karmada.multiple_pod_templates)
         cluster = ClusterController(
             caches,
             self._members,
@@ -90,7 +89,7 @@ class ControlPlane(Part):
         controllers = [
             detector.templates,
             detector.policies,
-            Scheduler(caches, recorder).controller,
+            Scheduler(caches).controller,
             DependenciesDistributor(caches).controller,
             BindingController(caches).controller,
             NamespaceController(caches).controller,
@@ -100,27 +99,25 @@ class ControlPlane(Part):
             cluster.status,
         ]
         for name, member in self._members.items():
-            execution = ExecutionController(
-                name, caches=caches, member=member.caches, recorder=recorder
-            )
+            execution = ExecutionController(name, caches=caches, member=member.caches)
             controllers += [execution.apply, execution.status]
         if config.volcano_global.enabled:
             dispatcher = Dispatcher(caches, period=config.volcano_global.dispatch_period)
             self._background.start(dispatcher.run(), name="dispatcher")
-        self._background.start(recorder.run(), name="events")
         self._background.start(caches.run(), name="informers")
         for controller in controllers:
             self._background.start(controller.run(), name=controller.name)
 
     async def _install(self, stack: AsyncExitStack) -> None:
         for name in _NAMESPACES:
-            await self._ensure(NAMESPACES, {"metadata": {"name": name}})
-        configurations = webhooks.karmada(self._server)
-        if self._config.volcano_global.enabled:
-            configurations += webhooks.volcano_global(self._server)
-            configurations += webhooks.volcano(self._server, queues=self._caches[QUEUES])
-        await webhooks.register(self._kube, configurations)
-        stack.push_async_callback(webhooks.unregister, self._kube, configurations)
+            await self._ensure(NAMESPACES, new_object(NAMESPACES, name))
+        products = ("karmada", "volcano-global", "volcano")
+        brought = products if self._config.volcano_global.enabled else products[:1]
+        registrations = webhooks.Registrations(
+            self._kube, self._server, self._caches[QUEUES], *brought
+        )
+        await registrations.register()
+        stack.push_async_callback(registrations.unregister)
         await self._ensure(CLUSTER_PROPAGATION_POLICIES, _QUEUE_POLICY)
         for queue in self._queues.values():
             await self._ensure(QUEUES, _queue(queue))
@@ -134,9 +131,8 @@ class ControlPlane(Part):
 
     async def _ensure(self, resource: Resource, obj: Object) -> bool:
         """Create an object; return False where there is one."""
-        body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
         try:
-            await self._kube.create(resource, body)
+            await self._kube.create(resource, obj)
         except AlreadyExists:
             return False
         return True
@@ -168,15 +164,7 @@ def cluster_object(cluster: Cluster, *, endpoint: str, models: bool) -> Object:
         spec["zones"] = [cluster.zone]
     if models:
         spec["resourceModels"] = default_resource_models()
-    metadata: Object = {"name": cluster.name}
-    if cluster.labels:
-        metadata["labels"] = dict(cluster.labels)
-    return {
-        "apiVersion": CLUSTERS.api_version,
-        "kind": CLUSTERS.kind,
-        "metadata": metadata,
-        "spec": spec,
-    }
+    return new_object(CLUSTERS, cluster.name, labels=dict(cluster.labels), spec=spec)
 
 
 def _queue(queue: Queue) -> Object:
@@ -185,7 +173,7 @@ def _queue(queue: Queue) -> Object:
         del spec["priority"]
     if "capability" in spec:
         spec["capability"] = {name: str(amount) for name, amount in spec["capability"].items()}
-    return {"metadata": {"name": queue.name}, "spec": spec}
+    return new_object(QUEUES, queue.name, spec=spec)
 
 
 def _is_open(queue: Object | None) -> bool:

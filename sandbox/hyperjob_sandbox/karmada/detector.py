@@ -7,8 +7,6 @@ from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.errors import AlreadyExists, KubeError
-from hyperjob.kube.events import EventRecorder
 from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.controller import (
     Controller,
@@ -32,11 +30,8 @@ _SETTLE_SECONDS: Final = 0.03
 class Detector:
     """Two controllers over one cache: templates (`kind|key`) and policies (`key`)."""
 
-    def __init__(
-        self, caches: Caches, recorder: EventRecorder, *, components: bool = False
-    ) -> None:
+    def __init__(self, caches: Caches, *, components: bool = False) -> None:
         self._caches = caches
-        self._recorder = recorder
         self._components = components
         self._informers = {each.resource.kind: each for each in caches.templates}
         self.templates = Controller("resource-detector", self._sync_template, workers=8)
@@ -85,14 +80,8 @@ class Detector:
     async def _apply(self, template: Object, policy: Object) -> None:
         try:
             await self._write_binding(await self._claim(template, policy), policy)
-        except AlreadyExists as error:
-            raise RetryError("the cache does not hold the new binding yet") from error
-        except (KubeError, OwnerMismatchError) as error:
-            text = error.message if isinstance(error, KubeError) else str(error)
-            scope = "cluster policy" if policies.is_cluster_policy(policy) else "policy"
-            note = f"Apply {scope}({key_of(policy)}) failed: {text}"
-            self._recorder.event(template, "Warning", "ApplyPolicyFailed", "ApplyPolicy", note)
-            raise RetryError(text) from error
+        except OwnerMismatchError as error:
+            raise RetryError(str(error)) from error
 
     async def _claim(self, template: Object, policy: Object) -> Object:
         wanted = policies.claim(template, policy)

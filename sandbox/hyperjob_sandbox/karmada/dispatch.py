@@ -90,6 +90,6 @@ async def _put(
         cluster=cluster,
         work_id=work_id(live) or str(uuid4()),
         binding=binding,
-        suspend=binding is not None and is_suspended(binding["spec"].get("suspension"), cluster),
+        suspend=binding is not None and is_suspended(binding["spec"].get("suspension")),
     )
     await caches.ensure(desired, sync_work)

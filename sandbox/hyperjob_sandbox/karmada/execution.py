@@ -9,7 +9,6 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from hyperjob.kube.errors import Conflict, KubeError
-from hyperjob.kube.events import EventRecorder
 from hyperjob.kube.resources import NAMESPACES, key_of
 from hyperjob_sandbox.controller import (
     Controller,
@@ -38,14 +37,11 @@ _GATHER_SECONDS: Final = 0.2
 class ExecutionController:
     """The Works of one cluster: applying them, and reflecting the status of what they made."""
 
-    def __init__(
-        self, cluster: str, *, caches: Caches, member: Informers, recorder: EventRecorder
-    ) -> None:
+    def __init__(self, cluster: str, *, caches: Caches, member: Informers) -> None:
         self._cluster = cluster
         self._space = names.execution_space(cluster)
         self._caches = caches
         self._member = member
-        self._recorder = recorder
         self.apply = Controller(f"execution-controller/{cluster}", self._sync, workers=4)
         self.status = Controller(f"work-status-controller/{cluster}", self._reflect, workers=4)
         self.apply.watch(caches.works, when=generation_changed, keys=self._own)
@@ -95,8 +91,6 @@ class ExecutionController:
         applied = works.apply_failed(failure) if failure else works.APPLIED
         await self._set_conditions(work, Dispatching=works.DISPATCHING, Applied=applied)
         if failure:
-            note = f"Failed to sync work({key}) to cluster({self._cluster}), err: {failure}"
-            self._recorder.event(work, "Warning", "SyncFailed", "Sync", note)
             raise RetryError(failure)
 
     def _overwrite(self, observed: Object, manifest: Object) -> Object:
@@ -115,12 +109,11 @@ class ExecutionController:
 
     async def _end(self, work: Object) -> None:
         """Delete what a deleted Work made, then let go of the Work."""
-        if not work["spec"].get("preserveResourcesOnDeletion"):
-            if not self._ready():
-                raise RetryError(f"cluster({self._cluster}) not ready")
-            observed = self._member.live(_manifest(work))
-            if observed is not None and _is_managed(observed):
-                await self._member.delete(observed)
+        if not self._ready():
+            raise RetryError(f"cluster({self._cluster}) not ready")
+        observed = self._member.live(_manifest(work))
+        if observed is not None and _is_managed(observed):
+            await self._member.delete(observed)
         await self._caches.let_go(work, names.WORK_FINALIZER)
 
     async def _reflect(self, key: str) -> None:

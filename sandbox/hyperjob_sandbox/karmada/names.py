@@ -38,7 +38,6 @@ CLUSTER_POLICY_FINALIZER: Final = "karmada.io/cluster-propagation-policy-control
 BINDING_FINALIZER: Final = "karmada.io/binding-controller"
 CLUSTER_BINDING_FINALIZER: Final = "karmada.io/cluster-resource-binding-controller"
 WORK_FINALIZER: Final = "karmada.io/execution-controller"
-CLUSTER_FINALIZER: Final = "karmada.io/cluster-controller"
 
 TAINT_NOT_READY: Final = "cluster.karmada.io/not-ready"
 DEFAULT_SCHEDULER: Final = "default-scheduler"

@@ -10,7 +10,6 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import PatchType
 from hyperjob.kube.errors import NotFound
-from hyperjob.kube.events import EventRecorder
 from hyperjob.kube.resources import Resource, key_of
 from hyperjob_sandbox.controller import Controller, RetryError, changed_in, generation_changed
 from hyperjob_sandbox.karmada import names
@@ -31,9 +30,8 @@ _SLOWEST_RETRY: Final = 10.0
 class Scheduler:
     """One worker over bindings, as Karmada has."""
 
-    def __init__(self, caches: Caches, recorder: EventRecorder) -> None:
+    def __init__(self, caches: Caches) -> None:
         self._caches = caches
-        self._recorder = recorder
         self.controller = Controller(
             "scheduler",
             self._schedule,
@@ -68,10 +66,6 @@ class Scheduler:
             await self._write(informer.resource, binding, decision)
         except NotFound:
             return
-        if not decision.succeeded:
-            self._recorder.event(
-                binding, "Warning", "ScheduleBindingFailed", "Scheduling", decision.message
-            )
         if decision.retry:
             raise RetryError(decision.message)
 

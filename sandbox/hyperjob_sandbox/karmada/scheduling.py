@@ -20,28 +20,6 @@ from hyperjob_sandbox.objects import State, labels_of
 _TAINT_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 _DIVIDED: Final = "the embedded Karmada divides no replicas: use Duplicated"
 _FIELDS: Final = "the embedded Karmada knows no fieldSelector: use labelSelector or clusterNames"
-_RANK: Final = {
-    # the field order of Karmada's types, which the applied-placement annotation shows
-    key: rank
-    for rank, key in enumerate(
-        (
-            "affinityName",
-            "clusterAffinity",
-            "clusterAffinities",
-            "clusterTolerations",
-            "spreadConstraints",
-            "replicaScheduling",
-            "labelSelector",
-            "clusterNames",
-            "exclude",
-            "spreadByField",
-            "maxGroups",
-            "minGroups",
-            "replicaSchedulingType",
-            "replicaDivisionPreference",
-        )
-    )
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +83,7 @@ def matches_affinity(affinity: Object, cluster: Object) -> bool:
 
 def applied_placement(placement: Object) -> str:
     """Return the text of the applied-placement annotation."""
-    return orjson.dumps(_ordered(placement)).decode()
-
-
-def _ordered(value: object) -> object:
-    if isinstance(value, dict):
-        keys = sorted(value, key=lambda key: (_RANK.get(key, len(_RANK)), key))
-        return {key: _ordered(value[key]) for key in keys if value[key] not in (None, "", [])}
-    if isinstance(value, list):
-        return [_ordered(each) for each in value]
-    return value
+    return orjson.dumps(placement, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _attempt(binding: Object, clusters: Sequence[Object], affinity: Object) -> ScheduleResult:

@@ -8,10 +8,12 @@ import base64
 import logging
 import ssl
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from types import TracebackType
 from typing import Final, Self
 
 import orjson
+import yaml
 from aiohttp import web
 
 from certs.x509 import issue_ca, issue_serving
@@ -19,17 +21,16 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import AlreadyExists, KubeError
 from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from hyperjob_sandbox.apiserver.transport.pki import load_pair
 from hyperjob_sandbox.karmada import reviews
 
 log = logging.getLogger(__name__)
 
-Configurations = list[tuple[Resource, Object]]
 _BODY_LIMIT: Final = 7 * 1024 * 1024
 _LIFETIME: Final = timedelta(days=365)
 _CLOSE_SECONDS: Final = 1.0
-_VCJOBS: Final = "batch.volcano.sh/v1alpha1/jobs"
+_RESOURCES: Final = {each.kind: each for each in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)}
 
 
 class WebhookServer:
@@ -80,120 +81,46 @@ class WebhookServer:
         body = orjson.dumps(reviews.answer(review, decide))
         return web.Response(body=body, content_type="application/json")
 
-    def configuration(
-        self,
-        configuration: str,
-        decide: reviews.ReviewHandler,
-        path: str,
-        targets: str,
-        operations: list[str],
-        resource: Resource = MUTATING_WEBHOOKS,
-        **more: object,
-    ) -> tuple[Resource, Object]:
-        """Answer at a path from now on, and return the configuration that registers it.
 
-        `targets` is `GROUP/VERSION/PLURAL,…`; `more` are fields of the webhook, its name at least.
-        """
-        self.answers[path] = decide
-        group, version, plurals = targets.split("/")
-        if resource == MUTATING_WEBHOOKS:
-            more = {"reinvocationPolicy": "Never", **more}
-        entry: Object = {
-            "admissionReviewVersions": ["v1"],
-            "clientConfig": self.client_config(path),
-            "failurePolicy": "Fail",
-            "matchPolicy": "Equivalent",
-            "rules": [
-                {
-                    "apiGroups": [group],
-                    "apiVersions": [version],
-                    "resources": plurals.split(","),
-                    "operations": operations,
-                    "scope": "*",
-                }
-            ],
-            "sideEffects": "None",
-            "timeoutSeconds": 10,
-            **more,
-        }
-        return resource, {
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {"name": configuration},
-            "webhooks": [entry],
-        }
+class Registrations:
+    """The webhook configurations of some products in one API server, and their answers.
 
-
-def karmada(server: WebhookServer) -> Configurations:
-    """Return the registration of Karmada's own defaulting of policies.
-
-    Without it the detector defaults policies itself, so an outage need stop nothing.
+    `queues` are those of the cluster; all paths on the server start with `prefix`.
     """
-    return [
-        server.configuration(
-            "karmada-mutating-config",
-            reviews.mutate_policy,
-            "/mutate-policy",
-            "policy.karmada.io/v1alpha1/propagationpolicies,clusterpropagationpolicies",
-            ["CREATE", "UPDATE"],
-            name="propagationpolicy.karmada.io",
-            failurePolicy="Ignore",
-        )
-    ]
 
+    def __init__(
+        self, kube: Kube, server: WebhookServer, queues: Informer, *products: str, prefix: str = ""
+    ) -> None:
+        self._kube = kube
+        answers = {
+            "/mutate-policy": reviews.mutate_policy,
+            "/resourcebindings/mutate": reviews.mutate_binding,
+            "/jobs/mutate": reviews.mutate_job,
+            "/jobs/validate": reviews.validate_job(queues),
+        }
+        server.answers |= {f"{prefix}{path}": decide for path, decide in answers.items()}
+        shipped = yaml.safe_load((files(__package__) / "registrations.yaml").read_bytes())
+        self._configurations = [each for product in products for each in shipped[product]]
+        for configuration in self._configurations:
+            for webhook in configuration["webhooks"]:
+                path = prefix + webhook["clientConfig"]["url"]
+                webhook["clientConfig"] = server.client_config(path)
 
-def volcano_global(server: WebhookServer) -> Configurations:
-    """Return the registration of Volcano Global's webhook for bindings."""
-    return [
-        server.configuration(
-            "volcano-admission-service-resourcebindings-mutate",
-            reviews.mutate_binding,
-            "/resourcebindings/mutate",
-            "work.karmada.io/v1alpha2/resourcebindings",
-            ["CREATE"],
-            name="mutateresourcebindings.volcano.sh",
-            timeoutSeconds=3,
-        )
-    ]
+    async def register(self) -> None:
+        """Create the configurations, replacing what an earlier sandbox left."""
+        for each in self._configurations:
+            resource, name = _RESOURCES[each["kind"]], each["metadata"]["name"]
+            try:
+                await self._kube.create(resource, each)
+            except AlreadyExists:
+                live = await self._kube.get(resource, name)
+                await self._kube.replace(resource, {**live, "webhooks": each["webhooks"]})
 
-
-def volcano(server: WebhookServer, *, queues: Informer, prefix: str = "") -> Configurations:
-    """Return the registrations of Volcano's vcjob webhooks, below a path prefix."""
-    return [
-        server.configuration(
-            "volcano-admission-service-jobs-mutate",
-            reviews.mutate_job,
-            f"{prefix}/jobs/mutate",
-            _VCJOBS,
-            ["CREATE"],
-            name="mutatejob.volcano.sh",
-        ),
-        server.configuration(
-            "volcano-admission-service-jobs-validate",
-            reviews.validate_job(queues),
-            f"{prefix}/jobs/validate",
-            _VCJOBS,
-            ["CREATE", "UPDATE"],
-            resource=VALIDATING_WEBHOOKS,
-            name="validatejob.volcano.sh",
-        ),
-    ]
-
-
-async def register(kube: Kube, configurations: Configurations) -> None:
-    """Create the configurations, replacing what an earlier sandbox left."""
-    for resource, configuration in configurations:
-        try:
-            await kube.create(resource, configuration)
-        except AlreadyExists:
-            live = await kube.get(resource, configuration["metadata"]["name"])
-            await kube.replace(resource, {**live, "webhooks": configuration["webhooks"]})
-
-
-async def unregister(kube: Kube, configurations: Configurations) -> None:
-    """Delete the configurations, so that no API server calls a server that is gone."""
-    for resource, configuration in configurations:
-        try:
-            await kube.delete(resource, configuration["metadata"]["name"])
-        except KubeError as error:
-            log.info("%s stays: %s", configuration["metadata"]["name"], error)
+    async def unregister(self) -> None:
+        """Delete the configurations, so that no API server calls a server that is gone."""
+        for each in self._configurations:
+            name = each["metadata"]["name"]
+            try:
+                await self._kube.delete(_RESOURCES[each["kind"]], name)
+            except KubeError as failure:
+                log.info("%s stays: %s", name, failure)

@@ -67,9 +67,7 @@ def build_work(
         "kind": "Work",
         "metadata": metadata,
         "spec": {
-            "preserveResourcesOnDeletion": bool(
-                binding and binding["spec"].get("preserveResourcesOnDeletion")
-            ),
+            "preserveResourcesOnDeletion": False,
             "suspendDispatching": suspend,
             "workload": {"manifests": [_manifest(template, metadata)]},
         },

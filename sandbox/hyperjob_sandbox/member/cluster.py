@@ -12,7 +12,6 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
 from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import AlreadyExists
 from hyperjob.kube.resources import NODES, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
@@ -24,7 +23,7 @@ from hyperjob_sandbox.member.kubelet import Kubelet, KubeletFactory
 from hyperjob_sandbox.member.queue_controller import QueueController
 from hyperjob_sandbox.member.simulated import SimulatedKubelet
 from hyperjob_sandbox.member.watching import MemberCaches
-from hyperjob_sandbox.objects import wire_now
+from hyperjob_sandbox.objects import new_object, wire_now
 
 _QUEUES: Final = ("root", "default")
 """The queues that Volcano itself makes in every cluster."""
@@ -130,19 +129,13 @@ class MemberCluster(Part):
                     subresource="status",
                 )
         for queue in _QUEUES:
-            try:
-                await kube.create(QUEUES, _queue(queue))
-            except AlreadyExists:
-                continue
+            spec = {"weight": 1, "reclaimable": True}
+            await kube.create(QUEUES, new_object(QUEUES, queue, spec=spec))
 
 
 def node_object(name: str, group: NodeGroup) -> Object:
     """Return a node of a group as it is created."""
-    node: Object = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **group.labels}},
-    }
+    node = new_object(NODES, name, labels={"kubernetes.io/hostname": name, **group.labels})
     if group.taints:
         node["spec"] = {
             "taints": [taint.model_dump(exclude_defaults=True) for taint in group.taints]
@@ -164,12 +157,3 @@ def node_status(group: NodeGroup) -> Object:
         "lastTransitionTime": wire_now(),
     }
     return {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
-
-
-def _queue(name: str) -> Object:
-    return {
-        "apiVersion": QUEUES.api_version,
-        "kind": QUEUES.kind,
-        "metadata": {"name": name},
-        "spec": {"weight": 1, "reclaimable": True},
-    }

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hyperjob.api.meta import Object
+from hyperjob.api.quantity import NANO
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.selectors import matches_expressions, untolerated_taint
+from hyperjob_sandbox.member.watching import ENDED, phase_of_pod
+from hyperjob_sandbox.objects import labels_of
 
 _BLOCKING: Final = frozenset({"NoSchedule", "NoExecute"})
 _UNSCHEDULABLE_TAINT: Final[Object] = {
@@ -34,15 +37,10 @@ class FreeNode:
         """Tell whether a request fits into what is free."""
         return all(self.free.get(name, 0) >= amount for name, amount in request.items())
 
-    def take(self, request: Amounts) -> None:
-        """Take a request out of what is free."""
+    def take(self, request: Amounts, times: int = 1) -> None:
+        """Take a request out of what is free, or give it back (-1 times)."""
         for name, amount in request.items():
-            self.free[name] = self.free.get(name, 0) - amount
-
-    def give_back(self, request: Amounts) -> None:
-        """Return a request to what is free."""
-        for name, amount in request.items():
-            self.free[name] = self.free.get(name, 0) + amount
+            self.free[name] = self.free.get(name, 0) - times * amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +69,26 @@ class Minimum:
 
 def free_node(node: Object, pods: Iterable[Object]) -> FreeNode:
     """Return what is free of a node that holds these pods; finished ones take nothing."""
-    amounts = {
-        name: amount.nano
-        for name, amount in resources.parse((node.get("status") or {}).get("allocatable")).items()
-    }
     spec: Object = node.get("spec") or {}
     taints: list[Object] = list(spec.get("taints") or ())
     if spec.get("unschedulable"):
         taints.append(_UNSCHEDULABLE_TAINT)
     free = FreeNode(
         name=node["metadata"]["name"],
-        free=amounts,
-        labels=node["metadata"].get("labels") or {},
+        free=resources.nano(resources.allocatable(node)),
+        labels=labels_of(node),
         taints=tuple(taints),
     )
     for pod in pods:
-        if (pod.get("status") or {}).get("phase") not in {"Succeeded", "Failed"}:
+        if phase_of_pod(pod) not in ENDED:
             free.take(request_of(pod["spec"]))
     return free
 
 
 def request_of(pod_spec: Object) -> Amounts:
     """Return what a pod takes of a node, itself included, in nano-units."""
-    amounts = {
-        name: amount.nano for name, amount in resources.pod_requests(pod_spec).items() if amount
-    }
-    amounts["pods"] = 10**9
-    return amounts
+    amounts = resources.nano(resources.pod_requests(pod_spec))
+    return {name: amount for name, amount in amounts.items() if amount} | {"pods": NANO}
 
 
 def place(
@@ -133,7 +124,7 @@ def place(
     if minimum.is_met(count):
         return placed
     for node, request in taken:
-        node.give_back(request)
+        node.take(request, -1)
     return {}
 
 

@@ -6,26 +6,22 @@ a group that is not let in.
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, PatchType
 from hyperjob.kube.errors import Conflict, NotFound
+from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import PODGROUPS, PODS, key_of
-from hyperjob_sandbox.controller import Controller
+from hyperjob_sandbox.controller import Controller, changed_in
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.fiterror import fit_error
-from hyperjob_sandbox.member.gang import (
-    FreeNode,
-    GangPod,
-    Minimum,
-    free_node,
-    place,
-    request_of,
-)
-from hyperjob_sandbox.member.jobpods import TASK_SPEC
-from hyperjob_sandbox.member.watching import BY_GROUP, BY_NODE, MemberCaches, phase_of_pod
-from hyperjob_sandbox.objects import wire_now
+from hyperjob_sandbox.member.gang import FreeNode, GangPod, Minimum, free_node, place, request_of
+from hyperjob_sandbox.member.jobstate import task_of
+from hyperjob_sandbox.member.watching import BY_GROUP, BY_NODE, ENDED, MemberCaches, phase_of_pod
+from hyperjob_sandbox.objects import is_going, labels_of, wire_now
 
 _CYCLE: Final = "cycle"
 _GATHER_SECONDS: Final = 0.05
@@ -44,21 +40,26 @@ class GangScheduler:
         self._let_in: set[str] = set()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self.controller = Controller("volcano-scheduler", self._cycle, workers=1)
-        for informer in (caches.pods, caches.nodes, caches.groups, caches.queues):
-            informer.add_handler(self._on_change)
+        caches.pods.add_handler(self._forget)
+        caches.groups.add_handler(self._forget)
+        self._watch(caches.pods, looking_at=_has_ended)
+        self._watch(caches.nodes, caches.groups, caches.queues, looking_at=_face)
 
-    def _on_change(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        if new is None and old is not None:
-            self._bound.pop(old["metadata"]["uid"], None)
-            self._let_in.discard(old["metadata"]["uid"])
-        elif new is not None and new["kind"] == PODS.kind:
-            if new["spec"].get("nodeName"):
-                self._bound.pop(new["metadata"]["uid"], None)
-            if old is not None and not _frees(old, new):
-                return
-        elif old is not None and new is not None and _face(old) == _face(new):
-            return
-        self.controller.add(_CYCLE, after=_GATHER_SECONDS)
+    def _watch(self, *informers: Informer, looking_at: Callable[[Object], object]) -> None:
+        self.controller.watch(
+            *informers,
+            when=lambda old, new: changed_in(old, new, looking_at),
+            keys=lambda _: (_CYCLE,),
+            after=_GATHER_SECONDS,
+        )
+
+    def _forget(self, _: EventType, old: Object | None, new: Object | None) -> None:
+        """Forget what was done to an object once the cache says it, or the object is gone."""
+        obj = new or old or {}
+        if new is None or obj["spec"].get("nodeName"):
+            self._bound.pop(obj["metadata"]["uid"], None)
+        if new is None:
+            self._let_in.discard(obj["metadata"]["uid"])
 
     async def _cycle(self, _: str) -> None:
         nodes = self._free_nodes()
@@ -70,24 +71,19 @@ class GangScheduler:
 
     def _rank(self, group: Object) -> tuple[int, str, str]:
         """Order groups: higher priority first, then the older one."""
-        name = group["spec"].get("priorityClassName")
-        priority_class = self._caches.priority_classes.get(name) if name else None
-        priority = int((priority_class or {}).get("value") or 0)
-        return -priority, group["metadata"]["creationTimestamp"], key_of(group)
+        created = group["metadata"]["creationTimestamp"]
+        return -self._caches.priority(group), created, key_of(group)
 
     def _free_nodes(self) -> list[FreeNode]:
         """Return what is free, with the bindings that no informer has confirmed yet."""
         nodes = {
-            node["metadata"]["name"]: free_node(
-                node, self._caches.pods.by_index(BY_NODE, node["metadata"]["name"])
-            )
+            key_of(node): free_node(node, self._caches.pods.by_index(BY_NODE, key_of(node)))
             for node in self._caches.nodes.items()
         }
-        if self._bound:
-            for pod in self._caches.pods.items():
-                name = self._bound.get(pod["metadata"]["uid"])
-                if name in nodes and not pod["spec"].get("nodeName"):
-                    nodes[name].take(request_of(pod["spec"]))
+        for pod in self._caches.pods.items() if self._bound else ():
+            name = self._bound.get(pod["metadata"]["uid"])
+            if name in nodes and not pod["spec"].get("nodeName"):
+                nodes[name].take(request_of(pod["spec"]))
         return list(nodes.values())
 
     def _is_let_in(self, group: Object) -> bool:
@@ -95,24 +91,20 @@ class GangScheduler:
 
     async def _enqueue(self, groups: list[Object]) -> None:
         """Let in the groups that there could be room for, in order."""
-        total: resources.Resources = resources.total(
-            resources.parse((node.get("status") or {}).get("allocatable"))
-            for node in self._caches.nodes.items()
-        )
+        total = resources.total(map(resources.allocatable, self._caches.nodes.items()))
         up, down = _OVERCOMMIT
-        room = {name: amount.nano * up // down for name, amount in total.items()}
-        waiting: list[Object] = []
+        room = Counter({name: each * up // down for name, each in resources.nano(total).items()})
         for group in groups:
             if self._is_let_in(group):
-                for name, amount in self._holds(group).items():
-                    room[name] = room.get(name, 0) - amount
-            else:
-                waiting.append(group)
-        for group in waiting:
-            need = _nano(group["spec"].get("minResources"))
-            if self._is_open(group) and all(room.get(name, 0) >= need[name] for name in need):
-                for name, amount in need.items():
-                    room[name] -= amount
+                room.subtract(self._holds(group))
+        for group in groups:
+            need = _least(group)
+            if (
+                not self._is_let_in(group)
+                and self._is_open(group)
+                and all(room[name] >= amount for name, amount in need.items())
+            ):
+                room.subtract(need)
                 await self._patch_group(group, {"phase": "Inqueue"})
                 self._let_in.add(group["metadata"]["uid"])
 
@@ -125,50 +117,42 @@ class GangScheduler:
         pods = resources.total(
             resources.pod_requests(pod["spec"])
             for pod in self._caches.pods.by_index(BY_GROUP, key_of(group))
-            if phase_of_pod(pod) not in {"Succeeded", "Failed"}
+            if phase_of_pod(pod) not in ENDED
         )
-        live = {name: amount.nano for name, amount in pods.items()}
-        if _phase(group) == "Running":
-            return live
-        least = _nano(group["spec"].get("minResources"))
+        live = resources.nano(pods)
+        least = {} if _phase(group) == "Running" else _least(group)
         return {name: max(live.get(name, 0), least.get(name, 0)) for name in {*live, *least}}
 
     async def _allocate(self, group: Object, nodes: list[FreeNode]) -> None:
         running: Counter[str] = Counter()
-        waiting: list[Object] = []
+        waiting: dict[str, Object] = {}
         for pod in self._caches.pods.by_index(BY_GROUP, key_of(group)):
-            if pod["metadata"].get("deletionTimestamp") or phase_of_pod(pod) == "Failed":
+            if is_going(pod) or phase_of_pod(pod) == "Failed":
                 continue
             if pod["spec"].get("nodeName") or pod["metadata"]["uid"] in self._bound:
-                running[_task(pod)] += 1
+                running[task_of(pod)] += 1
             else:
-                waiting.append(pod)
+                waiting[key_of(pod)] = pod
         if not waiting:
             return
-        minimum = Minimum(
-            int(group["spec"].get("minMember") or 0),
-            {
-                task: int(least)
-                for task, least in (group["spec"].get("minTaskMember") or {}).items()
-            },
-        )
-        waiting.sort(key=lambda pod: (_task(pod), len(_pod_name(pod)), _pod_name(pod)))
+        spec: Object = group["spec"]
+        minimum = Minimum(int(spec.get("minMember") or 0), spec.get("minTaskMember") or {})
         gang = [
-            GangPod(key_of(pod), _task(pod), request_of(pod["spec"]), pod["spec"])
-            for pod in waiting
+            GangPod(key, task_of(pod), request_of(pod["spec"]), pod["spec"])
+            for key, pod in waiting.items()
         ]
+        gang.sort(key=lambda each: (each.task, len(each.key), each.key))
         placed = place(gang, nodes, minimum, running=running)
         if not placed:
             why = fit_error(gang, nodes, running=running)
             await self._tell_unschedulable(group, len(waiting), minimum, why)
             return
-        bindings = [(pod, placed[key_of(pod)]) for pod in waiting if key_of(pod) in placed]
-        for pod, node in bindings:
-            self._bound[pod["metadata"]["uid"]] = node
-        await asyncio.gather(*(self._bind(pod, node) for pod, node in bindings))
+        for key, node in placed.items():
+            self._bound[waiting[key]["metadata"]["uid"]] = node
+        await asyncio.gather(*(self._bind(waiting[key], node) for key, node in placed.items()))
         if _phase(group) != "Running":
             ready = _condition("Scheduled", "tasks in gang are ready to be scheduled", "")
-            status: Object = {"phase": "Running", "running": len(bindings), "conditions": [ready]}
+            status: Object = {"phase": "Running", "running": len(placed), "conditions": [ready]}
             await self._patch_group(group, status)
 
     async def _bind(self, pod: Object, node: str) -> None:
@@ -194,24 +178,17 @@ class GangScheduler:
             f"{why}"
         )
         conditions = (group.get("status") or {}).get("conditions") or ()
-        if any(each.get("message") == message for each in conditions):
-            return
-        condition = _condition("Unschedulable", "NotEnoughResources", message)
-        await self._patch_group(group, {"conditions": [condition]})
+        if all(each.get("message") != message for each in conditions):
+            condition = _condition("Unschedulable", "NotEnoughResources", message)
+            await self._patch_group(group, {"conditions": [condition]})
 
     async def _patch_group(self, group: Object, status: Object) -> None:
         """Write the status of a group, which is no subresource of it."""
-        meta: Object = group["metadata"]
-        try:
+        meta, body = group["metadata"], {"status": status}
+        with suppress(NotFound):
             await self._kube.patch(
-                PODGROUPS,
-                meta["name"],
-                {"status": status},
-                kind=PatchType.MERGE,
-                namespace=meta["namespace"],
+                PODGROUPS, meta["name"], body, kind=PatchType.MERGE, namespace=meta["namespace"]
             )
-        except NotFound:
-            return
 
 
 def _condition(kind: str, reason: str, message: str) -> Object:
@@ -221,40 +198,23 @@ def _condition(kind: str, reason: str, message: str) -> Object:
         "reason": reason,
         "lastTransitionTime": wire_now(),
     }
-    if message:
-        condition["message"] = message
-    return condition
+    return {**condition, "message": message} if message else condition
 
 
-def _frees(old: Object, new: Object) -> bool:
-    """Tell whether a change of a pod gives room, or a pod to place."""
-    ended = {"Succeeded", "Failed"}
-    return (phase_of_pod(new) in ended) != (phase_of_pod(old) in ended)
+def _has_ended(pod: Object) -> bool:
+    return phase_of_pod(pod) in ENDED
 
 
-def _face(obj: Object) -> tuple[object, ...]:
+def _face(obj: Object) -> object:
     """Return what of a node, group or queue a scheduling cycle looks at."""
     status: Object = obj.get("status") or {}
-    return (
-        obj.get("spec"),
-        obj["metadata"].get("labels"),
-        status.get("phase"),
-        status.get("state"),
-        status.get("allocatable"),
-    )
+    told = [status.get(field) for field in ("phase", "state", "allocatable")]
+    return obj.get("spec"), labels_of(obj), told
 
 
-def _nano(amounts: Object | None) -> dict[str, int]:
-    return {name: amount.nano for name, amount in resources.parse(amounts).items()}
+def _least(group: Object) -> dict[str, int]:
+    return resources.nano(resources.parse(group["spec"].get("minResources")))
 
 
 def _phase(obj: Object) -> str:
     return str((obj.get("status") or {}).get("phase") or "")
-
-
-def _task(pod: Object) -> str:
-    return str((pod["metadata"].get("annotations") or {}).get(TASK_SPEC, ""))
-
-
-def _pod_name(pod: Object) -> str:
-    return str(pod["metadata"]["name"])

@@ -1,83 +1,55 @@
 """Which action a vcjob's life-cycle policies ask for when something happens to a pod.
 
-Pure. Task policies come before job policies, and the first that fits decides.
+Pure. Task policies come before job policies, and the first that fits decides. The timeout of a
+policy is not waited for, so that a policy for PodPending, which needs one, never fits; a task or a
+pod is restarted with the whole vcjob.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api.duration import nanoseconds
 from hyperjob.api.meta import Object
 
 SYNC: Final = "SyncJob"
-_INTERNAL: Final = frozenset({"OutOfSync", "CommandIssued", "PodRunning"})
+RESUME: Final = "ResumeJob"
+_AS_A_WHOLE: Final = {"RestartTask", "RestartPod", "RestartPartition"}
+_NO_EVENTS: Final = frozenset({"OutOfSync", "CommandIssued", "PodRunning", "PodPending"})
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One event of a vcjob: what, to which task and pod, with which exit code.
+    """One event of a vcjob: what, to which task, with which exit code.
 
-    `version` is the job version the pod was made for: an older one is yesterday's news.
+    `version` is the job version the pod was made for: an older one is yesterday's news. A command
+    has the action itself.
     """
 
     event: str
     task: str = ""
-    pod: str = ""
     exit_code: int = 0
     version: int = 0
     action: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """What to do with a vcjob, and `delay` seconds later."""
-
-    name: str = SYNC
-    task: str = ""
-    pod: str = ""
-    delay: float = 0.0
-
-
-def action_for(job: Object, happening: Happening) -> Action:
+def action_for(job: Object, happening: Happening) -> str:
     """Return the action the vcjob's policies ask for, SyncJob when none does."""
     if happening.action:
-        return Action(happening.action)
-    status: Object = job.get("status") or {}
-    if happening.event in _INTERNAL or happening.version < int(status.get("version") or 0):
-        return Action()
-    for policies in (_task_policies(job, happening.task), job["spec"].get("policies") or ()):
-        for policy in policies:
+        return happening.action
+    outdated = happening.version < int((job.get("status") or {}).get("version") or 0)
+    if happening.event in _NO_EVENTS or outdated:
+        return SYNC
+    spec: Object = job["spec"]
+    tasks = [task for task in spec.get("tasks") or () if task.get("name") == happening.task]
+    for owner in (*tasks, spec):
+        for policy in owner.get("policies") or ():
             if _fits(policy, happening):
-                return Action(
-                    str(policy.get("action") or SYNC),
-                    happening.task,
-                    happening.pod,
-                    _seconds(policy.get("timeout")),
-                )
-    return Action()
-
-
-def _task_policies(job: Object, name: str) -> Iterable[Object]:
-    for task in job["spec"].get("tasks") or ():
-        if task.get("name") == name:
-            policies: list[Object] = task.get("policies") or []
-            return policies
-    return ()
+                action = str(policy.get("action") or SYNC)
+                return "RestartJob" if action in _AS_A_WHOLE else action
+    return SYNC
 
 
 def _fits(policy: Object, happening: Happening) -> bool:
-    events = [*(policy.get("events") or ()), *([policy["event"]] if policy.get("event") else [])]
-    if happening.event in events or "*" in events:
-        # waiting is only remarkable once it has lasted for a given time
-        return happening.event != "PodPending" or policy.get("timeout") is not None
-    code = policy.get("exitCode")
-    return code is not None and code == happening.exit_code
-
-
-def _seconds(duration: object) -> float:
-    """Read a duration such as `1h2m3.5s`; anything else is no delay."""
-    try:
-        return nanoseconds(duration) / 1e9 if isinstance(duration, str) else 0.0
-    except ValueError:
-        return 0.0
+    events = {*(policy.get("events") or ()), policy.get("event")}
+    if events & {happening.event, "*"}:
+        return True
+    return policy.get("exitCode") is not None and policy["exitCode"] == happening.exit_code

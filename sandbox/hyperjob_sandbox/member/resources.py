@@ -26,6 +26,11 @@ def wire(resources: Mapping[str, Quantity]) -> dict[str, str]:
     return {name: str(amount) for name, amount in sorted(resources.items()) if amount}
 
 
+def nano(resources: Mapping[str, Quantity]) -> dict[str, int]:
+    """Return the amounts in nano-units."""
+    return {name: amount.nano for name, amount in resources.items()}
+
+
 def total(lists: Iterable[Mapping[str, Quantity]]) -> Resources:
     """Add up resource lists."""
     result: Resources = {}
@@ -37,10 +42,7 @@ def total(lists: Iterable[Mapping[str, Quantity]]) -> Resources:
 
 def subtract(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> Resources:
     """Subtract a resource list; amounts may become negative."""
-    result = dict(left)
-    for name, amount in right.items():
-        result[name] = result.get(name, _ZERO) - amount
-    return result
+    return {**left, **{name: left.get(name, _ZERO) - amount for name, amount in right.items()}}
 
 
 def times(resources: Mapping[str, Quantity], factor: int) -> Resources:
@@ -48,27 +50,18 @@ def times(resources: Mapping[str, Quantity], factor: int) -> Resources:
     return {name: amount * factor for name, amount in resources.items()}
 
 
-def fits(request: Mapping[str, Quantity], free: Mapping[str, Quantity]) -> bool:
-    """Tell whether every positive amount asked for is free."""
-    return all(amount <= free.get(name, _ZERO) for name, amount in request.items() if amount)
-
-
-def container_requests(container: Object) -> Resources:
-    """Return what a container asks for; a limit without a request counts as the request."""
-    declared: Object = container.get("resources") or {}
-    return {**parse(declared.get("limits")), **parse(declared.get("requests"))}
+def allocatable(node: Object) -> Resources:
+    """Return what a node can hold in all."""
+    return parse((node.get("status") or {}).get("allocatable"))
 
 
 def pod_requests(spec: Object) -> Resources:
     """Return what a pod asks for: its containers together, or its largest init container."""
-    needed = total(container_requests(each) for each in spec.get("containers") or ())
+    needed = total(map(_container_requests, spec.get("containers") or ()))
     for container in spec.get("initContainers") or ():
-        for name, amount in container_requests(container).items():
-            if amount > needed.get(name, _ZERO):
-                needed[name] = amount
-    for name, amount in parse(spec.get("overhead")).items():
-        needed[name] = needed.get(name, _ZERO) + amount
-    return needed
+        for name, amount in _container_requests(container).items():
+            needed[name] = max(amount, needed.get(name, _ZERO))
+    return total([needed, parse(spec.get("overhead"))])
 
 
 def normalise(resources: Mapping[str, Quantity]) -> Resources:
@@ -88,6 +81,7 @@ def amount(text: str) -> Quantity:
     return Quantity.parse(text)
 
 
-def nano(resources: Mapping[str, Quantity]) -> dict[str, int]:
-    """Return the amounts in nano-units."""
-    return {name: amount.nano for name, amount in resources.items()}
+def _container_requests(container: Object) -> Resources:
+    """Return what a container asks for; a limit without a request counts as the request."""
+    declared: Object = container.get("resources") or {}
+    return {**parse(declared.get("limits")), **parse(declared.get("requests"))}

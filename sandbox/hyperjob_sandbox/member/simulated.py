@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType
 from hyperjob.kube.resources import key_of
 from hyperjob_sandbox import podwrites
 from hyperjob_sandbox.apiserver import errors
@@ -17,8 +16,8 @@ from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.clusters import SandboxConfig
 from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.member.jobpods import JOB_NAME, JOB_RETRY_COUNT, TASK_INDEX, TASK_SPEC
-from hyperjob_sandbox.member.watching import MemberCaches, phase_of_pod
-from hyperjob_sandbox.objects import wire_now
+from hyperjob_sandbox.member.watching import ENDED, MemberCaches, phase_of_pod
+from hyperjob_sandbox.objects import annotations_of, is_going, wire_now
 
 _RESTART_BACKOFF: Final = 10.0
 """Seconds before a container that failed is started again, before the speed factor."""
@@ -28,11 +27,12 @@ _RESTART_BACKOFF: Final = 10.0
 class _Run:
     """A pod that runs: when it ends and how, and how often its container was restarted."""
 
+    uid: str
     ends: float
     exit_code: int
-    restarts: int = 0
+    restarts: int
+    started_at: str
     waiting: bool = False
-    started_at: str = ""
 
 
 class SimulatedKubelet:
@@ -45,7 +45,7 @@ class SimulatedKubelet:
         self._kube = caches.kube
         self._runs: dict[str, _Run] = {}
         self.controller = Controller(f"kubelet/{cluster}", self._sync, workers=8)
-        caches.pods.add_handler(self._on_pod)
+        self.controller.watch(caches.pods, when=_concerns_kubelet)
 
     async def answer(self, call: Call) -> Reply | Stream:
         """Refuse: nothing runs that could answer. The API server makes logs of the pods' times."""
@@ -59,40 +59,24 @@ class SimulatedKubelet:
         """Forget what runs."""
         self._runs.clear()
 
-    def _on_pod(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        if new is None:
-            if old is not None:
-                self._runs.pop(old["metadata"]["uid"], None)
-            return
-        if new["spec"].get("nodeName") and (
-            phase_of_pod(new) == "Pending" or new["metadata"].get("deletionTimestamp")
-        ):
-            self.controller.add(key_of(new))
-
     async def _sync(self, key: str) -> None:
         pod = self._caches.pods.get(key)
-        if pod is None:
+        if pod is None or is_going(pod):
+            self._runs.pop(key, None)
+            if pod is not None:
+                await podwrites.remove(self._kube, pod)
             return
-        if pod["metadata"].get("deletionTimestamp"):
-            self._runs.pop(pod["metadata"]["uid"], None)
-            await podwrites.remove(self._kube, pod)
+        if phase_of_pod(pod) in ENDED:
             return
-        if phase_of_pod(pod) in {"Succeeded", "Failed"}:
-            return
-        uid: str = pod["metadata"]["uid"]
-        run = self._runs.get(uid)
+        run = self._runs.get(key)
+        if run is not None and run.uid != pod["metadata"]["uid"]:
+            run = None
         now = time.monotonic()
-        if run is None:
-            run = self._runs[uid] = self._plan(pod, restarts=0)
-            run.started_at = wire_now()
+        if run is None or (run.waiting and now >= run.ends):
+            run = self._runs[key] = self._plan(pod, restarts=run.restarts if run else 0)
             await self._write(pod, _running(pod, run))
         elif now < run.ends:
             pass
-        elif run.waiting:
-            started = self._plan(pod, restarts=run.restarts)
-            started.started_at = wire_now()
-            run = self._runs[uid] = started
-            await self._write(pod, _running(pod, run))
         elif run.exit_code and pod["spec"].get("restartPolicy") != "Never":
             run.restarts += 1
             run.waiting = True
@@ -104,7 +88,7 @@ class SimulatedKubelet:
         self.controller.add(key, after=max(0.0, run.ends - time.monotonic()))
 
     def _plan(self, pod: Object, *, restarts: int) -> _Run:
-        annotations: dict[str, str] = pod["metadata"].get("annotations") or {}
+        annotations = annotations_of(pod)
         job = annotations.get(JOB_NAME) or str(pod["metadata"]["name"])
         task = annotations.get(TASK_SPEC, "")
         seconds = self._config.run_times.seconds(job=job, task=task, cluster=self._cluster)
@@ -120,11 +104,17 @@ class SimulatedKubelet:
         if code and after is not None:
             seconds = after
         ends = time.monotonic() + max(0.0, seconds) / self._config.speed
-        return _Run(ends=ends, exit_code=code, restarts=restarts)
+        return _Run(pod["metadata"]["uid"], ends, code, restarts, wire_now())
 
     async def _write(self, pod: Object, status: Object) -> None:
         if not await podwrites.write_status(self._kube, pod, status):
-            self._runs.pop(pod["metadata"]["uid"], None)
+            self._runs.pop(key_of(pod), None)
+
+
+def _concerns_kubelet(_old: Object | None, new: Object | None) -> bool:
+    if new is None:
+        return True
+    return bool(new["spec"].get("nodeName")) and (phase_of_pod(new) == "Pending" or is_going(new))
 
 
 def _running(pod: Object, run: _Run) -> Object:
@@ -133,13 +123,8 @@ def _running(pod: Object, run: _Run) -> Object:
 
 
 def _crashed(pod: Object, run: _Run) -> Object:
-    waiting: Object = {
-        "waiting": {
-            "reason": "CrashLoopBackOff",
-            "message": "back-off restarting failed container",
-        }
-    }
-    status = _status(pod, run, "Running", waiting, ready=False)
+    reason = {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}
+    status = _status(pod, run, "Running", {"waiting": reason}, ready=False)
     for container in status["containerStatuses"]:
         container["lastState"] = _terminated(run)
     return status

@@ -1,9 +1,6 @@
-"""What is watched in a member, by the simulated Volcano and Karmada, and where each thing is found.
+"""What the simulated Volcano and Karmada watch in a member, and where each thing is found."""
 
-It must never write.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Final
 
 from hyperjob.api.meta import Object
@@ -25,10 +22,13 @@ from hyperjob.kube.resources import (
 )
 from hyperjob_sandbox.controller import Informers
 from hyperjob_sandbox.member.jobpods import GROUP_NAME, JOB_NAME
+from hyperjob_sandbox.objects import annotations_of
 
 BY_JOB: Final = "job"
 BY_GROUP: Final = "group"
 BY_NODE: Final = "node"
+ENDED: Final = frozenset({"Succeeded", "Failed"})
+"""The phases of a pod that runs no more."""
 
 
 class MemberCaches(Informers):
@@ -37,24 +37,34 @@ class MemberCaches(Informers):
     def __init__(self, kube: Kube) -> None:
         super().__init__(kube)
         self.pods = self.add(
-            PODS, indexers={BY_JOB: _job_key, BY_GROUP: _group_key, BY_NODE: _node_name}
+            PODS,
+            indexers={
+                BY_JOB: _marked(JOB_NAME),
+                BY_GROUP: _marked(GROUP_NAME),
+                BY_NODE: lambda pod: filter(None, [pod["spec"].get("nodeName")]),
+            },
         )
         self.jobs = self.add(VCJOBS)
         self.groups = self.add(PODGROUPS)
         self.nodes = self.add(NODES)
         self.queues = self.add(QUEUES)
-        self.namespaces = self.add(NAMESPACES)
         self.commands = self.add(COMMANDS)
         self.priority_classes = self.add(PRIORITY_CLASSES)
-        self.add(SERVICE_EXPORTS)
-        for resource in (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS):
+        for resource in (
+            NAMESPACES,
+            SERVICE_EXPORTS,
+            CONFIG_MAPS,
+            SECRETS,
+            PERSISTENT_VOLUME_CLAIMS,
+            SERVICE_ACCOUNTS,
+        ):
             self.add(resource)
 
-
-def job_key_of(pod: Object) -> str | None:
-    """Return the key of the vcjob a pod belongs to, None for a pod without one."""
-    name = (pod["metadata"].get("annotations") or {}).get(JOB_NAME)
-    return f"{pod['metadata']['namespace']}/{name}" if name else None
+    def priority(self, obj: Object) -> int:
+        """Return the value of the PriorityClass that a PodGroup names, 0 without one."""
+        name = obj["spec"].get("priorityClassName")
+        found = self.priority_classes.get(name) if name else None
+        return int((found or {}).get("value") or 0)
 
 
 def phase_of_pod(pod: Object) -> str:
@@ -62,16 +72,16 @@ def phase_of_pod(pod: Object) -> str:
     return str((pod.get("status") or {}).get("phase") or "Pending")
 
 
-def _job_key(pod: Object) -> Iterable[str]:
-    key = job_key_of(pod)
-    return [key] if key else []
+def holds_node(pod: Object | None) -> bool:
+    """Tell whether a pod takes something of a node: it is bound and has not ended."""
+    return pod is not None and bool(pod["spec"].get("nodeName")) and phase_of_pod(pod) not in ENDED
 
 
-def _group_key(pod: Object) -> Iterable[str]:
-    group = (pod["metadata"].get("annotations") or {}).get(GROUP_NAME)
-    return [f"{pod['metadata']['namespace']}/{group}"] if group else []
+def _marked(annotation: str) -> Callable[[Object], list[str]]:
+    """Return the indexer of pods by what an annotation names in their namespace."""
 
+    def index(pod: Object) -> list[str]:
+        name = annotations_of(pod).get(annotation)
+        return [f"{pod['metadata']['namespace']}/{name}"] if name else []
 
-def _node_name(pod: Object) -> Iterable[str]:
-    node = pod["spec"].get("nodeName")
-    return [node] if node else []
+    return index

@@ -128,7 +128,7 @@ def test_a_binding_of_another_object_is_refused():
         ),
         ({"dispatching": True, "scheduling": False}, {}, {"scheduling": False}),
         (
-            {"scheduling": True, "dispatchingOnClusters": {"clusterNames": ["a"]}},
+            {"scheduling": True, "dispatching": True},
             {"dispatching": False},
             {"scheduling": True, "dispatching": False},
         ),
@@ -144,12 +144,10 @@ def test_suspension_keeps_scheduling_and_takes_dispatching_from_the_policy(live,
         (None, False),
         ({"scheduling": True}, False),
         ({"dispatching": True}, True),
-        ({"dispatchingOnClusters": {"clusterNames": ["a"]}}, True),
-        ({"dispatchingOnClusters": {"clusterNames": ["b"]}}, False),
     ],
 )
 def test_only_dispatching_suspends_a_work(suspension, suspended):
-    assert is_suspended(suspension, "a") is suspended
+    assert is_suspended(suspension) is suspended
 
 
 def test_an_interpreter_for_replicas_counts_all_tasks_and_averages_their_requests():
