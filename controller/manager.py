@@ -402,6 +402,8 @@ class Manager:
             self.identity,
             metrics=self.metrics,
             overdue=lambda: os._exit(1),
+            lease_seconds=self.options.leader_elect_lease_duration,
+            renew_seconds=self.options.leader_elect_lease_duration * 2 / 3,
             annotations=lambda: {
                 CONTROLLER_VERSION: hyperjob.__version__,
                 QUEUE_ADMISSION: str(self.mode.current),

@@ -49,6 +49,7 @@ class Options:
     leader_elect: bool = True
     leader_elect_namespace: str = "karmada-system"
     leader_elect_name: str = "hyperjob-controller"
+    leader_elect_lease_duration: int = 15
     metrics_bind_address: str = ":8080"
     health_probe_bind_address: str = ":8081"
     debug_bind_address: str = "0"
@@ -72,6 +73,8 @@ class Options:
             raise ValueError("--silence-timeout must be between 1 and 86400 seconds")
         if not 0 <= self.start_timeout <= 604800:
             raise ValueError("--start-timeout must be between 0 and 604800 seconds")
+        if not 5 <= self.leader_elect_lease_duration <= 3600:
+            raise ValueError("--leader-elect-lease-duration must be between 5 and 3600 seconds")
         if not 0.1 <= self.progress_interval <= 3600:
             raise ValueError("--progress-interval must be between 0.1 and 3600 seconds")
         if not 0.1 <= self.progress_qps <= 1000:
@@ -199,6 +202,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "leader_elect": Setting("lead only while holding a Lease"),
     "leader_elect_namespace": Setting("namespace of the Lease", metavar="NAME"),
     "leader_elect_name": Setting("name of the Lease", metavar="NAME"),
+    "leader_elect_lease_duration": Setting(
+        "how long others wait for a leader that does not renew the Lease; the leader ends after two"
+        " thirds of it",
+        int,
+        metavar="SECONDS",
+    ),
     "metrics_bind_address": Setting("where /metrics is; 0 for nowhere", metavar="HOST:PORT"),
     "health_probe_bind_address": Setting(
         "where /healthz and /readyz are; 0 for nowhere", metavar="HOST:PORT"

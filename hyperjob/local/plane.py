@@ -19,7 +19,10 @@ from hyperjob.kube.errors import KubeError
 from hyperjob.local.parts import Part, StackError, part, run_once, until_file, until_ready
 from hyperjob.local.ready import READY_FILE
 
-_START_SECONDS: Final = 60.0
+_START_SECONDS: Final = 300.0
+_LEASE_SECONDS: Final = 120
+"""How long the controller may be kept from renewing its Lease by other work on this machine."""
+
 _LOOK_SECONDS: Final = 0.5
 _PROGRESS_SECONDS: Final = 5.0
 
@@ -120,6 +123,7 @@ async def local_plane(options: PlaneOptions) -> AsyncIterator[Plane]:
                 f"--kubeconfig={kubeconfig}",
                 f"--metrics-bind-address=127.0.0.1:{metrics}",
                 f"--health-probe-bind-address=127.0.0.1:{probe}",
+                f"--leader-elect-lease-duration={_LEASE_SECONDS}",
                 "--progress",
                 f"--progress-interval={_PROGRESS_SECONDS:g}",
                 log=directory / "controller.log",
