@@ -1,8 +1,8 @@
 """The admission chain: mutating webhooks one after the other, validating ones side by side.
 
 As kube-apiserver does it: by name of configuration, each mutating webhook seeing what the ones
-before it made of the object. No webhook is asked a second time about one request
-(`reinvocationPolicy` is as if it were Never), nor about webhook configurations.
+before it made of the object, and once more where a later one changed it after them
+(`reinvocationPolicy: IfNeeded`). No webhook is asked about webhook configurations.
 """
 
 import asyncio
@@ -63,14 +63,25 @@ class AdmissionChain:
 
         The given object is not changed. A request without an object (DELETE) gives an empty one.
         """
-        current = request.object
-        for hook in () if exempt(request) else self.mutating:
+        hooks = () if exempt(request) else self.mutating
+        current, asked = await self._round(hooks, request, request.object)
+        again = [hook for hook, left in asked if hook.is_reinvoked and left != current]
+        current, _ = await self._round(again, request, current)
+        return current if current is not None else {}
+
+    async def _round(
+        self, hooks: Iterable[Hook], request: AdmissionRequest, current: Object | None
+    ) -> tuple[Object | None, list[tuple[Hook, Object | None]]]:
+        """Return the object after these webhooks, and how each that was asked left it."""
+        asked: list[tuple[Hook, Object | None]] = []
+        for hook in hooks:
             if not self._concerns(hook, request, current):
                 continue
             answer = await self._ask(hook, request, current, mutating=True)
             if answer is not None and answer.patch:
                 current = _patched(hook, request, current, answer)
-        return current if current is not None else {}
+            asked.append((hook, current))
+        return current, asked
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Ask all validating webhooks at once; raise ApiError with the first refusal."""

@@ -86,6 +86,11 @@ class Hook:
         return self.raw.get("failurePolicy") == "Ignore"
 
     @property
+    def is_reinvoked(self) -> bool:
+        """Tell whether the webhook is asked again where a later one changed the object."""
+        return self.raw.get("reinvocationPolicy") == "IfNeeded"
+
+    @property
     def side_effect_free(self) -> bool:
         """Tell whether the webhook may be asked about a dry run."""
         return self.raw.get("sideEffects") in ("None", "NoneOnDryRun")
