@@ -24,6 +24,7 @@ pytestmark = [
 
 ACCOUNTS = "hyperjob-accounts"
 CERTS_USER = f"system:serviceaccount:{ACCOUNTS}:hyperjob-certs"
+REFUSED = "may change only caBundle"
 
 CHANGES = {
     "another address": lambda hook: hook["clientConfig"].update(url="https://evil.example/x"),
@@ -38,24 +39,18 @@ CHANGES = {
 def admin(tmp_path_factory):
     with kube_apiserver(Path(ASSETS), tmp_path_factory.mktemp("k")) as admin:
         rights = rbac(
-            controller_user="hyperjob-controller",
-            certs_user="hyperjob-certs",
-            webhook_user="hyperjob-webhook",
-            lease_namespace="karmada-system",
-        )
-        rights += rbac(
             controller_user="",
             certs_user="",
             webhook_user="",
             lease_namespace=ACCOUNTS,
             service_accounts=True,
         )
-        for item in [*rights, *certs_guard("hyperjob-certs")]:
+        for item in [*rights, *certs_guard(CERTS_USER)]:
             kubectl(admin, "apply", "--server-side", "-f", "-", stdin=json.dumps(item.object))
         for one in configurations(url="https://webhook.example"):
             kubectl(admin, "apply", "-f", "-", stdin=json.dumps(one))
         wait_for(
-            lambda: replaced(admin, read(admin, 0), CHANGES["no failure"]).returncode,
+            lambda: REFUSED in replaced(admin, read(admin, 0), CHANGES["no failure"]).stderr,
             what="the policy to be in force",
         )
         yield admin
@@ -69,7 +64,7 @@ def read(admin, index):
 
 def replaced(admin, live, change):
     change(live["webhooks"][0])
-    words = ["replace", "--as=hyperjob-certs", "--dry-run=server", "-f", "-"]
+    words = ["replace", f"--as={CERTS_USER}", "--dry-run=server", "-f", "-"]
     return kubectl(admin, *words, stdin=json.dumps(live), check=False)
 
 
@@ -78,14 +73,14 @@ def replaced(admin, live, change):
 def test_it_changes_no_rule(admin, index, change):
     done = replaced(admin, read(admin, index), change)
     assert done.returncode
-    assert "may change only caBundle" in done.stderr
+    assert REFUSED in done.stderr
 
 
 @pytest.mark.parametrize("index", [0, 1], ids=["mutating", "validating"])
 def test_it_adds_no_webhook(admin, index):
     live = read(admin, index)
     live["webhooks"].append({**live["webhooks"][0], "name": "more.example.com"})
-    assert "may change only caBundle" in replaced(admin, live, lambda _: None).stderr
+    assert REFUSED in replaced(admin, live, lambda _: None).stderr
 
 
 @pytest.mark.parametrize("index", [0, 1], ids=["mutating", "validating"])
