@@ -3,7 +3,7 @@
 The algebra below server-side apply. Pure: results share nothing that is changed later with inputs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -145,11 +145,12 @@ def merge(live: Json, applied: Json, kind: TypeInfo) -> Json:
     theirs, mine = _children(live, kind), _children(applied, kind)
     if theirs is None or mine is None:
         return jsonvalue.copy(live if applied is None and theirs else applied)
+    order = merged_order(theirs, mine) if isinstance(applied, list) else {**theirs, **mine}
     merged = {
         element: jsonvalue.copy(theirs[element][0])
         if element not in mine
         else merge(theirs[element][0] if element in theirs else None, *mine[element])
-        for element in (_order(theirs, mine) if isinstance(applied, list) else {**theirs, **mine})
+        for element in order
     }
     return _rebuilt(applied, merged)
 
@@ -161,7 +162,7 @@ def _rebuilt(like: Json, found: dict[Element, Json]) -> Json:
     return {element[2:]: item for element, item in found.items()}
 
 
-def _order(theirs: Iterable[Element], mine: Iterable[Element]) -> Iterator[Element]:
+def merged_order(theirs: Collection[Json], mine: Collection[Json]) -> Iterator[Json]:
     """Keep the applied order, and the items of others near their neighbours."""
     wanted, known, own = list(mine), set(theirs), set(mine)
     shared = [element for element in wanted if element in known]
