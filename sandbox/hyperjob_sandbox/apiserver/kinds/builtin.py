@@ -95,9 +95,7 @@ storage.k8s.io v1
 
 _EXTRA: dict[tuple[str, str], dict[str, Subresource]] = {
     ("", "namespaces"): {"finalize": Subresource("Namespace", verbs=("update",))},
-    ("", "pods"): {
-        "log": Subresource("Pod", verbs=("get",)),
-    },
+    ("", "pods"): {"log": Subresource("Pod", verbs=("get",))},
     ("", "serviceaccounts"): {
         "token": Subresource("TokenRequest", "authentication.k8s.io", "v1", ("create",)),
     },
@@ -113,39 +111,21 @@ _VERSION_NEEDED = frozenset(
 # Kinds that a PUT may create.
 _PUT_CREATES = frozenset({"leases", "events", "endpoints", "limitranges"})
 
-_EVENT_FIELDS = (
-    "involvedObject.kind",
-    "involvedObject.namespace",
-    "involvedObject.name",
-    "involvedObject.uid",
-    "involvedObject.apiVersion",
-    "involvedObject.resourceVersion",
-    "involvedObject.fieldPath",
-    "reason",
-    "reportingComponent",
-    "source",
-    "type",
-)
+_INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 # Fields beyond metadata.name and metadata.namespace that field selectors may name.
-_SELECTABLE: dict[tuple[str, str], tuple[str, ...]] = {
-    ("", "events"): _EVENT_FIELDS,
-    ("", "pods"): (
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "status.phase",
-        "status.podIP",
-        "status.nominatedNodeName",
+_SELECTABLE: dict[str, tuple[str, ...]] = {
+    "events": (
+        *(f"involvedObject.{name}" for name in _INVOLVED),
+        *("reason", "reportingComponent", "source", "type"),
     ),
-    ("", "nodes"): ("spec.unschedulable",),
-    ("", "namespaces"): ("status.phase",),
-    ("", "secrets"): ("type",),
-    ("", "services"): ("spec.clusterIP", "spec.type"),
-    ("", "replicationcontrollers"): ("status.replicas",),
-    ("apps", "replicasets"): ("status.replicas",),
-    ("batch", "jobs"): ("status.successful",),
-    ("certificates.k8s.io", "certificatesigningrequests"): ("spec.signerName",),
+    "pods": (
+        *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
+        *("status.phase", "status.podIP", "status.nominatedNodeName"),
+    ),
+    "nodes": ("spec.unschedulable",),
+    "namespaces": ("status.phase",),
+    "secrets": ("type",),
+    "services": ("spec.clusterIP", "spec.type"),
 }
 
 
@@ -157,17 +137,11 @@ def builtin_resources() -> Iterator[ResourceInfo]:
             group, version = line.split()
             group = group.removeprefix("-")
             continue
-        plural, kind, flags, short = line.split()
-        yield _resource(group, version, plural, kind, flags, short)
+        yield _resource(group, version, *line.split())
 
 
 def _resource(
-    group: str,
-    version: str,
-    plural: str,
-    kind: str,
-    flags: str,
-    short: str,
+    group: str, version: str, plural: str, kind: str, flags: str, short: str
 ) -> ResourceInfo:
     subresources = dict(_EXTRA.get((group, plural), {}))
     if "s" in flags:
@@ -178,7 +152,6 @@ def _resource(
     verbs: tuple[str, ...] = ("create",) if "o" in flags else ALL_VERBS
     if plural == "namespaces":
         verbs = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
-    events = plural == "events"
     scale = Scale("spec.replicas", "status.replicas") if "c" in flags else None
     return ResourceInfo(
         group=group,
@@ -191,7 +164,7 @@ def _resource(
         categories=categories,
         verbs=verbs,
         subresources=dict(sorted(subresources.items())),
-        storage=("", "events") if events else (group, plural),
+        storage=("", "events") if plural == "events" else (group, plural),
         storage_version=version,
         columns=columns_of(plural),
         generation="g" in flags,
@@ -200,5 +173,5 @@ def _resource(
         dns_names="p" not in flags,
         default=DEFAULTS.get((group, kind)),
         scale=scale,
-        selectable=_SELECTABLE.get(("" if events else group, plural), ()),
+        selectable=_SELECTABLE.get(plural, ()),
     )
