@@ -1,6 +1,7 @@
 """What placement needs to know of one sub-job."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from controller.model.nodes import PodGroup
 from controller.model.resources import Resources, accelerator_of
@@ -27,7 +28,7 @@ class Request:
         pods = tuple((_frozen(group.request), group.number) for group in self.pods)
         demand = _frozen(self.demand)
         kind = self.group, self.preferred, self.required, self.excluded, demand, pods
-        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "kind", _shared(kind))
         object.__setattr__(self, "measure", accelerator_of(self.demand) or "cpu")
 
     def tier(self, cluster: str) -> int:
@@ -37,6 +38,12 @@ class Request:
     def allows(self, cluster: str) -> bool:
         """Tell whether the sub-job may be on a cluster at all."""
         return cluster not in self.excluded and (not self.required or cluster in self.preferred)
+
+
+@lru_cache(maxsize=4096)
+def _shared(kind: tuple[object, ...]) -> tuple[object, ...]:
+    """Return the one copy of equal kinds: tens of thousands of requests wait at a time."""
+    return kind
 
 
 def _frozen(demand: Resources) -> tuple[tuple[str, int], ...]:

@@ -279,6 +279,12 @@ def test_at_most_two_lacking_resources_are_told_accelerators_first() -> None:
     )
 
 
+def test_equal_kinds_of_requests_are_kept_once() -> None:
+    """Ten thousand HyperJobs that wait took a fifth more memory with a copy each."""
+    assert request("x", 8).kind is request("y", 8).kind
+    assert request("x", 8).kind != request("x", 4).kind
+
+
 def test_an_excluded_cluster_is_not_used() -> None:
     wanted = request("j", excluded=frozenset({"a"}))
     found = place([wanted], [cluster("a"), cluster("b", 0)])
