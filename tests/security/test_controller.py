@@ -13,6 +13,7 @@ from hyperjob.kube.errors import Forbidden, Invalid
 from hyperjob.kube.resources import (
     HYPERJOBS,
     PROPAGATION_POLICIES,
+    QUEUES,
     RESOURCE_BINDINGS,
     VCJOBS,
 )
@@ -63,6 +64,9 @@ async def test_the_gate_of_another_owners_vcjob_stays_shut(
     """kdev's vcjob came to bear mallory's policy, for instance while the controller was away."""
     root = people.root
     async with clusters(root, one=8), queue(root, "default"):
+        # As Volcano's controller does, which no test of an API server alone has.
+        opened = {"status": {"state": "Open"}}
+        await root.patch(QUEUES, "default", opened, kind=PatchType.MERGE, subresource="status")
         admission = QueueAdmission.VOLCANO_GLOBAL
         async with running_controller(controller, namespace, admission=admission):
             await people.mallory.create(HYPERJOBS, hyperjob(namespace, replicas=1))
