@@ -131,6 +131,32 @@ async def test_mutating_webhooks_run_by_name_and_see_each_other(hooks, chain):
     assert [path for path, _ in hooks.reviews] == ["/first", "/second"]
 
 
+async def test_a_webhook_is_asked_again_where_a_later_one_changed_the_object(hooks, chain):
+    def hold(obj):
+        return [] if obj["spec"].get("held") else add("/spec/held", True)
+
+    hooks.patch("/gate", hold)
+    hooks.patch("/wipe", lambda obj: [{"op": "replace", "path": "/spec", "value": {"size": 1}}])
+    hooks.patch("/other", lambda obj: [])
+    chain.reload(
+        mutating=[
+            hooks.config("a-gate", "/gate", reinvocationPolicy="IfNeeded"),
+            hooks.config("b-other", "/other"),
+            hooks.config("c-wipe", "/wipe", reinvocationPolicy="IfNeeded"),
+        ]
+    )
+    assert (await chain.mutate(create()))["spec"] == {"size": 1, "held": True}
+    assert [path for path, _ in hooks.reviews] == ["/gate", "/other", "/wipe", "/gate"]
+
+
+async def test_nothing_is_asked_again_where_nothing_changed(hooks, chain):
+    hooks.patch("/a", lambda obj: add("/spec/a", 1))
+    hooks.patch("/b", lambda obj: add("/spec/a", 1))
+    chain.reload(mutating=[hooks.config("c", "/a", "/b", reinvocationPolicy="IfNeeded")])
+    await chain.mutate(create())
+    assert [path for path, _ in hooks.reviews] == ["/a", "/b"]
+
+
 async def test_defaults_follow_each_patch(hooks, chain):
     hooks.patch("/m", lambda obj: [{"op": "remove", "path": "/spec/size"}])
     chain.reload(mutating=[hooks.config("c", "/m")])
