@@ -22,6 +22,7 @@ from hyperjob.kube.resources import (
     HYPERJOBS,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
+    QUEUES,
     RESOURCE_BINDINGS,
     SERVICE_EXPORTS,
     VCJOBS,
@@ -234,6 +235,9 @@ def until_are(
 
 async def live(kube: Kube, namespace: str, manager: Manager) -> None:
     """Lead HyperJobs through all that makes the controller call the API server."""
+    # As Volcano's controller does, which no test of an API server alone has.
+    opened = {"status": {"state": "Open"}}
+    await kube.patch(QUEUES, "default", opened, kind=PatchType.MERGE, subresource="status")
     # A gang that is admitted, then scaled down.
     await kube.create(HYPERJOBS, hyperjob(namespace, "hj"))
     both = {"hj-t-0", "hj-t-1"}
