@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from certs.source import FileSource
 from certs.x509 import InvalidPair
@@ -28,6 +28,9 @@ from webhook.report import Report
 from webhook.server import Limits, WebhookServer
 from webhook.validation import validate_create
 from webhook.validation.context import NOTHING_KNOWN, Context
+
+if TYPE_CHECKING:
+    from webhook.surroundings import Surroundings
 
 _log: Final = logging.getLogger("webhook")
 
@@ -51,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _run(options: Options) -> None:
     metrics = Metrics()
     async with AsyncExitStack() as stack:
-        context = await _look_around(stack, options, metrics)
-        await _serve(options, metrics, _with_controllers(context, options))
+        around = await _look_around(stack, options, metrics)
+        await _serve(options, metrics, around)
 
 
 def _with_controllers(context: Callable[[], Context], options: Options) -> Callable[[], Context]:
@@ -75,10 +78,10 @@ def _with_controllers(context: Callable[[], Context], options: Options) -> Calla
 
 async def _look_around(
     stack: AsyncExitStack, options: Options, metrics: Metrics
-) -> Callable[[], Context]:
+) -> "Surroundings | None":
     """Watch what warnings are about, if told where; else nothing is known, at no cost."""
     if options.kubeconfig is None:
-        return lambda: NOTHING_KNOWN
+        return None
     # A Kubernetes client costs half a second and much memory, so only who uses it pays.
     from hyperjob.kube.errors import ConfigError
     from webhook.surroundings import watched
@@ -89,7 +92,7 @@ async def _look_around(
         raise CannotStart(str(problem)) from None
 
 
-async def _serve(options: Options, metrics: Metrics, context: Callable[[], Context]) -> None:
+async def _serve(options: Options, metrics: Metrics, around: "Surroundings | None") -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -106,7 +109,8 @@ async def _serve(options: Options, metrics: Metrics, context: Callable[[], Conte
             connections=options.max_connections,
             connections_per_peer=options.max_connections_per_peer,
         ),
-        context=context,
+        context=_with_controllers(around.context if around else lambda: NOTHING_KNOWN, options),
+        missing=around.missing if around else None,
     )
     readyz = Checks("readyz")
     readyz.add("certificate", lambda: _certificate(source))

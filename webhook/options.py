@@ -94,8 +94,9 @@ def _shown(version: ssl.TLSVersion) -> str:
 
 SETTINGS: Final[Mapping[str, Setting]] = {
     "kubeconfig": Setting(
-        "kubeconfig of the Karmada API server, to warn of clusters, queues and PriorityClasses that"
-        " are missing or not ready; without it nothing is said of them",
+        "kubeconfig of the Karmada API server, to warn of clusters, queues, PriorityClasses and"
+        " objects that pods need, where they are missing or not ready; without it nothing is said"
+        " of them",
         metavar="FILE",
     ),
     "controller_users": Setting(

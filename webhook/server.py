@@ -1,17 +1,17 @@
 """The HTTPS shell around `admission.admit`: bounded, timed, counted, drained.
 
 Reads a body, hands it to the pure half, writes the answer and reports it. It judges nothing
-itself and makes no call to anybody.
+itself; its caller may give it a function that looks for the objects that a HyperJob needs.
 """
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from aiohttp import web
 
@@ -26,9 +26,12 @@ from webhook.connections import (
     WebhookProtocols,
     as_response,
 )
-from webhook.paths import PATHS
-from webhook.review import MAX_BODY_BYTES
+from webhook.paths import PATHS, VALIDATE_HYPERJOB
+from webhook.response import encode
+from webhook.review import MAX_BODY_BYTES, Request
 from webhook.validation.context import NOTHING_KNOWN, Context
+
+Missing: TypeAlias = Callable[[Request], Awaitable[Sequence[str]]]
 
 LARGE_BODY_BYTES: Final = 128 * 1024
 """A larger review is judged in a thread, so that the small ones beside it are not held up."""
@@ -58,10 +61,13 @@ class WebhookServer:
         reporter: Reporter,
         limits: Limits | None = None,
         context: Callable[[], Context] = lambda: NOTHING_KNOWN,
+        missing: Missing | None = None,
     ) -> None:
+        """`missing` looks for what a HyperJob that is let through needs, and gives warnings."""
         self._reporter = reporter
         self._limits = limits or Limits()
         self._context = context
+        self._missing = missing
         self._bodies = Bodies(at_a_time=self._limits.requests_inflight)
         self._table = ConnectionTable(
             limit=self._limits.connections, per_peer=self._limits.connections_per_peer
@@ -133,6 +139,8 @@ class WebhookServer:
         reply: Reply | None = None
         try:
             reply = await self._answer(request, path, connection)
+            if self._missing is not None and path == VALIDATE_HYPERJOB:
+                reply = await _with_warnings(reply, self._missing)
         except ConnectionError:
             reply = refuse(400, "the client went away before its review was read")
         except Exception as bug:  # noqa: BLE001 - ours, and reported as such
@@ -205,3 +213,15 @@ class WebhookServer:
         # A thread cannot be interrupted: its slot is free when it ends, not when we stop waiting.
         judging.add_done_callback(lambda _: self._large_slots.release())
         return await asyncio.shield(judging)
+
+
+async def _with_warnings(reply: Reply, missing: Missing) -> Reply:
+    """Add warnings about missing objects to the answer that lets a HyperJob through."""
+    request, decision = reply.request, reply.decision
+    if request is None or decision is None or not decision.allowed:
+        return reply
+    more = await missing(request)
+    if not more:
+        return reply
+    decision = decision._replace(warnings=(*decision.warnings, *more))
+    return reply._replace(body=encode(request, decision), decision=decision)

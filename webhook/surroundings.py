@@ -1,36 +1,51 @@
-"""The clusters, queues and priority classes around HyperJobs, watched for warnings.
+"""What warnings need to know of other objects: clusters, queues and priority classes are watched.
 
 Only a webhook that was given a kubeconfig watches them. Reviews never wait for the watches: without
-them there is no warning. No HyperJob is refused for what is read here.
+them there is no warning. The ConfigMaps, Secrets, claims and ServiceAccounts that the pods of a new
+HyperJob need are asked for by name, for a second at most, as far as the webhook's role allows it;
+only their metadata is read. No HyperJob is refused for what is read here.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.existing import existing
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob.telemetry.metrics import Metrics
+from webhook.review import Request
 from webhook.validation.context import NOTHING_KNOWN, Cluster, Context, Queue
+from webhook.validation.needs import needs
+from webhook.validation.references import warn_references
+from webhook.validation.report import Report
+from webhook.validation.structure import check_structure
 
 USER_AGENT: Final = "hyperjob-webhook/1"
+LOOK_SECONDS: Final = 1.0
+"""How long the answer about a new HyperJob waits for the objects that its pods need."""
+LOOKS_AT_A_TIME: Final = 8
+"""HyperJobs whose objects are asked for at the same time; no other gets such warnings then."""
+MOST_OBJECTS: Final = 20
+MOST_BYTES: Final = 128 * 1024
+"""Larger reviews are judged beside the event loop, and this is done in it."""
 
 
 @asynccontextmanager
-async def watched(kubeconfig: str, *, metrics: Metrics) -> AsyncIterator[Callable[[], Context]]:
+async def watched(kubeconfig: str, *, metrics: Metrics) -> AsyncIterator["Surroundings"]:
     """Watch while inside; gives what is known at any moment. ConfigError if it cannot be read."""
     async with Kube.connect(kubeconfig=kubeconfig, user_agent=USER_AGENT, metrics=metrics) as kube:
         clusters = Informer(kube, CLUSTERS, metrics=metrics)
         queues = Informer(kube, QUEUES, metrics=metrics)
         priorities = Informer(kube, PRIORITY_CLASSES, metrics=metrics)
-        surroundings = Surroundings(clusters, queues, priorities)
+        surroundings = Surroundings(kube, clusters, queues, priorities)
         tasks = [asyncio.create_task(each.run()) for each in (clusters, queues, priorities)]
         try:
-            yield surroundings.context
+            yield surroundings
         finally:
             for task in tasks:
                 task.cancel()
@@ -40,9 +55,13 @@ async def watched(kubeconfig: str, *, metrics: Metrics) -> AsyncIterator[Callabl
 
 
 class Surroundings:
-    """Turns what the informers hold into a context, anew only after a change."""
+    """What the informers hold as a context, made anew only after a change, and looks by name."""
 
-    def __init__(self, clusters: Informer, queues: Informer, priorities: Informer) -> None:
+    def __init__(
+        self, kube: Kube, clusters: Informer, queues: Informer, priorities: Informer
+    ) -> None:
+        self._kube = kube
+        self._looks = 0
         self._clusters = clusters
         self._queues = queues
         self._priorities = priorities
@@ -63,6 +82,43 @@ class Surroundings:
             # Until all lists are complete the next review has to look again.
             self._changed = not all(map(_is_whole, (self._clusters, self._queues, priorities)))
         return self._known
+
+    async def missing(self, request: Request) -> Sequence[str]:
+        """Return warnings about objects that the pods of a new HyperJob need and that are missing.
+
+        What the webhook's role does not let it read, and what does not answer within a second,
+        gives no warning.
+        """
+        if request.object is None or request.operation != "CREATE":
+            return ()
+        if request.size > MOST_BYTES or self._looks >= LOOKS_AT_A_TIME:
+            return ()
+        checked = Report()
+        hyperjob = check_structure(request.object, checked, strict=False).checked
+        if checked.refusals:
+            return ()
+        wanted = [(request.namespace, kind, name) for kind, name in needs(hyperjob)]
+        if not wanted:
+            return ()
+        self._looks += 1
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                there = await existing(
+                    self._kube, wanted, left_out=lambda *_: None, most=MOST_OBJECTS
+                )
+        except TimeoutError:
+            return ()
+        finally:
+            self._looks -= 1
+        known = Context(
+            config_maps=there.get((request.namespace, "ConfigMap")),
+            secrets=there.get((request.namespace, "Secret")),
+            persistent_volume_claims=there.get((request.namespace, "PersistentVolumeClaim")),
+            service_accounts=there.get((request.namespace, "ServiceAccount")),
+        )
+        report = Report()
+        warn_references(hyperjob, report, context=known)
+        return report.decision().warnings
 
     def _note(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         del kind, old, new

@@ -29,7 +29,8 @@ class Settings:
     `ca_bundle` (PEM) leaves `caBundle` as it is, for another to fill in. `service_accounts`
     makes all users accounts in the namespace of the Lease, whatever their names here. `tenancy`
     makes users need a right to use queues, PriorityClasses and clusters. `progress` makes the
-    account, or user, that reads how far trainings are.
+    account, or user, that reads how far trainings are. `secret_warnings` lets the webhook get
+    Secrets, to warn of missing ones.
     """
 
     url: str | None = None
@@ -44,6 +45,7 @@ class Settings:
     tenancy: bool = False
     progress: bool = False
     progress_user: str = ACCOUNT
+    secret_warnings: bool = False
     skip: frozenset[Part] = frozenset()
 
 
@@ -58,6 +60,7 @@ def manifest(settings: Settings) -> list[Item]:
         lease_namespace=settings.lease_namespace,
         service_accounts=settings.service_accounts,
         more_accounts=(ACCOUNT,) if settings.progress else (),
+        secret_warnings=settings.secret_warnings,
     )
     items += certs_guard(
         account_user(settings.lease_namespace, CERTS)

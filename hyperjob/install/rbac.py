@@ -11,6 +11,7 @@ from hyperjob.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CLUSTERS,
+    CONFIG_MAPS,
     CORE_EVENTS,
     DEPLOYMENTS,
     EVENTS,
@@ -18,10 +19,12 @@ from hyperjob.kube.resources import (
     LEASES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
+    SECRETS,
     SERVICE_EXPORTS,
     SUBJECT_ACCESS_REVIEWS,
     TOKEN_REVIEWS,
@@ -58,13 +61,15 @@ def rbac(
     service_accounts: bool = False,
     ui_user: str = "",
     more_accounts: tuple[str, ...] = (),
+    secret_warnings: bool = False,
 ) -> list[Item]:
     """Build roles and bindings for the processes, and roles for people.
 
     A user is a name, or `system:serviceaccount:NAMESPACE:NAME`; with `service_accounts` all are
     accounts that are made in the namespace of the controller's Lease, with `more_accounts`, and
     the second may renew the tokens of all. That namespace is made where it is missing. `ui_user` is
-    the user of the web page of a cluster, empty where there is none.
+    the user of the web page of a cluster, empty where there is none. `secret_warnings` lets the
+    webhook get Secrets.
     """
     accounts: list[Item] = []
     if service_accounts:
@@ -87,7 +92,7 @@ def rbac(
             ROLES, CONTROLLER, {"rules": lease_rules(lease_namespace)}, namespace=lease_namespace
         ),
         _item(CLUSTER_ROLES, CERTS, {"rules": certs_rules()}),
-        _item(CLUSTER_ROLES, WEBHOOK, {"rules": webhook_rules()}),
+        _item(CLUSTER_ROLES, WEBHOOK, {"rules": webhook_rules(secrets=secret_warnings)}),
         _item(CLUSTER_ROLES, "hyperjob-edit", _for_people("edit", _EDIT)),
         _item(CLUSTER_ROLES, "hyperjob-view", _for_people("view", _READ)),
         _item(
@@ -143,9 +148,17 @@ def certs_rules() -> list[Object]:
     ]
 
 
-def webhook_rules() -> list[Object]:
-    """List what the webhook may do, for its warnings; it decides without them."""
-    return [_rule(each, "list", "watch") for each in (CLUSTERS, QUEUES, PRIORITY_CLASSES)]
+def webhook_rules(*, secrets: bool = False) -> list[Object]:
+    """List what the webhook may do, for its warnings; it decides without them.
+
+    It gets metadata alone, but Kubernetes has no right to that: a role that may get Secrets may
+    read them, which is why `secrets` is a choice.
+    """
+    needed = (CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS, *((SECRETS,) if secrets else ()))
+    return [
+        *(_rule(each, "list", "watch") for each in (CLUSTERS, QUEUES, PRIORITY_CLASSES)),
+        *(_rule(each, "get") for each in needed),
+    ]
 
 
 def ui_rules() -> list[Object]:

@@ -68,7 +68,8 @@ async def here(helm: Path, tmp_path: Path) -> AsyncIterator[World]:
 
 def hyperjob(name: str) -> Object:
     container = {"name": "main", "image": "train:1"}
-    task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [container]}}}
+    spec = {"containers": [container]}
+    task = {"name": "worker", "replicas": 1, "template": {"spec": spec}}
     group = {"name": "t", "replicas": 2, "templateSpec": {"tasks": [task]}}
     return {
         "apiVersion": HYPERJOBS.api_version,

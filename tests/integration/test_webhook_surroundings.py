@@ -42,8 +42,9 @@ async def test_what_is_missing_or_not_ready_is_warned_of_as_soon_as_it_is_known(
     }
     async with (
         clusters(kube, around=8),
-        watched(str(control_plane.kubeconfig), metrics=Metrics()) as context,
+        watched(str(control_plane.kubeconfig), metrics=Metrics()) as around,
     ):
+        context = around.context
         await kube.create(QUEUES, shut)
         try:
             await kube.patch(

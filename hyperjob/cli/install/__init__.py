@@ -100,6 +100,13 @@ from webhook.configuration import ServiceReference
     show_default=True,
     help="User of that account, in the same form.",
 )
+@click.option(
+    "--secret-warnings/--no-secret-warnings",
+    default=False,
+    show_default=True,
+    help="Let the webhook get Secrets too, to warn of a HyperJob whose Secrets are missing: it reads"
+    " only their metadata, but its role may read all.",
+)
 @lease_namespace_option
 @release_option
 @click.option(
@@ -139,6 +146,7 @@ def install(
     tenancy: bool,
     progress: bool,
     progress_user: str,
+    secret_warnings: bool,
     lease_namespace: str,
     release: str | None,
     skip: Sequence[str],
@@ -172,6 +180,7 @@ def install(
         tenancy=tenancy,
         progress=progress,
         progress_user=progress_user,
+        secret_warnings=secret_warnings,
         skip=skipped,
     )
     try:

@@ -1,36 +1,18 @@
 """Which objects that pods need exist: in the control plane, or beside the HyperJobs of a file."""
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable
 
 from controller.model.wire import at, string
 from hyperjob.api.meta import Object
 from hyperjob.client.errors import words
 from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import KubeError, NotFound
-from hyperjob.kube.resources import (
-    CONFIG_MAPS,
-    PERSISTENT_VOLUME_CLAIMS,
-    PRIORITY_CLASSES,
-    SECRETS,
-    SERVICE_ACCOUNTS,
-    Resource,
-)
+from hyperjob.kube.errors import KubeError
+from hyperjob.kube.existing import KINDS, Names, existing
+from hyperjob.kube.resources import PRIORITY_CLASSES, Resource
 from webhook.defaulting import default
 from webhook.validation.context import NOTHING_KNOWN
 from webhook.validation.create import inspect
 from webhook.validation.needs import needs
-
-Names: TypeAlias = Mapping[tuple[str, str], frozenset[str]]
-"""The names that are there, by namespace and kind; what is not in it is unknown."""
-
-_KINDS: Final[Mapping[str, Resource]] = {
-    each.kind: each for each in (CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, SECRETS, SERVICE_ACCOUNTS)
-}
-_MOST: Final = 200
-_PARALLEL: Final = 16
-_METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 def needed(hyperjobs: Iterable[Object], *, namespace: str) -> set[tuple[str, str, str]]:
@@ -50,7 +32,7 @@ def written(objects: Iterable[Object], *, namespace: str) -> Names:
     found: dict[tuple[str, str], set[str]] = {}
     for obj in objects:
         kind, name = string(obj.get("kind")), string(at(obj, "metadata", "name"))
-        if kind in _KINDS:
+        if kind in KINDS:
             home = string(at(obj, "metadata", "namespace")) or namespace
             found.setdefault((home, kind), set()).add(name)
         elif kind == PRIORITY_CLASSES.kind:
@@ -67,31 +49,9 @@ async def read_needed(
     kube: Kube, wanted: Iterable[tuple[str, str, str]], *, left_out: Callable[[str], None]
 ) -> Names:
     """Look for each object by its name; `left_out` gets a line about what one may not read."""
-    found: dict[tuple[str, str], set[str]] = {}
-    unknown: set[tuple[str, str]] = set()
-    limit = asyncio.Semaphore(_PARALLEL)
 
-    async def look(namespace: str, kind: str, name: str) -> None:
-        key = namespace, kind
-        found.setdefault(key, set())
-        try:
-            async with limit:
-                if key in unknown:
-                    return
-                path = _KINDS[kind].path(namespace, name)
-                await kube.raw("GET", path, accept=f"{_METADATA}, application/json")
-            found[key].add(name)
-        except NotFound:
-            return
-        except (KubeError, ValueError) as error:
-            if key not in unknown:
-                unknown.add(key)
-                told = words(error) if isinstance(error, KubeError) else str(error)
-                left_out(f"{_KINDS[kind].group_resource} left out: {told}")
+    def unknown(resource: Resource, error: KubeError | ValueError) -> None:
+        told = words(error) if isinstance(error, KubeError) else str(error)
+        left_out(f"{resource.group_resource} left out: {told}")
 
-    ordered = sorted(set(wanted))
-    async with asyncio.TaskGroup() as group:
-        for each in ordered[:_MOST]:
-            group.create_task(look(*each))
-    unknown |= {(namespace, kind) for namespace, kind, _ in ordered[_MOST:]}
-    return {key: frozenset(names) for key, names in found.items() if key not in unknown}
+    return await existing(kube, wanted, left_out=unknown)

@@ -21,7 +21,8 @@ from controller.queueing.priority import priority_of
 from controller.queueing.quota import Charge, charge_of
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
-from hyperjob.client.plan.needs import Names, together, written
+from hyperjob.client.plan.needs import together, written
+from hyperjob.kube.existing import Names
 from hyperjob.kube.resources import key_of
 
 # Name, cluster, demand and pods of a sub-job that would be made.

@@ -46,6 +46,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if .Values.setup.tenancy }}
 - --tenancy
 {{- end }}
+{{- if .Values.setup.secretWarnings }}
+- --secret-warnings
+{{- end }}
 {{- if .Values.controller.progress.enabled }}
 - --progress
 {{- end }}
