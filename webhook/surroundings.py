@@ -60,7 +60,7 @@ class Surroundings:
     def __init__(
         self, kube: Kube, clusters: Informer, queues: Informer, priorities: Informer
     ) -> None:
-        self._kube = kube
+        self.kube = kube
         self._looks = 0
         self._clusters = clusters
         self._queues = queues
@@ -104,7 +104,7 @@ class Surroundings:
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 there = await existing(
-                    self._kube, wanted, left_out=lambda *_: None, most=MOST_OBJECTS
+                    self.kube, wanted, left_out=lambda *_: None, most=MOST_OBJECTS
                 )
         except TimeoutError:
             return ()

@@ -154,7 +154,12 @@ def webhook_rules(*, secrets: bool = False) -> list[Object]:
     It gets metadata alone, but Kubernetes has no right to that: a role that may get Secrets may
     read them, which is why `secrets` is a choice.
     """
-    needed = (CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS, *((SECRETS,) if secrets else ()))
+    needed = (
+        CONFIG_MAPS,
+        PERSISTENT_VOLUME_CLAIMS,
+        SERVICE_ACCOUNTS,
+        *((SECRETS,) if secrets else ()),
+    )
     return [
         *(_rule(each, "list", "watch") for each in (CLUSTERS, QUEUES, PRIORITY_CLASSES)),
         *(_rule(each, "get") for each in needed),

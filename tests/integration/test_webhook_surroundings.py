@@ -3,15 +3,17 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
+import orjson
 import pytest
 
 from hyperjob.kube.client import Kube, PatchType
-from hyperjob.kube.errors import ConfigError
-from hyperjob.kube.resources import CLUSTERS, QUEUES
+from hyperjob.kube.errors import ConfigError, Forbidden, make_status
+from hyperjob.kube.resources import CLUSTERS, CONFIG_MAPS, QUEUES
 from hyperjob.telemetry.metrics import Metrics
 from tests.support.controller import clusters, eventually
 from tests.support.controlplane import ControlPlane
-from webhook.surroundings import watched
+from webhook.review import Request, decode
+from webhook.surroundings import MOST_BYTES, watched
 from webhook.validation import Context, validate_create
 from webhook.validation.context import Cluster
 
@@ -83,6 +85,75 @@ async def test_what_is_missing_or_not_ready_is_warned_of_as_soon_as_it_is_known(
             return "around" not in (known.clusters or {}) and not closed(known)
 
         await eventually(forgotten, what="no cluster and no queue")
+
+
+def needing(**volumes: Object) -> Request:
+    """Ask for admission of a HyperJob whose pods need the sources of volumes."""
+    asked = hyperjob("default")
+    spec = asked["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]["spec"]
+    spec["volumes"] = [{"name": name, **source} for name, source in volumes.items()]
+    review = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "1",
+            "operation": "CREATE",
+            "namespace": "default",
+            "kind": {"group": "training.volcano.sh", "version": "v1alpha1", "kind": "HyperJob"},
+            "userInfo": {"username": "someone"},
+            "object": asked,
+        },
+    }
+    return decode(orjson.dumps(review))
+
+
+async def test_objects_that_pods_need_and_that_are_missing_are_warned_of(
+    control_plane: ControlPlane, kube: Kube
+) -> None:
+    there = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "settings-there", "namespace": "default"},
+    }
+    await kube.create(CONFIG_MAPS, there)
+    request = needing(
+        here={"configMap": {"name": "settings-there"}},
+        gone={"configMap": {"name": "settings-gone"}},
+        maybe={"configMap": {"name": "settings-maybe", "optional": True}},
+        keys={"secret": {"secretName": "keys-gone"}},
+        data={"persistentVolumeClaim": {"claimName": "data-gone"}},
+    )
+    try:
+        async with watched(str(control_plane.kubeconfig), metrics=Metrics()) as around:
+            warnings = await around.missing(request)
+            assert await around.missing(request._replace(operation="UPDATE")) == ()
+            assert await around.missing(request._replace(size=MOST_BYTES + 1)) == ()
+    finally:
+        await kube.delete(CONFIG_MAPS, "settings-there", namespace="default")
+    at = "spec.replicatedJobs[0].templateSpec.tasks[0].template.spec.volumes"
+    there_is_no = "in the namespace now; the pods wait until there is"
+    hint = '; did you mean "settings-there"?'
+    claim = f"{at}[4].persistentVolumeClaim.claimName: there is no PersistentVolumeClaim"
+    assert sorted(warnings) == [
+        f'{at}[1].configMap.name: there is no ConfigMap "settings-gone" {there_is_no}{hint}',
+        f'{at}[3].secret.secretName: there is no Secret "keys-gone" {there_is_no}',
+        f'{claim} "data-gone" {there_is_no}',
+    ]
+
+
+async def test_what_the_role_does_not_let_it_read_gives_no_warning(
+    control_plane: ControlPlane,
+) -> None:
+    request = needing(keys={"secret": {"secretName": "keys-gone"}})
+
+    class Refusing:
+        async def raw(self, method: str, path: str, *, accept: str) -> bytes:
+            assert accept.startswith("application/json;as=PartialObjectMetadata")
+            raise Forbidden(make_status(403, f"{method} {path}"))
+
+    async with watched(str(control_plane.kubeconfig), metrics=Metrics()) as around:
+        around.kube = Refusing()  # type: ignore[assignment]
+        assert await around.missing(request) == ()
 
 
 async def test_a_kubeconfig_that_cannot_be_read_is_told(tmp_path: Any) -> None:

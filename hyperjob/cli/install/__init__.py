@@ -104,8 +104,8 @@ from webhook.configuration import ServiceReference
     "--secret-warnings/--no-secret-warnings",
     default=False,
     show_default=True,
-    help="Let the webhook get Secrets too, to warn of a HyperJob whose Secrets are missing: it reads"
-    " only their metadata, but its role may read all.",
+    help="Let the webhook get Secrets too, to warn of a HyperJob whose Secrets are missing: it"
+    " reads only their metadata, but its role may read all.",
 )
 @lease_namespace_option
 @release_option

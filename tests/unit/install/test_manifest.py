@@ -74,6 +74,23 @@ def test_accounts_of_our_own_are_who_the_rights_are_for() -> None:
     assert (tokens.name, tokens.namespace) == ("hyperjob-certs", "leases")
 
 
+@pytest.mark.parametrize("secrets", [False, True])
+def test_the_webhook_may_get_secrets_only_where_it_is_asked_to_warn_of_them(secrets: bool) -> None:
+    (role,) = (
+        item
+        for item in items(secret_warnings=secrets)
+        if item.name == "hyperjob-webhook" and item.resource.kind == "ClusterRole"
+    )
+    gets = {
+        name
+        for rule in role.object["rules"]
+        if "get" in rule["verbs"]
+        for name in rule["resources"]
+    }
+    needed = {"configmaps", "persistentvolumeclaims", "serviceaccounts"}
+    assert gets == needed | ({"secrets"} if secrets else set())
+
+
 def test_definitions_stay_unless_told_otherwise() -> None:
     kept = targets(lease_namespace="karmada-system", delete_crds=False)
     assert "CustomResourceDefinition" not in {item.resource.kind for item in kept}

@@ -15,7 +15,7 @@ from certs.source import FileSource
 from certs.x509 import issue_ca, issue_serving
 from webhook import server as server_module
 from webhook.admission import Reply, admit
-from webhook.paths import MUTATE_RESOURCEBINDING
+from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from webhook.review import MAX_BODY_BYTES
 from webhook.server import LARGE_BODY_BYTES, Limits, WebhookServer
 
@@ -73,10 +73,10 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def serving(tls, **limits):
+async def serving(tls, *, missing=None, **limits):
     source, client_tls = tls
     witness = Witness()
-    server = WebhookServer(reporter=witness, limits=Limits(**limits))
+    server = WebhookServer(reporter=witness, limits=Limits(**limits), missing=missing)
     port = await server.start(host="127.0.0.1", port=0, tls=source.server_context())
     try:
         yield Running(server, port, witness, client_tls)
@@ -439,3 +439,39 @@ async def test_a_bug_is_answered_with_500(tls, monkeypatch):
     async with serving(tls) as running, running.session() as session:
         response = await session.post(running.url, data=REVIEW)
         assert response.status == 500
+
+
+@pytest.mark.parametrize(
+    ("replicas", "allowed"), [(1, True), (-1, False)], ids=["let through", "refused"]
+)
+async def test_a_hyperjob_that_is_let_through_is_warned_of_what_is_missing(tls, replicas, allowed):
+    async def missing(request):
+        return [f"there is no Secret for {request.name}"]
+
+    pod = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
+    template = {"tasks": [{"name": "worker", "replicas": 1, "template": pod}]}
+    group = {"name": "trainer", "replicas": replicas, "templateSpec": template}
+    review = hyperjob_review({"metadata": {"name": "hj"}, "spec": {"replicatedJobs": [group]}})
+    async with serving(tls, missing=missing) as running, running.session() as session:
+        url = f"https://127.0.0.1:{running.port}"
+        judged = await (await session.post(url + VALIDATE_HYPERJOB, data=review)).json()
+        assert judged["response"]["allowed"] is allowed
+        warned = "there is no Secret for hj" in judged["response"].get("warnings", [])
+        assert warned is allowed
+        changed = await (await session.post(url + MUTATE_HYPERJOB, data=review)).json()
+        assert "warnings" not in changed["response"], "said once, by the webhook that validates"
+
+
+def hyperjob_review(hyperjob):
+    kind = {"group": "training.volcano.sh", "version": "v1alpha1", "kind": "HyperJob"}
+    request = {
+        "uid": "1",
+        "operation": "CREATE",
+        "namespace": "default",
+        "name": "hj",
+        "kind": kind,
+        "userInfo": {"username": "someone"},
+        "object": {"apiVersion": "training.volcano.sh/v1alpha1", "kind": "HyperJob"} | hyperjob,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    return json.dumps(review).encode()
