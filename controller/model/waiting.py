@@ -7,7 +7,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from controller.model.shortage import Shortage
 
@@ -23,10 +23,6 @@ class Gist(NamedTuple):
     free: int
     used: int
     expected: str
-
-
-NO_STATE: Final = "NoState"
-"""The state of a queue that takes no vcjobs before Volcano has written its state."""
 
 
 class QueueTroubleCode(enum.StrEnum):

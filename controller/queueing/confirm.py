@@ -10,12 +10,12 @@ from typing import Final, Protocol, TypeAlias
 
 from controller.model.observed import Cluster
 from controller.model.resources import PODS, Resources, total
-from controller.model.waiting import NO_STATE
 from controller.queueing.queues import Queue
 from controller.queueing.units import Unit
 
 IMPLICIT: Final = ""
 """The one queue, without limits, of the mode without confirmation."""
+
 
 Holds: TypeAlias = Callable[[str], bool]
 """Whether a sub-job, `namespace/name`, holds a share in the queue cache."""
@@ -90,22 +90,13 @@ class VolcanoGlobal(OurQueues):
 
     A queue may use min(capability, all that the Ready clusters have) of each resource; `others`
     sums up the bindings that are not suspended and whose sub-jobs hold no share in the queue cache.
-    A queue for vcjobs is open when its state is Open: the dispatcher reads no state, but Volcano
-    Global's admission of vcjobs refuses them in a queue whose state has not arrived yet.
     """
 
     def queues(self, found: Iterable[Queue], clusters: Sequence[Cluster]) -> Iterable[Queue]:
         """Return the queues with the capabilities that Volcano Global gives them."""
         ready = [cluster for cluster in clusters if cluster.not_ready_since is None]
         everything = total(cluster.allocatable for cluster in ready)
-        found = tuple(found)
-        parents = {queue.parent for queue in found}
-        return [
-            bounded(queue, everything)
-            if queue.state or queue.name in parents
-            else replace(bounded(queue, everything), state=NO_STATE)
-            for queue in found
-        ]
+        return [bounded(queue, everything) for queue in found]
 
 
 def bounded(queue: Queue, everything: Resources) -> Queue:

@@ -7,7 +7,6 @@ from typing import Final, assert_never
 
 from controller.model.resources import amount_text
 from controller.model.waiting import (
-    NO_STATE,
     GangShortage,
     KeptRoom,
     Limit,
@@ -63,7 +62,7 @@ def trouble_of_queue(trouble: QueueTrouble | None) -> str:
         case QueueTroubleCode.CIRCLE:
             return f"the parents of queue {name} form a circle"
         case QueueTroubleCode.NOT_OPEN if other:
-            return f"queue {other}, a parent of queue {name}, is {_state(trouble.state)}"
+            return f"queue {other}, a parent of queue {name}, is {trouble.state}"
         case _:
             return f"queue {name} {after_its_name(trouble)}"
 
@@ -80,7 +79,7 @@ def after_its_name(trouble: QueueTrouble | None) -> str:
         case QueueTroubleCode.HAS_CHILDREN:
             return f"has child queues; jobs go to one of {listed(trouble.children)}"
         case QueueTroubleCode.NOT_OPEN if not trouble.other:
-            return f"is {_state(trouble.state)}"
+            return f"is {trouble.state}"
         case _:
             return f"takes no jobs: {trouble_of_queue(trouble)}"
 
@@ -189,7 +188,3 @@ def _split(split: SplitRoom) -> str:
 
 def _head(key: str, queue: str) -> str:
     return f"{key}, first in queue {queue}" if queue else f"{key}, which is first in line"
-
-
-def _state(state: str) -> str:
-    return "without a state" if state == NO_STATE else state

@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model.resources import parse_resources
-from controller.queueing.confirm import OurQueues, VolcanoGlobal, bounded
-from controller.queueing.queues import Tree
+from controller.queueing.confirm import bounded
 from controller.queueing.quota import Charge, Charges, charge_of, foretell
-from controller.status.waiting import after_its_name
 from hyperjob_sandbox.karmada.volcano_global import Candidate, dispatch
 from tests.unit.controller.builders import GPU
 from tests.unit.controller.queueworld import queue
@@ -99,20 +97,6 @@ def test_a_binding_asks_for_replicas_times_its_request(
     found = charge_of({"metadata": {}, "spec": spec}, queue="q", sub_job="ns/a")
     assert found.request.get(GPU, 0) == amount * NANO
     assert found.waits is waits
-
-
-def test_beside_volcano_global_a_queue_takes_vcjobs_once_its_state_has_arrived() -> None:
-    """Its admission of vcjobs refuses them before that: the gang held its room for nothing."""
-    found = queue("up", state=""), queue("new", parent="up", state=""), queue("open", parent="up")
-
-    def troubles(tree: Tree) -> dict[str, str]:
-        return {name: after_its_name(tree.trouble(name)) for name in ("new", "open")}
-
-    assert troubles(Tree(VolcanoGlobal().queues(found, ()), {})) == {
-        "new": "is without a state",
-        "open": "",
-    }
-    assert troubles(Tree(OurQueues().queues(found, ()), {})) == {"new": "", "open": ""}
 
 
 def test_unknown_queues_and_priority_classes_are_passed_over_without_a_word() -> None:
