@@ -40,6 +40,9 @@ KEYS = (
 )
 
 
+_MOST_REPEATED = 8 << 20
+
+
 def mutated(rng: random.Random, bodies: Sequence[bytes]) -> bytes:
     """Break one body: mostly the document, sometimes the text, sometimes both."""
     body = rng.choice(bodies)
@@ -100,7 +103,10 @@ def _nudge(rng: random.Random, review: Any) -> None:
 
 def _repeat(rng: random.Random, review: Any) -> None:
     if (place := _place(rng, review)) and isinstance(place[0], list):
-        place[0].extend([_copy(place[0][place[1]])] * rng.choice((1, 2, 60)))
+        written, times = _write(place[0][place[1]]), rng.choice((1, 2, 60))
+        # A body is 7 MiB at most: repeats of repeats of large parts would fill the memory.
+        if len(written) * times <= _MOST_REPEATED:
+            place[0].extend([orjson.loads(written) if written else None] * times)
 
 
 def _rename(rng: random.Random, review: Any) -> None:

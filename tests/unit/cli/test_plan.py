@@ -396,7 +396,7 @@ def test_a_hyperjob_that_exists_is_judged_as_a_change_of_it(tmp_path: Path):
     assert found.errors[0].startswith("spec.replicatedJobs[0].templateSpec.queue: Forbidden")
 
 
-MISSING = {
+OBJECTS = {
     "ConfigMap": {"volumes": [{"name": "v", "configMap": {"name": "data"}}]},
     "Secret": {"imagePullSecrets": [{"name": "data"}]},
     "PersistentVolumeClaim": {
@@ -406,14 +406,14 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("kind", MISSING)
+@pytest.mark.parametrize("kind", OBJECTS)
 @pytest.mark.parametrize("exists", [False, True], ids=["new", "there already"])
 def test_an_object_that_pods_need_and_that_is_missing_is_warned_of(
     tmp_path: Path, kind: str, exists: bool
 ):
     made = job(gpus=8)
     template = made["spec"]["replicatedJobs"][0]["templateSpec"]["tasks"][0]["template"]
-    template["spec"] |= MISSING[kind]
+    template["spec"] |= OBJECTS[kind]
     path = tmp_path / "jobs.yaml"
     path.write_text(yaml.safe_dump(made))
     old = default(json.loads(json.dumps(made)))
