@@ -1,7 +1,7 @@
 # One image for both processes, the installer and the certificates. Nothing in it needs a shell, a
 # writable file system or root.
-# A release pins BASE by its digest (make pin): docs/install.md, "Build and verify the image".
-ARG BASE=python:3.13.9-slim-bookworm
+# `make pin` writes the digest that the tag has now: docs/install.md, "Build and verify the image".
+ARG BASE=python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34
 
 FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \

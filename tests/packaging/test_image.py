@@ -68,9 +68,9 @@ def sources() -> list[str]:
     ]
 
 
-def test_the_base_is_one_release_of_a_slim_python() -> None:
+def test_the_base_is_one_release_of_a_slim_python_by_digest() -> None:
     (argument,) = [step.rest for step in stages()[0] if step.word == "ARG"]
-    assert re.fullmatch(r"BASE=python:3\.\d+\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", argument)
+    assert re.fullmatch(r"BASE=python:3\.\d+\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}", argument)
     assert {step.rest.split()[0] for step in steps("FROM")} == {"${BASE}"}
 
 
