@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from controller.model.observed import QueueAdmission
+from controller.model.wire import at
 from hyperjob.api.limits import MAX_REPLICATED_JOBS, MAX_SUB_JOBS
 from hyperjob.api.names import binding_name
 from hyperjob.kube.client import PatchType
@@ -84,8 +85,8 @@ async def test_the_gate_of_another_owners_vcjob_stays_shut(
         async with running_controller(controller, namespace, admission=admission) as manager:
 
             async def found_out() -> bool:
-                status = (await root.get(HYPERJOBS, "hj", namespace=namespace))["status"]
-                return bool(status["state"]["reason"] == "NameConflict")
+                found = await root.get(HYPERJOBS, "hj", namespace=namespace)
+                return at(found, "status", "state", "reason") == "NameConflict"
 
             await eventually(found_out, what="the vcjob of another owner")
             await settled(manager, root, namespace)
