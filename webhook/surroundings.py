@@ -19,7 +19,7 @@ from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import CLUSTERS, PRIORITY_CLASSES, QUEUES
 from hyperjob.telemetry.metrics import Metrics
 from webhook.review import Request
-from webhook.validation.context import NOTHING_KNOWN, Cluster, Context, Queue
+from webhook.validation.context import NOTHING_KNOWN, Cluster, Context, Queue, known_objects
 from webhook.validation.needs import needs
 from webhook.validation.references import warn_references
 from webhook.validation.report import Report
@@ -110,14 +110,8 @@ class Surroundings:
             return ()
         finally:
             self._looks -= 1
-        known = Context(
-            config_maps=there.get((request.namespace, "ConfigMap")),
-            secrets=there.get((request.namespace, "Secret")),
-            persistent_volume_claims=there.get((request.namespace, "PersistentVolumeClaim")),
-            service_accounts=there.get((request.namespace, "ServiceAccount")),
-        )
         report = Report()
-        warn_references(hyperjob, report, context=known)
+        warn_references(hyperjob, report, context=known_objects(there, request.namespace))
         return report.decision().warnings
 
     def _note(self, kind: EventType, old: Object | None, new: Object | None) -> None:

@@ -18,7 +18,7 @@ from controller.model.child import Child
 from controller.model.observed import Cluster, GangRecord, Observed, QueueAdmission
 from controller.model.outcomes import GivenBackWith, NoPodRan
 from controller.model.reasons import Reason
-from controller.model.resources import Resources, accelerator_of
+from controller.model.resources import Resources, measure_of
 from controller.model.subjobs import SubJob
 from hyperjob.api.phases import JobPhase
 
@@ -94,7 +94,7 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
 
 def _on_nodes(demand: Resources, cluster: Cluster) -> bool:
     """Tell whether pods of a sub-job have a node, of which all pods exist."""
-    measure = accelerator_of(demand) or "cpu"
+    measure = measure_of(demand)
     waiting = cluster.unscheduled
     return waiting is not None and waiting.get(measure, 0) < demand.get(measure, 0)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from controller.model.nodes import PodGroup
-from controller.model.resources import Resources, accelerator_of
+from controller.model.resources import Resources, measure_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Request:
         demand = _frozen(self.demand)
         kind = self.group, self.preferred, self.required, self.excluded, demand, pods
         object.__setattr__(self, "kind", _shared(kind))
-        object.__setattr__(self, "measure", accelerator_of(self.demand) or "cpu")
+        object.__setattr__(self, "measure", measure_of(self.demand))
 
     def tier(self, cluster: str) -> int:
         """Return the rank of a cluster in the order of preference; all others rank last."""

@@ -59,7 +59,10 @@ def scale(vector: Resources, factor: int) -> dict[str, int]:
 
 def subtract(left: Resources, right: Resources) -> dict[str, int]:
     """Return left less right over the names of both; may go below zero."""
-    return total((left, scale(right, -1)))
+    result = dict(left)
+    for name, amount in right.items():
+        result[name] = result.get(name, 0) - amount
+    return result
 
 
 def largest(left: Resources, right: Resources) -> dict[str, int]:
@@ -101,6 +104,11 @@ def accelerator_of(demand: Resources) -> str | None:
     extended = [name for name, amount in demand.items() if is_extended(name) and amount > 0]
     known = [name for name in extended if _is_accelerator(name)]
     return min(known or extended, key=lambda name: (-demand[name], name), default=None)
+
+
+def measure_of(demand: Resources) -> str:
+    """Name the resource that a demand is compared by: its accelerator or device, else cpu."""
+    return accelerator_of(demand) or "cpu"
 
 
 def order_of(name: str) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from controller.model.observed import Cluster
 from controller.model.request import Request
-from controller.model.resources import Resources, fits
+from controller.model.resources import Resources, fits, subtract, total
 from controller.placement.slots import Slots
 
 _FAR: Final = 3
@@ -99,10 +99,7 @@ class Room:
 
     def put(self, request: Request, cluster: str) -> None:
         """Assign a request."""
-        free = dict(self.free[cluster])
-        for name, amount in request.demand.items():
-            free[name] = free.get(name, 0) - amount
-        self.free[cluster] = free
+        self.free[cluster] = subtract(self.free[cluster], request.demand)
         self.slots.add(cluster, request.pods)
         key = request.group, cluster
         self.occupied[key] = self.occupied.get(key, 0) + 1
@@ -114,10 +111,7 @@ class Room:
     def take(self, request: Request) -> None:
         """Undo `put`."""
         cluster = self.assigned.pop(request.name)
-        free = dict(self.free[cluster])
-        for name, amount in request.demand.items():
-            free[name] = free.get(name, 0) + amount
-        self.free[cluster] = free
+        self.free[cluster] = total((self.free[cluster], request.demand))
         self.slots.add(cluster, request.pods, -1)
         self.occupied[request.group, cluster] -= 1
         self.domains[cluster] -= 1

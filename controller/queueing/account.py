@@ -6,7 +6,7 @@ Counts only what it is told. Claims of heads of queues last for one round.
 import math
 from collections.abc import Iterable, Mapping
 
-from controller.model.resources import Resources, accelerator_of, accumulate
+from controller.model.resources import Resources, accumulate, measure_of
 from controller.model.waiting import Limit
 from controller.queueing.queues import ROOT, Tree
 
@@ -93,7 +93,7 @@ class Account:
         if branches is None:
             return False
         theirs, ours = branches
-        measure = accelerator_of(demand) or "cpu"
+        measure = measure_of(demand)
         share, used = self.tree.entitled[ours], self._used[ours]
         if any(used.get(r, 0) + more > share.get(r, 0) for r, more in demand.items() if more > 0):
             return False

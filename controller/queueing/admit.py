@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from controller.model.resources import Resources, accelerator_of, accumulate, total
+from controller.model.resources import Resources, accumulate, measure_of, total
 from controller.model.waiting import Limit, QueueTrouble
 from controller.queueing.account import Account
 from controller.queueing.room import Space
@@ -125,7 +125,7 @@ def _try_in_order(
 def _smallest_first(parts: Sequence[Part]) -> list[Part]:
     def size(part: Part) -> int:
         demand = part.request.demand
-        return demand.get(accelerator_of(demand) or "cpu", 0)
+        return demand.get(measure_of(demand), 0)
 
     return sorted(parts, key=size)
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from controller.model.observed import Cluster
 from controller.model.request import Request
-from controller.model.resources import Resources, accelerator_of
+from controller.model.resources import Resources
 from controller.model.waiting import Gist, Start, roughly
 from controller.queueing.account import Account
 from controller.queueing.admit import Block, Kind
@@ -339,8 +339,7 @@ class QueueCache:
         if place > FOLLOWED and not self.starts:
             return Gist(kind, roughly(place), 0, 0, "")
         if entry.waiting is not None and place <= FOLLOWED:
-            demand = entry.waiting.parts[0].request.demand
-            measure = accelerator_of(demand) or "cpu"
+            measure = entry.waiting.parts[0].request.measure
             free = self.open.sum.get(measure, 0)
             used = self.account.used(entry.waiting.queue).get(measure, 0)
         start, expected = self.start_of(entry.unit.key), ""

@@ -10,7 +10,7 @@ from typing import Final
 from controller.model.detail import Detail
 from controller.model.observed import Cluster, QueueVerdict
 from controller.model.reasons import Reason
-from controller.model.resources import Resources, accelerator_of, is_extended, total
+from controller.model.resources import Resources, is_extended, measure_of, total
 from controller.model.shortage import ShortageCode
 from controller.model.waiting import (
     GangShortage,
@@ -113,7 +113,7 @@ def name_for(cache: QueueCache, reader: str, key: str) -> str:
 
 def share_of(cache: QueueCache, queue: str, demand: Resources) -> Share | None:
     """Return a queue's share of the resource that a demand is measured by; None: no such queue."""
-    measure = accelerator_of(demand) or "cpu"
+    measure = measure_of(demand)
     entitled = cache.account.tree.entitled.get(queue)
     if entitled is None or queue == IMPLICIT:
         return None
@@ -225,7 +225,7 @@ def _split_shortage(cache: QueueCache, waiting: Pending) -> SplitRoom | NextInLi
     if len(found) == len(demands):
         return NextInLine()
     wanted = total(demands.values())
-    measure = accelerator_of(wanted) or "cpu"
+    measure = measure_of(wanted)
     room: dict[str, int] = {}
     for name, cluster in found.items():
         room[cluster] = room.get(cluster, 0) + demands[name].get(measure, 0)

@@ -8,7 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.model.nodes import PodGroup
-from controller.model.resources import accelerator_of, accumulate, parse_resources, whole
+from controller.model.resources import (
+    accelerator_of,
+    accumulate,
+    measure_of,
+    parse_resources,
+    whole,
+)
 
 
 @dataclass(slots=True)
@@ -58,7 +64,7 @@ class Nodes:
         taken: list[Spot] = []
         for group in sorted(groups, key=lambda each: -devices(each.request)):
             left = group.number
-            measure = accelerator_of(group.request) or "cpu"
+            measure = measure_of(group.request)
             for node in sorted(self.all, key=lambda each: each.free.get(measure, 0)):
                 number = min(left, node.room(group.request))
                 if number:

@@ -43,3 +43,13 @@ class Context:
 
 
 NOTHING_KNOWN: Final = Context()
+
+
+def known_objects(there: Mapping[tuple[str, str], AbstractSet[str]], namespace: str) -> Context:
+    """Return what is known of the objects that pods need, from names by namespace and kind."""
+    return Context(
+        config_maps=there.get((namespace, "ConfigMap")),
+        secrets=there.get((namespace, "Secret")),
+        persistent_volume_claims=there.get((namespace, "PersistentVolumeClaim")),
+        service_accounts=there.get((namespace, "ServiceAccount")),
+    )

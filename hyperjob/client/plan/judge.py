@@ -34,7 +34,7 @@ from hyperjob.client.plan.queueing import Line, ask
 from hyperjob.client.plan.world import World
 from webhook.defaulting import default
 from webhook.validation.context import Cluster as KnownCluster
-from webhook.validation.context import Context
+from webhook.validation.context import Context, known_objects
 from webhook.validation.context import Queue as KnownQueue
 from webhook.validation.create import inspect
 from webhook.validation.update import inspect_update
@@ -295,7 +295,8 @@ def _stored(content: Object, old: Object | None, namespace: str, name: str, worl
 
 
 def _context(world: World, namespace: str) -> Context:
-    return Context(
+    return replace(
+        known_objects(world.there, namespace),
         clusters={
             item.name: KnownCluster(ready=item.usable or not is_down(item))
             for item in world.clusters
@@ -304,10 +305,6 @@ def _context(world: World, namespace: str) -> Context:
         if world.queues is None
         else {name: KnownQueue(state=state or "Open") for name, state in world.queues.items()},
         priority_classes=world.there.get(("", "PriorityClass")),
-        config_maps=world.there.get((namespace, "ConfigMap")),
-        secrets=world.there.get((namespace, "Secret")),
-        persistent_volume_claims=world.there.get((namespace, "PersistentVolumeClaim")),
-        service_accounts=world.there.get((namespace, "ServiceAccount")),
     )
 
 
