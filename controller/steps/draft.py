@@ -80,8 +80,19 @@ class Draft:
 
     @property
     def is_short(self) -> bool:
-        """Whether a sub-job has no place for want of room."""
-        return bool(self.placement.unplaced or self.split.waiting or self.review.short)
+        """Whether a sub-job that may be made has no place for want of room.
+
+        What its queue has not admitted waits for its queue, whose rounds look at all free room.
+        """
+        return bool(self.placement.unplaced or self.review.short or self.awaits_split)
+
+    @property
+    def awaits_split(self) -> bool:
+        """Whether an automatic split that may be made cannot be sized yet."""
+        waiting = self.split.waiting
+        return bool(waiting) and any(
+            sub_job.group.name in waiting for sub_job, _ in self.missing.values()
+        )
 
     def excluded(self, child: Child) -> frozenset[str]:
         """Return where a sub-job must not stand: moved away from there, or refused by Karmada."""

@@ -65,7 +65,7 @@ def look_again(draft: Draft) -> None:
 
 def needs(draft: Draft) -> tuple[Resources, ...]:
     """Return the sizes of what has no place; none while even the sizes wait."""
-    if draft.split.waiting:
+    if draft.awaits_split:
         return ()
     homeless = {*draft.placement.unplaced, *draft.review.short}
     sizes = [sub_job.size.demand for sub_job, _ in draft.children if sub_job.name in homeless]

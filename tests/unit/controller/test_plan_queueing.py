@@ -20,6 +20,7 @@ from tests.unit.controller.builders import (
     request,
     vcjob_status,
 )
+from tests.unit.controller.test_auto import auto
 
 BOTH = frozenset({"hj-trainer-0", "hj-trainer-1"})
 IN_LINE = Wait(queue="research", place=1, length=3, code=WaitCode.NOT_LOOKED_AT)
@@ -53,6 +54,16 @@ def test_nothing_is_made_of_a_hyperjob_that_waits() -> None:
     assert all("admitted" not in job for job in status(made)["jobs"])
     assert "clusters" not in status(made)
     assert not made.waits_for_capacity
+
+
+def test_a_split_that_waits_for_its_queue_is_woken_by_the_queue_and_not_by_every_free_cluster() -> (
+    None
+):
+    raw = hyperjob(auto(128))
+    assert not decided(WAITS, raw=raw, gpus=8).waits_for_capacity
+    admitted = QueueVerdict(admitted=frozenset({"hj-trainer-0"}))
+    without_room = decided(admitted, raw=raw, gpus=8)
+    assert (without_room.waits_for_capacity, without_room.needs) == (True, ())
 
 
 def test_a_sub_job_that_waits_for_room_names_the_clusters_behind_its_queue() -> None:
