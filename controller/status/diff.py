@@ -12,13 +12,14 @@ _TRAINING: Final = frozenset({"training", "goodput"})
 def merge_patch(old: object, new: Object) -> Object:
     """Return what to merge into `old` to get `new`; empty when they say the same.
 
-    Fields of `old` that `new` does not name are left alone at the top, taken away below.
+    Fields of `old` that `new` does not name are left alone at the top, taken away below. None
+    takes a field away that `old` has.
     """
     current = mapping(old)
     return {
         key: _change(current.get(key), value)
         for key, value in new.items()
-        if key not in current or current[key] != value
+        if current.get(key) != value
     }
 
 

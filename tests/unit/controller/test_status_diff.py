@@ -27,6 +27,7 @@ BASE: Object = {
         ({"jobs": [{**BASE["jobs"][0], "training": {"step": 7}}]}, Weight.PROGRESS),
         ({"jobs": [{**BASE["jobs"][0], "training": {}, "phase": "Placed"}]}, Weight.FACTS),
         ({"gang": {"attempts": 1}}, Weight.FACTS),
+        ({"gang": None}, Weight.NOTHING),  # there is none that could be taken away
     ],
 )
 def test_words_and_progress_are_told_from_facts(change: Object, expected: Weight) -> None:
