@@ -241,14 +241,16 @@ class Admission:
         self._tell()
 
     def _tell(self) -> None:
-        """Have stale messages written anew, a bounded number a second.
+        """Have stale messages written anew, a bounded number a second, and news at once.
 
+        News are the first message, and the first time that a start is expected.
         A HyperJob that waits for something else than its message says comes before those of
         which only numbers changed, which are written the more seldom the longer it waits.
         """
         clock = asyncio.get_running_loop().time()
         for key, pause in self._cache.untold(now=self._now()):
-            if self._cache.entries[key].told is None:
+            told = self._cache.entries[key].told
+            if told is None or (not told.expected and self._cache.start_of(key) is not None):
                 self._queue.add(key)
                 continue
             wait = pause.total_seconds()

@@ -32,6 +32,8 @@ _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)
 FOLLOWED: Final = 10
 """How many of each line are told what is free and when they start: what is behind changes."""
+PLACES_EVERY: Final = timedelta(seconds=30)
+"""How often those further behind are looked at for another place in their line alone."""
 _RESTING: Final = Block(kind=Kind.RESTING)
 
 
@@ -79,6 +81,8 @@ class QueueCache:
         self._holdings = Holdings(self.entries, self._shares, lag=lag, counts=counts)
         self._reclaims = Reclaims(self.entries, lag=lag)
         self._shapes = Shapes()
+        self._places: dict[str, datetime] = {}
+        self._behind: set[str] = set()  # lines whose places further behind were not looked at
         self._resting: dict[str, None] = {}
         self._flying: dict[str, int] = {}
         self.in_flight = 0
@@ -306,25 +310,41 @@ class QueueCache:
     def untold(self, *, now: datetime) -> Iterator[tuple[str, timedelta]]:
         """Name those whose message says something else than when it was told last.
 
-        With each goes how long that may wait: not at all where it waits for something else now.
+        With each goes how long that may wait: not at all where it waits for something else now, or
+        where its start is known for the first time.
         There is nothing to say yet of a HyperJob that no round has come to.
         """
-        changed = self.lines.changed.copy()
-        self.lines.changed.clear()
-        followed = self.lines.queues() if self._holdings.changed else ()
+        lines = self.lines
+        self._behind |= lines.moved
+        due = {each for each in self._behind if self._places_are_due(each, now)}
+        changed = lines.changed | due
+        followed = {*lines.moved, *(lines.queues() if self._holdings.changed else ())}
+        self._behind -= changed
+        lines.changed.clear()
+        lines.moved.clear()
         self._holdings.changed = False
-        for queue in sorted({*changed, *followed}):
-            line = self.lines.line(queue)
+        for queue in sorted(changed | followed):
+            line = lines.line(queue)
+            if queue in changed:
+                self._places[queue] = now
             for place, order in enumerate(line if queue in changed else line[:FOLLOWED], start=1):
                 entry = self.entries[order[2]]
                 block = self.block_of(entry)
                 if block is None:
                     continue
                 gist = self._gist(entry, block, place)
-                if entry.told is None or entry.told.kind is not gist.kind:
+                told = entry.told
+                starts = gist.expected and told is not None and not told.expected
+                if told is None or told.kind is not gist.kind or starts:
                     yield order[2], timedelta()
                 elif entry.told != gist:
                     yield order[2], entry.refresh_in(now=now)
+
+    def _places_are_due(self, queue: str, now: datetime) -> bool:
+        looked = self._places.get(queue)
+        if not self.lines.line(queue):
+            self._places.pop(queue, None)
+        return looked is None or looked + PLACES_EVERY <= now
 
     def gist(self, entry: Entry, place: int) -> Gist:
         """Return what of a message must not go stale: block, rough place, what is free and used.

@@ -18,7 +18,8 @@ class Lines:
     def __init__(self) -> None:
         self._lines: dict[str, list[OrderInQueue]] = {}
         self._groups: dict[str, Groups] = {}
-        self.changed: set[str] = set()
+        self.changed: set[str] = set()  # what some of a line wait for is another now
+        self.moved: set[str] = set()  # places alone are others
 
     def __bool__(self) -> bool:
         return bool(self._lines)
@@ -59,11 +60,11 @@ class Lines:
         insort(self._lines.setdefault(queue, []), order)
         if not resting:
             insort(self._groups.setdefault(queue, {}).setdefault(shape, []), order)
-        self.changed.add(queue)
+        self.moved.add(queue)
 
     def leave(self, queue: str, shape: Shape, order: OrderInQueue) -> None:
         """Wait no longer."""
-        self.changed.add(queue)
+        self.moved.add(queue)
         if _remove(self._lines[queue], order) and not self._lines[queue]:
             del self._lines[queue]
         groups = self._groups.get(queue, {})

@@ -431,6 +431,25 @@ def test_a_step_of_a_long_line_changes_few_messages() -> None:
     assert list(made.cache.untold(now=made.now)) == []
 
 
+def test_places_far_behind_are_looked_at_every_half_minute_and_those_in_front_at_once() -> None:
+    units = [unit(f"job{index}", 32, age=index) for index in range(60)]
+    made = world(units)
+    made.decide()
+    assert len(list(made.cache.untold(now=made.now))) == 59
+    for each in units[1:]:
+        made.message(each.key[3:])
+    for index in range(11):  # one after the other goes
+        made.end(f"ns/job{index}")
+        made.decide()
+    in_front = {key for key, _ in made.cache.untold(now=made.now)}
+    assert in_front == {f"ns/job{index}" for index in range(12, 22)}
+    made.now += timedelta(seconds=31)
+    made.end("ns/job11")
+    made.decide()
+    behind = {key for key, _ in made.cache.untold(now=made.now)}
+    assert "ns/job59" in behind
+
+
 def test_numbers_of_a_message_are_written_the_more_seldom_the_longer_it_waits() -> None:
     made = world([unit("one", 8), unit("large", 64, age=1)])
     made.decide()
