@@ -6,6 +6,7 @@ Knows nothing of what exists. The same spec and records always give the same sub
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from controller.expansion.requests import request_of
 from controller.expansion.split import (
     Scale,
     SplitError,
@@ -20,13 +21,12 @@ from controller.model.observed import HyperJob, ReplicatedJob, SplitPolicy
 from controller.model.resources import (
     PODS,
     accelerator_of,
-    pod_request,
     scale,
     total,
     whole,
 )
 from controller.model.subjobs import Group, Size, SubJob
-from controller.model.wire import count, mapping, objects
+from controller.model.wire import count, objects
 from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
@@ -131,7 +131,7 @@ def pod_groups(template: Object) -> tuple[PodGroup, ...]:
     """Return the pods of each task of a vcjob spec."""
     return tuple(
         PodGroup(
-            {**pod_request(mapping(mapping(task.get("template")).get("spec"))), PODS: whole(1)},
+            {**request_of(task), PODS: whole(1)},
             count(task.get("replicas")),
         )
         for task in objects(template.get("tasks"))

@@ -75,17 +75,26 @@ def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[Reques
     """Cut an open split into pieces that can stand anywhere: its sub-jobs are sized later."""
     pods = max(1, -(-(wish.accelerators - wish.fixed) // max(1, wish.per_pod)))
     number = min(pods, _PIECES)
+    like: dict[tuple[int, bool], Request] = {}
     index = 0
     for position in range(number):
         while (name := child_name(hyperjob, wish.group, index)) in taken:
             index += 1
         index += 1
         share = pods // number + (position < pods % number)
-        piece = wish.request(share, name)
-        if position:
-            pods_ = PodGroup(wish.pod, share)
-            piece = replace(piece, demand=multiply(wish.pod, share), pods=(pods_,))
-        yield piece
+        known = like.get((share, position > 0))
+        if known is None:
+            known = like[share, position > 0] = _piece(wish, share, first=not position)
+        yield known.named(name)
+
+
+def _piece(wish: Wish, share: int, *, first: bool) -> Request:
+    """Return a piece of so many pods that scale; the other pods are in the first one."""
+    piece = wish.request(share)
+    if first:
+        return piece
+    pods = PodGroup(wish.pod, share)
+    return replace(piece, demand=multiply(wish.pod, share), pods=(pods,))
 
 
 def _scale_of(group: ReplicatedJob) -> tuple[SplitPolicy, Scale]:

@@ -6,9 +6,10 @@ The sum is exactly what was asked for, or there is no split but an error that sa
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from controller.expansion.requests import request_of
 from controller.model.observed import SplitPolicy
-from controller.model.resources import pod_request, whole
-from controller.model.wire import count, integer, mapping, objects
+from controller.model.resources import whole
+from controller.model.wire import count, integer, objects
 from hyperjob.api.meta import Object
 
 
@@ -36,7 +37,7 @@ def scale_of(template: Object, accelerator: str) -> Scale:
     best: Scale | None = None
     total = 0
     for index, task in enumerate(objects(template.get("tasks"))):
-        request = pod_request(mapping(mapping(task.get("template")).get("spec")))
+        request = request_of(task)
         per_pod, rest = divmod(request.get(accelerator, 0), whole(1))
         if rest:
             raise SplitError(f"task {task.get('name')!r} requests a fraction of {accelerator}")

@@ -1,7 +1,8 @@
 """What placement needs to know of one sub-job."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from typing import Final
 
 from controller.model.nodes import PodGroup
 from controller.model.resources import Resources, measure_of
@@ -31,6 +32,14 @@ class Request:
         object.__setattr__(self, "kind", _shared(kind))
         object.__setattr__(self, "measure", measure_of(self.demand))
 
+    def named(self, name: str) -> "Request":
+        """Return the same request for another sub-job."""
+        made = object.__new__(Request)
+        for each in _FIELDS:
+            object.__setattr__(made, each, getattr(self, each))
+        object.__setattr__(made, "name", name)
+        return made
+
     def tier(self, cluster: str) -> int:
         """Return the rank of a cluster in the order of preference; all others rank last."""
         return self.preferred.index(cluster) if cluster in self.preferred else len(self.preferred)
@@ -38,6 +47,9 @@ class Request:
     def allows(self, cluster: str) -> bool:
         """Tell whether the sub-job may be on a cluster at all."""
         return cluster not in self.excluded and (not self.required or cluster in self.preferred)
+
+
+_FIELDS: Final = tuple(each.name for each in fields(Request))
 
 
 @lru_cache(maxsize=4096)

@@ -19,6 +19,10 @@ class Slots:
         self._put: dict[tuple[str, str], Mapping[int, int]] = {}
         self._most: dict[tuple[str, str, int], int] = {}
 
+    def __bool__(self) -> bool:
+        """Tell whether the nodes of any cluster are known."""
+        return bool(self._nodes)
+
     def copy(self) -> "Slots":
         """Return an independent copy."""
         made = Slots(())

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from controller.model.resources import Resources, accumulate, measure_of, total
+from controller.model.resources import Resources, accumulate, total
 from controller.model.waiting import Limit, QueueTrouble
 from controller.queueing.account import Account
 from controller.queueing.room import Space
@@ -74,15 +74,17 @@ def gang_of(waiting: Sequence[Part], site: Site, account: Account) -> Sequence[P
 
     Fewer than that: capabilities forbid it even while its queues use nothing.
     """
+    tree = account.tree
+    queues = {part.queue for part in waiting}
+    if not any(tree.queues[each].capability for queue in queues for each in tree.path(queue)):
+        return _smallest_first(waiting)[: site.needed or None]
     sums: dict[str, dict[str, int]] = {}
     gang: list[Part] = []
     for part in _smallest_first(waiting):
         if len(gang) == site.needed:
             break
-        path, demand = account.tree.path(part.queue), part.request.demand
-        if all(
-            _is_within(account.tree.queues[each].capability, sums, each, demand) for each in path
-        ):
+        path, demand = tree.path(part.queue), part.request.demand
+        if all(_is_within(tree.queues[each].capability, sums, each, demand) for each in path):
             for name in path:
                 accumulate(sums.setdefault(name, {}), demand, 1)
             gang.append(part)
@@ -98,6 +100,8 @@ def is_guaranteed(waiting: Sequence[Part], account: Account) -> bool:
 
 def leaves_guarantees(gang: Sequence[Part], account: Account, most: Resources) -> bool:
     """Tell whether there is room for a gang beside all guarantees when nothing else runs."""
+    if not account.tree.guaranteed:
+        return True
     for part in gang:
         account.add(part.queue, part.request.demand)
     demand = total(part.request.demand for part in gang)
@@ -124,8 +128,7 @@ def _try_in_order(
 
 def _smallest_first(parts: Sequence[Part]) -> list[Part]:
     def size(part: Part) -> int:
-        demand = part.request.demand
-        return demand.get(measure_of(demand), 0)
+        return part.request.demand.get(part.request.measure, 0)
 
     return sorted(parts, key=size)
 

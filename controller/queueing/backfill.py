@@ -10,7 +10,6 @@ by at most the time that those who were let in run beyond their estimates: after
 start none is let in any more. (D. Lifka, The ANL/IBM SP Scheduling System, 1995.)
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -55,11 +54,8 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> End | None:
     estimate = estimate_of(entry, tree)
     if estimate is None or not entry.holding:
         return None
-    since = timestamp(entry.unit.since) or now
-    frees = tuple(
-        (cluster, part.request.demand) for part, cluster in entry.holding.values() if cluster
-    )
-    return End(max(now, since + estimate), key, frees, overdue=since + estimate <= now)
+    end = (timestamp(entry.unit.since) or now) + estimate
+    return End(max(now, end), key, entry.frees, overdue=end <= now)
 
 
 class Outlook:
@@ -69,25 +65,19 @@ class Outlook:
         """`space` is what is free now; `ends` are sorted by time."""
         self._ends = ends
         self._space = space.emptied(()) if ends else space
+        self._freed = self._space.copy()  # after the ends that were looked at
         self._free: list[dict[str, Resources]] = []
         self._sums: list[Resources] = []
-        freed = self._space.copy()
-        for end in ends:
-            for cluster, demand in end.frees:
-                freed.take(cluster, demand, -1)
-            self._free.append(dict(freed.free))
-            self._sums.append(dict(freed.sum))
 
     def earliest(self, waiting: Pending) -> Start | None:
         """Return when a gang has room, as ends come to pass; None where all are not enough.
 
         What has room already waits for another reason than ends, so nothing is known of it either.
         """
-        ends, floor = self._ends, waiting.shape.site.floor
-        if not ends or room_for(waiting, self._space):
+        ends = self._ends
+        if not ends or has_room(waiting, self._space):
             return None
-        first = bisect_left(self._sums, True, key=lambda sums: fits(floor, sums))
-        low, high = first - 1, len(ends)  # no room at `low`; at first none is enough
+        low, high = self._enough(waiting.shape.site.floor) - 1, len(ends)  # no room at `low`
         step = 1  # most often one of the first moments with enough of everything is it
         while high - low > 1:
             middle = min(low + step, high - 1) if high == len(ends) else (low + high) // 2
@@ -100,9 +90,40 @@ class Outlook:
 
     def _has_room(self, waiting: Pending, number: int) -> bool:
         """Tell whether a gang has room after an end."""
+        self._look(number)
         space = copy(self._space)
-        space.free = self._free[number]
-        return bool(room_for(waiting, space))
+        space.free, space.sum = self._free[number], dict(self._sums[number])
+        return has_room(waiting, space)
+
+    def _enough(self, floor: Resources) -> int:
+        """Return the first end after which enough is free in all, wherever it is."""
+        for number in range(len(self._ends)):
+            self._look(number)
+            if fits(floor, self._sums[number]):
+                return number
+        return len(self._ends)
+
+    def _look(self, number: int) -> None:
+        """Work out what is free after all ends up to one."""
+        for end in self._ends[len(self._free) : number + 1]:
+            for cluster, demand in end.frees:
+                self._freed.take(cluster, demand, -1)
+            self._free.append(dict(self._freed.free))
+            self._sums.append(dict(self._freed.sum))
+
+
+def has_room(waiting: Pending, space: Space) -> bool:
+    """Tell whether there is room for as many as must start together."""
+    site = waiting.shape.site
+    if not space.allows(site.floor):
+        return False
+    return space.holds(
+        [part.request for part in waiting.parts],
+        site.standing,
+        site.max_domains,
+        least=max(1, site.needed),
+        alike=site.alike,
+    )
 
 
 def room_for(waiting: Pending, space: Space) -> Mapping[str, str]:

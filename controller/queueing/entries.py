@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from controller.model.resources import Resources
 from controller.model.waiting import Gist
 from controller.queueing.shapes import Shape
 from controller.queueing.units import OrderInQueue, Part, Unit
@@ -31,7 +32,8 @@ class Entry:
 
     `granted` are sub-jobs that the engine admitted and that no object shows yet; `spots` the
     clusters reserved for sub-jobs that do not exist yet; `holding` the sub-jobs that hold a share
-    of their queue, with their clusters; `told` the gist of what its status said last, and
+    of their queue, with their clusters, `queues` those queues, and `frees` what each cluster has
+    free again when the HyperJob ends; `told` the gist of what its status said last, and
     `told_at` since when; `refreshes` counts how often only numbers of it changed.
     """
 
@@ -39,6 +41,8 @@ class Entry:
     granted: frozenset[str] = frozenset()
     spots: dict[str, str] = field(default_factory=dict)
     holding: dict[str, tuple[Part, str]] = field(default_factory=dict)
+    queues: frozenset[str] = frozenset()
+    frees: tuple[tuple[str, Resources], ...] = ()
     waiting: Pending | None = None
     rests_until: datetime | None = None
     rests: int = 0
@@ -46,6 +50,14 @@ class Entry:
     told: Gist | None = None
     told_at: datetime | None = None
     refreshes: int = 0
+
+    def hold(self, holding: dict[str, tuple[Part, str]]) -> None:
+        """Note which sub-jobs hold a share, and where."""
+        self.holding = holding
+        self.queues = frozenset(part.queue for part, _ in holding.values())
+        self.frees = tuple(
+            (cluster, part.request.demand) for part, cluster in holding.values() if cluster
+        )
 
     @property
     def missing(self) -> list[Part]:

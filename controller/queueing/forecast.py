@@ -11,7 +11,7 @@ from datetime import datetime
 
 from controller.model.waiting import Start
 from controller.queueing.admit import Kind
-from controller.queueing.backfill import End, estimate_of, room_for
+from controller.queueing.backfill import End, estimate_of, has_room, room_for
 from controller.queueing.cache import FOLLOWED, QueueCache
 from controller.queueing.entries import Entry, Pending
 
@@ -23,14 +23,12 @@ def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:
     last: End | None = None
     position = 0
     for key, entry, waiting in _in_turn(cache):
-        site = waiting.shape.site
-        clusters = room_for(waiting, space) if space.allows(site.floor) else {}
-        while not clusters and position < len(ends):
+        while not (fits := has_room(waiting, space)) and position < len(ends):
             last = ends[position]
             position += 1
             for cluster, demand in last.frees:
                 space.take(cluster, demand, -1)
-            clusters = room_for(waiting, space) if space.allows(site.floor) else {}
+        clusters = room_for(waiting, space) if fits else {}
         if not clusters or (last is not None and last.overdue):
             break  # nothing is known of those behind it either
         if last is not None and last.key:

@@ -52,11 +52,13 @@ class Holdings:
             if name in holds and name not in unit.made
         }
         before = entry.holding
-        entry.holding = {
-            part.name: (part, entry.cluster_of(part.name))
-            for part in unit.parts
-            if part.name in holds
-        }
+        entry.hold(
+            {
+                part.name: (part, entry.cluster_of(part.name))
+                for part in unit.parts
+                if part.name in holds
+            }
+        )
         _mark(self.holders, key, marked=bool(entry.holding))
         _mark(self.missing, key, marked=any(name not in unit.made for name in entry.holding))
         if entry.holding != before:

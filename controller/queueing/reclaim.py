@@ -37,10 +37,11 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
         return None
     queue, demand = queues.pop(), total(part.request.demand for part in gang)
     head, tree = cache.entries[waiting.order[2]], cache.account.tree
+    lenders = _lenders(queue, tree)
     known = [
         entry
         for entry in (cache.entries[key] for key in cache.holders)
-        if may_preempt(head, entry, tree) or _may_lend(entry, queue, tree)
+        if entry.queues <= lenders or may_preempt(head, entry, tree)
     ]
     if not known and cache.reclaiming() is None:
         return None
@@ -56,9 +57,8 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
     for entry in holders:
         if len(taken) == _MOST:
             break
-        borrowers = {part.queue for part, _ in entry.holding.values()}
         if may_preempt(head, entry, tree) or all(
-            trial.account.owes(each, queue, demand) for each in borrowers
+            trial.account.owes(each, queue, demand) for each in entry.queues
         ):
             trial.take_from(entry)
             taken.append(entry)
@@ -106,11 +106,11 @@ def loss_of(entry: Entry, *, now: datetime) -> float:
     return max(0.0, (now - kept).total_seconds()) * width
 
 
-def _may_lend(entry: Entry, queue: str, tree: Tree) -> bool:
-    """Tell whether all that a HyperJob holds can ever have been lent to its queues by a queue."""
-    return tree.lends and all(
-        tree.lent(part.queue, queue) is not None for part, _ in entry.holding.values()
-    )
+def _lenders(queue: str, tree: Tree) -> frozenset[str]:
+    """Return the queues to which another queue can ever have lent what they use."""
+    if not tree.lends:
+        return frozenset()
+    return frozenset(each for each in tree.queues if tree.lent(each, queue) is not None)
 
 
 def _since(entry: Entry) -> str:

@@ -89,6 +89,5 @@ def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
     waiting = head.waiting
     if waiting is None or not head.unit.preempts or other.unit.priority >= head.unit.priority:
         return False
-    queues = {part.queue for part, _ in other.holding.values()}
     known = tree.queues.get(waiting.queue)
-    return queues == {waiting.queue} and known is not None and known.preemption
+    return other.queues == {waiting.queue} and known is not None and known.preemption

@@ -60,6 +60,35 @@ class Space:
         room = Room.of(self.clusters, standing, free=self.free, slots=self.slots)
         return assign(requests, room, max_domains=max_domains, least=least).assigned
 
+    def holds(
+        self,
+        requests: Sequence[Request],
+        standing: Standing,
+        max_domains: int | None,
+        *,
+        least: int,
+        alike: bool,
+    ) -> bool:
+        """Tell whether there is room for at least so many requests; `alike`: they are of one kind.
+
+        Says what `assign` finds. Like requests are only counted, for each cluster holds what it
+        holds in whatever order they come.
+        """
+        if not alike or self.slots:
+            return len(self.assign(requests, standing, max_domains, least=least)) >= least
+        request, number = requests[0], len(requests)
+        held = {
+            name: min(number, _holds(free, request.demand, default=number))
+            for name, free in self.free.items()
+            if request.allows(name)
+        }
+        if max_domains is None:
+            return sum(held.values()) >= least
+        used = {cluster for _, cluster in standing}
+        room = sum(held.pop(name, 0) for name in used)
+        others = sorted(held.values(), reverse=True)
+        return room + sum(others[: max(0, max_domains - len(used))]) >= least
+
     def could(
         self, requests: Sequence[Request], standing: Standing, max_domains: int | None
     ) -> int:
@@ -134,8 +163,12 @@ class Space:
                 self.free[name] = left
 
 
-def _holds(free: Resources, demand: Resources) -> int:
-    return min(
-        (max(0, free.get(name, 0)) // amount for name, amount in demand.items() if amount > 0),
-        default=1,
-    )
+def _holds(free: Resources, demand: Resources, *, default: int = 1) -> int:
+    most = -1
+    for name, amount in demand.items():
+        if amount > 0:
+            number = free.get(name, 0) // amount
+            if number <= 0:
+                return 0
+            most = number if most < 0 else min(most, number)
+    return default if most < 0 else most

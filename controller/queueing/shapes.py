@@ -17,13 +17,17 @@ Standing = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Site:
-    """What clusters must have; `floor` is the least that can be admitted at once."""
+    """What clusters must have; `floor` is the least that can be admitted at once.
+
+    `alike`: all that waits is of one kind.
+    """
 
     needed: int
     max_domains: int | None
     standing: Standing
     kinds: Kinds
     floor: Resources
+    alike: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -72,6 +76,7 @@ class Shapes:
                 standing=standing,
                 kinds=kinds,
                 floor=_floor(waiting, max(1, needed)),
+                alike=len(set(kinds)) == 1,
             )
         queues = tuple(part.queue for part in waiting)
         shape = self._shapes.get((site, queues))

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import OurQueues
@@ -55,6 +57,38 @@ def test_a_head_that_must_stay_together_is_kept_room_where_as_many_as_must_start
         [part.request for part in head.parts], most=2, max_domains=1
     )
     assert wants.get("a", {}).get(GPU, 0) == kept * NANO
+
+
+@given(
+    free=st.lists(st.integers(-3, 40), min_size=1, max_size=6),
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    copies=st.integers(1, 6),
+    max_domains=st.none() | st.integers(1, 4),
+    only_on=st.none() | st.sampled_from(["c0", "c1"]),
+    stands=st.lists(st.sampled_from(["c0", "c1", "gone"]), max_size=2),
+    least=st.integers(1, 8),
+)
+def test_there_is_room_for_a_gang_exactly_if_it_can_be_assigned(
+    free: list[int],
+    sizes: list[int],
+    copies: int,
+    max_domains: int | None,
+    only_on: str | None,
+    stands: list[str],
+    least: int,
+) -> None:
+    space = Space([cluster(f"c{index}", gpus) for index, gpus in enumerate(free)], {})
+    names = (only_on,) if only_on else ()
+    for wanted in (sizes, sizes[:1] * copies):
+        parts = unit("gang", *wanted, only_on=names).parts
+        requests = [part.request for part in parts]
+        standing = [("trainer", where) for where in stands]
+        needed = min(least, len(requests))
+        alike = len({request.kind for request in requests}) == 1
+        found = space.assign(requests, standing, max_domains, least=needed)
+        assert space.holds(requests, standing, max_domains, least=needed, alike=alike) == (
+            len(found) >= needed
+        )
 
 
 def test_a_queue_is_measured_by_what_its_next_job_asks_for_before_it_uses_any() -> None:
