@@ -141,59 +141,6 @@ async def test_roles_reach_as_far_as_their_binding(server: Server) -> None:
     assert code != 0, "the rule allows get alone"
 
 
-async def test_labelled_roles_are_gathered_into_view_edit_and_admin(server: Server) -> None:
-    label = {"labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}}
-    extra = role(
-        "widgets", rule("create", "widgets", "example.io"), kind="ClusterRole", metadata=label
-    )
-    edit = role("admin", kind="ClusterRole")
-    bound = binding(edit, ANN)
-    await server.allow(extra, {**bound, "metadata": {**bound["metadata"], "name": "ann-admin"}})
-    for words in ("list pods", "create deployments.apps", "create rolebindings"):
-        assert await server.may(*words.split()), words
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    async with Kube.connect(kubeconfig=server.ann) as kube:
-        asked = {"verb": "create", "group": "example.io", "resource": "widgets"}
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {**asked, "namespace": "default"}},
-        }
-        answer = (await kube.raw("POST", path, body=review)).json()
-    assert answer["status"] == {"allowed": True}
-
-
-async def test_nobody_hands_on_more_than_he_has(server: Server) -> None:
-    own = role(
-        "own",
-        rule("get", "pods"),
-        rule("create update patch get", "roles rolebindings", "rbac.authorization.k8s.io"),
-    )
-    await server.allow(own, binding(own, ANN))
-    bigger = role("bigger", rule("get delete", "pods"))
-    code, said = await server.kubectl(server.ann, "create", "-f", "-", stdin=yaml.safe_dump(bigger))
-    assert code
-    assert (
-        'roles.rbac.authorization.k8s.io "bigger" is forbidden: user "ann" (groups=["dev"'
-        ' "system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n'
-        '{APIGroups:[""], Resources:["pods"], Verbs:["delete"]}'
-    ) in said
-    same = role("same", rule("get", "pods"))
-    code, said = await server.kubectl(server.ann, "create", "-f", "-", stdin=yaml.safe_dump(same))
-    assert code == 0, said
-    await server.allow(bigger)
-    code, said = await server.kubectl(
-        server.ann, "create", "-f", "-", stdin=yaml.safe_dump(binding(bigger, ANN))
-    )
-    assert code
-    assert "permissions not currently held" in said
-    missing = binding(role("missing"), ANN)
-    code, said = await server.kubectl(
-        server.ann, "create", "-f", "-", stdin=yaml.safe_dump(missing)
-    )
-    assert 'roles.rbac.authorization.k8s.io "missing" not found' in said
-
-
 async def test_an_apply_that_creates_needs_both_verbs(server: Server) -> None:
     patcher = role("patcher", rule("patch get", "configmaps"))
     await server.allow(patcher, binding(patcher, ANN))

@@ -8,7 +8,7 @@ from hyperjob_sandbox.apiserver.admission.review import (
     GroupVersionResource,
     Operation,
 )
-from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 from hyperjob_sandbox.apiserver.transport.call import Call
 

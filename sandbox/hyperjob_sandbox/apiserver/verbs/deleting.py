@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hyperjob.api.field import Path, not_supported
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.core.core import Core
-from hyperjob_sandbox.apiserver.core.selection import selection
+from hyperjob_sandbox.apiserver.core import Core, selection
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import GroupResource, Stale, Stored

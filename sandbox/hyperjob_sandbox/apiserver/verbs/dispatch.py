@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.documents.discovery import Discovery
 from hyperjob_sandbox.apiserver.documents.openapi import OpenApi
 from hyperjob_sandbox.apiserver.patches import patching

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 
 _STEP = timedelta(seconds=1)

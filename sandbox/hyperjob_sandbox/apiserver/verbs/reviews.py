@@ -8,8 +8,8 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.core.core import Core
-from hyperjob_sandbox.apiserver.rbac.rules import Rule
+from hyperjob_sandbox.apiserver.core import Core
+from hyperjob_sandbox.apiserver.rbac.authorizer import EVERYTHING
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
@@ -18,10 +18,6 @@ from hyperjob_sandbox.apiserver.transport.decode import read_object, require_typ
 _ATTRIBUTES: Final = ("group", "resource", "subresource", "namespace", "name")
 _ACCESS: Final = frozenset(
     {"SelfSubjectAccessReview", "SubjectAccessReview", "LocalSubjectAccessReview"}
-)
-_EVERYTHING: Final = (
-    Rule(verbs=("*",), groups=("*",), resources=("*",)),
-    Rule(verbs=("*",), urls=("*",)),
 )
 _HOUR: Final = 3600
 _SHORTEST: Final = 600
@@ -88,7 +84,7 @@ def _access(core: Core, user: User, kind: str, spec: Object) -> Object:
 
 
 def _rules(core: Core, user: User, namespace: str) -> Object:
-    rules = _EVERYTHING if core.rbac is None else core.rbac.rules_of(user, namespace)
+    rules = EVERYTHING if core.rbac is None else core.rbac.rules_of(user, namespace)
     return {
         "resourceRules": [
             {

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.core.core import Core
-from hyperjob_sandbox.apiserver.core.selection import Selection, selection
+from hyperjob_sandbox.apiserver.core import Core, Selection, selection
 from hyperjob_sandbox.apiserver.state.store import Change, Collection, Expired, Stored
 from hyperjob_sandbox.apiserver.transport.call import Call, Stream
 from hyperjob_sandbox.apiserver.transport.encode import dump, encode, encode_change, watch_line

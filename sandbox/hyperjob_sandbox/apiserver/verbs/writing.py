@@ -11,14 +11,13 @@ from hyperjob.api import field
 from hyperjob.api.field import FieldError, invalid_status
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.core.core import Core, key_of
-from hyperjob_sandbox.apiserver.kinds import kindrules
+from hyperjob_sandbox.apiserver.core import Core, key_of
+from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.kinds.metadata import validate_meta, validate_meta_update
 from hyperjob_sandbox.apiserver.kinds.strategy import before_create, before_update, normalise_meta
 from hyperjob_sandbox.apiserver.ownership.apply import keep_times
 from hyperjob_sandbox.apiserver.ownership.managing import track
 from hyperjob_sandbox.apiserver.patches import patching
-from hyperjob_sandbox.apiserver.rbac import escalation
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Exists, Stale, Stored
 from hyperjob_sandbox.apiserver.transport.authorization import action_of
@@ -53,13 +52,11 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
         obj["metadata"].pop("namespace", None)
     if not applied:
         obj = track(None, obj, call)
-    if core.rbac is not None:
-        escalation.check(core.rbac, call, obj, None)
     obj = await admitting.mutate(core, call, "CREATE", obj, None)
     before_create(obj, resource)
     failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
     refuse(obj, resource, failed)
-    kindrules.complete(core, obj, resource)
+    definitions.complete(core, obj, resource)
     if obj["metadata"].get("resourceVersion"):
         raise errors.plain_internal("resourceVersion should not be set on objects to be created")
     await admitting.validate(core, call, "CREATE", obj, None)
@@ -151,8 +148,6 @@ async def _store_change(
     old = to_version(live.obj, resource)
     if not applied:
         new = track(old, new, call)
-    if core.rbac is not None:
-        escalation.check(core.rbac, call, new, old)
     new = await admitting.mutate(core, call, "UPDATE", new, old)
     before_update(new, old, resource, subresource)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -161,7 +156,7 @@ async def _store_change(
     again = failed if resource.custom else []
     failed = [*failed, *validate(new, old, resource, again, subresource)]
     refuse(new, resource, failed)
-    kindrules.complete(core, new, resource)
+    definitions.complete(core, new, resource)
     await admitting.validate(core, call, "UPDATE", new, old)
     if core.find(resource, *live.key) is not live:
         raise Stale
@@ -254,7 +249,7 @@ def validate(
 ) -> list[FieldError]:
     """Return the errors of the metadata and what else is wrong with an object."""
     if resource.schema is None:
-        return [*before, *kindrules.validate(obj, resource, subresource)]
+        return [*before, *definitions.validate(obj, resource, subresource)]
     foreign = obj.get("kind") != resource.kind
     if foreign:
         wrong = field.invalid(field.Path("kind"), obj.get("kind"), f"must be {resource.kind}")

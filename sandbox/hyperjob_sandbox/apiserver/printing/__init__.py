@@ -1,1 +1,0 @@
-"""Tables as `kubectl get` prints them."""
