@@ -5,7 +5,6 @@ import asyncio
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.resources import (
     CLUSTERS,
-    COMMANDS,
     MUTATING_WEBHOOKS,
     PODS,
     PROPAGATION_POLICIES,
@@ -70,34 +69,6 @@ async def test_gangs_wait_for_room_and_get_it_when_others_end(tmp_path):
         )
         await kube.delete(VCJOBS, "long-big", namespace="default")
         await jobs.until("default/waits", lambda obj: phase(obj) == "Completed")
-
-
-async def test_a_command_aborts_and_resumes_a_job(tmp_path):
-    async with (
-        Topology(config(), tmp_path) as topology,
-        Kube.connect(kubeconfig=topology.kubeconfig) as kube,
-        following(kube, VCJOBS) as (jobs,),
-    ):
-        member = topology.clusters["member1"].kube
-        await submit(kube, "long-job", "member1")
-        await jobs.until("default/long-job", lambda obj: phase(obj) == "Running")
-        uid = (await member.get(VCJOBS, "long-job", namespace="default"))["metadata"]["uid"]
-        for action, wanted in (("AbortJob", "Aborted"), ("ResumeJob", "Running")):
-            command = {
-                "apiVersion": COMMANDS.api_version,
-                "kind": COMMANDS.kind,
-                "metadata": {"name": action.lower(), "namespace": "default"},
-                "action": action,
-                "target": {
-                    "apiVersion": VCJOBS.api_version,
-                    "kind": VCJOBS.kind,
-                    "name": "long-job",
-                    "uid": uid,
-                },
-            }
-            await member.create(COMMANDS, command)
-            await jobs.now("default/long-job", lambda obj, wanted=wanted: phase(obj) == wanted)
-        assert (await member.list(COMMANDS)).items == []
 
 
 async def test_a_lost_cluster_is_tainted_holds_its_works_and_comes_back(tmp_path):

@@ -106,7 +106,6 @@ class MemberCluster(Part):
         self._kubelet = self._make_kubelet(caches)
         controllers = (
             jobs.controller,
-            jobs.commands,
             GangScheduler(caches).controller,
             QueueController(caches).controller,
         )

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
-from hyperjob.kube.errors import AlreadyExists, NotFound
-from hyperjob.kube.resources import COMMANDS, CONFIG_MAPS, PODS, SERVICES, VCJOBS, key_of
-from hyperjob_sandbox.controller import Controller, appeared, changed_in
+from hyperjob.kube.errors import AlreadyExists
+from hyperjob.kube.resources import CONFIG_MAPS, PODS, SERVICES, VCJOBS, key_of
+from hyperjob_sandbox.controller import Controller, changed_in
 from hyperjob_sandbox.member import jobpods, jobstate
 from hyperjob_sandbox.member.jobpolicies import SYNC, Happening, action_for
 from hyperjob_sandbox.member.watching import BY_JOB, MemberCaches, phase_of_pod
@@ -28,13 +28,12 @@ _AT_ONCE: Final = 16
 
 
 class JobController:
-    """One controller over vcjobs, fed by jobs, pods, PodGroups and commands."""
+    """One controller over vcjobs, fed by jobs, pods and PodGroups."""
 
     def __init__(self, caches: MemberCaches) -> None:
         self._caches = caches
         self._kube = caches.kube
         self.controller = Controller("job-controller", self._sync, workers=4)
-        self.commands = Controller("command-controller", self._command, workers=1)
         self._happenings: dict[str, list[Happening]] = defaultdict(list)
         self._written: dict[str, Object] = {}
         self._made: dict[str, dict[str, Object]] = defaultdict(dict)
@@ -45,7 +44,6 @@ class JobController:
         self.controller.watch(
             caches.groups, when=lambda old, new: changed_in(old, new, _phase), keys=_owner_keys
         )
-        self.commands.watch(caches.commands, when=appeared)
 
     def _on_job(self, event: EventType, old: Object | None, new: Object | None) -> None:
         if changed_in(old, new, lambda job: (job["spec"], jobstate.phase_of(job))):
@@ -86,20 +84,6 @@ class JobController:
             return None
         completed = jobstate.task_completed(job, self._pods(key, job), task)
         return Happening("TaskCompleted", task, version=version) if completed else None
-
-    async def _command(self, key: str) -> None:
-        """Carry out a command exactly once: the client that deletes it does."""
-        command = self._caches.commands.get(key)
-        target = (command or {}).get("target") or {}
-        if command is None or target.get("kind") != VCJOBS.kind:
-            return
-        meta: Object = command["metadata"]
-        with suppress(NotFound):
-            await self._kube.delete(COMMANDS, meta["name"], namespace=meta["namespace"])
-            job_key = f"{meta['namespace']}/{target['name']}"
-            happening = Happening("CommandIssued", action=str(command.get("action", "")))
-            self._happenings[job_key].append(happening)
-            self.controller.add(job_key)
 
     async def _sync(self, key: str) -> None:
         job = self._job(key)

@@ -20,21 +20,17 @@ _NO_EVENTS: Final = frozenset({"OutOfSync", "CommandIssued", "PodRunning", "PodP
 class Happening:
     """One event of a vcjob: what, to which task, with which exit code.
 
-    `version` is the job version the pod was made for: an older one is yesterday's news. A command
-    has the action itself.
+    `version` is the job version the pod was made for: an older one is yesterday's news.
     """
 
     event: str
     task: str = ""
     exit_code: int = 0
     version: int = 0
-    action: str = ""
 
 
 def action_for(job: Object, happening: Happening) -> str:
     """Return the action the vcjob's policies ask for, SyncJob when none does."""
-    if happening.action:
-        return happening.action
     outdated = happening.version < int((job.get("status") or {}).get("version") or 0)
     if happening.event in _NO_EVENTS or outdated:
         return SYNC

@@ -6,7 +6,6 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import (
-    COMMANDS,
     CONFIG_MAPS,
     NAMESPACES,
     NODES,
@@ -48,7 +47,6 @@ class MemberCaches(Informers):
         self.groups = self.add(PODGROUPS)
         self.nodes = self.add(NODES)
         self.queues = self.add(QUEUES)
-        self.commands = self.add(COMMANDS)
         self.priority_classes = self.add(PRIORITY_CLASSES)
         for resource in (
             NAMESPACES,

@@ -253,7 +253,6 @@ def test_a_task_waits_for_the_tasks_it_depends_on():
         (Happening("TaskCompleted", task="worker"), "SyncJob"),
         (Happening("PodEvicted", task="worker"), "RestartJob"),
         (Happening("PodRunning", task="worker"), "SyncJob"),
-        (Happening("CommandIssued", action="AbortJob"), "AbortJob"),
     ],
 )
 def test_task_policies_come_before_job_policies(happening, action):
