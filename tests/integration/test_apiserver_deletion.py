@@ -2,14 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hyperjob_sandbox.apiserver import ApiServer
-from hyperjob_sandbox.apiserver.upkeep.cleanup import expire_events
 from tests.support.rawapi import GADGET_CRD, GADGETS, Answer, RawApi, connected, gadget
 
 NAMESPACES = "/api/v1/namespaces"
@@ -162,16 +160,6 @@ async def test_the_systems_namespaces_stay(api: RawApi, name: str) -> None:
     answer = await api.delete(f"{NAMESPACES}/{name}")
     assert answer.code == 403
     assert answer.body["message"].endswith("is forbidden: this namespace may not be deleted")
-
-
-async def test_old_events_expire(server: ApiServer, api: RawApi) -> None:
-    path = "/api/v1/namespaces/default/events"
-    about = {"kind": "Pod", "name": "p", "namespace": "default"}
-    await api.post(path, {"metadata": {"name": "e"}, "involvedObject": about, "reason": "R"})
-    later = datetime.now(UTC) + timedelta(minutes=59)
-    assert expire_events(server._core, now=later) == 0
-    assert expire_events(server._core, now=later + timedelta(minutes=2)) == 1
-    assert (await api.get(f"{path}/e")).code == 404
 
 
 async def test_a_definition_takes_its_objects_along(api: RawApi) -> None:

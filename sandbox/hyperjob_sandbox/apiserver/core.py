@@ -5,13 +5,22 @@ It decides nothing; it is the one object that is passed around.
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.admission.chain import AdmissionChain
 from hyperjob_sandbox.apiserver.rbac.authorizer import Rbac
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
+from hyperjob_sandbox.apiserver.state.selectors import (
+    LabelSelector,
+    SelectorError,
+    field_value,
+    parse_fields,
+    parse_labels,
+)
 from hyperjob_sandbox.apiserver.state.store import Collection, Key, Store, Stored
-from hyperjob_sandbox.apiserver.transport.authn import User
+from hyperjob_sandbox.apiserver.transport.authn import Tokens, User
 from hyperjob_sandbox.apiserver.transport.authorization import (
     Action,
     Audit,
@@ -19,8 +28,9 @@ from hyperjob_sandbox.apiserver.transport.authorization import (
     KnownUsers,
     require,
 )
+from hyperjob_sandbox.apiserver.transport.encode import to_version
 from hyperjob_sandbox.apiserver.transport.metrics import Metrics
-from hyperjob_sandbox.apiserver.transport.tokens import Tokens
+from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
 
 
 class Core:
@@ -87,3 +97,47 @@ def key_of(resource: ResourceInfo, obj: Object) -> Key:
     """Give an object's key in its collection."""
     meta = obj["metadata"]
     return (str(meta.get("namespace") or "") if resource.namespaced else "", str(meta["name"]))
+
+
+_ALWAYS = ("metadata.name", "metadata.namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a list or watch selects; an empty one selects everything."""
+
+    labels: LabelSelector
+    fields: LabelSelector
+
+    def __bool__(self) -> bool:
+        return bool(self.labels) or bool(self.fields)
+
+    def matches(self, stored: Stored, resource: ResourceInfo) -> bool:
+        """Tell whether an object is selected."""
+        if self.labels and not self.labels.matches(stored.metadata.get("labels")):
+            return False
+        if not self.fields:
+            return True
+        namespace, name = stored.key
+        values = {"metadata.name": name, "metadata.namespace": namespace}
+        others = [term.key for term in self.fields.requirements if term.key not in values]
+        if others:
+            obj = to_version(stored.obj, resource)
+            values |= {path: field_value(obj, path) for path in others}
+        return self.fields.matches(values)
+
+
+def selection(info: RequestInfo, resource: ResourceInfo) -> Selection:
+    """Read the selectors of a request; refuse what cannot be selected by (400)."""
+    try:
+        labels = parse_labels(info.query.get("labelSelector", ""))
+    except SelectorError as error:
+        raise errors.bad_request(f"unable to parse requirement: {error}") from None
+    try:
+        fields = parse_fields(info.query.get("fieldSelector", ""))
+    except SelectorError as error:
+        raise errors.bad_request(str(error)) from None
+    for term in fields.requirements:
+        if term.key not in (*_ALWAYS, *resource.selectable):
+            raise errors.bad_request(f"field label not supported: {term.key}")
+    return Selection(labels, fields)

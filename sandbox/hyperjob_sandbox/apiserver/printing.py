@@ -1,12 +1,20 @@
-"""Printer columns: what a column is, the two that every table has, those of definitions."""
+"""Printer columns: what a column is, the two that every table has, those of definitions.
 
+JSONPath is what columns use of it: fields, `[*]` and `[?(@.type=="Done")]`. Missing keys find
+nothing; what cannot be parsed raises JSONPathError when it is compiled.
+"""
+
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import orjson
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.printing.jsonpath import JSONPath, age
+from hyperjob.text import human_duration
+from hyperjob_sandbox.apiserver.jsonvalue import Json, go_format
 
 _NAME_HELP = (
     "Name must be unique within a namespace. Is required when creating resources, although some"
@@ -53,3 +61,94 @@ NAME_COLUMN = Column(
     "Name", "string", lambda obj, _: obj["metadata"].get("name", ""), "name", _NAME_HELP
 )
 AGE_COLUMN = Column("Age", "date", _age)
+
+
+_STEP = re.compile(
+    r"\.?(?P<field>(?:\\.|[\w/-])+)|(?P<all>\[\*\])"
+    r"|\[\?\(@\.(?P<key>\w+)\s*==\s*(?P<value>\"[^\"]*\"|'[^']*')\)\]"
+)
+
+
+class JSONPathError(ValueError):
+    """A path that cannot be parsed."""
+
+
+class _Step(NamedTuple):
+    """A field's name; without one all items of a list, or those whose `key` is `value`."""
+
+    field: str
+    key: str = ""
+    value: str = ""
+
+    def take(self, value: Json) -> list[Json]:
+        if self.field:
+            return [value[self.field]] if isinstance(value, dict) and self.field in value else []
+        items = value if isinstance(value, list) else []
+        if not self.key:
+            return items
+        return [i for i in items if isinstance(i, dict) and i.get(self.key) == self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class JSONPath:
+    """A compiled path such as `.status.conditions[?(@.type=="Done")].status`."""
+
+    steps: tuple[_Step, ...]
+
+    @classmethod
+    def compile(cls, text: str) -> "JSONPath":
+        """Parse a path without its braces; raise JSONPathError."""
+        if not text.startswith("."):
+            raise JSONPathError("must be a simple json path starting with .")
+        steps: list[_Step] = []
+        position = 0
+        while position < len(text):
+            found = _STEP.match(text, position)
+            if found is None:
+                raise JSONPathError(f"cannot parse {text[position:]}")
+            name = (found["field"] or "").replace("\\", "")
+            steps.append(_Step(name, found["key"] or "", (found["value"] or "")[1:-1]))
+            position = found.end()
+        return cls(tuple(steps))
+
+    def find(self, obj: Json) -> list[Json]:
+        """Return what the path leads to."""
+        found = [obj]
+        for step in self.steps:
+            found = [item for value in found for item in step.take(value)]
+        return found
+
+    def cell(self, obj: Json, column_type: str, *, now: datetime) -> Json:
+        """Return the table cell of an object: the first value, as the column's type prints it."""
+        found = self.find(obj)
+        value: Json = found[0] if found else None
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        match column_type:
+            case "string" if found:
+                return _text(value)
+            case "integer" if number:
+                return int(value)
+            case "number" if number:
+                return float(value)
+            case "boolean" if isinstance(value, bool):
+                return value
+            case "date" if isinstance(value, str):
+                return age(value, now=now)
+        return None
+
+
+def _text(value: Json) -> str:
+    if value is None:
+        return "<no value>"
+    if isinstance(value, dict | list):
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return go_format(value)
+
+
+def age(timestamp: str, *, now: datetime) -> str:
+    """Print how long ago an RFC 3339 time was, as tables do."""
+    try:
+        then = datetime.fromisoformat(timestamp)
+        return human_duration((now.astimezone(UTC) - then).total_seconds())
+    except (ValueError, TypeError):
+        return "<invalid>"

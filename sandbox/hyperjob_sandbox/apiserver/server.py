@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.frontend import Frontend
 from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.kinds.bootstrap import bootstrap_objects, install

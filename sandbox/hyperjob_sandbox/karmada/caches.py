@@ -25,7 +25,8 @@ from hyperjob.kube.resources import (
     key_of,
 )
 from hyperjob_sandbox.controller import Informers
-from hyperjob_sandbox.karmada import dependencies, interpreter, names
+from hyperjob_sandbox.karmada import interpreter, names
+from hyperjob_sandbox.karmada.bindings import recorded
 from hyperjob_sandbox.objects import annotations_of, labels_of
 
 CLUSTER_RESOURCE_BINDINGS: Final = Resource(
@@ -60,7 +61,7 @@ class Caches(Informers):
         indexers = {
             BY_POLICY: _policy_ids,
             BY_TEMPLATE: lambda binding: [names.item_of(binding["spec"]["resource"])],
-            BY_DEPENDENCY: lambda binding: map(names.item_of, dependencies.recorded(binding)),
+            BY_DEPENDENCY: lambda binding: map(names.item_of, recorded(binding)),
             BY_NEEDED: _needed_by,
         }
         self.bindings = (

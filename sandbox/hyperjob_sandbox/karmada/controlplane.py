@@ -25,7 +25,7 @@ from hyperjob_sandbox.karmada import webhooks
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.karmada.cluster_controller import ClusterController, Member
 from hyperjob_sandbox.karmada.clusterstatus import default_resource_models
-from hyperjob_sandbox.karmada.dependencies_distributor import DependenciesDistributor
+from hyperjob_sandbox.karmada.dependencies import DependenciesDistributor
 from hyperjob_sandbox.karmada.detector import Detector
 from hyperjob_sandbox.karmada.dispatch import BindingController, NamespaceController
 from hyperjob_sandbox.karmada.execution import ExecutionController

@@ -1,20 +1,25 @@
-"""What must follow a vcjob into its cluster, and the bindings that carry it there.
+"""The dependencies distributor: what the pods of a vcjob name follows it into its clusters.
 
-Pure: names and bindings in, bindings out. An attached binding belongs to a ConfigMap, a Secret, a
-claim or a ServiceAccount; `spec.requiredBy` holds the clusters of the vcjobs that need it. It must
-never touch the clusters that a scheduler chose.
+It acts on bindings with `propagateDeps`, and only where a customization defines the hook
+`dependencyInterpretation`: Karmada has none of its own for a vcjob. An attached binding belongs to
+a ConfigMap, a Secret, a claim or a ServiceAccount; its `spec.requiredBy` holds the clusters of the
+vcjobs that need it. The distributor never touches the clusters that a scheduler chose, and never
+deletes an attached binding: it goes with the object that it carries.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import Final
+from uuid import uuid4
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.resources import key_of
+from hyperjob.kube.client import PatchType
+from hyperjob.kube.resources import RESOURCE_BINDINGS, VCJOBS, key_of
+from hyperjob_sandbox.controller import Controller, changed_besides_status
 from hyperjob_sandbox.karmada import names
-from hyperjob_sandbox.karmada.bindings import carrier
-from hyperjob_sandbox.objects import annotations_of, labels_of, merge_marks
+from hyperjob_sandbox.karmada.bindings import carrier, new_binding, record, recorded
+from hyperjob_sandbox.karmada.caches import BY_DEPENDENCY, BY_NEEDED, DEPENDENCIES, Caches
+from hyperjob_sandbox.objects import is_going, labels_of, merge_marks
 
 _SOURCES: Final = {
     # field of a container, a variable or a volume: the field with the name, and the kind
@@ -45,21 +50,6 @@ def dependencies_of(job: Object) -> list[Object]:
         {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name}
         for kind, name in dict.fromkeys(found)
     ]
-
-
-def recorded(binding: Object) -> list[Object]:
-    """Return the references that a binding's annotation records; nothing where it is not JSON."""
-    text = annotations_of(binding).get(names.DEPENDENCIES)
-    try:
-        found: list[Object] = json.loads(text) if text else []
-    except ValueError:
-        return []
-    return found
-
-
-def record(references: Iterable[Object]) -> str:
-    """Return the value of that annotation."""
-    return json.dumps(list(references), separators=(",", ":"))
 
 
 def attached(dependency: Object, needed_by: Object) -> Object:
@@ -131,3 +121,74 @@ def _key(needed_by: Object) -> str:
 
 def _label(key: str) -> str:
     return f"{names.DEPENDED_BY}{names.safe_hash(key)}"
+
+
+_SETTLE_SECONDS: Final = 0.01
+
+
+class DependenciesDistributor:
+    """One controller over the bindings of vcjobs."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+        self.controller = Controller("dependencies-distributor", self._sync, workers=4)
+        self.controller.watch(
+            caches.bindings[0], when=changed_besides_status, keys=_of_job, after=_SETTLE_SECONDS
+        )
+        self.controller.watch(caches.interpreters, keys=self._of_all)
+        for resource in DEPENDENCIES:
+            self.controller.watch(
+                caches[resource], when=changed_besides_status, keys=self._that_name
+            )
+
+    def _of_all(self, _: Object) -> Iterable[str]:
+        return [key for binding in self._caches.bindings[0].items() for key in _of_job(binding)]
+
+    def _that_name(self, dependency: Object) -> Iterable[str]:
+        where = names.item_of({"kind": dependency["kind"], **dependency["metadata"]})
+        return map(key_of, self._caches.bindings_by(BY_DEPENDENCY, where))
+
+    async def _sync(self, key: str) -> None:
+        binding = self._caches.binding(key)
+        wanted: list[Object] = []
+        if binding is not None and not is_going(binding):
+            wanted = self._wanted(binding)
+            await self._record(binding, wanted)
+        needed = {names.item_of(each) for each in wanted}
+        for each in self._caches.bindings_by(BY_NEEDED, key):
+            if names.item_of(each["spec"]["resource"]) not in needed:
+                await self._caches.replace(detach(each, key=key))
+        for reference in wanted:
+            found = self._caches.template(reference)
+            if found is None or binding is None:
+                continue  # the annotation brings us back when it exists
+            attached = attached(found, binding)
+            if self._caches.live(attached) is None:
+                attached = new_binding(attached, permanent_id=str(uuid4()))
+            await self._caches.ensure(attached, attach)
+
+    def _wanted(self, binding: Object) -> list[Object]:
+        job = self._caches.template(binding["spec"]["resource"])
+        if not binding["spec"].get("propagateDeps") or job is None:
+            return []
+        hooked = "dependencyInterpretation" in self._caches.hooks()
+        return dependencies_of(job) if hooked else []
+
+    async def _record(self, binding: Object, references: list[Object]) -> None:
+        """Keep them in the binding: a dependency that appears later finds it by them."""
+        if references == recorded(binding):
+            return
+        meta: Object = binding["metadata"]
+        await self._caches.kube.patch(
+            RESOURCE_BINDINGS,
+            meta["name"],
+            {"metadata": {"annotations": {names.DEPENDENCIES: record(references)}}},
+            kind=PatchType.MERGE,
+            namespace=meta["namespace"],
+        )
+
+
+def _of_job(binding: Object) -> Iterable[str]:
+    reference = binding["spec"]["resource"]
+    if (reference["apiVersion"], reference["kind"]) == (VCJOBS.api_version, VCJOBS.kind):
+        yield key_of(binding)

@@ -15,8 +15,7 @@ import orjson
 from hyperjob.api.meta import Object
 from hyperjob.kube.informer import Informer
 from hyperjob_sandbox.karmada.policies import default_policy
-from hyperjob_sandbox.member.jobdefaults import default_job
-from hyperjob_sandbox.member.jobvalidation import validate_create, validate_update
+from hyperjob_sandbox.member.jobadmission import default_job, validate_create, validate_update
 
 ReviewHandler = Callable[[Object], Object]
 _WORKLOADS: Final = frozenset({("batch.volcano.sh/v1alpha1", "Job"), ("apps/v1", "Deployment")})

@@ -17,8 +17,15 @@ from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import PODGROUPS, PODS, key_of
 from hyperjob_sandbox.controller import Controller, changed_in
 from hyperjob_sandbox.member import resources
-from hyperjob_sandbox.member.fiterror import fit_error
-from hyperjob_sandbox.member.gang import FreeNode, GangPod, Minimum, free_node, place, request_of
+from hyperjob_sandbox.member.gang import (
+    FreeNode,
+    GangPod,
+    Minimum,
+    fit_error,
+    free_node,
+    place,
+    request_of,
+)
 from hyperjob_sandbox.member.jobstate import task_of
 from hyperjob_sandbox.member.watching import BY_GROUP, BY_NODE, ENDED, MemberCaches, phase_of_pod
 from hyperjob_sandbox.objects import is_going, labels_of, wire_now

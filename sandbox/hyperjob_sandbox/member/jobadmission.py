@@ -1,17 +1,57 @@
-"""What Volcano's validating webhook refuses in a vcjob, in its own words.
+"""What Volcano's webhooks make of a new vcjob, and what they refuse, in their own words.
 
-Pure: "" admits, any other text is the reason of the refusal. Checked is what a vcjob that this
+Pure. Defaults fill in what is missing, on CREATE alone: Volcano never defaults an UPDATE. Of a
+validation "" admits, any other text is the reason of the refusal. Checked is what a vcjob that this
 project's webhook let through can still meet in a member: its queue, its sizes, its plugins, what
 its containers ask for, and changes. Volcano itself checks policies, volumes and names, too.
 """
 
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from typing import Final
 
 from hyperjob.api.field import FieldError, Path, invalid, required
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.jobpods import replicas_of, task_minimum
+
+_MAX_RETRY: Final = 3
+_NEEDS_SVC: Final = ("tensorflow", "mpi", "pytorch", "ray")
+
+
+def default_job(job: Object) -> Object:
+    """Return the vcjob as Volcano's webhook makes it."""
+    job = deepcopy(job)
+    spec: Object = job.setdefault("spec", {})
+    spec["queue"] = spec.get("queue") or "default"
+    spec["schedulerName"] = spec.get("schedulerName") or "volcano"
+    spec["maxRetry"] = spec.get("maxRetry") or _MAX_RETRY
+    for index, task in enumerate(spec.get("tasks") or ()):
+        _default_task(task, index)
+    if not spec.get("minAvailable"):
+        spec["minAvailable"] = sum(int(task["minAvailable"]) for task in spec.get("tasks") or ())
+    plugins: Object | None = spec.get("plugins")
+    if plugins is not None:
+        if any(name in plugins for name in _NEEDS_SVC):
+            plugins.setdefault("svc", [])
+        if "mpi" in plugins:
+            plugins.setdefault("ssh", [])
+    return job
+
+
+def _default_task(task: Object, index: int) -> None:
+    task["name"] = task.get("name") or f"default{index}"
+    pod: Object = (task.get("template") or {}).get("spec") or {}
+    if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
+        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
+    if task.get("minAvailable") is None:
+        partition: Object = task.get("partitionPolicy") or {}
+        smallest = int(partition.get("minPartitions") or 0) * int(
+            partition.get("partitionSize") or 0
+        )
+        task["minAvailable"] = smallest or int(task.get("replicas") or 0)
+    task["maxRetry"] = task.get("maxRetry") or _MAX_RETRY
+
 
 PLUGINS: Final = frozenset({"ssh", "env", "svc", "tensorflow", "mpi", "pytorch", "hcclrank", "ray"})
 _IMMUTABLE: Final = (

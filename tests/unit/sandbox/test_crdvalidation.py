@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob_sandbox.apiserver.schema.crdvalidation import validate_definition
+from hyperjob_sandbox.apiserver.kinds.definitions import validate_definition
 from tests.support.structural import crds
 
 AT = "spec.versions[0].schema.openAPIV3Schema"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hyperjob.text import human_duration
-from hyperjob_sandbox.apiserver.printing.jsonpath import JSONPath, JSONPathError
+from hyperjob_sandbox.apiserver.printing import JSONPath, JSONPathError
 
 OBJ = {
     "metadata": {

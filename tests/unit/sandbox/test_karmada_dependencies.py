@@ -1,6 +1,6 @@
 """What follows a vcjob into its clusters, and which bindings carry it there."""
 
-from hyperjob_sandbox.karmada import dependencies, names
+from hyperjob_sandbox.karmada import bindings, dependencies, names
 from hyperjob_sandbox.karmada.bindings import target_clusters
 
 
@@ -100,7 +100,7 @@ def test_a_dependency_goes_where_any_of_those_that_need_it_go():
 
 def test_what_a_binding_records_is_read_back():
     references = dependencies.dependencies_of(job({"serviceAccountName": "x"}))
-    text = dependencies.record(references)
+    text = bindings.record(references)
     marked = {"metadata": {"annotations": {"resourcebinding.karmada.io/dependencies": text}}}
-    assert dependencies.recorded(marked) == references
-    assert dependencies.recorded({"metadata": {}}) == []
+    assert bindings.recorded(marked) == references
+    assert bindings.recorded({"metadata": {}}) == []

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperjob_sandbox.member.jobdefaults import default_job
-from hyperjob_sandbox.member.jobvalidation import validate_create, validate_update
+from hyperjob_sandbox.member.jobadmission import default_job, validate_create, validate_update
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 OPEN = {"metadata": {"name": "default"}, "status": {"state": "Open"}}

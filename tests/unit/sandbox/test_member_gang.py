@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperjob_sandbox.member.fiterror import fit_error
 from hyperjob_sandbox.member.gang import (
     FreeNode,
     GangPod,
     Minimum,
+    fit_error,
     free_node,
     is_suitable,
     place,

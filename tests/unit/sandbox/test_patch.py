@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperjob_sandbox.apiserver.errors import ApiError
-from hyperjob_sandbox.apiserver.patches.patch import json_patch, merge_patch
-from hyperjob_sandbox.apiserver.patches.strategicmerge import strategic_merge_patch
+from hyperjob_sandbox.apiserver.patches.patch import json_patch, merge_patch, strategic_merge_patch
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=4),

@@ -6,7 +6,7 @@ import pytest
 
 from hyperjob_sandbox.apiserver.errors import ApiError
 from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
-from hyperjob_sandbox.apiserver.printing.columns import NAME_COLUMN
+from hyperjob_sandbox.apiserver.printing import NAME_COLUMN
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo, version_priority
 from hyperjob_sandbox.apiserver.transport import coreevents
 from hyperjob_sandbox.apiserver.transport.decode import load, read_object

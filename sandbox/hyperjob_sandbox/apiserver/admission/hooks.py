@@ -4,7 +4,7 @@ Compiled once from a configuration. Pure: nothing here talks to a webhook.
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,46 +54,27 @@ class MatchCondition:
         return self.compiled.evaluate(values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """One webhook of a configuration: as it was written, and what is compiled from that."""
+    """One webhook of a configuration."""
 
-    raw: Object
+    name: str
+    client: Object
+    """How the webhook is reached: its `clientConfig`."""
     ca_bundle: bytes
+    rules: Sequence[Object]
     namespace_selector: LabelSelector
     object_selector: LabelSelector
     conditions: tuple[MatchCondition, ...]
-    problem: str = ""
-
-    @property
-    def name(self) -> str:
-        """Name the webhook."""
-        return str(self.raw.get("name", ""))
-
-    @property
-    def client(self) -> Object:
-        """Give how the webhook is reached: its `clientConfig`."""
-        return self.raw.get("clientConfig") or {}
-
-    @property
-    def timeout_seconds(self) -> int:
-        """Give the seconds that a call may take."""
-        return self.raw.get("timeoutSeconds") or 10
-
-    @property
-    def ignore_failures(self) -> bool:
-        """Tell whether a request goes on where the webhook cannot be asked."""
-        return self.raw.get("failurePolicy") == "Ignore"
-
-    @property
-    def is_reinvoked(self) -> bool:
-        """Tell whether the webhook is asked again where a later one changed the object."""
-        return self.raw.get("reinvocationPolicy") == "IfNeeded"
-
-    @property
-    def side_effect_free(self) -> bool:
-        """Tell whether the webhook may be asked about a dry run."""
-        return self.raw.get("sideEffects") in ("None", "NoneOnDryRun")
+    timeout_seconds: int
+    ignore_failures: bool
+    """Whether a request goes on where the webhook cannot be asked."""
+    is_reinvoked: bool
+    """Whether the webhook is asked again where a later one changed the object."""
+    side_effect_free: bool
+    """Whether the webhook may be asked about a dry run."""
+    problem: str
+    """Why the webhook cannot be asked at all, empty where it can."""
 
     def matches(self, request: AdmissionRequest, namespace: Mapping[str, Json] | None) -> bool:
         """Tell whether the webhook is for a request, by its rules and selectors.
@@ -102,7 +83,7 @@ class Hook:
         """
         return (
             self._matches_objects(request)
-            and any(_rule_matches(rule, request) for rule in self.raw.get("rules") or ())
+            and any(_rule_matches(rule, request) for rule in self.rules)
             and self._matches_namespace(request, namespace)
         )
 
@@ -193,11 +174,18 @@ def _compile(raw: Object) -> Hook:
             selectors[name] = label_selector(raw.get(name) or {}) or LabelSelector()
         except SelectorError as error:
             problem, selectors[name] = str(error), LabelSelector()
+    client: Object = raw.get("clientConfig") or {}
     return Hook(
-        raw,
-        base64.b64decode((raw.get("clientConfig") or {}).get("caBundle") or ""),
-        selectors["namespaceSelector"],
-        selectors["objectSelector"],
-        tuple(map(MatchCondition.read, raw.get("matchConditions") or ())),
-        problem,
+        name=str(raw.get("name", "")),
+        client=client,
+        ca_bundle=base64.b64decode(client.get("caBundle") or ""),
+        rules=raw.get("rules") or (),
+        namespace_selector=selectors["namespaceSelector"],
+        object_selector=selectors["objectSelector"],
+        conditions=tuple(map(MatchCondition.read, raw.get("matchConditions") or ())),
+        timeout_seconds=raw.get("timeoutSeconds") or 10,
+        ignore_failures=raw.get("failurePolicy") == "Ignore",
+        is_reinvoked=raw.get("reinvocationPolicy") == "IfNeeded",
+        side_effect_free=raw.get("sideEffects") in ("None", "NoneOnDryRun"),
+        problem=problem,
     )

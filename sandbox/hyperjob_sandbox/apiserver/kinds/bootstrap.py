@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.core.core import Core, key_of
-from hyperjob_sandbox.apiserver.kinds import kindrules
+from hyperjob_sandbox.apiserver.core import Core, key_of
+from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.kinds.strategy import before_create, normalise_meta
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -42,5 +42,5 @@ def install(core: Core, objects: Sequence[Object]) -> None:
             raise ValueError(f"{obj['apiVersion']} {obj['kind']} is not served")
         normalise_meta(obj)
         before_create(obj, resource)
-        kindrules.complete(core, obj, resource)
+        definitions.complete(core, obj, resource)
         core.store.create(resource.storage, key_of(resource, obj), obj)

@@ -1,16 +1,27 @@
 """Custom resource definitions: from a stored definition to served resources.
 
 The real server's controllers accept names and establish a definition a moment after it is created;
-here it happens in the same write.
+here it happens in the same write. A definition is refused where what the server compiles of it does
+not compile; names, scope and the soundness of schemas are not judged.
 """
 
+import ipaddress
+from collections.abc import Iterator
+
+from pydantic_core import SchemaError
+
+from hyperjob.api import field
+from hyperjob.api.field import FieldError, Path
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob_sandbox.apiserver.cel import CelError
+from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.printing.columns import (
+from hyperjob_sandbox.apiserver.printing import (
     AGE_COLUMN,
     NAME_COLUMN,
     Column,
+    JSONPath,
+    JSONPathError,
     custom_column,
 )
 from hyperjob_sandbox.apiserver.schema.scale import Scale
@@ -25,6 +36,8 @@ from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 
 DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions")
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+_SERVICES: GroupResource = ("", "services")
+_NETWORK = ipaddress.ip_network("10.96.0.0/16")
 
 
 def accept(definition: Object) -> None:
@@ -130,3 +143,56 @@ def _condition(type_: str, reason: str, message: str, moment: str) -> dict[str, 
         "reason": reason,
         "message": message,
     }
+
+
+def validate_definition(definition: Object) -> Iterator[FieldError]:
+    """Yield what is wrong with the versions of a definition."""
+    at = Path("spec.versions")
+    versions = (definition.get("spec") or {}).get("versions") or ()
+    if sum(1 for version in versions if version.get("storage")) != 1:
+        detail = "must have exactly one version marked as storage version"
+        yield field.invalid(at, field.OMIT, detail)
+    for i, version in enumerate(versions):
+        below = at.index(i).child("schema", "openAPIV3Schema")
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if not schema:
+            yield field.required(below)
+            continue
+        try:
+            StructuralSchema.build(schema)
+        except (CelError, SchemaError) as error:
+            yield field.invalid(below, field.OMIT, str(error))
+        for j, column in enumerate(version.get("additionalPrinterColumns") or ()):
+            path = column.get("jsonPath") or ""
+            try:
+                JSONPath.compile(path)
+            except JSONPathError as error:
+                columns = at.index(i).child("additionalPrinterColumns")
+                yield field.invalid(columns.index(j).child("JSONPath"), path, str(error))
+
+
+def validate(obj: Object, resource: ResourceInfo, subresource: str) -> list[FieldError]:
+    """Return what is wrong with an object by its kind's own rules."""
+    if resource.storage == DEFINITIONS and not subresource:
+        return list(validate_definition(obj))
+    return []
+
+
+def complete(core: Core, obj: Object, resource: ResourceInfo) -> None:
+    """Complete a new or changed object that is found valid."""
+    if resource.storage == DEFINITIONS:
+        accept(obj)
+    elif resource.storage == _SERVICES and obj["spec"].get("type") != "ExternalName":
+        _assign_address(core, obj["spec"])
+
+
+def _assign_address(core: Core, spec: Object) -> None:
+    """Give a Service the lowest free cluster address, to which nothing routes."""
+    if not spec.get("clusterIP"):
+        services = core.store.collection(_SERVICES).select()
+        used = {(stored.obj.get("spec") or {}).get("clusterIP") for stored in services}
+        spec["clusterIP"] = next(str(host) for host in _NETWORK.hosts() if str(host) not in used)
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    if spec["clusterIP"] != "None":
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")

@@ -9,8 +9,7 @@ from datetime import datetime
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.printing.columns import AGE_COLUMN, NAME_COLUMN, Column
-from hyperjob_sandbox.apiserver.printing.jsonpath import age
+from hyperjob_sandbox.apiserver.printing import AGE_COLUMN, NAME_COLUMN, Column, age
 
 _NONE = "<none>"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.printing.columns import AGE_COLUMN, NAME_COLUMN, Column
+from hyperjob_sandbox.apiserver.printing import AGE_COLUMN, NAME_COLUMN, Column
 from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 from hyperjob_sandbox.apiserver.state.store import GroupResource

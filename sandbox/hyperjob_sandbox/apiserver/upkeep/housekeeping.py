@@ -7,17 +7,18 @@ the requests. It ends with the server.
 import asyncio
 import logging
 from collections import deque
-from datetime import UTC, datetime
 
-from hyperjob_sandbox.apiserver.core.core import Core
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.kinds import definitions
-from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
-from hyperjob_sandbox.apiserver.upkeep import cleanup
+from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
+from hyperjob_sandbox.apiserver.state.store import Change, GroupResource, Stored
 from hyperjob_sandbox.apiserver.upkeep.garbage import Collector
+from hyperjob_sandbox.apiserver.verbs.deleting import DeleteOptions, delete_stored, finish_if_free
 
+_BACKGROUND = DeleteOptions(propagation="")
 NAMESPACES: GroupResource = ("", "namespaces")
 _TURN = 50
-_SWEEP_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 Work = tuple[str, str]
 
@@ -37,11 +38,7 @@ class Housekeeper:
         """Do what is due, for ever."""
         done = 0
         while True:
-            try:
-                async with asyncio.timeout(_SWEEP_SECONDS):
-                    await self._wake.wait()
-            except TimeoutError:
-                cleanup.expire_events(self._core, now=datetime.now(UTC))
+            await self._wake.wait()
             self._wake.clear()
             while self._queue or self._collector.due:
                 try:
@@ -60,9 +57,9 @@ class Housekeeper:
         self._queued.discard(work)
         kind, name = work
         if kind == "namespace":
-            cleanup.empty_namespace(self._core, name)
+            _empty_namespace(self._core, name)
         else:
-            cleanup.empty_definition(self._core, name)
+            _empty_definition(self._core, name)
 
     def _add(self, kind: str, name: str) -> None:
         if (kind, name) not in self._queued:
@@ -85,8 +82,60 @@ class Housekeeper:
 
     def _after_deletion(self, resource: GroupResource, namespace: str) -> None:
         """Look again at a namespace or definition that waits for its content to go."""
-        if namespace and cleanup.is_terminating(self._core, NAMESPACES, namespace):
+        if namespace and _is_terminating(self._core, NAMESPACES, namespace):
             self._add("namespace", namespace)
         definition = f"{resource[1]}.{resource[0]}"
-        if cleanup.is_terminating(self._core, definitions.DEFINITIONS, definition):
+        if _is_terminating(self._core, definitions.DEFINITIONS, definition):
             self._add("definition", definition)
+
+
+def _is_terminating(core: Core, resource: GroupResource, name: str) -> bool:
+    """Tell whether a cluster-scoped object is being deleted."""
+    stored = core.store.collection(resource).get(("", name))
+    return stored is not None and bool(stored.obj["metadata"].get("deletionTimestamp"))
+
+
+def _empty_namespace(core: Core, name: str) -> None:
+    """Delete a namespace's content; remove the namespace once nothing is left."""
+    namespace = core.store.collection(NAMESPACES).get(("", name))
+    if namespace is None or not namespace.obj["metadata"].get("deletionTimestamp"):
+        return
+    namespaced = [resource for resource in core.registry.storages() if resource.namespaced]
+    if sum(len(_delete_all(core, resource, name)) for resource in namespaced):
+        return
+    changed: Object = {**namespace.obj, "metadata": dict(namespace.obj["metadata"])}
+    changed["spec"] = {**changed["spec"], "finalizers": []}
+    resource_info = core.registry.stored(NAMESPACES)
+    assert resource_info is not None  # built in
+    if finish_if_free(core, resource_info, changed, namespace) is None:
+        core.store.update(NAMESPACES, changed, expected=namespace)
+
+
+def _empty_definition(core: Core, name: str) -> None:
+    """Delete a definition's objects; remove the definition once nothing is left."""
+    stored = core.store.collection(definitions.DEFINITIONS).get(("", name))
+    if stored is None or not stored.obj["metadata"].get("deletionTimestamp"):
+        return
+    spec = stored.obj["spec"]
+    resource = core.registry.stored((spec["group"], spec["names"]["plural"]))
+    if resource is not None and _delete_all(core, resource, None):
+        return
+    meta = dict(stored.obj["metadata"])
+    kept = [f for f in meta.get("finalizers") or [] if f != definitions.FINALIZER]
+    meta["finalizers"] = kept
+    if not kept:
+        del meta["finalizers"]
+    changed = {**stored.obj, "metadata": meta}
+    owner = core.registry.stored(definitions.DEFINITIONS)
+    assert owner is not None  # built in
+    if finish_if_free(core, owner, changed, stored) is None and changed != stored.obj:
+        core.store.update(definitions.DEFINITIONS, changed, expected=stored)
+
+
+def _delete_all(core: Core, resource: ResourceInfo, namespace: str | None) -> list[Stored]:
+    """Delete all objects of a resource; return those that finalizers or grace keep."""
+    collection = core.collection(resource)
+    for stored in list(collection.select(namespace)):
+        if not stored.obj["metadata"].get("deletionTimestamp"):
+            delete_stored(core, resource, stored, _BACKGROUND)
+    return list(collection.select(namespace))
