@@ -43,6 +43,8 @@ _LABEL: Final = _Field("metadata", "labels", LABEL_BINDING, LABEL_BINDING_VALUE)
 _GATE: Final = _Field("metadata", "annotations", GATE, GATE_HELD)
 _DISPATCHING: Final = _Field("spec", "suspension", "dispatching", value=True)
 _SCHEDULING: Final = _Field("spec", "suspension", "scheduling", value=True)
+_HELD: Final = (_LABEL, _GATE, _DISPATCHING)
+_CLOSED: Final = (*_HELD, _SCHEDULING)
 
 
 def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list[JsonPatchOp]:
@@ -57,16 +59,18 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
     `old` is the binding before an UPDATE by a user who may not open gates: where it was held, the
     new one is, whatever became of its annotation, resource and affinity name.
     """
-    if _is_being_deleted(binding):
+    metadata = binding.get("metadata")
+    # An API server sends none without metadata, and a patch could not be applied to one.
+    if not isinstance(metadata, dict) or metadata.get("deletionTimestamp") is not None:
         return []
-    if operation == "UPDATE" and old is not None and _is_held(old) and _has_metadata(binding):
-        return _set(binding, (_LABEL, _GATE, _DISPATCHING))
+    if operation == "UPDATE" and old is not None and _is_held(old) and _has_spec(binding):
+        return _set(binding, _HELD)
     names = _affinity_names(binding)
     gated = AFFINITY_GATED in names
     if not gated and AFFINITY_HELD not in names:
         return []
     if operation == "CREATE":
-        return _set(binding, (_LABEL, _GATE, _DISPATCHING, *((_SCHEDULING,) if gated else ())))
+        return _set(binding, _CLOSED if gated else _HELD)
     if operation == "UPDATE" and _find(binding, ("metadata", "annotations", GATE)) == GATE_HELD:
         return _set(binding, (_DISPATCHING,))
     return []
@@ -75,8 +79,7 @@ def stamp(binding: Object, *, operation: str, old: Object | None = None) -> list
 def _affinity_names(binding: Object) -> list[object]:
     """List the affinity names of a vcjob's binding; with one it would never be released."""
     affinities = _find(binding, ("spec", "placement", "clusterAffinities"))
-    # An API server sends none without metadata, and a patch could not be applied to one.
-    if not isinstance(binding.get("metadata"), dict) or not isinstance(affinities, list):
+    if not isinstance(affinities, list):
         return []
     resource = _find(binding, ("spec", "resource"))
     if not isinstance(resource, dict) or resource.get("kind") != VCJOB_KIND:
@@ -96,12 +99,8 @@ def _is_held(binding: Object) -> bool:
     return AFFINITY_GATED in names or AFFINITY_HELD in names
 
 
-def _has_metadata(binding: Object) -> bool:
-    return isinstance(binding.get("metadata"), dict) and isinstance(binding.get("spec"), dict)
-
-
-def _is_being_deleted(binding: Object) -> bool:
-    return _find(binding, ("metadata", "deletionTimestamp")) is not None
+def _has_spec(binding: Object) -> bool:
+    return isinstance(binding.get("spec"), dict)
 
 
 def _find(obj: Object, path: tuple[str, ...]) -> object:

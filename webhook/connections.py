@@ -150,18 +150,24 @@ class ReviewProtocol(RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Parse what has arrived; between requests it is a header, with its own limits."""
-        if not self._idle:
-            super().data_received(data)
-            return
-        self._owner.header_begins(self)
-        self._header_bytes += len(data)
         super().data_received(data)
+        if not self._idle:
+            return
         if self._request_count > self._ended:
             self._idle = False
-            self._header_bytes = 0
-            self._owner.header_ends(self)
-        elif self._header_bytes > MAX_HEADER_BYTES:
-            self.abort()
+            if self._header_bytes:
+                self._header_bytes = 0
+                self._owner.header_ends(self)
+        elif data:
+            self._owner.header_begins(self)
+            self._header_bytes += len(data)
+            if self._header_bytes > MAX_HEADER_BYTES:
+                self.abort()
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Go on where reading was paused; aiohttp asks for it twice a body, paused or not."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection."""
