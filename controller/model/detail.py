@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from controller.model.shortage import Overflow, Shortage, SplitOverflow, SplitShortage
+from controller.model.splitting import SplitTrouble
 from controller.model.waiting import RoomDetail, Wait
 from hyperjob.api.choices import DependencyStatus
 
@@ -80,7 +81,7 @@ class WaitsToGrow:
 class SplitterWait:
     """The splitter is asked, again at `until`; `trouble` says what was wrong with its answer."""
 
-    trouble: str = ""
+    trouble: SplitTrouble | None = None
     until: datetime | None = None
 
 

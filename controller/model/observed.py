@@ -13,6 +13,7 @@ from controller.model.nodes import Nodes, PodGroup
 from controller.model.resources import Resources
 from controller.model.runs import ContainerFailure, Run
 from controller.model.shortage import Trouble
+from controller.model.splitting import SplitAnswer
 from controller.model.training import JobTraining
 from controller.model.waiting import Gist, Wait
 from controller.model.wire import at, integer, mapping, objects
@@ -390,21 +391,6 @@ class QueueVerdict:
     preempted: bool = False
     """It makes way for a more urgent HyperJob of its own queue, and was lent nothing."""
     gist: Gist | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitAnswer:
-    """What an external splitter last said about one automatic split.
-
-    `digest` and `occasion` are the question's; `shares` are (cluster, accelerators); `trouble` is
-    why there are none; it is not asked again for an answer that cannot be used before `retry_at`.
-    """
-
-    digest: str
-    occasion: str
-    shares: tuple[tuple[str, int], ...] = ()
-    trouble: str = ""
-    retry_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

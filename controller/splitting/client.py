@@ -8,16 +8,16 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import aiohttp
 
-from controller.model.observed import SplitAnswer
 from controller.model.planned import Question
-from controller.splitting.protocol import ProtocolError, Said, read_answer
+from controller.model.splitting import CallFailed, CallFault, NoneGiven, SplitAnswer, SplitTrouble
+from controller.splitting.protocol import AnswerError, Said, read_answer
 
 log = logging.getLogger(__name__)
 
@@ -99,16 +99,17 @@ class Splitter:
             if entry is None or entry.next is None:
                 continue  # gone meanwhile
             question, entry.next = entry.next, None
-            said, trouble = Said(), ""
+            said = Said()
+            trouble: SplitTrouble | None
             try:
                 said = read_answer(await self._post(session, question.body))
-            except ProtocolError as error:
-                trouble = str(error)
+            except AnswerError as error:
+                trouble = error.failed
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                trouble = _words(error)
-            if not trouble and not said.shares:
-                trouble = said.reason or "it gave no reason"
-            self._note(key, entry, question, said, trouble)
+                trouble = _failed(error)
+            else:
+                trouble = NoneGiven(said.reason) if not said.shares else None
+            self._note(key, entry, question, said.shares, trouble)
 
     async def _post(self, session: aiohttp.ClientSession, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -119,17 +120,24 @@ class Splitter:
             self._url, data=body, headers=headers, allow_redirects=False
         ) as response:
             if response.status != 200:
-                raise ProtocolError(
-                    f"it answered {response.status} {response.reason or ''}".strip()
+                raise AnswerError(
+                    CallFault.HTTP_STATUS, response.reason or "", number=response.status
                 )
             content = await response.content.read(_MAX_BYTES + 1)
             while len(content) <= _MAX_BYTES and not response.content.at_eof():
                 content += await response.content.read(_MAX_BYTES + 1 - len(content))
             if len(content) > _MAX_BYTES:
-                raise ProtocolError(f"its answer is larger than {_MAX_BYTES} bytes")
+                raise AnswerError(CallFault.TOO_LARGE, number=_MAX_BYTES)
             return content
 
-    def _note(self, key: str, entry: _Entry, question: Question, said: Said, trouble: str) -> None:
+    def _note(
+        self,
+        key: str,
+        entry: _Entry,
+        question: Question,
+        shares: Sequence[tuple[str, int]],
+        trouble: SplitTrouble | None,
+    ) -> None:
         if self._entries.get(key, {}).get(question.group) is not entry:
             return  # forgotten meanwhile
         entry.busy = False
@@ -140,15 +148,18 @@ class Splitter:
         entry.answer = SplitAnswer(
             digest=question.digest,
             occasion=question.occasion,
-            shares=tuple(said.shares),
+            shares=shares,
             trouble=trouble,
             retry_at=self._now() + wait,
         )
-        if trouble:
+        if trouble is not None:
             namespace, _, name = key.partition("/")
             log.warning(
                 "The splitter gave no shares",
-                extra={"hyperjob": {"namespace": namespace, "name": name}, "error": trouble},
+                extra={
+                    "hyperjob": {"namespace": namespace, "name": name},
+                    "trouble": {"kind": type(trouble).__name__, **asdict(trouble)},
+                },
             )
         self._answered(key)
 
@@ -159,9 +170,9 @@ def _read_token(path: Path) -> str:
         return file.read(_TOKEN_BYTES).strip()
 
 
-def _words(error: Exception) -> str:
+def _failed(error: Exception) -> CallFailed:
     if isinstance(error, TimeoutError):
-        return "it did not answer in time"
+        return CallFailed(CallFault.TIMEOUT)
     if isinstance(error, aiohttp.ClientResponseError | aiohttp.ClientPayloadError):
-        return f"its answer could not be read ({type(error).__name__})"
-    return f"it cannot be reached ({error})"
+        return CallFailed(CallFault.UNREADABLE, type(error).__name__)
+    return CallFailed(CallFault.UNREACHABLE, str(error))

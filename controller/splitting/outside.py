@@ -36,9 +36,10 @@ def consult(observed: Observed, wish: Wish, room: Room) -> Outside:
         return Outside(ask=asked)
     trouble = answered.trouble
     if answered.shares:
-        shares, trouble = usable(answered, wish, room, max_domains=limit)
-        if shares:
-            return Outside(shares=shares)
+        found = usable(answered, wish, room, max_domains=limit)
+        if isinstance(found, tuple):
+            return Outside(shares=found)
+        trouble = found
         if answered.digest != asked.digest:
             return Outside(ask=asked)
     if observed.now >= answered.retry_at:

@@ -1,19 +1,32 @@
-"""What is said to an external splitter and what it answers, as JSON. Pure; used by both sides."""
+"""The JSON that an external splitter is asked with, and the check of its answer.
+
+Pure. The other side of it is `hyperjob.cli.splitter.service`.
+"""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import orjson
 
-from controller.model.nodes import PodGroup
-from controller.model.observed import Cluster, HyperJob, SplitAnswer
+from controller.model.observed import HyperJob
 from controller.model.planned import Question
-from controller.model.resources import Resources, parse_resources, quantities
-from controller.model.wire import count, integer, mapping, objects, string, strings
+from controller.model.resources import Resources, quantities
+from controller.model.splitting import (
+    CallFailed,
+    CallFault,
+    NamedTwice,
+    NoRoom,
+    NoWholePods,
+    SplitAnswer,
+    SplitTrouble,
+    TooManyClusters,
+    WrongTotal,
+)
+from controller.model.wire import integer, mapping, string
 from controller.placement.assign import Room
-from controller.placement.share import Share, Wish, capacities, share
+from controller.placement.share import Share, Wish, capacities
 from hyperjob.api.meta import Object
 
 VERSION: Final = "splitter.training.volcano.sh/v1alpha1"
@@ -21,8 +34,12 @@ _SHARES: Final = 5000
 _REASON: Final = 200
 
 
-class ProtocolError(ValueError):
-    """What the other side sent cannot be used; the text says why."""
+class AnswerError(ValueError):
+    """An answer that cannot be read; `failed` says why."""
+
+    def __init__(self, fault: CallFault, detail: str = "", *, number: int = 0) -> None:
+        super().__init__(fault.value)
+        self.failed = CallFailed(fault, detail, number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +48,6 @@ class Said:
 
     shares: Sequence[tuple[str, int]] = ()
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question as the splitter reads it; `most` are the pods that scale, by cluster."""
-
-    wish: Wish
-    room: Room
-    max_domains: int | None
-    most: Mapping[str, int] = field(default_factory=dict)
 
 
 def question(hyperjob: HyperJob, wish: Wish, room: Room, *, max_domains: int | None) -> Question:
@@ -78,101 +85,50 @@ def question(hyperjob: HyperJob, wish: Wish, room: Room, *, max_domains: int | N
 
 def usable(
     answer: SplitAnswer, wish: Wish, room: Room, *, max_domains: int | None
-) -> tuple[tuple[Share, ...], str]:
+) -> tuple[Share, ...] | SplitTrouble:
     """Return the shares of an answer that hold now, else why they do not."""
     most = capacities(wish, room)
     found: dict[str, int] = {}
     for cluster, accelerators in answer.shares:
         pods, rest = divmod(accelerators - wish.fixed, wish.per_pod)
         if cluster in found:
-            return (), f"it names {cluster} twice"
+            return NamedTwice(cluster)
         if rest or pods < 1:
-            return (), f"{accelerators} accelerators on {cluster} are no whole number of pods"
+            return NoWholePods(cluster, accelerators)
         if pods > most.get(cluster, 0):
-            return (), f"{cluster} has no room for {accelerators} accelerators"
+            return NoRoom(cluster, accelerators)
         found[cluster] = pods
     total = sum(accelerators for _, accelerators in answer.shares)
     if total != wish.accelerators:
-        return (), f"its shares are {total} accelerators, not {wish.accelerators}"
+        return WrongTotal(total, wish.accelerators)
     if max_domains is not None and len(room.domains.keys() | found.keys()) > max_domains:
-        return (), f"it uses more clusters than maxDomains {max_domains} allows"
-    return tuple(Share(cluster, pods) for cluster, pods in found.items()), ""
+        return TooManyClusters(max_domains)
+    return tuple(Share(cluster, pods) for cluster, pods in found.items())
 
 
 def read_answer(body: bytes) -> Said:
-    """Read what a splitter sent; raises ProtocolError."""
+    """Read what a splitter sent; raises AnswerError."""
     answer = _object(body)
     shares = []
     given = answer.get("shares")
     if not isinstance(given, list) or len(given) > _SHARES:
-        raise ProtocolError("its answer has no list `shares`")
+        raise AnswerError(CallFault.NO_SHARES)
     for item in given:
         entry = mapping(item)
         cluster, accelerators = string(entry.get("cluster")), integer(entry.get("accelerators"))
         if not cluster or accelerators is None or accelerators < 1:
-            raise ProtocolError("a share of its answer has no `cluster` or no `accelerators`")
+            raise AnswerError(CallFault.INCOMPLETE_SHARE)
         shares.append((cluster, accelerators))
     return Said(shares=tuple(shares), reason=string(answer.get("reason"))[:_REASON])
-
-
-def read_question(body: bytes) -> Asked:
-    """Read a question; raises ProtocolError."""
-    asked = _object(body)
-    if asked.get("apiVersion") != VERSION:
-        raise ProtocolError(f"apiVersion must be {VERSION}")
-    clusters = [_read_cluster(item) for item in objects(asked.get("clusters"))]
-    wish = Wish(
-        group=string(asked.get("replicatedJob")),
-        accelerators=count(asked.get("accelerators")),
-        kind=string(asked.get("acceleratorType")),
-        fixed=count(asked.get("fixedAccelerators")),
-        per_pod=count(asked.get("acceleratorsPerPod")),
-        pod=parse_resources(asked.get("pod")),
-        others=tuple(
-            PodGroup(parse_resources(item.get("requests")), count(item.get("number")))
-            for item in objects(asked.get("otherPods"))
-        ),
-        preferred=strings(asked.get("clusterNames")),
-        required=asked.get("clusterPolicy") == "Required",
-    )
-    if not (wish.accelerators and wish.per_pod and any(each > 0 for each in wish.pod.values())):
-        raise ProtocolError("accelerators, acceleratorsPerPod and pod must be set")
-    in_use = strings(asked.get("clustersInUse"))
-    return Asked(
-        wish=wish,
-        room=Room.of(clusters, [("", name) for name in in_use]),
-        max_domains=integer(asked.get("maxDomains")),
-        most={
-            string(item.get("name")): count(item.get("mostPods"))
-            for item in objects(asked.get("clusters"))
-        },
-    )
-
-
-def answer(asked: Asked) -> bytes:
-    """Answer as the built-in splitter decides."""
-    wish = asked.wish
-    found = share(wish, asked.room, max_domains=asked.max_domains, most=asked.most)
-    said: Object = {
-        "apiVersion": VERSION,
-        "kind": "SplitResponse",
-        "shares": [
-            {"cluster": item.cluster, "accelerators": wish.fixed + item.pods * wish.per_pod}
-            for item in found
-        ],
-    }
-    if not found:
-        said["reason"] = f"{wish.accelerators} {wish.kind} do not fit on the clusters"
-    return orjson.dumps(said)
 
 
 def _object(body: bytes) -> Object:
     try:
         found = orjson.loads(body)
     except ValueError as error:
-        raise ProtocolError(f"not JSON: {error}") from None
+        raise AnswerError(CallFault.NOT_JSON, str(error)) from None
     if not isinstance(found, dict):
-        raise ProtocolError("not a JSON object")
+        raise AnswerError(CallFault.NO_OBJECT)
     return found
 
 
@@ -190,17 +146,3 @@ def _cluster(room: Room, name: str, most: int) -> Object:
 
 def _positive(amounts: Resources) -> Resources:
     return {name: max(0, amount) for name, amount in amounts.items()}
-
-
-def _read_cluster(raw: Object) -> Cluster:
-    free = parse_resources(raw.get("free"))
-    return Cluster(
-        name=string(raw.get("name")),
-        usable=True,
-        trouble=None,
-        free=free,
-        allocatable=free,
-        provider=string(raw.get("provider")),
-        region=string(raw.get("region")),
-        zone=string(raw.get("zone")),
-    )

@@ -28,6 +28,7 @@ from controller.model.shortage import Overflow, Shortage, SplitOverflow, SplitSh
 from controller.model.waiting import GangShortage, KeptRoom, NextInLine, SplitRoom, Wait
 from controller.model.wire import rfc3339
 from controller.status.shortage import overflow_text, shortage_text
+from controller.status.splitting import split_trouble_text
 from controller.status.waiting import room_text, wait_text
 from hyperjob.api.choices import DependencyStatus
 
@@ -59,23 +60,6 @@ def detail_text(detail: Detail | None) -> str:
             return _in_the_way(detail)
         case Silent():
             return silent_text(detail)
-        case _:
-            return _waits(detail)
-
-
-def _waits(
-    detail: Plain
-    | Quoted
-    | Delayed
-    | StopGoesOn
-    | Dependencies
-    | NotAdmitted
-    | WaitsToGrow
-    | SplitterWait
-    | ServerRefused
-    | GaveBack,
-) -> str:
-    match detail:
         case Plain():
             return _PLAIN[detail]
         case Quoted():
@@ -107,13 +91,14 @@ def _waits(
 
 
 def _splitter(detail: SplitterWait) -> str:
-    if not detail.trouble:
+    if detail.trouble is None:
         return "waits for the splitter's answer"
+    why = split_trouble_text(detail.trouble)
     if detail.until is None:
-        return f"asks the splitter again, for {detail.trouble}"
+        return f"asks the splitter again, for {why}"
     return (
         "the splitter gave no share that can be used, and is asked again at"
-        f" {rfc3339(detail.until)}: {detail.trouble}"
+        f" {rfc3339(detail.until)}: {why}"
     )
 
 

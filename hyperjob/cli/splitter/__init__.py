@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 from aiohttp import web
 
-from controller.splitting.protocol import ProtocolError, answer, read_question
 from hyperjob.cli.files import file_option
 from hyperjob.cli.kubectl.exits import Code, FailureError
+from hyperjob.cli.splitter.service import QuestionError, answer, read_question
 from hyperjob.telemetry.endpoints import parse_address
 
 _MAX_BYTES = 8 * 1024 * 1024
@@ -88,7 +88,7 @@ def application(token: str | None = None) -> web.Application:
             return web.Response(status=401, text="a bearer token is needed")
         try:
             body = answer(read_question(await request.read()))
-        except ProtocolError as error:
+        except QuestionError as error:
             return web.Response(status=400, text=str(error))
         return web.Response(body=body, content_type="application/json")
 

@@ -7,21 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model.nodes import PodGroup
-from controller.model.observed import SplitAnswer
 from controller.model.parse import parse_hyperjob
 from controller.model.planned import Question
 from controller.model.resources import parse_resources
+from controller.model.splitting import CallFailed, CallFault, SplitAnswer
 from controller.placement.assign import Room
 from controller.placement.share import Wish, share
 from controller.plan import plan
-from controller.splitting.protocol import (
-    ProtocolError,
-    answer,
-    question,
-    read_answer,
-    read_question,
-    usable,
-)
+from controller.splitting.protocol import AnswerError, question, read_answer, usable
+from controller.status.splitting import split_trouble_text
+from hyperjob.cli.splitter.service import QuestionError, answer, read_question
 from tests.unit.controller.builders import (
     GPU,
     NOW,
@@ -110,7 +105,7 @@ def test_the_reference_answers_as_the_built_in_splitter_decides(data: st.DataObj
     assert bool(said.reason) == (not built_in)
     if built_in:
         given_ = SplitAnswer(digest="", occasion="", shares=tuple(said.shares), retry_at=NOW)
-        assert usable(given_, what, room, max_domains=limit) == (built_in, "")
+        assert usable(given_, what, room, max_domains=limit) == built_in
 
 
 @pytest.mark.parametrize(
@@ -127,7 +122,9 @@ def test_the_reference_answers_as_the_built_in_splitter_decides(data: st.DataObj
 )
 def test_an_answer_is_checked(shares: list[tuple[str, int]], text: str) -> None:
     given_ = SplitAnswer(digest="", occasion="", shares=tuple(shares), retry_at=NOW)
-    assert usable(given_, wish(), Room.of((A, B), ()), max_domains=1) == ((), text)
+    trouble = usable(given_, wish(), Room.of((A, B), ()), max_domains=1)
+    assert not isinstance(trouble, tuple)
+    assert split_trouble_text(trouble) == text
 
 
 @pytest.mark.parametrize(
@@ -145,18 +142,21 @@ def test_an_answer_is_checked(shares: list[tuple[str, int]], text: str) -> None:
     ],
 )
 def test_what_is_no_answer_is_refused(body: bytes) -> None:
-    with pytest.raises(ProtocolError):
+    with pytest.raises(AnswerError):
         read_answer(body)
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"apiVersion": "v1"}'])
 def test_what_is_no_question_is_refused(body: bytes) -> None:
-    with pytest.raises(ProtocolError):
+    with pytest.raises(QuestionError):
         read_question(body)
 
 
 SPLIT = {"mode": "auto", "accelerators": 128, "acceleratorType": GPU}
 AUTO = group(replicas=1, splitPolicy=SPLIT, templateSpec=template(task(replicas=4, gpus=8)))
+
+
+UNREACHABLE = CallFailed(CallFault.UNREACHABLE, "no route to host")
 
 
 def seen(answers: dict[str, SplitAnswer], *, clusters=(A, B), raw: Object | None = None):
@@ -227,9 +227,11 @@ def test_an_answer_of_no_use_is_waited_out_and_told() -> None:
 
 
 def test_it_is_asked_again_when_it_is_due() -> None:
-    decided = plan(seen({"trainer": answered(trouble="it cannot be reached", later=0)}))
+    decided = plan(seen({"trainer": answered(trouble=UNREACHABLE, later=0)}))
     assert len(decided.questions) == 1
-    assert "it cannot be reached" in told(decided)[1]
+    assert told(decided)[1] == (
+        "asks the splitter again, for it cannot be reached (no route to host)"
+    )
 
 
 def test_an_answer_to_an_earlier_spec_is_not_used() -> None:

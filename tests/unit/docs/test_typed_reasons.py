@@ -68,12 +68,15 @@ def test_what_only_shows_a_message_is_not(source: str) -> None:
     assert list(matches(source)) == []
 
 
-DECIDING = ("steps", "lifecycle", "gang", "expansion", "queueing", "placement", "plugins", "model")
+DECIDING = (
+    *("steps", "lifecycle", "gang", "expansion", "queueing", "placement", "plugins", "model"),
+    *("splitting", "causes", "training"),
+)
 """Rooms of the controller that decide: the words for it are made in `controller/status`."""
 
 
 def prose(source: str) -> Iterator[str]:
-    """Yield the texts of several words; docstrings and errors that are raised are none."""
+    """Yield the texts of several words but docstrings, log lines and errors that are raised."""
     tree = ast.parse(source)
     raised = {
         id(part)
@@ -83,7 +86,12 @@ def prose(source: str) -> Iterator[str]:
     }
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     docs |= {id(node.annotation) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)}
-    errors = {id(part) for node in ast.walk(tree) if _makes_error(node) for part in ast.walk(node)}
+    errors = {
+        id(part)
+        for node in ast.walk(tree)
+        if _makes_error(node) or _logs(node)
+        for part in ast.walk(node)
+    }
     for node in ast.walk(tree):
         match node:
             case ast.Constant(value=str(text)) if id(node) not in raised | docs | errors:
@@ -97,6 +105,13 @@ def _makes_error(node: ast.AST) -> bool:
         and isinstance(node.func, ast.Name)
         and node.func.id.endswith("Error")
     )
+
+
+def _logs(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="log" | "_log"))):
+            return True
+    return False
 
 
 @pytest.mark.parametrize("room", [*DECIDING, "plan.py"])

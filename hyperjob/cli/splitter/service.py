@@ -1,0 +1,102 @@
+"""The example service's side of the splitter protocol: reads a question, answers as built in.
+
+Pure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from controller.model.nodes import PodGroup
+from controller.model.observed import Cluster
+from controller.model.resources import parse_resources
+from controller.model.wire import count, integer, objects, string, strings
+from controller.placement.assign import Room
+from controller.placement.share import Wish, share
+from controller.splitting.protocol import VERSION
+from hyperjob.api.meta import Object
+
+
+class QuestionError(ValueError):
+    """A question that cannot be answered; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question as the splitter reads it; `most` are the pods that scale, by cluster."""
+
+    wish: Wish
+    room: Room
+    max_domains: int | None
+    most: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_question(body: bytes) -> Asked:
+    """Read a question; raises QuestionError."""
+    try:
+        asked = orjson.loads(body)
+    except ValueError as error:
+        raise QuestionError(f"not JSON: {error}") from None
+    if not isinstance(asked, dict):
+        raise QuestionError("not a JSON object")
+    if asked.get("apiVersion") != VERSION:
+        raise QuestionError(f"apiVersion must be {VERSION}")
+    clusters = [_read_cluster(item) for item in objects(asked.get("clusters"))]
+    wish = Wish(
+        group=string(asked.get("replicatedJob")),
+        accelerators=count(asked.get("accelerators")),
+        kind=string(asked.get("acceleratorType")),
+        fixed=count(asked.get("fixedAccelerators")),
+        per_pod=count(asked.get("acceleratorsPerPod")),
+        pod=parse_resources(asked.get("pod")),
+        others=tuple(
+            PodGroup(parse_resources(item.get("requests")), count(item.get("number")))
+            for item in objects(asked.get("otherPods"))
+        ),
+        preferred=strings(asked.get("clusterNames")),
+        required=asked.get("clusterPolicy") == "Required",
+    )
+    if not (wish.accelerators and wish.per_pod and any(each > 0 for each in wish.pod.values())):
+        raise QuestionError("accelerators, acceleratorsPerPod and pod must be set")
+    in_use = strings(asked.get("clustersInUse"))
+    return Asked(
+        wish=wish,
+        room=Room.of(clusters, [("", name) for name in in_use]),
+        max_domains=integer(asked.get("maxDomains")),
+        most={
+            string(item.get("name")): count(item.get("mostPods"))
+            for item in objects(asked.get("clusters"))
+        },
+    )
+
+
+def answer(asked: Asked) -> bytes:
+    """Answer as the built-in splitter decides."""
+    wish = asked.wish
+    found = share(wish, asked.room, max_domains=asked.max_domains, most=asked.most)
+    said: Object = {
+        "apiVersion": VERSION,
+        "kind": "SplitResponse",
+        "shares": [
+            {"cluster": item.cluster, "accelerators": wish.fixed + item.pods * wish.per_pod}
+            for item in found
+        ],
+    }
+    if not found:
+        said["reason"] = f"{wish.accelerators} {wish.kind} do not fit on the clusters"
+    return orjson.dumps(said)
+
+
+def _read_cluster(raw: Object) -> Cluster:
+    free = parse_resources(raw.get("free"))
+    return Cluster(
+        name=string(raw.get("name")),
+        usable=True,
+        trouble=None,
+        free=free,
+        allocatable=free,
+        provider=string(raw.get("provider")),
+        region=string(raw.get("region")),
+        zone=string(raw.get("zone")),
+    )
