@@ -5,6 +5,7 @@ Exit codes: 0 stopped, 1 cannot run, 2 wrong usage.
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import sys
@@ -23,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the controller and return the exit code."""
     options = parse(arguments)
     logs.setup(format=options.log_format, level=options.log_level)
+    # A pass is thousands of short-lived values and hardly a cycle: looking for cycles every 700 of
+    # them takes a twentieth of the controller's processor time.
+    gc.set_threshold(20_000, 20, 20)
     try:
         asyncio.run(_until_told(options))
     except BaseException as error:
