@@ -20,7 +20,9 @@ _TEXT = (
     (r'"resourceVersion": ?"\d+"', '"resourceVersion":"<rv>"'),
     (r'resourceVersion: "\d+"', 'resourceVersion: "<rv>"'),
     (r"(Resource Version: +)\d+", r"\g<1><rv>"),
+    # The column is as wide as the age: the spaces behind it differ, too.
     (r"\b\d+(s|m|m\d+s|d)(?=\s|$)", "<age>"),
+    (r"<age> +", "<age> "),
     (r"https://[0-9.a-z]+:\d+", "<server>"),
     (r'/[^\s"]*/(kubectl|LIVE|MERGED)[^\s"]*', "<file>"),
 )

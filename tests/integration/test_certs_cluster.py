@@ -109,7 +109,7 @@ async def test_injecting_twice_writes_once(kube, control_plane, hooks):
     assert await bundles(kube) == {b"one"}
     assert await inject(kube, ca_bundle=b"one") == []
     written = control_plane.writes() - before
-    assert sum(written.values()) == 2
+    assert sum(number for key, number in written.items() if "webhook" in key[1]) == 2
     assert await inject(kube, ca_bundle=b"two") == [MUTATING_NAME, VALIDATING_NAME]
     assert await bundles(kube) == {b"two"}
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from controller.admission.unplaced import MESSAGE_SECONDS
+from controller.manager import utc_now
 from controller.model.observed import QueueAdmission
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.resources import (
@@ -289,9 +290,10 @@ async def test_a_refused_child_is_told_and_keeps_nobody_else_waiting(
     control_plane: ControlPlane, kube: Kube, namespace: str
 ) -> None:
     """The schema of vcjobs refuses a name that is too long for it."""
+    time = utc_now()
     async with (
         clusters(kube, one=100),
-        running_controller(control_plane.kubeconfig, namespace) as manager,
+        running_controller(control_plane.kubeconfig, namespace, now=lambda: time) as manager,
     ):
         bad = hyperjob(namespace, minAvailable=1, replicas=1)
         wrong = hyperjob(namespace, replicas=1)["spec"]["replicatedJobs"][0] | {"name": "wrong"}
@@ -308,7 +310,9 @@ async def test_a_refused_child_is_told_and_keeps_nobody_else_waiting(
         entry = await eventually(refused, what="the refusal")
         assert "metadata.labels" in entry["message"]
         await kube.get(VCJOBS, "hj-trainer-0", namespace=namespace)
+        await settled(manager, kube, namespace)
         writes = control_plane.writes()
+        manager.queue.add(f"{namespace}/hj")
         await settled(manager, kube, namespace)
         assert ours(control_plane.writes() - writes) == {}, "it waits before it tries again"
 

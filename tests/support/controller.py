@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from controller.manager import Manager
+from controller.manager import Manager, utc_now
 from controller.model.observed import QueueAdmission
 from controller.options import Options
 from hyperjob.kube.client import Kube, PatchType
@@ -23,14 +24,18 @@ async def running_controller(
     namespace: str,
     *,
     admission: QueueAdmission | None = QueueAdmission.NONE,
+    now: Callable[[], datetime] = utc_now,
     **options: Any,
 ) -> AsyncIterator[Manager]:
-    """Run a controller for one namespace with a client of its own; it works when this enters."""
+    """Run a controller for one namespace with a client of its own; it works when this enters.
+
+    `now` gives the wall clock's time: with a constant time no wait ends.
+    """
     settings = Options(
         namespace=namespace, queue_admission=admission, **{"leader_elect": False, **options}
     )
     async with Kube.connect(kubeconfig=kubeconfig, user_agent="hyperjob-controller/test") as kube:
-        manager = Manager(kube, settings)
+        manager = Manager(kube, settings, now=now)
         task = asyncio.create_task(manager.run())
         working = asyncio.create_task(manager.working.wait())
         try:
