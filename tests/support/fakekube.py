@@ -127,6 +127,14 @@ class FakeKube:
             merged.get("status", {}).pop(field, None)
         return obj if merged == obj else self.put(resource, merged)
 
+    async def replace(self, resource: Resource, obj: Object) -> Object:
+        name, metadata = obj["metadata"]["name"], obj["metadata"]
+        await self._call("replace", resource, name)
+        stored = self._find(resource, name, metadata.get("namespace"))
+        if metadata.get("resourceVersion") not in (None, stored["metadata"]["resourceVersion"]):
+            raise refusal(409, "Conflict")
+        return self.put(resource, copy.deepcopy(obj))
+
     async def delete(
         self,
         resource: Resource,

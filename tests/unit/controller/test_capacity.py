@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -85,6 +85,20 @@ def test_free_is_allocatable_less_allocated_less_allocating() -> None:
 def test_a_cluster_is_no_candidate_and_says_why(changes: Object, reason: str) -> None:
     summary = summarise(raw_cluster(**changes), Candidacy())
     assert (summary.usable, trouble_text(summary.trouble)) == (False, reason)
+
+
+@pytest.mark.parametrize(
+    ("status", "is_known"),
+    [("True", False), ("False", True), ("Unknown", True), ("unheard of", False), (None, False)],
+)
+def test_a_cluster_is_lost_since_its_condition_ready_became_false_or_unknown(
+    status: str | None, is_known: bool
+) -> None:
+    ready = {"type": "Ready", "status": status, "lastTransitionTime": "2026-01-02T03:04:05Z"}
+    others = {"type": "Cheap", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    summary = summarise(raw_cluster(status_conditions=[others, ready]), Candidacy())
+    since = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC) if is_known else None
+    assert summary.not_ready_since == since
 
 
 def test_prefer_no_schedule_taints_repel_nobody() -> None:

@@ -10,6 +10,7 @@ from hyperjob.kube.resources import (
     CLUSTERS,
     EVENTS,
     HYPERJOBS,
+    LEASES,
     MUTATING_WEBHOOKS,
     NAMESPACES,
     QUEUES,
@@ -78,3 +79,22 @@ async def test_a_lease_without_a_namespace_is_named(
     assert [(was, text.partition(";")[0]) for was, text in told] == (
         [(level, said)] if said else []
     )
+
+
+async def test_it_works_while_it_holds_the_lease_and_gives_it_up_when_it_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kube = FakeKube()
+
+    def holder() -> Any:
+        return kube.objects[LEASES]["leases/lease"]["spec"]["holderIdentity"]
+
+    options: Any = {
+        "leader_elect": True,
+        "leader_elect_namespace": "leases",
+        "leader_elect_name": "lease",
+    }
+    async with running(kube, **options) as manager:
+        assert holder() == manager.identity
+    assert holder() == ""
+    assert "The namespace of the Lease does not exist" in caplog.text

@@ -10,6 +10,7 @@ def test_the_defaults_are_a_deployments() -> None:
     assert options.leader_elect
     assert options.log_format == "json"
     assert options.kubeconfig is None
+    assert options.progress_qps == 40  # as docs/tasks/progress.md says
 
 
 def test_flags_win_over_the_environment() -> None:
@@ -45,6 +46,34 @@ def test_wrong_usage_is_told(
         parse(arguments, environment)
     assert error.value.code == 2
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flag", "least", "most"),
+    [
+        ("--workers", "1", "1000"),
+        ("--in-flight", "1", "1000"),
+        ("--cluster-status-lag", "0", "3600"),
+        ("--cluster-lost-timeout", "0", "86400"),
+        ("--gang-timeout", "1", "86400"),
+        ("--splitter-timeout", "0.1", "300"),
+        ("--silence-timeout", "1", "86400"),
+        ("--start-timeout", "0", "604800"),
+        ("--leader-elect-lease-duration", "5", "3600"),
+        ("--progress-interval", "0.1", "3600"),
+        ("--progress-qps", "0.1", "1000"),
+    ],
+)
+def test_a_number_may_be_the_least_and_the_most_that_is_named(
+    flag: str, least: str, most: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for value in (least, most):
+        found = getattr(parse([flag, value], {}), flag.removeprefix("--").replace("-", "_"))
+        assert found == float(value)
+    for value in (f"{int(float(least)) - 1}", f"{most}1"):
+        with pytest.raises(SystemExit):
+            parse([f"{flag}={value}"], {})
+        assert f"{flag} must be between {least} and {most}" in capsys.readouterr().err
 
 
 def test_every_flag_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

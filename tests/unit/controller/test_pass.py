@@ -68,7 +68,7 @@ async def running(
 ) -> AsyncIterator[Manager]:
     manager = Manager(
         kube,  # type: ignore[arg-type]  # has the verbs that are used
-        Options(queue_admission=admission, leader_elect=False, **options),
+        Options(queue_admission=admission, **{"leader_elect": False, **options}),
     )
     task = asyncio.create_task(manager.run())
     try:

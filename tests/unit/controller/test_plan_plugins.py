@@ -119,6 +119,26 @@ def test_what_stands_is_left_alone() -> None:
     assert plan(observed(raw(), *objects, clusters=BOTH)).actions == ()
 
 
+@pytest.mark.parametrize("names", [None, [], ["a", "b"]])
+def test_a_vcjob_stays_while_its_policy_names_no_single_cluster(names: list[str] | None) -> None:
+    """Its binding names the cluster: the vcjobs speak of that, whatever the policy now says."""
+    first, second = creations(plan(observed(raw(), clusters=BOTH)))
+    loose = pinned(first)
+    loose["spec"]["placement"] = {"clusterAffinity": {"clusterNames": names}}
+    decided = plan(
+        observed(
+            raw(),
+            *(stored(item) for item in (first, second)),
+            *(() if names is None else (loose,)),
+            pinned(second),
+            binding(first.name, cluster="a"),
+            binding(second.name, cluster="b"),
+            clusters=BOTH,
+        )
+    )
+    assert deletions(decided) == []
+
+
 def test_a_sub_job_goes_with_the_export_of_its_service() -> None:
     made = creations(plan(observed(raw({"svc": []}), clusters=BOTH)))
     objects = [document for item in made for document in (stored(item), pinned(item))]

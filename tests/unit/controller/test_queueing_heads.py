@@ -91,6 +91,20 @@ def test_there_is_room_for_a_gang_exactly_if_it_can_be_assigned(
         )
 
 
+@pytest.mark.parametrize("max_domains", [None, 1])
+def test_a_resource_that_a_head_asks_for_none_of_takes_no_room_from_it(
+    max_domains: int | None,
+) -> None:
+    head = unit("head", 8, 8)
+    one = cluster("a", 16)
+    requests = [
+        replace(part.request, demand={**part.request.demand, "example.com/nic": 0})
+        for part in head.parts
+    ]
+    wants = Space([one], {"a": one.free}).wants(requests, most=2, max_domains=max_domains)
+    assert wants["a"][GPU] == 16 * NANO
+
+
 def test_a_queue_is_measured_by_what_its_next_job_asks_for_before_it_uses_any() -> None:
     """Neither queue uses GPUs: 4 of them are more of a share of 2 than of a share of 6."""
     queues = queue("a-small", weight=1), queue("b-large", weight=3)

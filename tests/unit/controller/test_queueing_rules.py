@@ -408,7 +408,15 @@ def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> 
 
 
 @pytest.mark.parametrize(
-    ("place", "told"), [(1, "first"), (7, "number 7"), (48, "about 40"), (234, "about 230")]
+    ("place", "told"),
+    [
+        (1, "first"),
+        (7, "number 7"),
+        (10, "number 10"),
+        (11, "about 10"),
+        (48, "about 40"),
+        (234, "about 230"),
+    ],
 )
 def test_far_from_the_head_a_place_is_told_roughly(place: int, told: str) -> None:
     names = [f"job{index}" for index in range(place)]

@@ -4,11 +4,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from controller.caches.informers import Caches
 from controller.memory.releases import Releases
 from controller.model.observed import QueueAdmission
 from controller.model.planned import ReleaseScheduling
 from controller.plan import plan
+from hyperjob.api.quantity import NANO
 from hyperjob.kube.client import EventType, WatchEvent
 from hyperjob.kube.informer import Informer
 from tests.unit.controller.builders import GPU, NOW, binding, hyperjob, job, observed, policy
@@ -92,6 +95,19 @@ def test_what_is_left_out_while_others_are_released_is_forgotten() -> None:
     assert not followed.is_forgotten("a", 90)
 
 
+def test_bindings_that_come_or_change_and_wait_on_release_nothing() -> None:
+    followed = Followed()
+    followed.bound("a", waits=True)
+    followed.look(0)
+    followed.bound("b", waits=True)
+    followed.bound("a", waits=True, gpus=4)
+    followed.look(10)
+    followed.bound("c", waits=False)
+    followed.look(31)
+    assert followed.is_unanswered("a", 31)
+    assert not followed.is_forgotten("a", 31), "the dispatcher released nothing since"
+
+
 def test_what_is_due_for_a_moment_only_is_not_forgotten() -> None:
     followed = Followed()
     followed.bound("a", waits=True)
@@ -133,6 +149,34 @@ def test_a_forgotten_binding_is_released_and_its_gate_stays() -> None:
     assert [each.binding for each in released(forgotten=frozenset({"hj-trainer-0"}))] == [
         "hj-trainer-0-job"
     ]
+
+
+def test_no_binding_is_followed_while_another_confirms_gangs() -> None:
+    followed = Followed()
+    told: list[str] = []
+    followed.releases = Releases(followed.caches, changed=lambda: told.append("changed"))
+    followed.bound("a", waits=True)
+    followed.bound("a", waits=False)
+    assert told == []
+    assert followed.releases.others(lambda _job: False) == {}
+    followed.releases.switch(on=True)
+    assert followed.releases.others(lambda _job: False) == {"default": {GPU: 8 * NANO}}
+    followed.releases.switch(on=False)
+    assert followed.releases.others(lambda _job: False) == {}
+
+
+@pytest.mark.parametrize("first", ["binding", "vcjob"])
+def test_a_vcjob_of_no_hyperjob_counts_whichever_of_it_and_its_binding_comes_first(
+    first: str,
+) -> None:
+    followed = Followed()
+    stranger = job("stranger", marked={}, owners=[])
+    found = binding("stranger", suspension={"scheduling": False}, requests={GPU: "8"})
+    found["spec"]["replicas"] = 1
+    arrivals = [(followed.caches.bindings, found), (followed.caches.other_jobs, stranger)]
+    for informer, obj in arrivals if first == "binding" else arrivals[::-1]:
+        followed.tell(informer, obj)
+    assert followed.releases.others(lambda _job: False) == {"default": {GPU: 8 * NANO}}
 
 
 def test_only_what_changes_the_account_asks_for_a_look() -> None:

@@ -291,3 +291,8 @@ def test_an_overflow_says_what_the_preferred_clusters_take() -> None:
     assert detail_text(explain_overflow_of(what, clusters, found)) == (
         f"a has room for 100 of 128 {GPU}; x does not exist; n is not Ready"
     )
+
+
+def test_a_resource_that_pods_request_none_of_limits_no_share() -> None:
+    what = wish(8)
+    assert shared(replace(what, pod={**what.pod, "example.com/nic": 0}), A) == {"a": 8}

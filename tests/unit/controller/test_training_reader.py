@@ -432,6 +432,14 @@ async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
         assert len(bench.logs.asked) <= asked + 1
 
 
+async def test_a_sub_job_that_goes_takes_nothing_of_the_others_with_it() -> None:
+    bench = Bench()
+    bench.reader.observe(seen(job(phase="Running"), job("hj-trainer-1", phase="Running")))
+    kept = bench.reader._watches[KEY]["hj-trainer-0"]
+    bench.reader.observe(seen(job(phase="Running")))
+    assert bench.reader._watches == {KEY: {"hj-trainer-0": kept}}
+
+
 def test_a_sub_job_that_is_made_anew_begins_anew() -> None:
     """A suspended sub-job that is resumed is another vcjob of the same attempt."""
     told = {

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import gc
+import socket
 import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -12,6 +13,7 @@ import pytest
 
 from hyperjob.kube import errors
 from hyperjob.kube.client import EventType, Kube, PatchType
+from hyperjob.kube.exchange import why_no_connection
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
 
 JOBS = "/apis/training.volcano.sh/v1alpha1/namespaces/default/hyperjobs"
@@ -283,6 +285,14 @@ async def test_a_write_is_repeated_when_the_server_says_when(code, server, kube)
     assert [seen.json() for seen in server.seen] == [LLM, LLM]
 
 
+@pytest.mark.parametrize("code", [409, 422])
+async def test_what_the_server_refuses_is_not_repeated_even_with_a_time(code, server, kube):
+    server.on(JOBS, server.failure(code, "Refused", Retry_After="0"), server.reply(LLM, status=201))
+    with pytest.raises(errors.KubeError) as raised:
+        await kube.create(HYPERJOBS, LLM)
+    assert (raised.value.http_code, len(server.seen)) == (code, 1)
+
+
 async def test_repeats_are_bounded(server, kube):
     server.on(JOBS, server.failure(429, "TooManyRequests", Retry_After="0"))
     with pytest.raises(errors.TooManyRequests):
@@ -317,6 +327,21 @@ async def test_a_write_on_a_broken_connection_is_not_repeated(server, kube):
         await kube.create(HYPERJOBS, LLM)
     assert not raised.value.answered
     assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConnectionRefusedError(111, "words of a library"), "Connection refused"),
+        (OSError("words without a number"), "words without a number"),
+        (socket.gaierror(-2, "Name or service not known"), "Name or service not known"),
+        (ConnectionResetError(), "ConnectionResetError"),
+    ],
+)
+def test_why_there_is_no_connection_is_said_even_where_the_error_has_no_words(
+    error: OSError, said: str
+) -> None:
+    assert why_no_connection(error) == said
 
 
 async def test_nobody_listening_is_unavailable_and_names_the_server(server, connect):

@@ -239,6 +239,17 @@ async def test_workers_never_have_the_same_item_at_once():
     assert set(worked.values()) == {5}
 
 
+def test_the_time_in_work_is_that_of_all_items_and_of_the_one_begun_first(clock):
+    queue = WorkQueue("jobs", clock=clock)
+    for item in ("a", "b"):
+        queue.add(item)
+        taken(queue)
+        clock.advance(2)
+    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (6, 4)
+    queue.done("a")
+    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (2, 2)
+
+
 def test_metrics_follow_the_items(clock):
     class Recorder:
         def __init__(self):

@@ -271,6 +271,14 @@ def test_bad_reviews_are_400_with_the_reason(path, edit, text):
     assert text in answer["message"]
 
 
+@pytest.mark.parametrize(("letters", "shown"), [(98, "x" * 98 + "'"), (99, "x" * 99 + "…")])
+def test_a_bad_value_is_shown_up_to_100_characters(letters, shown):
+    review = recorded("HyperJob", name="llm-training")
+    review["request"]["operation"] = "x" * letters
+    _, answer = post(VALIDATE_HYPERJOB, review)
+    assert answer["message"].endswith(f"Unsupported value: '{shown}")
+
+
 def test_an_update_without_the_old_object_cannot_be_validated():
     review = recorded("HyperJob", "UPDATE", subResource=None)
     review["request"]["oldObject"] = None

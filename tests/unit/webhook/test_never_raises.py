@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from hyperjob.api.meta import Object
+from tests.support.structural import crds, schema_of
 from webhook.defaulting import default
 from webhook.patch import diff
 from webhook.validation import validate_create, validate_update
@@ -54,6 +55,36 @@ def _split(mode: str, replicas: int) -> Object:
     return {"metadata": {"name": "x"}, "spec": {"replicatedJobs": [job]}}
 
 
+def _rare() -> Object:
+    """Return a HyperJob with the fields that no manifest has, some of them for one admission."""
+    probe = {"exec": {"command": ["true"]}, "terminationGracePeriodSeconds": 9}
+    box = {"name": "c", "image": "i", "restartPolicy": "Always", "readinessProbe": probe}
+    pod = {
+        "os": {"name": "linux"},
+        "hostPID": False,
+        "containers": [box],
+        "initContainers": [box],
+        "ephemeralContainers": [box],
+        "resources": {"claims": [{"name": "gpu", "request": "one"}]},
+    }
+    near = {"mode": "hard", "highestTierName": "rack"}
+    first = {"name": "t", "replicas": 1, "template": {"spec": pod}}
+    second = {
+        **first,
+        "name": "u",
+        "dependsOn": {"name": ["t"], "iteration": "any"},
+        "partitionPolicy": {"totalPartitions": 1, "partitionSize": 1, "networkTopology": near},
+    }
+    template = {"networkTopology": near, "tasks": [first, second]}
+    return {
+        "metadata": {"name": "x"},
+        "spec": {
+            "checkpoint": {"directory": "/data"},
+            "replicatedJobs": [{"name": "a", "replicas": 1, "templateSpec": template}],
+        },
+    }
+
+
 def examples() -> Iterator[tuple[str, Object]]:
     """Yield rich HyperJobs that admission takes."""
     files = sorted((ROOT / "examples").rglob("*.yaml"))
@@ -66,6 +97,7 @@ def examples() -> Iterator[tuple[str, Object]]:
                 yield path.name, document
     for mode, replicas in (("static", 1), ("static", 2), ("auto", 1)):
         yield f"split {mode} {replicas}", _split(mode, replicas)
+    yield "rare", _rare()
     for name, status in ENDED.items():
         yield f"status {name}", {**_split("static", 1), "status": status}
 
@@ -84,10 +116,23 @@ def places(value: Any, at: Steps = ()) -> Iterator[Steps]:
         yield from places(child, (*at, step))
 
 
+def form_of(place: Steps) -> Steps:
+    return tuple("[]" if isinstance(step, int) else step for step in place)
+
+
+def fields(schema: Object, at: Steps = ()) -> Iterator[Steps]:
+    """Yield the form of every field of a schema; what a map holds is no field."""
+    for name, inner in schema.get("properties", {}).items():
+        yield (*at, name)
+        yield from fields(inner, (*at, name))
+    if "items" in schema:
+        yield from fields(schema["items"], (*at, "[]"))
+
+
 def mutations(document: Object, seen: set[Steps]) -> Iterator[tuple[Steps, Any, Object]]:
     """Yield the document with one place changed, for places whose form was not seen before."""
     for place in places(document):
-        form = tuple("[]" if isinstance(step, int) else step for step in place)
+        form = form_of(place)
         if not place or form in seen:
             continue
         seen.add(form)
@@ -126,6 +171,12 @@ def test_the_examples_are_there() -> None:
     names = {name for name, _ in EXAMPLES}
     assert {"everything", "trainer", "split auto 1", "status phase"} <= names
     assert len(names) > 8
+
+
+def test_every_field_that_a_user_writes_is_in_an_example() -> None:
+    spec = schema_of(crds()["HyperJob"])["properties"]["spec"]
+    known = {form_of(place) for _, document in EXAMPLES for place in places(document)}
+    assert set(fields(spec, ("spec",))) - known == set()
 
 
 @pytest.mark.parametrize("part", range(8))

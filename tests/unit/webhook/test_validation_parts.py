@@ -14,9 +14,9 @@ from webhook.resourcenames import is_native, is_unqualified, may_be_overcommitte
 from webhook.validation.changes import changes
 from webhook.validation.fieldpath import ROOT, Path
 from webhook.validation.forms import check
-from webhook.validation.names import _validate_distinct
+from webhook.validation.names import MISSING, _validate_distinct
 from webhook.validation.repair import Repair
-from webhook.validation.report import Report
+from webhook.validation.report import MAX_REFUSALS, EnoughError, Report
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(["child", "index", "key"]), st.integers(0, 99)), max_size=6
@@ -24,6 +24,17 @@ STEPS = st.lists(
 TEXTS = st.text(st.sampled_from("aZ09-_./ \né="), max_size=70) | st.from_regex(
     r"[a-z0-9]([-a-z0-9.]{0,70}[a-z0-9])?", fullmatch=True
 )
+
+
+def test_no_error_is_looked_for_beyond_the_last_that_is_kept() -> None:
+    report = Report()
+    for _ in range(MAX_REFUSALS - 1):
+        report.add(MISSING, ROOT)
+    assert not report.is_full
+    with pytest.raises(EnoughError):
+        report.add(MISSING, ROOT)
+    assert report.is_full
+    assert len(report.refusals) == MAX_REFUSALS
 
 
 @given(STEPS)
