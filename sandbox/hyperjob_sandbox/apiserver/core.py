@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.admission.chain import AdmissionChain
-from hyperjob_sandbox.apiserver.rbac.authorizer import Rbac
+from hyperjob_sandbox.apiserver.rbac import Rbac
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
 from hyperjob_sandbox.apiserver.state.selectors import (
     LabelSelector,

@@ -17,7 +17,6 @@ from hyperjob_sandbox.apiserver.frontend import Frontend
 from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.kinds.bootstrap import bootstrap_objects, install
 from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
-from hyperjob_sandbox.apiserver.rbac.bootstrap import roles as bootstrap_roles
 from hyperjob_sandbox.apiserver.state.store import Store
 from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP, User
 from hyperjob_sandbox.apiserver.transport.authorization import Audit
@@ -125,8 +124,8 @@ class ApiServer:
         definitions.follow(self._core)
         admitting.follow(self._core)
         housekeeper = Housekeeper(self._core)
-        roles = bootstrap_roles() if self._core.rbac is not None else []
-        install(self._core, [*bootstrap_objects(), *roles, *self._crds])
+        roles = bootstrap_objects("rbac") if self._core.rbac is not None else []
+        install(self._core, [*bootstrap_objects("always"), *roles, *self._crds])
         self._housekeeping = asyncio.create_task(housekeeper.run(), name=f"{self.name}-gc")
         try:
             await self._frontend.start()

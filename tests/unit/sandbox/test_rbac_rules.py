@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperjob_sandbox.apiserver.rbac.authorizer import Rule
+from hyperjob_sandbox.apiserver.rbac import Rule
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 
 PODS = Rule(verbs=("get", "list"), groups=("",), resources=("pods",))

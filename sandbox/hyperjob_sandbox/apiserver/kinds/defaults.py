@@ -1,24 +1,44 @@
 """Defaults of built-in kinds, where something here reads them back.
 
-Each function changes the object that it is given, which is always a fresh one, and only adds.
+`kinds.yaml` has those that are always the same; those that follow from the object are here.
 """
 
 import base64
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver import jsonvalue
+
+
+def fill(obj: Object, defaults: Object) -> None:
+    """Fill in the defaults of an object's kind; the object is a fresh one and is changed."""
+    _fill(obj, defaults)
+    computed = _COMPUTED.get(obj.get("kind", ""))
+    if computed is not None:
+        computed(obj)
+
+
+def _fill(obj: Object, defaults: Object) -> None:
+    for key, default in defaults.items():
+        name, found = key.rstrip("?!"), obj.get(key.rstrip("?!"))
+        if isinstance(default, dict) and not key.endswith("!"):
+            if found is None and not key.endswith("?"):
+                found = obj[name] = {}
+            if isinstance(found, dict):
+                _fill(found, default)
+        elif isinstance(default, list) and isinstance(default[0], dict):
+            for item in found or ():
+                _fill(item, default[0])
+        elif found is None:
+            obj[name] = jsonvalue.copy(default)
 
 
 def _namespace(obj: Object) -> None:
     labels = obj["metadata"].setdefault("labels", {})
     labels.setdefault("kubernetes.io/metadata.name", obj["metadata"].get("name", ""))
-    obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
-    obj.setdefault("status", {}).setdefault("phase", "Active")
 
 
 def _secret(obj: Object) -> None:
-    obj.setdefault("type", "Opaque")
     plain = obj.pop("stringData", None)
     if plain:
         data = obj.setdefault("data", {})
@@ -27,105 +47,48 @@ def _secret(obj: Object) -> None:
 
 
 def _definition(obj: Object) -> None:
-    spec = obj.get("spec") or {}
-    names = spec.setdefault("names", {})
+    names = obj["spec"].setdefault("names", {})
     if names.get("kind"):
         names.setdefault("singular", names["kind"].lower())
         names.setdefault("listKind", names["kind"] + "List")
-    spec.setdefault("conversion", {"strategy": "None"})
 
 
-def _webhooks(obj: Object) -> None:
-    mutating = obj.get("kind") == "MutatingWebhookConfiguration"
-    for hook in obj.get("webhooks") or ():
-        hook.setdefault("failurePolicy", "Fail")
-        hook.setdefault("matchPolicy", "Equivalent")
-        hook.setdefault("namespaceSelector", {})
-        hook.setdefault("objectSelector", {})
-        hook.setdefault("timeoutSeconds", 10)
-        if mutating:
-            hook.setdefault("reinvocationPolicy", "Never")
-        for rule in hook.get("rules") or ():
-            rule.setdefault("scope", "*")
-        service = hook.get("clientConfig", {}).get("service")
-        if service is not None:
-            service.setdefault("port", 443)
-
-
-def _pod_spec(spec: dict[str, Any], *, restart: str = "Always") -> None:
-    spec.setdefault("restartPolicy", restart)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("securityContext", {})
-    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
+def _pods(obj: Object) -> None:
+    for container in _containers(obj):
         image = str(container.get("image", ""))
         latest = ":" not in image.rpartition("/")[2] or image.endswith(":latest")
         container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
-        container.setdefault("resources", {})
-        container.setdefault("terminationMessagePath", "/dev/termination-log")
-        container.setdefault("terminationMessagePolicy", "File")
-        for port in container.get("ports") or ():
-            port.setdefault("protocol", "TCP")
 
 
-def _pod(obj: Object) -> None:
-    _pod_spec(obj.setdefault("spec", {}))
-    obj.setdefault("status", {}).setdefault("phase", "Pending")
-
-
-def _workload(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    kind = obj.get("kind")
-    if kind != "DaemonSet":
-        spec.setdefault("replicas", 1)
-    if kind == "Deployment":
-        spec.setdefault("revisionHistoryLimit", 10)
-        spec.setdefault("progressDeadlineSeconds", 600)
-        rolling = {"maxSurge": "25%", "maxUnavailable": "25%"}
-        spec.setdefault("strategy", {"type": "RollingUpdate", "rollingUpdate": rolling})
-    template = spec.get("template")
-    if isinstance(template, dict):
-        _pod_spec(template.setdefault("spec", {}))
-    obj.setdefault("status", {})
+def _containers(obj: Object) -> Iterator[Object]:
+    """Give the containers of a pod, or of the pods that a workload describes."""
+    spec: Object = obj["spec"]
+    if obj.get("kind") != "Pod":
+        spec = (spec.get("template") or {}).get("spec") or {}
+    yield from spec.get("initContainers") or ()
+    yield from spec.get("containers") or ()
 
 
 def _service(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("type", "ClusterIP")
-    spec.setdefault("sessionAffinity", "None")
+    spec = obj["spec"]
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
     for port in spec.get("ports") or ():
-        port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
-    obj.setdefault("status", {"loadBalancer": {}})
-
-
-def _priority_class(obj: Object) -> None:
-    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
 def _binding(obj: Object) -> None:
-    obj.get("roleRef", {}).setdefault("apiGroup", "rbac.authorization.k8s.io")
     for subject in obj.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
             subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
 
 
-DEFAULTS: dict[tuple[str, str], Callable[[Object], None]] = {
-    ("", "Namespace"): _namespace,
-    ("", "Secret"): _secret,
-    ("", "Pod"): _pod,
-    ("", "Service"): _service,
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _webhooks,
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _webhooks,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
-    ("apps", "DaemonSet"): _workload,
-    ("apps", "Deployment"): _workload,
-    ("apps", "ReplicaSet"): _workload,
-    ("apps", "StatefulSet"): _workload,
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _binding,
-    ("rbac.authorization.k8s.io", "RoleBinding"): _binding,
-    ("scheduling.k8s.io", "PriorityClass"): _priority_class,
+_COMPUTED: dict[str, Callable[[Object], None]] = {
+    "Namespace": _namespace,
+    "Secret": _secret,
+    "Pod": _pods,
+    "Service": _service,
+    "CustomResourceDefinition": _definition,
+    **dict.fromkeys(("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"), _pods),
+    **dict.fromkeys(("ClusterRoleBinding", "RoleBinding"), _binding),
 }

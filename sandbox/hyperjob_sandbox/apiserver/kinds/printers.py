@@ -1,7 +1,7 @@
-"""Table columns of built-in kinds, as `kubectl get` prints them.
+"""Cells of tables of built-in kinds, as `kubectl get` prints them.
 
-Where the real server computes a cell from many fields, this does so from those that the sandbox's
-objects have. Kinds that are not listed have a name and an age.
+`kinds.yaml` names the columns. Where the real server computes a cell from many fields, a function
+here does so from those that the sandbox's objects have.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,37 +14,36 @@ from hyperjob_sandbox.apiserver.printing import AGE_COLUMN, NAME_COLUMN, Column,
 _NONE = "<none>"
 
 
+def column(described: str | list[str]) -> Column:
+    """Build the column that an entry of `kinds.yaml` describes."""
+    if described == "Age":
+        return AGE_COLUMN
+    if isinstance(described, str):
+        return Column("Name", "string", NAME_COLUMN.cell, "name", priority=1)
+    name, source, kind, empty, *_ = *described, *("string", "")[len(described) - 2 :]
+    if name.startswith("("):
+        return Column(name[1:-1], kind, _cell(source, empty), priority=1)
+    return Column(name, kind, _cell(source, empty))
+
+
+def _cell(source: str, empty: Json) -> Callable[[Object, datetime], Json]:
+    times, read = _TIMES.get(source), _CELLS.get(source)
+
+    def cell(obj: Object, now: datetime) -> Json:
+        if times is not None:
+            found = next((time for path in times if (time := _at(obj, path))), None)
+            return age(found, now=now) if found else "<unknown>"
+        value = _at(obj, source) if read is None else read(obj)
+        return empty if value is None else value
+
+    return cell
+
+
 def _at(obj: Object, path: str) -> Json:
     found: Json = obj
     for part in path.split("."):
         found = found.get(part) if isinstance(found, dict) else None
     return found
-
-
-def _column(
-    name: str,
-    read: str | Callable[[Object], Json],
-    kind: str = "string",
-    *,
-    empty: Json = "",
-    wide: bool = False,
-) -> Column:
-    """Build a column of a field, or of what a function makes of the object."""
-
-    def cell(obj: Object, now: datetime) -> Json:
-        del now
-        found = _at(obj, read) if isinstance(read, str) else read(obj)
-        return empty if found is None else found
-
-    return Column(name, kind, cell, priority=int(wide))
-
-
-def _since(name: str, *paths: str, wide: bool = False) -> Column:
-    def cell(obj: Object, now: datetime) -> Json:
-        found = next((time for path in paths if (time := _at(obj, path))), None)
-        return age(found, now=now) if found else "<unknown>"
-
-    return Column(name, "string", cell, priority=int(wide))
 
 
 def _joined(values: Iterable[object]) -> str:
@@ -110,90 +109,38 @@ def _role(obj: Object) -> str:
     return f"{reference.get('kind')}/{reference.get('name')}"
 
 
-_CREATED = (_column("Created At", "metadata.creationTimestamp", "date"),)
-_BINDING = (_column("Role", _role), AGE_COLUMN)
-_WEBHOOKS = (_column("Webhooks", lambda o: len(o.get("webhooks") or ()), "integer"), AGE_COLUMN)
-_OWN: dict[str, tuple[Column, ...]] = {
-    "clusterrolebindings": _BINDING,
-    "clusterroles": _CREATED,
-    "configmaps": (
-        _column("Data", lambda o: len(o.get("data") or ()) + len(o.get("binaryData") or ())),
-        AGE_COLUMN,
-    ),
-    "customresourcedefinitions": _CREATED,
-    "deployments": (
-        _column(
-            "Ready",
-            lambda o: f"{_at(o, 'status.readyReplicas') or 0}/{_at(o, 'spec.replicas') or 0}",
-        ),
-        _column("Up-to-date", "status.updatedReplicas", "integer", empty=0),
-        _column("Available", "status.availableReplicas", "integer", empty=0),
-        AGE_COLUMN,
-    ),
-    "leases": (_column("Holder", "spec.holderIdentity"), AGE_COLUMN),
-    "mutatingwebhookconfigurations": _WEBHOOKS,
-    "namespaces": (_column("Status", "status.phase"), AGE_COLUMN),
-    "nodes": (
-        _column("Status", _node_status),
-        _column("Roles", _node_roles),
-        AGE_COLUMN,
-        _column("Version", "status.nodeInfo.kubeletVersion"),
-    ),
-    "persistentvolumeclaims": (
-        _column("Status", "status.phase"),
-        _column("Volume", "spec.volumeName"),
-        _column("Capacity", "status.capacity.storage"),
-        AGE_COLUMN,
-    ),
-    "pods": (
-        _column("Ready", _pod_ready),
-        _column("Status", _pod_status),
-        _column("Restarts", lambda o: str(sum(s.get("restartCount", 0) for s in _containers(o)))),
-        AGE_COLUMN,
-        _column("IP", "status.podIP", empty=_NONE, wide=True),
-        _column("Node", "spec.nodeName", empty=_NONE, wide=True),
-    ),
-    "priorityclasses": (
-        _column("Value", "value", "integer", empty=0),
-        _column("Global-Default", lambda o: bool(o.get("globalDefault")), "boolean"),
-        AGE_COLUMN,
-    ),
-    "rolebindings": _BINDING,
-    "roles": _CREATED,
-    "secrets": (
-        _column("Type", "type"),
-        _column("Data", lambda o: len(o.get("data") or ())),
-        AGE_COLUMN,
-    ),
-    "services": (
-        _column("Type", "spec.type"),
-        _column("Cluster-IP", "spec.clusterIP", empty=_NONE),
-        _column("Port(s)", _service_ports),
-        AGE_COLUMN,
-    ),
-    "validatingwebhookconfigurations": _WEBHOOKS,
+def _event_message(obj: Object) -> str:
+    return str(obj.get("message") or obj.get("note") or "").strip()
+
+
+def _pod_restarts(obj: Object) -> str:
+    return str(sum(status.get("restartCount", 0) for status in _containers(obj)))
+
+
+def _deployment_ready(obj: Object) -> str:
+    return f"{_at(obj, 'status.readyReplicas') or 0}/{_at(obj, 'spec.replicas') or 0}"
+
+
+_CELLS: dict[str, Callable[[Object], Json]] = {
+    "=data": lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ()),
+    "=deployment_ready": _deployment_ready,
+    "=event_count": _event_count,
+    "=event_message": _event_message,
+    "=event_object": _event_object,
+    "=event_source": _event_source,
+    "=node_roles": _node_roles,
+    "=node_status": _node_status,
+    "=pod_ready": _pod_ready,
+    "=pod_restarts": _pod_restarts,
+    "=pod_status": _pod_status,
+    "=role": _role,
+    "=service_ports": _service_ports,
+    "=webhooks": lambda obj: len(obj.get("webhooks") or ()),
 }
-_EVENT = (
-    _since(
-        "Last Seen",
-        "series.lastObservedTime",
-        "lastTimestamp",
-        "deprecatedLastTimestamp",
-        "eventTime",
-        "metadata.creationTimestamp",
+_TIMES = {
+    "=event_first_seen": ("firstTimestamp", "deprecatedFirstTimestamp", "eventTime"),
+    "=event_last_seen": (
+        *("series.lastObservedTime", "lastTimestamp", "deprecatedLastTimestamp"),
+        *("eventTime", "metadata.creationTimestamp"),
     ),
-    _column("Type", "type"),
-    _column("Reason", "reason"),
-    _column("Object", _event_object),
-    _column("Subobject", "involvedObject.fieldPath", wide=True),
-    _column("Source", _event_source, wide=True),
-    _column("Message", lambda o: str(o.get("message") or o.get("note") or "").strip()),
-    _since("First Seen", "firstTimestamp", "deprecatedFirstTimestamp", "eventTime", wide=True),
-    _column("Count", _event_count, wide=True),
-    Column("Name", "string", NAME_COLUMN.cell, "name", priority=1),
-)
-
-
-def columns_of(plural: str) -> tuple[Column, ...]:
-    """Give the columns of a built-in resource."""
-    return _EVENT if plural == "events" else (NAME_COLUMN, *_OWN.get(plural, (AGE_COLUMN,)))
+}

@@ -1,7 +1,7 @@
 """Who may do what: the question, and the answer that everybody known may do everything.
 
 The one place where requests are authorized: the dispatcher asks here before a handler runs, access
-reviews ask the same authorizer. The authorizer of Roles is in `rbac/`.
+reviews ask the same authorizer. The authorizer of Roles is in `rbac`.
 """
 
 from collections.abc import Callable, Sequence

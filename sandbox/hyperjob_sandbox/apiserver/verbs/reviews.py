@@ -9,7 +9,7 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
-from hyperjob_sandbox.apiserver.rbac.authorizer import EVERYTHING
+from hyperjob_sandbox.apiserver.rbac import EVERYTHING
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply

@@ -8,11 +8,11 @@ from hyperjob_sandbox.apiserver.state.store import GroupResource, Store
 from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP, User
 from hyperjob_sandbox.apiserver.transport.authorization import Action
 
-GROUP = "rbac.authorization.k8s.io"
-_ROLES: GroupResource = (GROUP, "roles")
-_CLUSTER_ROLES: GroupResource = (GROUP, "clusterroles")
-_ROLE_BINDINGS: GroupResource = (GROUP, "rolebindings")
-_CLUSTER_ROLE_BINDINGS: GroupResource = (GROUP, "clusterrolebindings")
+_GROUP = "rbac.authorization.k8s.io"
+_ROLES: GroupResource = (_GROUP, "roles")
+_CLUSTER_ROLES: GroupResource = (_GROUP, "clusterroles")
+_ROLE_BINDINGS: GroupResource = (_GROUP, "rolebindings")
+_CLUSTER_ROLE_BINDINGS: GroupResource = (_GROUP, "clusterrolebindings")
 _ALL = "*"
 
 

@@ -1,1 +1,0 @@
-"""Rights from Roles and their bindings: who may do what."""
