@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -36,7 +37,7 @@ def simulate(
     """Run a scenario by a policy until every job has ended, or nothing happens any more."""
     _, change = POLICIES[policy]
     play = _static if policy == STATIC else _played
-    with _rare_collections():
+    with _rare_collections(), _quiet():
         return run(play(change(scenario), progress))
 
 
@@ -49,6 +50,18 @@ def _rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep warnings about simulated HyperJobs out of the logs; errors of the controller stay."""
+    log = logging.getLogger("controller")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 async def _static(scenario: Scenario, progress: Progress) -> Ledger:

@@ -91,10 +91,14 @@ def submission(job: Plain, style: Style) -> Submission:
 
 
 def divide(gpus: int, per_pod: int) -> tuple[int, int]:
-    """Return the number of pods and the accelerators of each: as few pods as are alike."""
+    """Return the number of pods and the accelerators of each: as few as are alike and fill nodes.
+
+    Pods of 6 or 5 of a node's 8 would leave accelerators that no pod of the job can use.
+    """
     if gpus <= per_pod:
         return 1, gpus
-    each = next(size for size in range(per_pod, 0, -1) if gpus % size == 0)
+    fitting = (size for size in range(per_pod, 0, -1) if per_pod % size == 0)
+    each = next(size for size in fitting if gpus % size == 0)
     return gpus // each, each
 
 

@@ -32,7 +32,7 @@ class Life:
     """What became of one job; times in seconds since the start of the simulation.
 
     `stops` counts by cause how often it was stopped, `lost` the accelerator-seconds of work that
-    were done again.
+    were done again, `message` is what its status said last.
     """
 
     job: Submission
@@ -44,6 +44,7 @@ class Life:
     stops: dict[str, int] = field(default_factory=dict)
     lost: float = 0.0
     forecast: Forecast | None = None
+    message: str = ""
 
     @property
     def waited(self) -> float | None:

@@ -15,6 +15,8 @@ PARTS: Final = 120
 """How many parts of the time a series has."""
 SHORTEST: Final = 60.0
 """Seconds that a shorter job counts as in the slowdown, so that tiny jobs do not decide it."""
+_TOLD: Final = 5
+"""How many of the jobs that never started or ended are named."""
 _SIZES: Final = ((1, 1), (2, 8), (9, 64), (65, 256), (257, 10**9))
 
 
@@ -58,7 +60,8 @@ class Report:
 
     `unfair` is the part of all accelerators that queues had beyond what they were due while
     another one went short, on average. `splinters` is the part that was free on nodes in use.
-    `idle` is the part that was free while jobs waited. `series` are means over equal parts of time.
+    `idle` is the part that was free while jobs waited. `stuck` says what the status of the first
+    jobs that never started or ended said last. `series` are means over equal parts of time.
     """
 
     policy: str
@@ -67,6 +70,7 @@ class Report:
     failed: int
     never_started: int
     unfinished: int
+    stuck: Mapping[str, str]
     window: float
     end: float
     use: float
@@ -128,6 +132,7 @@ def measure(ledger: Ledger, *, policy: str, shares: Mapping[str, float]) -> Repo
         failed=sum(life.outcome == Phase.FAILED for life in lives),
         never_started=sum(life.started is None for life in lives),
         unfinished=sum(life.started is not None and life.ended is None for life in lives),
+        stuck=_stuck(lives),
         window=window,
         end=ledger.end,
         use=sum(each.integral(0.0, window) for each in ledger.used.values()) / capacity,
@@ -189,6 +194,11 @@ def measure(ledger: Ledger, *, policy: str, shares: Mapping[str, float]) -> Repo
             },
         },
     )
+
+
+def _stuck(lives: Iterable[Life]) -> Mapping[str, str]:
+    found = sorted(life.job.key for life in lives if life.ended is None)[:_TOLD]
+    return {life.job.key: life.message for life in lives if life.job.key in found}
 
 
 def _label(low: int, high: int) -> str:

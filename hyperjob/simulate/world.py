@@ -103,6 +103,7 @@ class World(Scene):
         if run.life.forecast is None:
             self._note_forecast(run.life, new)
         phase = string(at(new, "status", "state", "phase"))
+        run.life.message = string(at(new, "status", "state", "message"))
         if phase in (Phase.COMPLETED, Phase.FAILED):
             self._over(run.life, phase)
             loop = asyncio.get_running_loop()

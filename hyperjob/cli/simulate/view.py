@@ -47,6 +47,7 @@ def one(report: Report) -> list[Text]:
     lines = [
         Text.assemble((f"Policy {report.policy}", "bold"), f": {words}"),
         Text(_jobs(report)),
+        *(Text(f"  {name}: {message}") for name, message in report.stuck.items() if message),
         Text(
             f"Jobs arrive for {length(report.window)}; the last ends after {length(report.end)}."
             f" In the time of arrivals {_part(report.use)} of the accelerators are in use"
@@ -131,9 +132,9 @@ def _trouble(report: Report) -> str:
 
 
 def _forecasts(report: Report) -> str:
-    found = report.forecasts
+    found, jobs = report.forecasts, report.jobs
     return (
-        f"{found.error.count} jobs were told when they are expected to start, at the median"
+        f"A start was forecast for {found.error.count} of {jobs} jobs, at the median"
         f" {length(found.ahead.p50)} ahead; half of them start within {length(found.error.p50)} of"
         f" it, 95% within {length(found.error.p95)}, and 95% at most {_late(found.late.p95)}."
     )

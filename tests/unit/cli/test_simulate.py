@@ -103,6 +103,9 @@ def test_a_job_that_can_never_start_ends_in_code_4(clusters: str, tmp_path: Path
     result = simulate("--clusters", clusters, "--trace", str(trace))
     assert result.exit_code == 4
     assert "1 never started" in result.stdout
+    assert "  default/job-" in result.stdout
+    assert "800 nvidia.com/gpu" in result.stdout, "what its status said last"
+    assert "HyperJob changed" not in result.stderr, "warnings are those of simulated HyperJobs"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob.simulate.generate import SHAPES, Demand, Estimates, generate
+from hyperjob.simulate.jobs import divide
 from hyperjob.simulate.workload import WorkloadError
 
 DAY = 86400.0
@@ -70,3 +71,11 @@ def test_more_jobs_than_the_load_has_seconds_for_are_refused() -> None:
     demand = Demand(jobs=10_000, days=0.01, load=0.01, shape="philly")
     with pytest.raises(WorkloadError, match="none runs shorter than a second: ask for fewer jobs"):
         generate(demand, accelerators=8, largest=8, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "pods"),
+    [(1, (1, 1)), (3, (1, 3)), (8, (1, 8)), (12, (3, 4)), (300, (75, 4)), (9, (9, 1))],
+)
+def test_pods_of_a_job_of_any_size_fill_whole_nodes(gpus: int, pods: tuple[int, int]) -> None:
+    assert divide(gpus, 8) == pods
