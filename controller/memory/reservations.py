@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from controller.expansion.expand import pod_groups
 from controller.model.nodes import PodGroup
-from controller.model.observed import Cluster, Report
+from controller.model.observed import Binding, Cluster, Report
 from controller.model.parse import (
     controller_of,
     parse_binding,
@@ -71,6 +71,7 @@ class Reservations:
         self._freed: set[str] = set()
         self._versions: Counter[str] = Counter()
         self._sizes: dict[int, tuple[object, tuple[PodGroup, ...], Resources]] = {}
+        self._bindings: dict[str, tuple[Object, Binding]] = {}
         self._known: dict[str, _Known] = {}
         self._entries: dict[str, Reservation] = {}
         self._sums: dict[str, dict[str, int]] = {}
@@ -242,8 +243,7 @@ class Reservations:
             and LABEL_REPLICATED_JOB in labels
         ):
             return True
-        found = self._binding(key)
-        binding = parse_binding(found) if found is not None else None
+        binding = self._parsed(key)
         return (
             binding is not None
             and binding.job_uid == metadata.get("uid")
@@ -288,15 +288,25 @@ class Reservations:
         Until it reports, the pin counts more than the binding: it may just have been moved.
         """
         report, placed = parse_report(raw.get("status")), ""
-        found = self._binding(key)
-        if found is not None:
-            binding = parse_binding(found)
-            if binding.job_uid == at(raw, "metadata", "uid"):
-                report, placed = binding.report or report, binding.cluster
+        binding = self._parsed(key)
+        if binding is not None and binding.job_uid == at(raw, "metadata", "uid"):
+            report, placed = binding.report or report, binding.cluster
         policy = self._policy(key)
         pins = pinned_clusters(at(policy, "spec", "placement")) if policy is not None else ()
         pin = pins[0] if len(pins) == 1 else ""
         return (placed or pin if report is not None else pin or placed), report
+
+    def _parsed(self, key: str) -> Binding | None:
+        """Return the binding of a vcjob; several events in a row find the same one."""
+        found = self._binding(key)
+        if found is None:
+            return None
+        known = self._bindings.get(key)
+        if known is None or known[0] is not found:
+            if len(self._bindings) >= _SIZES:
+                self._bindings.clear()
+            known = self._bindings[key] = found, parse_binding(found)
+        return known[1]
 
     def _replace(self, key: str, entry: Reservation | None) -> None:
         old = self._entries.get(key)

@@ -213,8 +213,7 @@ class Karmada:
         item = {"clusterName": sent.cluster, "applied": True, "status": status}
         whole: Object = {"conditions": conditions, "aggregatedStatus": [item]}
         self._plane.change(RESOURCE_BINDINGS, known, {"status": whole}, status=True)
-        self._plane.change(VCJOBS, key, {"status": None}, status=True)
-        self._plane.change(VCJOBS, key, {"status": status}, status=True)
+        self._plane.replace(VCJOBS, key, {**job, "status": status})
 
     def _collect(self, cluster: str) -> None:
         self._due.discard(cluster)
