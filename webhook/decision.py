@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from hyperjob.api.field import FieldError
+from hyperjob.api.meta import Object
 from webhook.patch import JsonPatchOp
 
 
@@ -16,6 +17,8 @@ class Decision(NamedTuple):
     patch: Sequence[JsonPatchOp] = ()
     errors: Sequence[FieldError] = ()
     warnings: Sequence[str] = ()
+    checked: Object | None = None
+    """A new object that is accepted, with the right types throughout; None: none was checked."""
 
     @property
     def allowed(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, cast
 
 from aiohttp import web
 
+from hyperjob.api.meta import Object
 from hyperjob.serving.listener import OTHER_FILES, Listener, allow_files
 from hyperjob.serving.table import ConnectionTable
 from webhook.admission import Reply, admit, check_http, fail, refuse
@@ -31,7 +32,7 @@ from webhook.response import encode
 from webhook.review import MAX_BODY_BYTES, Request
 from webhook.validation.context import NOTHING_KNOWN, Context
 
-Missing: TypeAlias = Callable[[Request], Awaitable[Sequence[str]]]
+Missing: TypeAlias = Callable[[Request, Object], Awaitable[Sequence[str]]]
 
 LARGE_BODY_BYTES: Final = 128 * 1024
 """A larger review is judged in a thread, so that the small ones beside it are not held up."""
@@ -63,7 +64,7 @@ class WebhookServer:
         context: Callable[[], Context] = lambda: NOTHING_KNOWN,
         missing: Missing | None = None,
     ) -> None:
-        """`missing` looks for what a HyperJob that is let through needs, and gives warnings."""
+        """`missing` looks for what a new HyperJob that is let through needs, and gives warnings."""
         self._reporter = reporter
         self._limits = limits or Limits()
         self._context = context
@@ -218,9 +219,9 @@ class WebhookServer:
 async def _with_warnings(reply: Reply, missing: Missing) -> Reply:
     """Add warnings about missing objects to the answer that lets a HyperJob through."""
     request, decision = reply.request, reply.decision
-    if request is None or decision is None or not decision.allowed:
+    if request is None or decision is None or decision.checked is None:
         return reply
-    more = await missing(request)
+    more = await missing(request, decision.checked)
     if not more:
         return reply
     decision = decision._replace(warnings=(*decision.warnings, *more))

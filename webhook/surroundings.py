@@ -23,7 +23,6 @@ from webhook.validation.context import NOTHING_KNOWN, Cluster, Context, Queue, k
 from webhook.validation.needs import needs
 from webhook.validation.references import warn_references
 from webhook.validation.report import Report
-from webhook.validation.structure import check_structure
 
 USER_AGENT: Final = "hyperjob-webhook/1"
 LOOK_SECONDS: Final = 1.0
@@ -83,19 +82,15 @@ class Surroundings:
             self._changed = not all(map(_is_whole, (self._clusters, self._queues, priorities)))
         return self._known
 
-    async def missing(self, request: Request) -> Sequence[str]:
+    async def missing(self, request: Request, hyperjob: Object) -> Sequence[str]:
         """Return warnings about objects that the pods of a new HyperJob need and that are missing.
+
+        `hyperjob` is that of the request as it was checked.
 
         What the webhook's role does not let it read, and what does not answer within a second,
         gives no warning.
         """
-        if request.object is None or request.operation != "CREATE":
-            return ()
         if request.size > MOST_BYTES or self._looks >= LOOKS_AT_A_TIME:
-            return ()
-        checked = Report()
-        hyperjob = check_structure(request.object, checked, strict=False).checked
-        if checked.refusals:
             return ()
         wanted = [(request.namespace, kind, name) for kind, name in needs(hyperjob)]
         if not wanted:

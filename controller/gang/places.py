@@ -13,7 +13,7 @@ from controller.model.child import Child
 from controller.model.observed import Observed, Ownership, QueueAdmission
 from controller.model.request import Request
 from controller.model.subjobs import SubJob
-from controller.placement.capacity import less
+from controller.placement.capacity import less_each
 from hyperjob.api.phases import JobPhase
 
 FRESH: Final = timedelta(seconds=30)
@@ -77,10 +77,7 @@ def look_again(
     for request, name in placed:
         taken.setdefault(name, []).append(request)
         stays.append((request.group, name))
-    clusters = [
-        less(cluster, taken[cluster.name]) if cluster.name in taken else cluster
-        for cluster in observed.clusters
-    ]
+    clusters = less_each(observed.clusters, taken)
     return review(seats, clusters, standing=stays, max_domains=observed.hyperjob.max_domains)
 
 

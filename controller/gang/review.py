@@ -11,7 +11,7 @@ from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import fits, total
 from controller.model.shortage import Shortage, ShortageCode
-from controller.placement.capacity import less
+from controller.placement.capacity import less, less_each
 from controller.placement.place import Placement, place
 
 
@@ -98,16 +98,13 @@ def _sort(
     return kept, unsettled, leaving, list(left.values())
 
 
-def _given_back(seats: Sequence[Seat], clusters: Sequence[Cluster]) -> list[Cluster]:
+def _given_back(seats: Sequence[Seat], clusters: Sequence[Cluster]) -> Sequence[Cluster]:
     """Return the clusters as if nothing were reserved for the seats that are held."""
     own: dict[str, list[Request]] = {}
     for seat in seats:
         if seat.held:
             own.setdefault(seat.pin, []).append(seat.request)
-    return [
-        less(cluster, own[cluster.name], -1) if cluster.name in own else cluster
-        for cluster in clusters
-    ]
+    return less_each(clusters, own, -1)
 
 
 def _place(

@@ -10,9 +10,9 @@ from controller.memory.candidates import Candidates
 from controller.memory.reservations import Reservations
 from controller.model.observed import Cluster
 from controller.model.request import Request
-from controller.model.resources import Resources, subtract
+from controller.model.resources import Resources
 from controller.model.wire import at, string
-from controller.placement.capacity import Candidacy, Summary, less, summarise
+from controller.placement.capacity import Candidacy, Summary, free_of, less_each, summarise
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from hyperjob.kube.informer import Informer
@@ -41,18 +41,14 @@ class Capacity:
     ) -> tuple[Cluster, ...]:
         """Give the clusters with what is free on them, less what is `promised` on each."""
         found = self._candidates.of(self._summaries, now=now)
-        if not promised:
-            return found
-        return tuple(
-            less(each, promised[each.name]) if each.name in promised else each for each in found
-        )
+        return less_each(found, promised) if promised else found
 
     def room(self, cluster: str) -> Resources | None:
         """Give what a cluster has free after reservations, None when it is no candidate."""
         summary = self._summaries.get(cluster)
         if summary is None or not summary.usable:
             return None
-        return subtract(summary.free, self._reservations.held_on(cluster))
+        return free_of(summary, self._reservations.held_on(cluster))
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
         """Give the clusters with what is free after reservations, and what their status shows."""

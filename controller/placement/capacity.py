@@ -161,9 +161,7 @@ def candidates(
             name=summary.name,
             usable=summary.usable,
             trouble=summary.trouble,
-            free=subtract(summary.free, _possible(reserved[summary.name], summary))
-            if summary.name in reserved
-            else summary.free,
+            free=free_of(summary, reserved.get(summary.name, {})),
             allocatable=summary.allocatable,
             settling=settling.get(summary.name, {}),
             provider=summary.provider,
@@ -178,26 +176,46 @@ def candidates(
     )
 
 
-def _possible(reserved: Resources, summary: Summary) -> Resources:
-    """Bound what is reserved by what a cluster has: no more can ever run there."""
-    return {
+def free_of(summary: Summary, reserved: Resources) -> Resources:
+    """Return what a cluster has free: what its status says, less what is reserved on it.
+
+    No more than the cluster has can ever run there, so no more of the reservations counts.
+    """
+    if not reserved:
+        return summary.free
+    possible = {
         name: min(amount, max(0, summary.allocatable.get(name, 0)))
         for name, amount in reserved.items()
     }
+    return subtract(summary.free, possible)
 
 
 def less(cluster: Cluster, requests: Iterable[Request], sign: int = 1) -> Cluster:
     """Return a cluster with sub-jobs put on it; with sign -1, without those that are reserved."""
     requests = list(requests)
-    taken = total(request.demand for request in requests)
     pods = (
         PodGroup(group.request, sign * group.number)
         for request in requests
         for group in request.pods
     )
+    return holding(cluster, scale(total(each.demand for each in requests), sign), pods)
+
+
+def less_each(
+    clusters: Iterable[Cluster], requests: Mapping[str, Iterable[Request]], sign: int = 1
+) -> tuple[Cluster, ...]:
+    """Return clusters, each with the sub-jobs put on it that are for its name."""
+    return tuple(
+        less(cluster, requests[cluster.name], sign) if cluster.name in requests else cluster
+        for cluster in clusters
+    )
+
+
+def holding(cluster: Cluster, demand: Resources, pods: Iterable[PodGroup]) -> Cluster:
+    """Return a cluster on which so much more is taken, by such pods."""
     return replace(
         cluster,
-        free=total((cluster.free, scale(taken, -sign))),
+        free=subtract(cluster.free, demand),
         reserved_pods=(*cluster.reserved_pods, *pods),
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from controller.model.resources import Resources, accumulate, parse_resources
 from controller.model.wire import at, count, mapping, string
 from controller.queueing.queues import Queue
+from controller.queueing.units import OrderInQueue, order_in_queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,7 @@ def foretell(
     released, passed_over = set(), set()
     known = [(charge, priority(charge.sub_job)) for charge in charges.waiting()]
     able = [(charge, urgency) for charge, urgency in known if urgency is not None]
-    for charge, _ in sorted(able, key=lambda each: (-each[1], each[0].created, each[0].sub_job)):
+    for charge, _ in sorted(able, key=lambda each: _order(*each)):
         limit = limits.get(charge.queue)
         if limit is None:
             continue
@@ -104,6 +105,10 @@ def foretell(
         else:
             passed_over.add(charge.sub_job)
     return Forecast(released=frozenset(released), passed_over=frozenset(passed_over))
+
+
+def _order(charge: Charge, priority: int) -> OrderInQueue:
+    return order_in_queue(priority=priority, created=charge.created, key=charge.sub_job)
 
 
 def charge_of(binding: Mapping[str, object], *, queue: str, sub_job: str) -> Charge:

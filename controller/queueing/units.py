@@ -57,4 +57,12 @@ class Unit:
     @property
     def order(self) -> OrderInQueue:
         """Return its place among those of its queue: priority, then age."""
-        return -self.priority, self.created, self.key
+        return order_in_queue(priority=self.priority, created=self.created, key=self.key)
+
+
+def order_in_queue(*, priority: int, created: str, key: str) -> OrderInQueue:
+    """Return what those of one queue are sorted by: higher priority first, then the older.
+
+    Volcano Global sorts the vcjobs of a queue by the same.
+    """
+    return -priority, created, key

@@ -208,7 +208,7 @@ def _cluster(
                 accelerator=accelerator,
                 allocatable=total if reported else None,
                 used=used if reported else None,
-                free=total - used if reported else None,
+                free=room.free[accelerator] // NANO if reported else None,
                 hyperjobs=taken.get((name, accelerator), 0),
             )
         )

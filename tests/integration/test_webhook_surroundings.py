@@ -125,9 +125,8 @@ async def test_objects_that_pods_need_and_that_are_missing_are_warned_of(
     )
     try:
         async with watched(str(control_plane.kubeconfig), metrics=Metrics()) as around:
-            warnings = await around.missing(request)
-            assert await around.missing(request._replace(operation="UPDATE")) == ()
-            assert await around.missing(request._replace(size=MOST_BYTES + 1)) == ()
+            warnings = await around.missing(request, request.object)
+            assert await around.missing(request._replace(size=MOST_BYTES + 1), request.object) == ()
     finally:
         await kube.delete(CONFIG_MAPS, "settings-there", namespace="default")
     at = "spec.replicatedJobs[0].templateSpec.tasks[0].template.spec.volumes"
@@ -153,7 +152,7 @@ async def test_what_the_role_does_not_let_it_read_gives_no_warning(
 
     async with watched(str(control_plane.kubeconfig), metrics=Metrics()) as around:
         around.kube = Refusing()  # type: ignore[assignment]
-        assert await around.missing(request) == ()
+        assert await around.missing(request, request.object) == ()
 
 
 async def test_a_kubeconfig_that_cannot_be_read_is_told(tmp_path: Any) -> None:

@@ -13,7 +13,9 @@ from webhook.validation.structure import Shape, check_structure
 def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
     """Report all errors in a HyperJob, and all warnings about it."""
     report = Report()
-    return inspect_checked(check_structure(raw, report, strict=strict), report, context=context)
+    shape = check_structure(raw, report, strict=strict)
+    report.checked = shape.checked
+    return inspect_checked(shape, report, context=context)
 
 
 def inspect_checked(shape: Shape, report: Report, *, context: Context) -> Report:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperjob.api.field import FieldError
-from webhook.decision import ALLOWED, Decision
+from hyperjob.api.meta import Object
+from webhook.decision import Decision
 from webhook.validation.fieldpath import Path
 from webhook.validation.rules import Rule
 from webhook.validation.suggest import Hints
@@ -40,11 +41,12 @@ class Remark:
 
 
 class Report:
-    """The errors and warnings about one object, collected."""
+    """The errors and warnings about one object, collected; `checked` is it in the right types."""
 
-    __slots__ = ("hints", "refusals", "remarks")
+    __slots__ = ("checked", "hints", "refusals", "remarks")
 
     def __init__(self) -> None:
+        self.checked: Object | None = None
         self.refusals: list[Refusal] = []
         self.remarks: list[Remark] = []
         self.hints = Hints()
@@ -92,10 +94,14 @@ class Report:
     def decision(self) -> Decision:
         """Return the findings, repeats removed."""
         if not self.refusals and not self.remarks:
-            return ALLOWED
+            return Decision(checked=self.checked)
         errors = {
             str(found.error): replace(found.error, remedy=found.rule.remedy)
             for found in self.refusals
         }
         warnings = dict.fromkeys(found.text for found in self.remarks)
-        return Decision(errors=tuple(errors.values()), warnings=tuple(warnings))
+        return Decision(
+            errors=tuple(errors.values()),
+            warnings=tuple(warnings),
+            checked=None if errors else self.checked,
+        )

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from controller.model.reasons import Reason
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl.styles import phase
+from hyperjob.cli.kubectl.table import Row, table
 from hyperjob.cli.tree import view as tree
 from hyperjob.client import usage
 from hyperjob.client.summary import Summary
@@ -27,37 +27,34 @@ def waiting_in_line(summaries: Sequence[Summary]) -> Summary | None:
     return None
 
 
-def hyperjob_table(summaries: Sequence[Summary]) -> Table:
-    """Draw the table of HyperJobs; a narrow terminal shortens the last column with an ellipsis."""
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    for column in ("HYPERJOB", "STATUS", "JOBS", "RUNNING"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("WHY", overflow="ellipsis", no_wrap=True, ratio=1)
-    for summary in summaries:
-        table.add_row(
+def hyperjob_table(summaries: Sequence[Summary]) -> Group:
+    """Draw the table of HyperJobs."""
+    rows: list[Row] = [
+        (
             summary.key,
             phase(summary.phase),
             summary.jobs_ready,
             str(summary.running_pods),
             summary.message or summary.reason,
         )
-    return table
+        for summary in summaries
+    ]
+    return _cut(table(("HYPERJOB", "STATUS", "JOBS", "RUNNING", "WHY"), rows))
 
 
-def cluster_table(clusters: Sequence[Object], summaries: Sequence[Summary]) -> Table:
+def cluster_table(clusters: Sequence[Object], summaries: Sequence[Summary]) -> Group:
     """Draw how full the accelerators of each cluster are."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("CLUSTER", "ACCELERATOR", "USED", ""):
-        table.add_column(column, no_wrap=True)
-    for use in usage.clusters(clusters, summaries):
-        if use.used is not None and use.allocatable is not None:
-            table.add_row(
-                Text(use.cluster if use.ready else f"{use.cluster} (not Ready)", style=""),
-                use.accelerator,
-                f"{use.used}/{use.allocatable}",
-                bar(use.used, use.allocatable),
-            )
-    return table
+    rows: list[Row] = [
+        (
+            use.cluster if use.ready else f"{use.cluster} (not Ready)",
+            use.accelerator,
+            f"{use.used}/{use.allocatable}",
+            bar(use.used, use.allocatable),
+        )
+        for use in usage.clusters(clusters, summaries)
+        if use.used is not None and use.allocatable is not None
+    ]
+    return _cut(table(("CLUSTER", "ACCELERATOR", "USED", ""), rows))
 
 
 def bar(used: int, total: int) -> Text:
@@ -70,19 +67,15 @@ def screen(summaries: Sequence[Summary], clusters: Sequence[Object], note: str) 
     """Draw everything; the trees of HyperJobs that go on come last, where a low terminal cuts."""
     parts: list[RenderableType] = [Text(note, style="dim"), hyperjob_table(summaries), ""]
     parts += [cluster_table(clusters, summaries), ""]
-    for summary in summaries:
-        if not summary.has_ended:
-            parts += [
-                Text(
-                    line.plain,
-                    spans=line.spans,
-                    style=line.style,
-                    no_wrap=True,
-                    overflow="ellipsis",
-                )
-                for line in tree.lines(summary, {}, {})
-            ]
+    parts += [_cut(tree.lines(each, {}, {})) for each in summaries if not each.has_ended]
     return Group(*parts)
+
+
+def _cut(lines: Sequence[Text]) -> Group:
+    """Have a narrow terminal shorten each line with an ellipsis."""
+    for line in lines:
+        line.no_wrap, line.overflow = True, "ellipsis"
+    return Group(*lines)
 
 
 def what_to_try(kubeconfig: Path, programs: Path, examples: Path) -> str:

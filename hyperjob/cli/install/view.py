@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from hyperjob.cli.kubectl.table import table
 from hyperjob.install.diff import shorten
 from hyperjob.install.objects import title
 from hyperjob.install.plan import Action, Change
@@ -24,14 +25,7 @@ def rows(changes: Sequence[Change], *, kept: bool = False) -> list[str]:
     ]
     if not shown:
         return []
-    table = [_HEADER, *shown]
-    widths = [max(len(row[column]) for row in table) for column in range(len(_HEADER) - 1)]
-    return [
-        "  ".join(
-            [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]
-        ).rstrip()
-        for row in table
-    ]
+    return [line.plain.rstrip() for line in table(_HEADER, shown)]
 
 
 def summary(changes: Sequence[Change], *, dry_run: bool) -> str:

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from controller.model.observed import Observed, QueueAdmission
 from controller.model.waiting import Share
-from controller.placement.capacity import less
+from controller.placement.capacity import less_each
 from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
 from controller.queueing.queues import parse_queue
@@ -102,10 +102,7 @@ def _confirmer(world: World) -> Confirmer:
 
 def _judged(observed: Observed, cache: QueueCache, mine: str) -> Observed:
     promised = cache.reserved(but=mine)
-    clusters = tuple(
-        less(each, promised[each.name]) if each.name in promised else each
-        for each in observed.clusters
-    )
+    clusters = less_each(observed.clusters, promised)
     return replace(observed, clusters=clusters, verdict=verdict_of(cache, mine))
 
 

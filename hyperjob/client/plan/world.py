@@ -16,7 +16,7 @@ from controller.model.parse import parse_binding, parse_hyperjob, parse_job, par
 from controller.model.resources import Resources, subtract
 from controller.model.shortage import ClusterTrouble, Trouble
 from controller.model.wire import at, string
-from controller.placement.capacity import Candidacy, candidates, summarise
+from controller.placement.capacity import Candidacy, candidates, holding, summarise
 from controller.queueing.priority import priority_of
 from controller.queueing.quota import Charge, charge_of
 from hyperjob.api.meta import Object
@@ -115,7 +115,7 @@ class World:
         for made in candidates((summarise(item, candidacy) for item in objects), {}):
             old = known.get(made.name)
             taken = subtract(old.allocatable, old.free) if old is not None else {}
-            known[made.name] = replace(made, free=subtract(made.free, taken))
+            known[made.name] = holding(made, taken, ())
             shown[made.name] = known[made.name].free
         return replace(self, clusters=tuple(known.values()), shown=shown)
 
@@ -138,12 +138,7 @@ class World:
         clusters = {cluster.name: cluster for cluster in self.clusters}
         key = key_of(raw)
         for _, name, demand, pods in taken:
-            before = clusters[name]
-            clusters[name] = replace(
-                before,
-                free=subtract(before.free, demand),
-                reserved_pods=(*before.reserved_pods, *pods),
-            )
+            clusters[name] = holding(clusters[name], demand, pods)
         namespace = key.partition("/")[0]
         return replace(
             self,

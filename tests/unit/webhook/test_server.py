@@ -445,7 +445,8 @@ async def test_a_bug_is_answered_with_500(tls, monkeypatch):
     ("replicas", "allowed"), [(1, True), (-1, False)], ids=["let through", "refused"]
 )
 async def test_a_hyperjob_that_is_let_through_is_warned_of_what_is_missing(tls, replicas, allowed):
-    async def missing(request):
+    async def missing(request, hyperjob):
+        assert hyperjob["metadata"]["name"] == request.name
         return [f"there is no Secret for {request.name}"]
 
     pod = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
