@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from controller.model.resources import Resources, total
+from controller.model.resources import Resources, fits, total
 from controller.model.waiting import Start
 from controller.queueing.admit import (
     CAPACITY,
@@ -138,6 +138,9 @@ class _Round:
         if account.tree.guaranteed and is_guaranteed(waiting.parts, account):
             # Not even a head of another queue keeps it from what it is guaranteed.
             return try_to_admit(waiting.parts, shape.site, self._account, self._cache.open)
+        if self._cache.exceeds(waiting) and fits(shape.site.floor, space.most):
+            # It waits for a higher limit, whether there is room now or not.
+            return try_to_admit(waiting.parts, shape.site, account, space)
         if shape.site in self._failed:
             return CAPACITY
         if not space.allows(shape.site.floor):
@@ -168,7 +171,7 @@ class _Round:
     def _will_go(self, gang: Sequence[Part], waiting: Pending) -> bool:
         """Tell whether a gang will have room, or a share, when all HyperJobs have ended."""
         site, account, space = waiting.shape.site, self._account, self._cache.space
-        if len(gang) < site.needed:
+        if self._cache.exceeds(waiting):
             return False
         could = self._cache.could.get(site)
         if could is None:

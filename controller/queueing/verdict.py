@@ -24,7 +24,7 @@ from controller.model.waiting import (
     WaitCode,
 )
 from controller.placement.place import Placement, place
-from controller.queueing.admit import Kind, gang_of
+from controller.queueing.admit import Kind
 from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import IMPLICIT
 from controller.queueing.entries import Pending
@@ -64,7 +64,7 @@ def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> QueueVe
     code, reason = _CODES[block.kind] if block is not None else _UNBLOCKED
     if not cache.known:
         code = WaitCode.QUEUES_UNKNOWN
-    if block is not None and block.kind is Kind.LIMIT and _never(cache, waiting):
+    if block is not None and block.kind is Kind.LIMIT and cache.exceeds(waiting):
         reason = Reason.EXCEEDS_QUEUE
         code = WaitCode.LIMIT_OF_GANG if code is WaitCode.LIMIT else code
     room: RoomDetail | None = None
@@ -143,12 +143,6 @@ def _make_way(cache: QueueCache, key: str) -> tuple[list[str], list[str]]:
         names = preempts if cache.is_preempted(other) else reclaims_from
         names.append(name_for(cache, key, other))
     return preempts, reclaims_from
-
-
-def _never(cache: QueueCache, waiting: Pending) -> bool:
-    """Tell whether a queue's capability forbids it for ever."""
-    site = waiting.shape.site
-    return len(gang_of(waiting.parts, site, cache.account)) < site.needed
 
 
 def _shortage(cache: QueueCache, waiting: Pending) -> tuple[RoomDetail, Mapping[str, Detail]]:

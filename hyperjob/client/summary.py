@@ -52,7 +52,8 @@ class SubJob:
 class Group:
     """A replicated job: what the spec asks for, and its pods by state.
 
-    `per_pod` is the most accelerators that one of its pods requests.
+    `per_pod` is the most accelerators that one of its pods requests; one that is `automatic` is
+    split over clusters by what they have free.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Group:
     pods: Mapping[str, int]
     tasks: tuple[str, ...] = ()
     per_pod: int = 0
+    automatic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +213,7 @@ def _groups(spec: Object, status: Object) -> tuple[Group, ...]:
                 pods={key: count(counters.get(key)) for key in COUNTERS if counters.get(key)},
                 per_pod=max((pod.get(chosen, 0) for pod in pods), default=0) // NANO,
                 tasks=tuple(string(task.get("name")) for task in objects(template.get("tasks"))),
+                automatic=at(item, "splitPolicy", "mode") == "auto",
             )
         )
     return tuple(result)

@@ -305,13 +305,17 @@ def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
     clusters = items(evidence.clusters)
     if not clusters or any(not _is_ready(cluster) for cluster in clusters):
         return ""
-    asked = [evidence.summary.accelerators(job) for job in jobs]
-    fits = any(
-        room_of(cluster).allocatable.get(accelerator, 0) >= number * NANO
-        for accelerator, number in asked
-        for cluster in clusters
-    )
+    fits = any(_may_fit(evidence, job, clusters) for job in jobs)
     return "" if fits else told
+
+
+def _may_fit(evidence: Evidence, job: SubJob, clusters: Sequence[Object]) -> bool:
+    """Tell whether a sub-job may fit on an empty cluster, or an automatic split on all of them."""
+    accelerator, number = evidence.summary.accelerators(job)
+    group = evidence.summary.group(job.group)
+    sizes = [room_of(cluster).allocatable.get(accelerator, 0) for cluster in clusters]
+    most = sum(sizes) if group is not None and group.automatic else max(sizes)
+    return most >= number * NANO
 
 
 def _no_device(evidence: Evidence, jobs: Sequence[SubJob]) -> str:

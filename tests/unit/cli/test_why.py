@@ -103,6 +103,15 @@ def other_device(name: str) -> Object:
     return made
 
 
+def automatic(made: Object) -> Object:
+    """Turn the replicatedJob of a HyperJob into an automatic split of 8 accelerators."""
+    split = {"mode": "auto", "accelerators": 8, "acceleratorType": GPU}
+    made["spec"]["replicatedJobs"][0]["splitPolicy"] = split
+    for job in made["status"]["jobs"]:
+        job["accelerators"] = 8
+    return made
+
+
 CASES = {
     "a sub-job is larger than any cluster": Case(
         hyperjob("Pending", NO_ROOM), HELP, "InsufficientCapacity", TOO_LARGE,
@@ -129,6 +138,26 @@ CASES = {
         ),
         HELP, "InsufficientCapacity", TOO_LARGE, "kubectl hyperjob top",
         {"clusters": [cluster("east", gpus=4)]},
+    ),
+    "an automatic split waits that is larger than any cluster and not than all of them": Case(
+        automatic(
+            hyperjob(
+                "Queued", waiting("WaitingForQueue", "waits for queue default"),
+                reason="InsufficientCapacity", message="first of 1 in queue default: its split",
+            )
+        ),
+        WAITS, "InsufficientCapacity", "its split", "kubectl hyperjob top",
+        {"clusters": [cluster("east", gpus=4), cluster("west", gpus=4)]},
+    ),
+    "an automatic split is larger than all clusters": Case(
+        automatic(
+            hyperjob(
+                "Queued", waiting("WaitingForQueue", "waits for queue default"),
+                reason="InsufficientCapacity", message="first of 1 in queue default: its split",
+            )
+        ),
+        HELP, "InsufficientCapacity", TOO_LARGE, "kubectl hyperjob top",
+        {"clusters": [cluster("east", gpus=4), cluster("west", gpus=3)]},
     ),
     "no controller has ever looked, and none is there": Case(
         hyperjob(), HELP, "NoController", "no controller has ever led there", "get leases -A",

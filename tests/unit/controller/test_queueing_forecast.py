@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.model.reasons import Reason
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
 from tests.unit.controller.builders import NOW
@@ -54,6 +55,18 @@ def test_behind_one_that_runs_longer_than_its_estimate_nothing_is_known() -> Non
     made.submit(job("last", 16, HOUR, age=3))
     made.settle()
     assert expected(made) == {}
+
+
+def test_a_gang_larger_than_its_queue_allows_has_no_time_and_those_behind_it_have_theirs() -> None:
+    made = Estimating(gpus={"a": 16})
+    made.set_queues(queue("default", gpus=12))
+    made.submit(job("run", 12, HOUR, age=0), job("never", 16, HOUR, age=1))
+    made.submit(job("behind", 8, HOUR, age=2))
+    made.settle()
+    assert expected(made).keys() <= {"ns/behind"}
+    told = verdict_of(made.cache, "ns/never")
+    assert told.reason is Reason.EXCEEDS_QUEUE
+    assert "expected" not in wait_text(told.wait)
 
 
 def test_each_line_goes_on_in_its_turn() -> None:
