@@ -63,6 +63,7 @@ _REPORT_SECONDS: Final = 10.0
 _LONGEST_BACKOFF: Final = 60.0
 _SWEEP: Final = 100
 _RETRIES_PER_SECOND: Final = 100.0
+_PLACES_EVERY: Final = timedelta(seconds=30)
 _IN_FLIGHT: Final = 200  # sub-jobs: every pass takes the reservations of all of them off
 
 
@@ -152,6 +153,8 @@ class Manager:
                 lag=options.lag,
                 counts=reservations.counts,
                 names_others=options.tenant_messages == "names",
+                # Looking for stale messages more often than any is written finds the same again.
+                places_every=max(_PLACES_EVERY, timedelta(seconds=10 / messages_per_second)),
             ),
             capacity,
             mode=lambda: self.mode.current,

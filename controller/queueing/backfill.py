@@ -12,28 +12,14 @@ start none is let in any more. (D. Lifka, The ANL/IBM SP Scheduling System, 1995
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controller.model.resources import Resources, fits
 from controller.model.waiting import Start
 from controller.model.wire import timestamp
-from controller.queueing.entries import Entry, Pending
+from controller.queueing.entries import End, Entry, Pending
 from controller.queueing.queues import Tree
 from controller.queueing.room import Space
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """When a HyperJob that holds a share ends by its estimate, and what that frees by cluster.
-
-    An `overdue` one runs beyond its estimate: nothing is known of its end.
-    """
-
-    at: datetime
-    key: str
-    frees: tuple[tuple[str, Resources], ...]
-    overdue: bool = False
 
 
 def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:
@@ -51,11 +37,17 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> End | None:
 
     What does not run yet begins now. What runs beyond its estimate ends now at the earliest.
     """
+    if entry.end is not None and entry.end.at > now:
+        return entry.end
     estimate = estimate_of(entry, tree)
     if estimate is None or not entry.holding:
         return None
-    end = (timestamp(entry.unit.since) or now) + estimate
-    return End(max(now, end), key, entry.frees, overdue=end <= now)
+    since = timestamp(entry.unit.since)
+    at = (since or now) + estimate
+    end = End(max(now, at), key, entry.frees, overdue=at <= now)
+    if since is not None and entry.unit.estimate is not None:
+        entry.end = end  # the same until the HyperJob, or what it holds, is another
+    return end
 
 
 class Outlook:

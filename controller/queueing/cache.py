@@ -15,13 +15,13 @@ from controller.model.request import Request
 from controller.model.resources import Resources
 from controller.model.waiting import Gist, Start, roughly
 from controller.queueing.account import Account
-from controller.queueing.admit import Block, Kind
-from controller.queueing.backfill import End, end_of, estimate_of
+from controller.queueing.admit import Block, Kind, gang_of
+from controller.queueing.backfill import end_of, estimate_of
 from controller.queueing.confirm import Confirmer, OurQueues
-from controller.queueing.entries import Entry, Pending
+from controller.queueing.entries import End, Entry, Pending
 from controller.queueing.holdings import Holdings
 from controller.queueing.lines import Lines
-from controller.queueing.queues import Queue
+from controller.queueing.queues import Queue, Tree
 from controller.queueing.reclaims import Reclaim, Reclaims
 from controller.queueing.room import Space
 from controller.queueing.shapes import Shape, Shapes, Site
@@ -32,8 +32,6 @@ _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)
 FOLLOWED: Final = 10
 """How many of each line are told what is free and when they start: what is behind changes."""
-PLACES_EVERY: Final = timedelta(seconds=30)
-"""How often those further behind are looked at for another place in their line alone."""
 _RESTING: Final = Block(kind=Kind.RESTING)
 
 
@@ -49,6 +47,7 @@ class QueueCache:
         names_others: bool = True,
         most_in_flight: float = inf,
         forecast_every: timedelta = timedelta(minutes=5),
+        places_every: timedelta = timedelta(seconds=30),
     ) -> None:
         """`lag` is the longest time until a cluster's status shows that pods are gone.
 
@@ -56,8 +55,10 @@ class QueueCache:
         whether the vcjob of a key is taken off what is free already: it is from the moment it is
         created, which is before its HyperJob is looked at again. A round admits no other HyperJob
         while `most_in_flight` sub-jobs are admitted that no object shows yet. The starts of those
-        behind the heads of lines are forecast anew after `forecast_every`.
+        behind the heads of lines are forecast anew after `forecast_every`, and those further behind
+        are looked at after `places_every` for another place in their line alone.
         """
+        self._places_every = places_every
         self._forecast_every = forecast_every
         self.most_in_flight = most_in_flight
         self._counts = counts
@@ -77,6 +78,8 @@ class QueueCache:
         self.blocks: dict[tuple[str, Shape], Block] = {}
         self.could: WeakKeyDictionary[Site, bool] = WeakKeyDictionary()
         self.wants: WeakKeyDictionary[Site, Mapping[str, Resources]] = WeakKeyDictionary()
+        self._exceeds: WeakKeyDictionary[Shape, bool] = WeakKeyDictionary()
+        self._exceeds_in: Tree | None = None  # for which the above was worked out
         self._shares = Shares(self._confirmer, self.lines)
         self._holdings = Holdings(self.entries, self._shares, lag=lag, counts=counts)
         self._reclaims = Reclaims(self.entries, lag=lag)
@@ -97,6 +100,7 @@ class QueueCache:
             names_others=self.names_others,
             most_in_flight=self.most_in_flight,
             forecast_every=self._forecast_every,
+            places_every=self._places_every,
         )
 
     @property
@@ -174,6 +178,18 @@ class QueueCache:
     def reserved(self, *, but: str) -> dict[str, list[Request]]:
         """Return the sub-jobs of other HyperJobs that have a reservation, by cluster."""
         return self._holdings.reserved(but=but)
+
+    def exceeds(self, waiting: Pending) -> bool:
+        """Tell whether the capabilities of its queues forbid a gang for ever."""
+        if self._exceeds_in is not self.account.tree:
+            self._exceeds_in = self.account.tree
+            self._exceeds.clear()
+        known = self._exceeds.get(waiting.shape)
+        if known is None:
+            site = waiting.shape.site
+            known = len(gang_of(waiting.parts, site, self.account)) < site.needed
+            self._exceeds[waiting.shape] = known
+        return known
 
     def reclaim(self, head: str, borrowers: Iterable[str], *, now: datetime) -> None:
         """Have borrowers give back what they hold for the head of a line."""
@@ -344,7 +360,7 @@ class QueueCache:
         looked = self._places.get(queue)
         if not self.lines.line(queue):
             self._places.pop(queue, None)
-        return looked is None or looked + PLACES_EVERY <= now
+        return looked is None or looked + self._places_every <= now
 
     def gist(self, entry: Entry, place: int) -> Gist:
         """Return what of a message must not go stale: block, rough place, what is free and used.
@@ -371,7 +387,7 @@ class QueueCache:
 
     def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:
         """Bring holdings, occupancy and line up to date with a unit and the grants."""
-        entry.unit = unit
+        entry.unit, entry.end = unit, None
         if entry.granted:
             entry.granted &= {part.name for part in unit.parts} - unit.held - unit.ended
         self._holdings.update(key, entry, now=now)

@@ -26,6 +26,19 @@ class Pending:
     order: OrderInQueue
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """When a HyperJob that holds a share ends by its estimate, and what that frees by cluster.
+
+    An `overdue` one runs beyond its estimate: nothing is known of its end.
+    """
+
+    at: datetime
+    key: str
+    frees: tuple[tuple[str, Resources], ...]
+    overdue: bool = False
+
+
 @dataclass(slots=True)
 class Entry:
     """What is known of one HyperJob.
@@ -33,8 +46,9 @@ class Entry:
     `granted` are sub-jobs that the engine admitted and that no object shows yet; `spots` the
     clusters reserved for sub-jobs that do not exist yet; `holding` the sub-jobs that hold a share
     of their queue, with their clusters, `queues` those queues, and `frees` what each cluster has
-    free again when the HyperJob ends; `told` the gist of what its status said last, and
-    `told_at` since when; `refreshes` counts how often only numbers of it changed.
+    free again when the HyperJob ends, `end` that moment if it is known; `told` the gist of what its
+    status said last, and `told_at` since when; `refreshes` counts how often only numbers of it
+    changed.
     """
 
     unit: Unit
@@ -43,6 +57,7 @@ class Entry:
     holding: dict[str, tuple[Part, str]] = field(default_factory=dict)
     queues: frozenset[str] = frozenset()
     frees: tuple[tuple[str, Resources], ...] = ()
+    end: End | None = None
     waiting: Pending | None = None
     rests_until: datetime | None = None
     rests: int = 0

@@ -11,9 +11,9 @@ from datetime import datetime
 
 from controller.model.waiting import Start
 from controller.queueing.admit import Kind
-from controller.queueing.backfill import End, estimate_of, has_room, room_for
+from controller.queueing.backfill import estimate_of, has_room, room_for
 from controller.queueing.cache import FOLLOWED, QueueCache
-from controller.queueing.entries import Entry, Pending
+from controller.queueing.entries import End, Entry, Pending
 
 
 def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:
@@ -55,6 +55,8 @@ def _in_turn(cache: QueueCache) -> Iterator[tuple[str, Entry, Pending]]:
         entry = cache.entries[key]
         block, waiting = cache.block_of(entry), entry.waiting
         if waiting is None or block is None or not waiting.shape.site.needed:
+            continue
+        if cache.exceeds(waiting):
             continue
         if block.kind in (Kind.CAPACITY, Kind.BEHIND) and cache.could.get(waiting.shape.site, True):
             yield key, entry, waiting
