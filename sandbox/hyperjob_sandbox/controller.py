@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.client import EventType, Kube, PatchType
 from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.ratelimit import ItemBackoff
-from hyperjob.kube.resources import Resource, key_of
+from hyperjob.kube.resources import PODS, Resource, key_of
 from hyperjob.kube.store import Indexer
 from hyperjob.kube.workqueue import WorkQueue
 from hyperjob_sandbox.objects import is_going
@@ -274,3 +274,33 @@ def _identity(obj: Object) -> str:
 def _essence(obj: Object) -> Object:
     meta = {key: value for key, value in obj["metadata"].items() if key not in _BOOKKEEPING}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": meta}
+
+
+async def write_pod_status(kube: Kube, pod: Object, status: Object) -> bool:
+    """Merge fields into the status of this very pod; return False where it is gone."""
+    meta: Object = pod["metadata"]
+    try:
+        await kube.patch(
+            PODS,
+            meta["name"],
+            {"metadata": {"uid": meta["uid"]}, "status": status},
+            kind=PatchType.MERGE,
+            namespace=meta["namespace"],
+            subresource="status",
+        )
+    except NotFound:
+        return False
+    return True
+
+
+async def remove_pod(kube: Kube, pod: Object) -> None:
+    """Delete a pod without a grace period, which ends its deletion."""
+    meta: Object = pod["metadata"]
+    try:
+        await kube.raw(
+            "DELETE",
+            PODS.path(meta["namespace"], meta["name"]),
+            params={"gracePeriodSeconds": "0"},
+        )
+    except NotFound:
+        return

@@ -1,9 +1,7 @@
 """Small questions about any Kubernetes object, and the few parts that many builders share.
 
-Pure, but for the clock in `wire_now`.
+Pure.
 """
-
-from datetime import UTC, datetime
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.resources import Resource
@@ -101,8 +99,3 @@ def set_condition(
             result[index] = {**old, **entry}
             return result
     return [*result, entry]
-
-
-def wire_now() -> str:
-    """Return the time as objects carry it, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

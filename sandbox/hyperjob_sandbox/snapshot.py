@@ -5,11 +5,11 @@ Starts nothing: for questions about placement that need no control plane.
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.clusters import Cluster, SandboxConfig
 from hyperjob_sandbox.karmada.clusterstatus import cluster_status
 from hyperjob_sandbox.karmada.controlplane import cluster_object
 from hyperjob_sandbox.member.cluster import node_object, node_status
-from hyperjob_sandbox.objects import wire_now
 
 _APIS: list[Object] = [
     {"groupVersion": VCJOB_API_VERSION, "resources": [{"name": "jobs", "kind": VCJOB_KIND}]}

@@ -13,11 +13,12 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.kube.errors import KubeError, Unavailable
 from hyperjob.kube.resources import CLUSTERS, NAMESPACES
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, changed_in
 from hyperjob_sandbox.karmada import clusterstatus, names
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.member.watching import MemberCaches
-from hyperjob_sandbox.objects import State, is_ready, new_object, wire_now
+from hyperjob_sandbox.objects import State, is_ready, new_object
 
 _NOT_READY: Final[Object] = {"key": names.TAINT_NOT_READY, "effect": "NoSchedule"}
 _HEALTH_SECONDS: Final = 3.0

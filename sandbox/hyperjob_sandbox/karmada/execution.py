@@ -10,6 +10,7 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from hyperjob.kube.errors import Conflict, KubeError
 from hyperjob.kube.resources import NAMESPACES, key_of
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import (
     Controller,
     Informers,
@@ -27,7 +28,6 @@ from hyperjob_sandbox.objects import (
     labels_of,
     merge_marks,
     set_condition,
-    wire_now,
 )
 
 _GATHER_SECONDS: Final = 0.2

@@ -11,6 +11,7 @@ from hyperjob.api.meta import Object
 from hyperjob.kube.client import PatchType
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import Resource, key_of
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, RetryError, changed_in, generation_changed
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.caches import Caches
@@ -21,7 +22,7 @@ from hyperjob_sandbox.karmada.scheduling import (
     matches_affinity,
     schedule,
 )
-from hyperjob_sandbox.objects import annotations_of, is_going, labels_of, set_condition, wire_now
+from hyperjob_sandbox.objects import annotations_of, is_going, labels_of, set_condition
 
 _FIRST_RETRY: Final = 1.0
 _SLOWEST_RETRY: Final = 10.0

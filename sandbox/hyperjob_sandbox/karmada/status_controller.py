@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, changed_in
 from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.karmada.bindings import target_clusters
 from hyperjob_sandbox.karmada.caches import BY_BINDING, DEPENDENCIES, Caches, work_binding_keys
-from hyperjob_sandbox.objects import find_condition, is_going, set_condition, wire_now
+from hyperjob_sandbox.objects import find_condition, is_going, set_condition
 
 _GATHER_SECONDS: Final = 0.1
 """Changes that come this close together become one write."""

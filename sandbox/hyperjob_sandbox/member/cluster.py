@@ -14,6 +14,7 @@ from hyperjob.api.quantity import Quantity
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.resources import NODES, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Cluster, NodeGroup, SandboxConfig
@@ -23,7 +24,7 @@ from hyperjob_sandbox.member.kubelet import Kubelet, KubeletFactory
 from hyperjob_sandbox.member.queue_controller import QueueController
 from hyperjob_sandbox.member.simulated import SimulatedKubelet
 from hyperjob_sandbox.member.watching import MemberCaches
-from hyperjob_sandbox.objects import new_object, wire_now
+from hyperjob_sandbox.objects import new_object
 
 _QUEUES: Final = ("root", "default")
 """The queues that Volcano itself makes in every cluster."""

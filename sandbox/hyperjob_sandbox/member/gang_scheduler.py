@@ -15,6 +15,7 @@ from hyperjob.kube.client import EventType, PatchType
 from hyperjob.kube.errors import Conflict, NotFound
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import PODGROUPS, PODS, key_of
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, changed_in
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.gang import (
@@ -28,7 +29,7 @@ from hyperjob_sandbox.member.gang import (
 )
 from hyperjob_sandbox.member.jobstate import task_of
 from hyperjob_sandbox.member.watching import BY_GROUP, BY_NODE, ENDED, MemberCaches, phase_of_pod
-from hyperjob_sandbox.objects import is_going, labels_of, wire_now
+from hyperjob_sandbox.objects import is_going, labels_of
 
 _CYCLE: Final = "cycle"
 _GATHER_SECONDS: Final = 0.05

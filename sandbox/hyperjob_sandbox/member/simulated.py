@@ -10,14 +10,14 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.resources import key_of
-from hyperjob_sandbox import podwrites
 from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.clusters import SandboxConfig
-from hyperjob_sandbox.controller import Controller
+from hyperjob_sandbox.controller import Controller, remove_pod, write_pod_status
 from hyperjob_sandbox.member.jobpods import JOB_NAME, JOB_RETRY_COUNT, TASK_INDEX, TASK_SPEC
 from hyperjob_sandbox.member.watching import ENDED, MemberCaches, phase_of_pod
-from hyperjob_sandbox.objects import annotations_of, is_going, wire_now
+from hyperjob_sandbox.objects import annotations_of, is_going
 
 _RESTART_BACKOFF: Final = 10.0
 """Seconds before a container that failed is started again, before the speed factor."""
@@ -64,7 +64,7 @@ class SimulatedKubelet:
         if pod is None or is_going(pod):
             self._runs.pop(key, None)
             if pod is not None:
-                await podwrites.remove(self._kube, pod)
+                await remove_pod(self._kube, pod)
             return
         if phase_of_pod(pod) in ENDED:
             return
@@ -107,7 +107,7 @@ class SimulatedKubelet:
         return _Run(pod["metadata"]["uid"], ends, code, restarts, wire_now())
 
     async def _write(self, pod: Object, status: Object) -> None:
-        if not await podwrites.write_status(self._kube, pod, status):
+        if not await write_pod_status(self._kube, pod, status):
             self._runs.pop(key_of(pod), None)
 
 

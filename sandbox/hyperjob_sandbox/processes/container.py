@@ -10,7 +10,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO, Quantity
-from hyperjob_sandbox.objects import wire_now
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.processes import probes
 from hyperjob_sandbox.processes.environment import MissingSourceError, environment
 from hyperjob_sandbox.processes.expansion import expand

@@ -17,10 +17,9 @@ from hyperjob.kube.resources import (
     SECRETS,
     key_of,
 )
-from hyperjob_sandbox import podwrites
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
-from hyperjob_sandbox.controller import Controller, Informers
+from hyperjob_sandbox.controller import Controller, Informers, remove_pod, write_pod_status
 from hyperjob_sandbox.processes import logs
 from hyperjob_sandbox.processes.accelerators import Slots
 from hyperjob_sandbox.processes.environment import Sources
@@ -123,7 +122,7 @@ class ProcessKubelet:
             if (leaving := self._running.pop(uid, None)) is not None:
                 leaving.place.pod = found
                 await leaving.end()
-            await podwrites.remove(self._kube, found)
+            await remove_pod(self._kube, found)
         elif uid not in self._running and (found.get("status") or {}).get("phase") not in _ENDED:
             self._running[uid] = self._start(found)
 
@@ -146,7 +145,7 @@ class ProcessKubelet:
         pod = Pod(
             place,
             claims=lambda: _by_name(self._claims.items(), meta["namespace"]),
-            publish=lambda status: podwrites.write_status(self._kube, found, status),
+            publish=lambda status: write_pod_status(self._kube, found, status),
         )
         pod.start()
         return pod

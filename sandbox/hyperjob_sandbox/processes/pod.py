@@ -7,7 +7,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.errors import KubeError
-from hyperjob_sandbox.objects import wire_now
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.processes import volumes
 from hyperjob_sandbox.processes.container import Container
 from hyperjob_sandbox.processes.environment import MissingSourceError

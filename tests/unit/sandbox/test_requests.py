@@ -10,7 +10,7 @@ from hyperjob_sandbox.apiserver.printing import NAME_COLUMN
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo, version_priority
 from hyperjob_sandbox.apiserver.transport import coreevents
 from hyperjob_sandbox.apiserver.transport.decode import load, read_object
-from hyperjob_sandbox.apiserver.transport.negotiate import negotiate, wants_aggregated_discovery
+from hyperjob_sandbox.apiserver.transport.requestinfo import negotiate, wants_aggregated_discovery
 from hyperjob_sandbox.apiserver.transport.requestinfo import parse
 
 

@@ -9,7 +9,7 @@ from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
 from hyperjob_sandbox.apiserver.transport.call import Reply, json_reply
-from hyperjob_sandbox.apiserver.transport.negotiate import wants_aggregated_discovery
+from hyperjob_sandbox.apiserver.transport.requestinfo import wants_aggregated_discovery
 
 
 class Discovery:

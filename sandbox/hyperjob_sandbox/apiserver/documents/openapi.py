@@ -13,7 +13,7 @@ from hyperjob_sandbox.apiserver.schema import objectmeta
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo
 from hyperjob_sandbox.apiserver.transport.call import Reply
 from hyperjob_sandbox.apiserver.transport.encode import dump
-from hyperjob_sandbox.apiserver.transport.negotiate import negotiate
+from hyperjob_sandbox.apiserver.transport.requestinfo import negotiate
 
 _ASKED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 # With another sign than clients ask with: `@` may not be in a media type.

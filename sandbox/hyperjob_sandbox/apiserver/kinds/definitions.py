@@ -26,7 +26,7 @@ from hyperjob_sandbox.apiserver.printing import (
 )
 from hyperjob_sandbox.apiserver.schema.scale import Scale
 from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
-from hyperjob_sandbox.apiserver.state.clock import now
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.state.resources import (
     CUSTOM_VERBS,
     ResourceInfo,
@@ -47,7 +47,7 @@ def accept(definition: Object) -> None:
     if not meta.get("deletionTimestamp") and FINALIZER not in (meta.get("finalizers") or ()):
         meta["finalizers"] = [*(meta.get("finalizers") or ()), FINALIZER]
     status = definition.setdefault("status", {})
-    moment = now()
+    moment = wire_now()
     conditions = [
         _condition("NamesAccepted", "NoConflicts", "no conflicts found", moment),
         _condition(
@@ -123,9 +123,6 @@ def _resource(
         generation=True,
         scale=Scale.from_object(scale) if scale else None,
         schema=schema,
-        selectable=tuple(
-            found["jsonPath"].lstrip(".") for found in version.get("selectableFields") or ()
-        ),
     )
 
 

@@ -9,7 +9,7 @@ import uuid
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.state.clock import now
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -42,7 +42,7 @@ def before_create(obj: Object, resource: ResourceInfo) -> None:
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = generated_name(meta["generateName"])
     meta["uid"] = str(uuid.uuid4())
-    meta["creationTimestamp"] = now()
+    meta["creationTimestamp"] = wire_now()
     if resource.custom or resource.generation:
         meta["generation"] = 1
     else:

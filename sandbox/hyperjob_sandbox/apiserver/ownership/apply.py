@@ -1,7 +1,8 @@
 """Server-side apply, and the field ownership that every other write leaves behind.
 
-Pure: `now` is given, inputs are never changed, the result's managedFields are complete. Defaults,
-validation and admission come after, in the caller.
+Inputs are never changed, and the result's managedFields are complete; `apply_patch` and
+`track_update` are pure, `apply` and `track` are they for a request. Defaults, validation and
+admission come after, in the caller.
 """
 
 from collections.abc import Iterable
@@ -21,6 +22,9 @@ from hyperjob_sandbox.apiserver.ownership.managedfields import (
     encode,
 )
 from hyperjob_sandbox.apiserver.schema.typeinfo import TypeInfo
+from hyperjob_sandbox.apiserver.state.clock import wire_now
+from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
+from hyperjob_sandbox.apiserver.transport.call import Call
 
 _SYSTEM_META: Final = (
     "name",
@@ -223,3 +227,45 @@ def _with_managed_fields(obj: Object, managers: Managers) -> Object:
     if managers:
         metadata["managedFields"] = encode(managers)
     return {**obj, "metadata": metadata} if metadata or "metadata" in obj else obj
+
+
+_DEDUCED = TypeInfo.deduced()
+
+
+def track(old: Object | None, new: Object, call: Call) -> Object:
+    """Return the object with its managedFields brought up to date."""
+    return track_update(
+        old,
+        new,
+        manager=call.field_manager,
+        api_version=call.resource.api_version,
+        types=types_of(call.resource),
+        now=wire_now(),
+        subresource=call.info.subresource,
+        reset=_reset(call),
+    )
+
+
+def apply(live: Object | None, applied: Object, call: Call) -> Object:
+    """Return the live object with an applied configuration merged in; raise ApplyConflict."""
+    return apply_patch(
+        live,
+        applied,
+        manager=call.field_manager,
+        force=call.info.flag("force"),
+        types=types_of(call.resource),
+        now=wire_now(),
+        subresource=call.info.subresource,
+        reset=_reset(call),
+    )
+
+
+def types_of(resource: ResourceInfo) -> TypeInfo:
+    """Give the types of a resource's fields, from its schema where it has one."""
+    return _DEDUCED if resource.schema is None else resource.schema.types
+
+
+def _reset(call: Call) -> tuple[str, ...]:
+    if call.info.subresource == "status":
+        return ("metadata", "spec") if call.resource.custom else ("spec",)
+    return ("status",) if call.resource.has_status else ()

@@ -8,7 +8,7 @@ from hyperjob.api import field
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.ownership.managing import apply
+from hyperjob_sandbox.apiserver.ownership.apply import apply
 from hyperjob_sandbox.apiserver.patches.patch import json_patch, merge_patch, strategic_merge_patch
 from hyperjob_sandbox.apiserver.transport.call import Call
 from hyperjob_sandbox.apiserver.transport.decode import load, media_type

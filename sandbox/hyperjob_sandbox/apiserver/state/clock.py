@@ -1,11 +1,11 @@
-"""The present, as the API server writes it into objects."""
+"""The present, as objects carry it: to the second."""
 
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
 
 
-def now() -> str:
+def wire_now() -> str:
     """Give the present as metav1.Time prints it."""
     return _print_second(int(time.time()))
 

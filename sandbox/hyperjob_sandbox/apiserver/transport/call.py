@@ -10,8 +10,7 @@ from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.transport.authn import User
 from hyperjob_sandbox.apiserver.transport.encode import dump
-from hyperjob_sandbox.apiserver.transport.negotiate import Form, negotiate
-from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
+from hyperjob_sandbox.apiserver.transport.requestinfo import Form, RequestInfo, negotiate
 
 _MANAGER_LIMIT = 128
 

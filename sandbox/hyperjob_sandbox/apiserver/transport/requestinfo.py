@@ -1,11 +1,18 @@
-"""What a request asks for, read from its method, path and query; it looks nothing up.
+"""What a request asks for, read from its method, path, query and Accept header.
+
+The server writes JSON only; a client that prefers protobuf gets JSON, which its Accept header also
+allows.
 
 Paths: `/api/v1[/namespaces/NS]/RESOURCE[/NAME[/SUBRESOURCE]]` and the same below
 `/apis/GROUP/VERSION`.
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
 from urllib.parse import parse_qsl, unquote
+
+from hyperjob_sandbox.apiserver import errors
 
 _METHOD_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _TRUE = frozenset({"1", "true", "t", "T", "TRUE", "True"})
@@ -83,3 +90,46 @@ def _read_resource(info: RequestInfo, parts: list[str]) -> None:
         info.verb = "deletecollection"
     else:
         info.verb = _METHOD_VERBS.get(info.method, "")
+
+
+Form = Literal["object", "Table", "PartialObjectMetadata"]
+_JSON = frozenset({"application/json", "application/*", "*/*", "application/yaml"})
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+@lru_cache(maxsize=256)
+def negotiate(accept: str) -> Form:
+    """Choose the first form of an Accept header that the server can write; raise 406."""
+    for media, wanted in _clauses(accept or "*/*"):
+        if media in _JSON:
+            match wanted.get("as", ""):
+                case "":
+                    return "object"
+                case "Table":
+                    return "Table"
+                case "PartialObjectMetadata" | "PartialObjectMetadataList":
+                    return "PartialObjectMetadata"
+    if _PROTOBUF in accept:
+        return "object"
+    raise errors.not_acceptable(("application/json", "application/yaml", _PROTOBUF))
+
+
+@lru_cache(maxsize=64)
+def wants_aggregated_discovery(accept: str) -> bool:
+    """Tell whether a client prefers aggregated discovery (v2)."""
+    for media, wanted in _clauses(accept):
+        if wanted.get("as") != "APIGroupDiscoveryList":
+            if media in _JSON:
+                return False
+        elif media == "application/json" and wanted.get("v") == "v2":
+            return True
+    return False
+
+
+def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
+    """Split a header into media types with their parameters."""
+    found: list[tuple[str, dict[str, str]]] = []
+    for clause in accept.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        found.append((media, dict(part.split("=", 1) for part in parameters if "=" in part)))
+    return found

@@ -15,8 +15,7 @@ from hyperjob_sandbox.apiserver.core import Core, key_of
 from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.kinds.metadata import validate_meta, validate_meta_update
 from hyperjob_sandbox.apiserver.kinds.strategy import before_create, before_update, normalise_meta
-from hyperjob_sandbox.apiserver.ownership.apply import keep_times
-from hyperjob_sandbox.apiserver.ownership.managing import track
+from hyperjob_sandbox.apiserver.ownership.apply import keep_times, track
 from hyperjob_sandbox.apiserver.patches import patching
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Exists, Stale, Stored
