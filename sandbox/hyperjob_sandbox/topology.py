@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from hyperjob.api.meta import Object
+from hyperjob.install.waiting import until
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CRDS, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
@@ -26,14 +27,14 @@ from hyperjob_sandbox.karmada.definitions import control_plane_definitions, memb
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from hyperjob_sandbox.member.cluster import MemberCluster
 from hyperjob_sandbox.member.kubelet import KubeletFactory
+from hyperjob_sandbox.objects import find_condition
 from hyperjob_sandbox.processes.hostclient import ProcessHost
 from hyperjob_sandbox.processes.images import Image
 from hyperjob_sandbox.processes.kubelet import ProcessKubelet
 from hyperjob_sandbox.processes.network import Network
 from hyperjob_sandbox.processes.node import Machine
 
-_ESTABLISHED_TRIES: Final = 300
-_ESTABLISHED_PAUSE: Final = 0.1
+_ESTABLISHED_SECONDS: Final = 30.0
 
 
 class Topology(Part):
@@ -174,19 +175,14 @@ class Topology(Part):
 
 
 async def _install_definitions(kube: Kube) -> None:
-    names: list[str] = []
-    for definition in control_plane_definitions():
+    definitions = control_plane_definitions()
+    for definition in definitions:
         await kube.apply(CRDS, definition, field_manager="hyperjob-sandbox")
-        names.append(definition["metadata"]["name"])
-    for name in names:
-        for _ in range(_ESTABLISHED_TRIES):
-            if _is_established(await kube.get(CRDS, name)):
-                break
-            await asyncio.sleep(_ESTABLISHED_PAUSE)
-        else:
+    for definition in definitions:
+        name = definition["metadata"]["name"]
+        if not await until(kube, CRDS, name, _is_established, seconds=_ESTABLISHED_SECONDS):
             raise TimeoutError(f"the API server does not establish {name}")
 
 
-def _is_established(definition: Object) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+def _is_established(definition: Object | None) -> bool:
+    return (find_condition(definition, "Established") or {}).get("status") == "True"

@@ -5,7 +5,6 @@ It turns every outcome into a response: a Status, plain text, or a stream. It kn
 
 import asyncio
 import logging
-import socket
 import ssl
 from collections.abc import Callable
 
@@ -23,6 +22,7 @@ BODY_LIMIT = 3 * 1024 * 1024
 REQUEST_SECONDS = 60.0
 _WRITE_SECONDS = 30.0
 _BACKLOG = 512
+_CLOSE_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -47,66 +47,47 @@ class Frontend:
         self._host = host
         self.port = port
         self._on_stop = on_stop
-        self._server: web.Server | None = None
-        self._listener: asyncio.Server | None = None
+        self._runner: web.ServerRunner | None = None
         self.closing = False
 
     async def start(self) -> None:
         """Listen; the first time with port 0 this chooses the port that later starts use."""
-        if self._listener is not None:
+        if self._runner is not None:
             return
         self.closing = False
         server = web.Server(
-            self._handle,
-            request_factory=self._request,
-            handler_cancellation=True,
-            access_log=None,
+            self._handle, request_factory=_request, handler_cancellation=True, access_log=None
         )
-        loop = asyncio.get_running_loop()
+        runner = web.ServerRunner(server, shutdown_timeout=_CLOSE_SECONDS)
+        await runner.setup()
+        site = web.TCPSite(
+            runner,
+            self._host,
+            self.port,
+            ssl_context=self._context,
+            backlog=_BACKLOG,
+            reuse_address=True,
+        )
         try:
-            self._listener = await loop.create_server(
-                server,
-                self._host,
-                self.port,
-                ssl=self._context,
-                backlog=_BACKLOG,
-                reuse_address=True,
-            )
+            await site.start()
         except OSError as error:
+            await runner.cleanup()
             raise PortInUseError(
                 error.errno,
                 f"cannot listen on {self._host}:{self.port}: {error.strerror or error}; stop the"
                 " process that uses the port, or choose another port (0 takes any free one)",
             ) from error
-        self._server = server
-        bound: socket.socket = self._listener.sockets[0]
-        self.port = int(bound.getsockname()[1])
+        self._runner = runner
+        self.port = int(runner.addresses[0][1])
 
     async def stop(self) -> None:
         """Close the port and every connection, running requests and watches included."""
-        listener, self._listener = self._listener, None
-        if listener is None:
+        runner, self._runner = self._runner, None
+        if runner is None:
             return
         self.closing = True
-        listener.close()
         self._on_stop()
-        if self._server is not None:
-            await self._server.shutdown(timeout=1.0)
-            self._server = None
-        await listener.wait_closed()
-
-    def _request(
-        self,
-        message: RawRequestMessage,
-        payload: StreamReader,
-        protocol: web.RequestHandler,
-        writer: AbstractStreamWriter,
-        task: "asyncio.Task[None]",
-    ) -> web.BaseRequest:
-        loop = asyncio.get_running_loop()
-        return web.BaseRequest(
-            message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT
-        )
+        await runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         warnings: list[str] = []
@@ -170,6 +151,19 @@ class Frontend:
             if request.transport is not None:
                 request.transport.abort()
         return response
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: "asyncio.Task[None]",
+) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT
+    )
 
 
 def _time_limit(info: RequestInfo) -> float:
