@@ -6,6 +6,8 @@ Pure.
 from hyperjob.api.meta import Object
 from hyperjob.kube.resources import Resource
 
+FIELD_MANAGER = "hyperjob-sandbox"
+"""Owns what the sandbox installs."""
 State = tuple[str, str, str]
 """Status, reason and message of a condition."""
 

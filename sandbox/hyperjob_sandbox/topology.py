@@ -27,7 +27,7 @@ from hyperjob_sandbox.karmada.definitions import control_plane_definitions, memb
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
 from hyperjob_sandbox.member.cluster import MemberCluster
 from hyperjob_sandbox.member.kubelet import KubeletFactory
-from hyperjob_sandbox.objects import find_condition
+from hyperjob_sandbox.objects import FIELD_MANAGER, find_condition
 from hyperjob_sandbox.processes.hostclient import ProcessHost
 from hyperjob_sandbox.processes.images import Image
 from hyperjob_sandbox.processes.kubelet import ProcessKubelet
@@ -177,7 +177,7 @@ class Topology(Part):
 async def _install_definitions(kube: Kube) -> None:
     definitions = control_plane_definitions()
     for definition in definitions:
-        await kube.apply(CRDS, definition, field_manager="hyperjob-sandbox")
+        await kube.apply(CRDS, definition, field_manager=FIELD_MANAGER)
     for definition in definitions:
         name = definition["metadata"]["name"]
         if not await until(kube, CRDS, name, _is_established, seconds=_ESTABLISHED_SECONDS):

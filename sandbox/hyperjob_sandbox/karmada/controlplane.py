@@ -10,14 +10,12 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube, PatchType
-from hyperjob.kube.errors import AlreadyExists
+from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTERS,
     NAMESPACES,
     QUEUES,
-    Resource,
 )
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Cluster, Queue, SandboxConfig
@@ -32,7 +30,7 @@ from hyperjob_sandbox.karmada.execution import ExecutionController
 from hyperjob_sandbox.karmada.scheduler import Scheduler
 from hyperjob_sandbox.karmada.status_controller import StatusController
 from hyperjob_sandbox.karmada.volcano_global import Dispatcher
-from hyperjob_sandbox.objects import is_ready, new_object
+from hyperjob_sandbox.objects import FIELD_MANAGER, is_ready, new_object
 
 _NAMESPACES: Final = ("karmada-system", "karmada-cluster", "volcano-global")
 _QUEUE_POLICY: Final = new_object(
@@ -110,7 +108,7 @@ class ControlPlane(Part):
 
     async def _install(self, stack: AsyncExitStack) -> None:
         for name in _NAMESPACES:
-            await self._ensure(NAMESPACES, new_object(NAMESPACES, name))
+            await self._caches.create(new_object(NAMESPACES, name))
         products = ("karmada", "volcano-global", "volcano")
         brought = products if self._config.volcano_global.enabled else products[:1]
         registrations = webhooks.Registrations(
@@ -118,24 +116,14 @@ class ControlPlane(Part):
         )
         await registrations.register()
         stack.push_async_callback(registrations.unregister)
-        await self._ensure(CLUSTER_PROPAGATION_POLICIES, _QUEUE_POLICY)
+        await self._caches.create(_QUEUE_POLICY)
         for queue in self._queues.values():
-            await self._ensure(QUEUES, _queue(queue))
+            await self._caches.create(_queue(queue))
         for cluster in self._config.clusters:
             endpoint = self._members[cluster.name].endpoint
             models = self._config.karmada.resource_models
             obj = cluster_object(cluster, endpoint=endpoint, models=models)
-            if not await self._ensure(CLUSTERS, obj):
-                spec = {"spec": obj["spec"]}
-                await self._kube.patch(CLUSTERS, cluster.name, spec, kind=PatchType.MERGE)
-
-    async def _ensure(self, resource: Resource, obj: Object) -> bool:
-        """Create an object; return False where there is one."""
-        try:
-            await self._kube.create(resource, obj)
-        except AlreadyExists:
-            return False
-        return True
+            await self._kube.apply(CLUSTERS, obj, field_manager=FIELD_MANAGER)
 
     async def _ready(self) -> None:
         """Wait until all clusters are Ready and all queues are Open, as an installation is."""

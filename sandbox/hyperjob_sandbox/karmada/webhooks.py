@@ -19,11 +19,12 @@ from aiohttp import web
 from certs.x509 import issue_ca, issue_serving
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
-from hyperjob.kube.errors import AlreadyExists, KubeError
+from hyperjob.kube.errors import KubeError
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from hyperjob_sandbox.apiserver.transport.pki import load_pair
 from hyperjob_sandbox.karmada import reviews
+from hyperjob_sandbox.objects import FIELD_MANAGER
 
 log = logging.getLogger(__name__)
 
@@ -107,14 +108,9 @@ class Registrations:
                 webhook["clientConfig"] = server.client_config(path)
 
     async def register(self) -> None:
-        """Create the configurations, replacing what an earlier sandbox left."""
+        """Apply the configurations, over what an earlier sandbox left."""
         for each in self._configurations:
-            resource, name = _RESOURCES[each["kind"]], each["metadata"]["name"]
-            try:
-                await self._kube.create(resource, each)
-            except AlreadyExists:
-                live = await self._kube.get(resource, name)
-                await self._kube.replace(resource, {**live, "webhooks": each["webhooks"]})
+            await self._kube.apply(_RESOURCES[each["kind"]], each, field_manager=FIELD_MANAGER)
 
     async def unregister(self) -> None:
         """Delete the configurations, so that no API server calls a server that is gone."""

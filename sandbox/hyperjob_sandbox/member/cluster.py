@@ -11,7 +11,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
-from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import NODES, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.apiserver.state.clock import wire_now
@@ -120,14 +120,8 @@ class MemberCluster(Part):
         for group in self._cluster.nodes:
             for number in range(group.count):
                 name = f"{self.name}-{group.name}-{number + 1}"
-                await kube.create(NODES, node_object(name, group))
-                await kube.patch(
-                    NODES,
-                    name,
-                    {"status": node_status(group)},
-                    kind=PatchType.MERGE,
-                    subresource="status",
-                )
+                node = {**node_object(name, group), "status": node_status(group)}
+                await kube.create(NODES, node)
         for queue in _QUEUES:
             spec = {"weight": 1, "reclaimable": True}
             await kube.create(QUEUES, new_object(QUEUES, queue, spec=spec))
