@@ -162,10 +162,10 @@ class DependenciesDistributor:
             found = self._caches.template(reference)
             if found is None or binding is None:
                 continue  # the annotation brings us back when it exists
-            attached = attached(found, binding)
-            if self._caches.live(attached) is None:
-                attached = new_binding(attached, permanent_id=str(uuid4()))
-            await self._caches.ensure(attached, attach)
+            carrying = attached(found, binding)
+            if self._caches.live(carrying) is None:
+                carrying = new_binding(carrying, permanent_id=str(uuid4()))
+            await self._caches.ensure(carrying, attach)
 
     def _wanted(self, binding: Object) -> list[Object]:
         job = self._caches.template(binding["spec"]["resource"])
