@@ -10,8 +10,11 @@ from hyperjob_sandbox.apiserver.printing import NAME_COLUMN
 from hyperjob_sandbox.apiserver.state.resources import Registry, ResourceInfo, version_priority
 from hyperjob_sandbox.apiserver.transport import coreevents
 from hyperjob_sandbox.apiserver.transport.decode import load, read_object
-from hyperjob_sandbox.apiserver.transport.requestinfo import negotiate, wants_aggregated_discovery
-from hyperjob_sandbox.apiserver.transport.requestinfo import parse
+from hyperjob_sandbox.apiserver.transport.requestinfo import (
+    negotiate,
+    parse,
+    wants_aggregated_discovery,
+)
 
 
 @pytest.mark.parametrize(
