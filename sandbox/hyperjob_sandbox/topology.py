@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.install.waiting import until
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CRDS, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
@@ -35,6 +34,7 @@ from hyperjob_sandbox.processes.network import Network
 from hyperjob_sandbox.processes.node import Machine
 
 _ESTABLISHED_SECONDS: Final = 30.0
+_ESTABLISHED_PAUSE: Final = 0.1
 
 
 class Topology(Part):
@@ -178,11 +178,11 @@ async def _install_definitions(kube: Kube) -> None:
     definitions = control_plane_definitions()
     for definition in definitions:
         await kube.apply(CRDS, definition, field_manager=FIELD_MANAGER)
-    for definition in definitions:
-        name = definition["metadata"]["name"]
-        if not await until(kube, CRDS, name, _is_established, seconds=_ESTABLISHED_SECONDS):
-            raise TimeoutError(f"the API server does not establish {name}")
+    async with asyncio.timeout(_ESTABLISHED_SECONDS):
+        for definition in definitions:
+            while not _is_established(await kube.get(CRDS, definition["metadata"]["name"])):
+                await asyncio.sleep(_ESTABLISHED_PAUSE)
 
 
-def _is_established(definition: Object | None) -> bool:
+def _is_established(definition: Object) -> bool:
     return (find_condition(definition, "Established") or {}).get("status") == "True"
