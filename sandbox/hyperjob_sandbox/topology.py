@@ -33,7 +33,7 @@ from hyperjob_sandbox.processes.kubelet import ProcessKubelet
 from hyperjob_sandbox.processes.network import Network
 from hyperjob_sandbox.processes.node import Machine
 
-_ESTABLISHED_SECONDS: Final = 30.0
+_ESTABLISHED_TRIES: Final = 300
 _ESTABLISHED_PAUSE: Final = 0.1
 
 
@@ -178,10 +178,14 @@ async def _install_definitions(kube: Kube) -> None:
     definitions = control_plane_definitions()
     for definition in definitions:
         await kube.apply(CRDS, definition, field_manager=FIELD_MANAGER)
-    async with asyncio.timeout(_ESTABLISHED_SECONDS):
-        for definition in definitions:
-            while not _is_established(await kube.get(CRDS, definition["metadata"]["name"])):
-                await asyncio.sleep(_ESTABLISHED_PAUSE)
+    for definition in definitions:
+        name = definition["metadata"]["name"]
+        for _ in range(_ESTABLISHED_TRIES):
+            if _is_established(await kube.get(CRDS, name)):
+                break
+            await asyncio.sleep(_ESTABLISHED_PAUSE)
+        else:
+            raise TimeoutError(f"the API server does not establish {name}")
 
 
 def _is_established(definition: Object) -> bool:
