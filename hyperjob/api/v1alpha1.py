@@ -22,6 +22,7 @@ from hyperjob.api.markers import LABEL_PATTERN, SUBDOMAIN_PATTERN, atomic_list, 
 from hyperjob.api.model import Bool, Count, Int32, Model, ObjectMeta
 from hyperjob.api.names import API_VERSION, KIND
 from hyperjob.api.phases import Phase
+from hyperjob.api.plugins import PLUGINS
 from hyperjob.api.status import (
     ClusterStatus,
     HandledRequests,
@@ -282,8 +283,8 @@ class HyperJobSpec(Model):
     )
     plugins: dict[str, tuple[str, ...]] | None = Field(
         default=None,
-        description="HyperJob plugins by name, each with its arguments: env, jax, mpi, pytorch,"
-        " svc, torchft. They set up a framework over all sub-jobs.",
+        description=f"HyperJob plugins by name, each with its arguments: {', '.join(PLUGINS)}."
+        " They set up a framework over all sub-jobs.",
     )
     suspend: Bool | None = Field(
         default=None,
