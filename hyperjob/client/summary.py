@@ -52,8 +52,8 @@ class SubJob:
 class Group:
     """A replicated job: what the spec asks for, and its pods by state.
 
-    `per_pod` is the most accelerators that one of its pods requests; one that is `automatic` is
-    split over clusters by what they have free.
+    `per_pod` is the most accelerators that one of its pods requests; an `automatic` group is split
+    over clusters by what they have free.
     """
 
     name: str
