@@ -80,6 +80,7 @@ class Topology(Part):
             for cluster in config.clusters
         }
         self._api = api
+        self._control_plane: ControlPlane | None = None
 
     @property
     def members(self) -> Mapping[str, Path]:
@@ -104,7 +105,7 @@ class Topology(Part):
                 each.kube, server, queues, "volcano", prefix=f"/{name}"
             )
             await volcano.register()
-        control_plane = await stack.enter_async_context(
+        self._control_plane = await stack.enter_async_context(
             ControlPlane(
                 kube,
                 self.config,
@@ -116,11 +117,6 @@ class Topology(Part):
             )
         )
         stack.push_async_callback(self._background.stop)
-        parts: list[Part | ProcessHost] = [control_plane, *self._clusters.values()]
-        if self._machine is not None:
-            parts.append(self._machine.host)
-        for part in parts:
-            self._background.start(part.failure(), name=f"failure of {type(part).__name__}")
         for lost in self.config.lost_clusters:
             self._background.start(self._lose(lost), name=f"lost/{lost.cluster}")
 
@@ -149,6 +145,22 @@ class Topology(Part):
     def _member(self, name: str) -> Kube | None:
         cluster = self._clusters.get(name)
         return None if cluster is None else cluster.kube
+
+    async def failure(self) -> None:
+        """Wait for a part to die, and raise what it died of; waits for ever while all are well."""
+        assert self._control_plane is not None, "the sandbox is not started"
+        parts = [self._control_plane.failure(), *(c.failure() for c in self._clusters.values())]
+        if self._machine is not None:
+            parts.append(self._machine.host.failure())
+        tasks = [asyncio.ensure_future(part) for part in parts]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _connect(self, stack: AsyncExitStack) -> Kube:
         if self.server is not None:
