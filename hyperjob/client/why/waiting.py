@@ -200,7 +200,7 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
         binding = parse_binding(raw)
         if (
             at(raw, "spec", "suspension", "scheduling") is True
-            and job.reason != Reason.WAITING_FOR_QUEUE
+            and job.reason not in (Reason.WAITING_FOR_QUEUE, Reason.DISPATCHER_SILENT)
         ):
             yield Cause(
                 reason="SchedulingSuspended",

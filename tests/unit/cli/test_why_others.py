@@ -101,8 +101,9 @@ def test_the_first_cause_is_the_answer(case: Case) -> None:
     assert case.next in first.next
 
 
-def test_what_volcano_global_holds_in_its_queue_is_nobodys_suspension() -> None:
-    job = waiting("WaitingForQueue", phase="Queued")
+@pytest.mark.parametrize("reason", ["WaitingForQueue", "DispatcherSilent"])
+def test_what_volcano_global_holds_in_its_queue_is_nobodys_suspension(reason: str) -> None:
+    job = waiting(reason, phase="Queued")
     causes = explain(evidence(hyperjob("Queued", job), bindings=[HELD])).causes
     assert "SchedulingSuspended" not in {cause.reason for cause in causes}
 
