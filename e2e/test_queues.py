@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,7 +14,7 @@ from e2e.support.manifests import both, group, hyperjob
 from e2e.support.scenario import clusters_of, phase_of
 from e2e.support.settings import from_environment
 from e2e.support.world import CLUSTERS_FILE, World, open_world
-from hyperjob.kube.resources import HYPERJOBS, PRIORITY_CLASSES
+from hyperjob.kube.resources import HYPERJOBS
 from tests.support.stack import controller_service
 
 
@@ -100,27 +100,10 @@ async def test_a_queue_that_is_missing_is_waited_for(scenario):
         await scenario.until_phase("early", "Completed")
 
 
-@contextlib.asynccontextmanager
-async def priority(scenario, value: int) -> AsyncIterator[str]:
-    """Have a PriorityClass."""
-    name = f"{scenario.namespace}-{value}"
-    document = {
-        "apiVersion": PRIORITY_CLASSES.api_version,
-        "kind": PRIORITY_CLASSES.kind,
-        "metadata": {"name": name},
-        "value": value,
-    }
-    await scenario.kube.create(PRIORITY_CLASSES, document)
-    try:
-        yield name
-    finally:
-        await scenario.kube.delete(PRIORITY_CLASSES, name)
-
-
 async def test_the_urgent_one_overtakes_in_its_queue(scenario):
     world = scenario.world
     whole = world.sizes[world.largest]
-    async with priority(scenario, 1000) as urgent, scenario.queue() as queue:
+    async with scenario.priority(1000) as urgent, scenario.queue() as queue:
         await scenario.apply(of(world, "on", pods=whole, seconds=8, queue=queue))
         await scenario.until_phase("on", "Starting", "Running")
         await scenario.apply(of(world, "low", pods=whole, queue=queue))

@@ -17,8 +17,10 @@ from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.errors import Gone, NotFound, Unavailable
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
     HYPERJOBS,
     PODS,
+    PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
@@ -183,6 +185,49 @@ class Scenario:
             await self.clear()
             await self.until_members_have(0)
             await self.kube.delete(QUEUES, name)
+
+    @contextlib.asynccontextmanager
+    async def priority(self, value: int) -> AsyncIterator[str]:
+        """Have a PriorityClass; real members refuse pods of a class that they lack."""
+        name = f"{self.namespace}-{value}"
+        made: Object = {
+            "apiVersion": PRIORITY_CLASSES.api_version,
+            "kind": PRIORITY_CLASSES.kind,
+            "metadata": {"name": name},
+            "value": value,
+        }
+        await self.kube.create(PRIORITY_CLASSES, made)
+        try:
+            if self.world.settings.embedded:
+                yield name
+                return
+            async with self._copied(made):
+                yield name
+        finally:
+            await self.kube.delete(PRIORITY_CLASSES, name)
+
+    @contextlib.asynccontextmanager
+    async def _copied(self, made: Object) -> AsyncIterator[None]:
+        """Have Karmada copy a cluster-scoped object to each member, as the page on queues does."""
+        name = made["metadata"]["name"]
+        policy: Object = {
+            "apiVersion": CLUSTER_PROPAGATION_POLICIES.api_version,
+            "kind": CLUSTER_PROPAGATION_POLICIES.kind,
+            "metadata": {"name": name},
+            "spec": {
+                "resourceSelectors": [
+                    {"apiVersion": made["apiVersion"], "kind": made["kind"], "name": name}
+                ],
+                "placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}},
+            },
+        }
+        await self.kube.create(CLUSTER_PROPAGATION_POLICIES, policy)
+        try:
+            for member in self.members.values():
+                await self.until(PRIORITY_CLASSES, name, bool, what="in each member", kube=member)
+            yield
+        finally:
+            await self.kube.delete(CLUSTER_PROPAGATION_POLICIES, name)
 
     async def clear(self) -> None:
         """Delete all HyperJobs, and wait until they are gone."""

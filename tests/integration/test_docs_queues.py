@@ -10,12 +10,20 @@ import yaml
 
 from controller.model.observed import QueueAdmission
 from hyperjob.kube.client import Kube
-from hyperjob.kube.resources import HYPERJOBS, PRIORITY_CLASSES, QUEUES, VCJOBS
+from hyperjob.kube.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    HYPERJOBS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    VCJOBS,
+)
 from tests.support.controller import clusters, eventually, running_controller
 from tests.support.controlplane import ControlPlane
 
 PAGE = (Path(__file__).parents[2] / "docs/tasks/queues.md").read_text(encoding="utf-8")
-RESOURCES = {each.kind: each for each in (QUEUES, PRIORITY_CLASSES, HYPERJOBS)}
+RESOURCES = {
+    each.kind: each for each in (QUEUES, PRIORITY_CLASSES, CLUSTER_PROPAGATION_POLICIES, HYPERJOBS)
+}
 
 
 @pytest.fixture
