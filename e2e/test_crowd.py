@@ -2,8 +2,9 @@
 
 Small unless the environment says more: `HYPERJOB_CROWD` HyperJobs whose pods run for
 `HYPERJOB_CROWD_SECONDS` (`from-to`), `HYPERJOB_CROWD_KILLS=1` to kill the controller at random
-moments, and `HYPERJOB_CROWD_KILL_COMMAND`, a command that kills Volcano Global's dispatcher and
-starts it again. `pytest -rP` shows what was measured.
+moments, `HYPERJOB_CROWD_KILL_SECONDS` (`from-to`) apart, and `HYPERJOB_CROWD_KILL_COMMAND`, a
+command that kills Volcano Global's dispatcher and starts it again, half as often. `pytest -rP`
+shows what was measured.
 """
 
 import asyncio
@@ -27,6 +28,9 @@ COUNT = int(os.environ.get("HYPERJOB_CROWD", "24"))
 SECONDS = tuple(float(each) for each in os.environ.get("HYPERJOB_CROWD_SECONDS", "1-2").split("-"))
 SEED = int(os.environ.get("HYPERJOB_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 KILLS = os.environ.get("HYPERJOB_CROWD_KILLS") == "1"
+KILL_SECONDS = tuple(
+    float(each) for each in os.environ.get("HYPERJOB_CROWD_KILL_SECONDS", "1-15").split("-")
+)
 KILL_COMMAND = os.environ.get("HYPERJOB_CROWD_KILL_COMMAND", "")
 NODES = 4  # of each embedded cluster, to have the same crowd wait for less room
 STANDSTILL = max(180.0, 3 * SECONDS[1])  # no HyperJob ends for so long: something is frozen
@@ -64,17 +68,18 @@ def world(
 async def killed(service: Service, moments: random.Random) -> AsyncIterator[list[str]]:
     """Kill the controller, and the dispatcher if a command says how, until the block ends."""
     done: list[str] = []
+    low, high = KILL_SECONDS
 
     async def kill() -> None:
         while True:
-            await asyncio.sleep(moments.uniform(1, 15))
+            await asyncio.sleep(moments.uniform(low, high))
             service.kill()
             await asyncio.to_thread(service.start)
             done.append("controller")
 
     async def dispatcher() -> None:
         while KILL_COMMAND:
-            await asyncio.sleep(moments.uniform(2, 30))
+            await asyncio.sleep(moments.uniform(2 * low, 2 * high))
             process = await asyncio.create_subprocess_shell(KILL_COMMAND)
             assert await process.wait() == 0, KILL_COMMAND
             done.append("dispatcher")
