@@ -198,9 +198,9 @@ def karmada(evidence: Evidence) -> Iterator[Cause]:
         from controller.model.parse import parse_binding  # its models are a fifth of all CPU
 
         binding = parse_binding(raw)
-        if (
-            at(raw, "spec", "suspension", "scheduling") is True
-            and job.reason not in (Reason.WAITING_FOR_QUEUE, Reason.DISPATCHER_SILENT)
+        if at(raw, "spec", "suspension", "scheduling") is True and job.reason not in (
+            Reason.WAITING_FOR_QUEUE,
+            Reason.DISPATCHER_SILENT,
         ):
             yield Cause(
                 reason="SchedulingSuspended",
