@@ -304,7 +304,7 @@ class Manager:
             task = asyncio.ensure_future(self._rounds())
             changed = asyncio.ensure_future(self._changed.wait())
             try:
-                await asyncio.wait({task, changed}, return_when=asyncio.FIRST_EXCEPTION)
+                await asyncio.wait({task, changed}, return_when=asyncio.FIRST_COMPLETED)
                 if task.done():
                     task.result()
                 await changed

@@ -40,8 +40,11 @@ async def test_a_change_of_the_queue_admission_begins_anew_and_is_told_at_the_le
     kube.put(CLUSTERS, member("a", 16))
     kube.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
     async with running(kube, None) as manager:
+        kube.put(HYPERJOBS, named("before", group(replicas=1)))
+        await until(lambda: reason(kube, "before"))
         webhook = kube.put(MUTATING_WEBHOOKS, volcano_global())
         await until(lambda: notes(kube) == ["volcano-global"])
+        await until(lambda: all(c.synced.is_set() for c in manager.caches.beside_volcano_global))
         assert [str(manager.mode.current)] == notes(kube)
         kube.remove(MUTATING_WEBHOOKS, webhook["metadata"]["name"])
         await until(lambda: len(notes(kube)) == 2)
