@@ -130,3 +130,15 @@ async def test_a_stale_message_is_written_anew_each_time() -> None:
             admission.wake()
     lacking = [message.rpartition(": ")[2] for message in messages]
     assert lacking == [f"a lacks {8 - free} {GPU} ({free} free)" for free in (4, 3, 2)]
+
+
+async def test_a_queue_that_opens_is_looked_at_again() -> None:
+    kube = FakeKube()
+    kube.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Closed"}})
+    kube.put(HYPERJOBS, one("waits"))
+    async with leading(kube, Free(8)) as (admission, queue), asyncio.timeout(60):
+        while admission.verdict("default/waits").reason is not Reason.QUEUE_NOT_OPEN:
+            queue.done(await queue.get())
+        kube.put(QUEUES, {"metadata": {"name": "default"}, "status": {"state": "Open"}})
+        while not admission.verdict("default/waits").admitted:
+            queue.done(await queue.get())

@@ -241,6 +241,6 @@ async def test_a_cluster_that_refuses_its_pods_is_left_in_peace_for_a_while() ->
         await world.ask(FAILED)
         await world.ask(replace(FAILED, uid="u2"))
         assert len(members.calls) == 1
-        world.clock[0] += timedelta(minutes=11)
+        world.clock[0] += timedelta(minutes=10)
         await world.ask(replace(FAILED, uid="u3"))
         assert len(members.calls) == 2

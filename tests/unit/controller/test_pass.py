@@ -14,9 +14,10 @@ from aiohttp.test_utils import TestServer
 
 from controller.admission.unplaced import MESSAGE_SECONDS
 from controller.caches.parsed import Parsed
+from controller.insight.measures import Meter
 from controller.manager import Manager
 from controller.memory.candidates import Candidates
-from controller.model.observed import QueueAdmission
+from controller.model.observed import HyperJob, QueueAdmission
 from controller.model.planned import Plan
 from controller.options import Options
 from controller.reconciler import _sooner
@@ -212,6 +213,24 @@ async def test_a_hyperjob_that_goes_while_its_status_is_written_is_no_trouble(
         await until(lambda: not len(manager.queue))
     assert kube.calls.count(("patch", "hyperjobs", "hj/status")) == 1
     assert [each.getMessage() for each in caplog.records if each.levelname != "INFO"] == []
+
+
+async def test_a_status_that_is_written_is_measured_against_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured = list[tuple[str, str]]()
+
+    def note(_: Meter, before: HyperJob, new: Object, **_now: Any) -> None:
+        was = before.status.get("state", {}).get("phase", "")  # type: ignore[attr-defined]
+        measured.append((was, new["state"]["phase"]))
+
+    monkeypatch.setattr(Meter, "written", note)
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 16))
+    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+    async with running(kube):
+        await until(lambda: measured and reason(kube))
+        assert measured == [("", status(kube)["state"]["phase"])]
 
 
 async def test_a_refused_object_is_told_and_tried_again_when_the_spec_changes() -> None:

@@ -89,6 +89,14 @@ def test_the_set_that_can_hold_most_is_tried_first_where_only_a_few_sets_are_tri
     assert not placed.unplaced
 
 
+def test_of_few_sub_jobs_many_sets_are_tried() -> None:
+    """Each of 20 small clusters has room for either sub-job, and only the last one for both."""
+    clusters = [*(cluster(f"a{number:02}", 10) for number in range(20)), cluster("z", 13)]
+    wanted = [request("big", 7), request("small", 6, group="small")]
+    placed = place(wanted, clusters, max_domains=1)
+    assert placed.assigned == {"big": "z", "small": "z"}
+
+
 def test_a_tie_is_said_to_be_decided_by_name() -> None:
     clusters = [cluster("a", 10), cluster("b", 10)]
     told = alternatives(request("j", 8), "a", clusters, Room.of(clusters, ()), max_domains=None)

@@ -69,6 +69,17 @@ def test_a_gang_larger_than_its_queue_allows_has_no_time_and_those_behind_it_hav
     assert "expected" not in wait_text(told.wait)
 
 
+def test_what_was_expected_of_a_head_is_forgotten_when_another_takes_its_place() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, 2 * HOUR, age=0), job("head", 16, HOUR, age=1))
+    made.settle()
+    assert expected(made) == {"ns/head": (2.0, "ns/run")}
+    made.submit(replace(job("urgent", 16, HOUR, age=2), priority=5))
+    made.settle()
+    assert set(made.cache.starts) == {"ns/urgent"}
+    assert expected(made)["ns/urgent"] == (2.0, "ns/run")
+
+
 def test_each_line_goes_on_in_its_turn() -> None:
     made = Estimating(gpus={"a": 16})
     made.set_queues(queue("default"), queue("other"))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import OurQueues
 from controller.queueing.room import Space
+from controller.queueing.round import play
 from hyperjob.api.quantity import NANO
 from tests.unit.controller.builders import GPU, NOW, cluster
 from tests.unit.controller.queueworld import LAG, queue, unit, world
@@ -113,6 +114,21 @@ def test_a_queue_is_measured_by_what_its_next_job_asks_for_before_it_uses_any() 
     made.foreign["c"] = 4
     made.decide()
     assert made.running() == {"two"}
+
+
+def test_a_sub_job_has_a_reservation_until_it_is_made_or_ends() -> None:
+    made = world([unit("gang", 8, 8, 8)], a=32)
+    made.cache.begin(made.clusters(), now=NOW)
+    play(made.cache, now=NOW)
+    names = frozenset({"gang-0", "gang-1", "gang-2"})
+    assert len(made.cache.reserved(but="")["a"]) == 3
+    one = replace(
+        made.units["ns/gang"], held=names, made=frozenset({"gang-0"}), clusters={"gang-0": "a"}
+    )
+    made.submit(one)
+    assert {each.name for each in made.cache.reserved(but="")["a"]} == {"gang-1", "gang-2"}
+    made.submit(replace(one, held=names - {"gang-1"}, ended=frozenset({"gang-1"})))
+    assert {each.name for each in made.cache.reserved(but="")["a"]} == {"gang-2"}
 
 
 def test_a_resting_hyperjob_leaves_the_line_without_the_one_behind_it() -> None:

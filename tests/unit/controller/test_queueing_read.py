@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller.model.observed import QueueAdmission
-from controller.queueing.priority import priority_of
+from controller.queueing.priority import priority_of, value_of
 from controller.queueing.read import unit_of
 from controller.queueing.units import Unit
 from tests.unit.controller.builders import (
@@ -174,3 +174,20 @@ def test_a_suspended_hyperjob_is_charged_for_a_vcjob_once_a_member_has_it(*, app
     assert (found.held if found is not None else frozenset()) == (
         {"hj-trainer-0"} if applied else frozenset()
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("", 70), ("high", 1000), ("gone", 0), ("odd", 0), ("low", -5)]
+)
+def test_without_a_class_the_default_class_gives_the_priority(name: str, expected: int) -> None:
+    classes = {
+        "low": {"value": -5, "globalDefault": True},
+        "usual": {"value": 70, "globalDefault": True},
+        "high": {"value": 1000},
+        "odd": {"value": "much"},
+    }
+    assert value_of(name, classes) == expected
+
+
+def test_without_a_default_class_the_priority_is_0() -> None:
+    assert value_of("", {"high": {"value": 1000}}) == 0

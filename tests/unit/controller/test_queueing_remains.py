@@ -74,3 +74,25 @@ def test_what_lives_of_a_hyperjob_asks_for_nothing_more() -> None:
         assert unit is not None
         assert unit.minimum == 0
         assert unit.held == unit.made == {NAME}
+
+
+@pytest.mark.parametrize(
+    ("vcjob", "bound", "lives"),
+    [
+        ("Running", None, True),
+        ("Running", binding(NAME), True),
+        ("Completed", binding(NAME), False),
+        ("", binding(NAME), False),
+        ("", applied(), True),
+        ("Running", binding(NAME, status=vcjob_status("Completed")), False),
+        ("Completed", binding(NAME, status=vcjob_status("Running")), True),
+        ("", None, False),
+    ],
+)
+def test_what_a_suspended_hyperjob_holds_is_what_its_members_say(
+    vcjob: str, bound: Object | None, lives: bool
+) -> None:
+    """The binding is nearer to the member than the vcjob, whose status is put together of it."""
+    objects = [job(NAME, phase=vcjob), *([] if bound is None else [bound])]
+    seen = observed(hyperjob(suspend=True), *objects, admission=QueueAdmission.BUILTIN)
+    assert (unit_of(seen) is not None) is lives

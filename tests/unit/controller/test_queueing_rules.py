@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from controller.model.wire import rfc3339
 from controller.queueing.cache import QueueCache
 from controller.queueing.queues import Queue
 from controller.queueing.round import play
@@ -400,7 +401,10 @@ def test_a_grant_that_comes_to_nothing_is_taken_back_and_tried_again_later() -> 
     assert made.decide() == ["ns/two"], "others do not wait for it"
     made.end("ns/two")
     assert made.decide() == []
-    assert "was admitted and could not be made" in made.message("one")
+    until = rfc3339(made.now + rest)
+    assert made.message("one").endswith(
+        f"was admitted and could not be made; it is its turn again from {until}"
+    )
     assert made.cache.next_change(now=made.now) == rest
     made.now += rest
     assert made.decide() == ["ns/one"]

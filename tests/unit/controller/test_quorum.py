@@ -144,7 +144,12 @@ def test_what_starts_first_starts_together() -> None:
 def test_the_phase_says_whether_the_training_goes_on(
     phases: tuple[str, ...], before: str, expected: tuple[str, str]
 ) -> None:
-    assert state(plan(world(phases, before=before))) == expected
+    decided = plan(world(phases, before=before))
+    assert state(decided) == expected
+    if expected[0] == "Degraded":
+        assert decided.status is not None
+        goes_on = "goes on" if expected[1] == "QuorumMet" else "waits"
+        assert f"quorum is 2: the training {goes_on}" in decided.status["state"]["message"]
 
 
 def test_sub_jobs_that_start_together_are_not_degraded_on_their_way() -> None:

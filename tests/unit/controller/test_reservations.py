@@ -188,6 +188,20 @@ def test_the_reservation_ends_when_the_summary_must_show_it(books: Books) -> Non
     assert books.held(NOW) == {}, "it has been dropped"
 
 
+def test_the_next_reservation_to_end_is_found_behind_one_that_has_ended(books: Books) -> None:
+    pending = {"phase": "Pending", "gpus": 8, "pods": {"pending": 8}}
+    for seconds, name in enumerate(("hj-trainer-0", "hj-trainer-1", "hj-trainer-2")):
+        books.jobs[f"default/{name}"] = job(name, **pending)
+        books.policies[f"default/{name}"] = policy(name)
+        books.reservations.update(f"default/{name}", now=NOW + timedelta(seconds=10 * seconds))
+    second = timedelta(seconds=1)
+    assert books.reservations.next_change(now=NOW + LAG - second) == second
+    assert books.reservations.next_change(now=NOW + LAG + second) == 9 * second
+    del books.jobs["default/hj-trainer-1"]
+    books.reservations.update("default/hj-trainer-1", now=NOW + LAG)
+    assert books.reservations.next_change(now=NOW + LAG + second) == 19 * second
+
+
 def test_the_reservation_ends_with_a_summary_that_changed_after_its_pods_were_there(
     books: Books,
 ) -> None:

@@ -48,6 +48,12 @@ A, B, C = cluster("a", 100), cluster("b", 60), cluster("c", 130)
 @pytest.mark.parametrize(
     ("what", "clusters", "expected"),
     [
+        pytest.param(
+            wish(19),
+            (cluster("x", 11), cluster("y", 11), cluster("z", 9)),
+            {"x": 10, "z": 9},
+            id="the two with the least left over",
+        ),
         pytest.param(wish(), (A, B), {"a": 68, "b": 60}, id="as equal as room allows"),
         pytest.param(wish(per_pod=8), (A, B), {"a": 72, "b": 56}, id="whole pods"),
         pytest.param(wish(), (A, B, C), {"c": 128}, id="one cluster if one can hold it"),
@@ -288,6 +294,8 @@ def test_an_overflow_says_what_the_preferred_clusters_take() -> None:
     what = wish(preferred=("a", "x", "n"))
     clusters = (A, B, cluster("n", 9, unusable="is not Ready"))
     found = [Share("a", 100), Share("b", 28)]
+    empty = explain_overflow_of(wish(preferred=("b",)), (A, cluster("b", 0)), [Share("a", 128)])
+    assert detail_text(empty) == "b has too little room"
     assert detail_text(explain_overflow_of(what, clusters, found)) == (
         f"a has room for 100 of 128 {GPU}; x does not exist; n is not Ready"
     )

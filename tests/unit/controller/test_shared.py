@@ -79,3 +79,13 @@ def test_a_policy_is_held_without_its_selectors() -> None:
     raw = policy()
     raw["spec"]["resourceSelectors"] = [{"kind": "Job"}]
     assert "resourceSelectors" not in Shared().of(slim_policy)(raw)["spec"]
+
+
+def test_what_is_used_again_is_kept_and_what_is_not_is_made_anew() -> None:
+    shared = Shared(known=2)
+    used, unused = shared.part([1]), shared.part([2])
+    for number in (3, 4, 5, 6):
+        assert shared.part([1]) is used
+        shared.part([number])
+    assert shared.part([1]) is used
+    assert shared.part([2]) is not unused

@@ -71,6 +71,10 @@ def test_of_a_hyperjob_that_is_deleted_nothing_is_expanded() -> None:
     [
         hyperjob(group(replicas=MAX_SUB_JOBS, gpus=1)),
         hyperjob(group(replicas=1, gpus=MAX_PODS)),
+        hyperjob(
+            group("fixed", replicas=MAX_SUB_JOBS - 1, gpus=1),
+            group("auto", replicas=1, splitPolicy=split("auto", 8)),
+        ),
         hyperjob(group(replicas=1, splitPolicy=split("auto", MAX_PODS))),
         hyperjob(
             group(

@@ -432,6 +432,17 @@ async def test_a_hyperjob_that_is_gone_is_forgotten() -> None:
         assert len(bench.logs.asked) <= asked + 1
 
 
+async def test_a_sub_job_beside_one_that_reports_is_searched_in_its_first_pods_alone() -> None:
+    bench = Bench()
+    first, second = job(phase="Running"), job("hj-trainer-1", phase="Running")
+    bench.reader.observe(seen(first))
+    watches = bench.reader._watches[KEY]
+    assert not watches["hj-trainer-0"].others
+    watches["hj-trainer-0"].hear(text(1, 7), now=NOW)
+    bench.reader.observe(seen(first, second))
+    assert watches["hj-trainer-1"].others
+
+
 async def test_a_sub_job_that_goes_takes_nothing_of_the_others_with_it() -> None:
     bench = Bench()
     bench.reader.observe(seen(job(phase="Running"), job("hj-trainer-1", phase="Running")))

@@ -1,13 +1,15 @@
 """How the progress of sub-jobs is put together to that of the HyperJob."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from controller.model.training import JobTraining
+from controller.plan import plan
 from controller.status.training import Voice, whole
-from tests.unit.controller.builders import NOW
+from tests.unit.controller.builders import NOW, binding, hyperjob, job, observed
 
 
 def said(step: int, *, minute: int = 0, **fields: Any) -> JobTraining:
@@ -88,3 +90,11 @@ def test_the_number_of_steps_is_the_furthest_ones_or_any_others() -> None:
 def test_nothing_is_made_of_nothing() -> None:
     assert whole([]) is None
     assert whole([voice(None), voice(said(1, said=False))]) is None
+
+
+@pytest.mark.parametrize("metrics", [{"loss": "2.5"}, {}])
+def test_the_status_has_the_metrics_of_the_furthest_if_it_has_any(metrics: dict[str, str]) -> None:
+    seen = observed(hyperjob(), job(phase="Running"), binding(cluster="a"))
+    decided = plan(replace(seen, trainings={"hj-trainer-0": said(5, metrics=metrics)}))
+    assert decided.status is not None
+    assert decided.status["training"].get("metrics", {}) == metrics

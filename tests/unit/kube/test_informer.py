@@ -495,3 +495,11 @@ def test_whatever_is_listed_the_told_difference_rebuilds_it(snapshots):
         informer._swap(ObjectList(items, "1"))
         assert mirror == {obj["metadata"]["name"]: obj for obj in items}
         assert mirror == {obj["metadata"]["name"]: obj for obj in informer.items()}
+
+
+def test_pauses_grow_to_a_limit_and_half_of_each_is_left_to_chance():
+    for share, pauses in ((0.0, [1, 2, 4, 5, 5]), (1.0, [1.5, 3, 5, 5, 5]), (0.5, [1.25, 2.5, 5])):
+        backoff = Backoff(base=1, cap=5, jitter=lambda share=share: share)
+        assert [backoff.next() for _ in pauses] == pauses
+        backoff.reset()
+        assert backoff.next() == pauses[0]

@@ -157,6 +157,14 @@ UNTOUCHED = {
         binding() | {"spec": binding()["spec"] | {"resource": {"kind": "ServiceExport"}}},
         "CREATE",
     ),
+    "a binding of no resource": (
+        binding() | {"spec": {"placement": binding()["spec"]["placement"]}},
+        "CREATE",
+    ),
+    "a resource that is text": (
+        binding() | {"spec": binding()["spec"] | {"resource": "Job"}},
+        "CREATE",
+    ),
     "another affinity name": (binding(affinity="hyperjob-gang-of-mine"), "CREATE"),
     "another affinity name, held": (binding(affinity="mine", gate="held"), "UPDATE"),
     "no placement": ({"metadata": {}, "spec": {}}, "CREATE"),
@@ -332,6 +340,12 @@ def test_two_updates_open_no_held_gate(first, second):
 def test_a_gate_that_is_open_stays_open_for_everybody():
     new = binding(gate="open", suspension={"dispatching": False})
     assert stamp(new, operation="UPDATE", old=binding(gate="open")) == []
+
+
+@pytest.mark.parametrize("labels", [{}, {LABEL: "mine"}])
+def test_the_annotation_of_a_gate_alone_makes_no_gang(labels):
+    old = binding(affinity="mine", gate="held", labels=labels)
+    assert stamp(binding(affinity="mine"), operation="UPDATE", old=old) == []
 
 
 def test_a_job_of_kubernetes_is_nobodys_gang():
