@@ -53,8 +53,8 @@ def one(number: int, load: float, shape: str, error: float) -> None:
             text = f"day {seconds / 86400:.0f}: {ended} of {total} ended, {spent:.0f} s of CPU"
             print(text, file=sys.stderr, flush=True)
 
-    ledger = simulate(given, progress=told)
-    report = measure(ledger, policy="hyperjob", shares=shares_of(given))
+    history = simulate(given, progress=told)
+    report = measure(history, policy="hyperjob", shares=shares_of(given))
     spent, wall = time.process_time() - begin, time.monotonic() - wall
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(

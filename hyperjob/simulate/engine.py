@@ -13,7 +13,7 @@ from controller.options import Options
 from hyperjob.kube.client import Kube
 from hyperjob.simulate.breakage import Breakage
 from hyperjob.simulate.clock import now, run
-from hyperjob.simulate.ledger import Ledger
+from hyperjob.simulate.history import History
 from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.policies import OURS, POLICIES, STATIC
 from hyperjob.simulate.scene import Scene
@@ -33,7 +33,7 @@ _STANDSTILL: Final = 48
 
 def simulate(
     scenario: Scenario, *, policy: str = OURS, progress: Progress = lambda *_: None
-) -> Ledger:
+) -> History:
     """Run a scenario by a policy until every job has ended, or nothing happens any more."""
     _, change = POLICIES[policy]
     play = _static if policy == STATIC else _played
@@ -64,11 +64,11 @@ def _quiet() -> Iterator[None]:
         log.setLevel(before)
 
 
-async def _static(scenario: Scenario, progress: Progress) -> Ledger:
+async def _static(scenario: Scenario, progress: Progress) -> History:
     return await _run_to_end(StaticWeights(scenario), progress, None)
 
 
-async def _played(scenario: Scenario, progress: Progress) -> Ledger:
+async def _played(scenario: Scenario, progress: Progress) -> History:
     plane = Plane(now=now)
     options = Options(
         queue_admission=QueueAdmission.BUILTIN,
@@ -88,7 +88,7 @@ async def _played(scenario: Scenario, progress: Progress) -> Ledger:
         return await _run_to_end(World(scenario, plane), progress, manager)
 
 
-async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None) -> Ledger:
+async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None) -> History:
     scene.begin()
     Breakage(scene, scene.scenario.failures, seed=scene.scenario.seed).begin(scene.scenario.outages)
     tasks: list[asyncio.Task[None]] = [asyncio.create_task(_watch(scene, progress))]
@@ -105,7 +105,7 @@ async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None)
         for each in every:
             each.cancel()
         await asyncio.gather(*every, return_exceptions=True)
-    return scene.ledger
+    return scene.history
 
 
 async def _watch(scene: Scene, progress: Progress) -> None:
@@ -116,5 +116,5 @@ async def _watch(scene: Scene, progress: Progress) -> None:
         progress(*scene.progress, loop.time())
         idle = idle + 1 if scene.is_idle else 0
         if idle > _STANDSTILL:
-            scene.ledger.end = loop.time()
+            scene.history.end = loop.time()
             scene.ended.set()

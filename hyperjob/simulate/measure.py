@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.phases import Phase
-from hyperjob.simulate.ledger import Ledger, Life, Steps
+from hyperjob.simulate.history import History, Life, Steps
 
 PARTS: Final = 120
 """How many parts of the time a series has."""
@@ -110,21 +110,21 @@ def spread(values: Iterable[float]) -> Spread:
     )
 
 
-def measure(ledger: Ledger, *, policy: str, shares: Mapping[str, float]) -> Report:
+def measure(history: History, *, policy: str, shares: Mapping[str, float]) -> Report:
     """Work out a report; `shares` are what queues are entitled to, as parts of all accelerators.
 
     Use, fairness and fragmentation are those of the time in which jobs arrive: afterwards
     clusters run empty whatever the policy.
     """
-    lives = list(ledger.lives.values())
-    window = max((life.job.arrival for life in lives), default=0.0) or ledger.end or 1.0
-    total = sum(ledger.sizes.values()) or 1
+    lives = list(history.lives.values())
+    window = max((life.job.arrival for life in lives), default=0.0) or history.end or 1.0
+    total = sum(history.sizes.values()) or 1
     capacity = total * window
-    waits = {id(life): _waited(life, ledger.end) for life in lives}
+    waits = {id(life): _waited(life, history.end) for life in lives}
     ended = [life for life in lives if life.ended is not None and life.started is not None]
-    idle = ledger.free.integral_while(_sum(ledger.asked.values()), window)
-    queues = sorted({life.job.queue for life in lives} | set(ledger.queues))
-    used = {name: ledger.queues.get(name, Steps()) for name in queues}
+    idle = history.free.integral_while(_sum(history.asked.values()), window)
+    queues = sorted({life.job.queue for life in lives} | set(history.queues))
+    used = {name: history.queues.get(name, Steps()) for name in queues}
     return Report(
         policy=policy,
         jobs=len(lives),
@@ -134,12 +134,12 @@ def measure(ledger: Ledger, *, policy: str, shares: Mapping[str, float]) -> Repo
         unfinished=sum(life.started is not None and life.ended is None for life in lives),
         stuck=_stuck(lives),
         window=window,
-        end=ledger.end,
-        use=sum(each.integral(0.0, window) for each in ledger.used.values()) / capacity,
+        end=history.end,
+        use=sum(each.integral(0.0, window) for each in history.used.values()) / capacity,
         goodput=_goodput(lives, window) / capacity,
         clusters={
-            name: each.integral(0.0, window) / (window * (ledger.sizes[name] or 1))
-            for name, each in sorted(ledger.used.items())
+            name: each.integral(0.0, window) / (window * (history.sizes[name] or 1))
+            for name, each in sorted(history.used.items())
         },
         wait=spread(waits.values()),
         completion=spread(life.ended - life.job.arrival for life in ended if life.ended),
@@ -166,8 +166,8 @@ def measure(ledger: Ledger, *, policy: str, shares: Mapping[str, float]) -> Repo
             ).count
             for label in [_label(low, high)]
         },
-        unfair=_unfair(used, ledger.asked, shares, window, total),
-        splinters=ledger.splinters.integral(0.0, window) / capacity,
+        unfair=_unfair(used, history.asked, shares, window, total),
+        splinters=history.splinters.integral(0.0, window) / capacity,
         idle=idle / capacity,
         stops=_stops(lives),
         lost=sum(life.lost for life in lives),
@@ -175,22 +175,22 @@ def measure(ledger: Ledger, *, policy: str, shares: Mapping[str, float]) -> Repo
         series={
             "clusters": {
                 name: [
-                    value / (ledger.sizes[name] or 1)
-                    for value in each.averages(ledger.end or window, PARTS)
+                    value / (history.sizes[name] or 1)
+                    for value in each.averages(history.end or window, PARTS)
                 ]
-                for name, each in sorted(ledger.used.items())
+                for name, each in sorted(history.used.items())
             },
             "queues": {
-                name: [value / total for value in each.averages(ledger.end or window, PARTS)]
+                name: [value / total for value in each.averages(history.end or window, PARTS)]
                 for name, each in used.items()
             },
             "free": {
-                name: [value / total for value in each.averages(ledger.end or window, PARTS)]
-                for name, each in (("free", ledger.free), ("on nodes in use", ledger.splinters))
+                name: [value / total for value in each.averages(history.end or window, PARTS)]
+                for name, each in (("free", history.free), ("on nodes in use", history.splinters))
             },
             "waiting": {
-                name: each.averages(ledger.end or window, PARTS)
-                for name, each in sorted(ledger.asked.items())
+                name: each.averages(history.end or window, PARTS)
+                for name, each in sorted(history.asked.items())
             },
         },
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from hyperjob.simulate.ledger import Ledger
+from hyperjob.simulate.history import History
 from hyperjob.simulate.measure import Report, Spread
 from hyperjob.simulate.policies import POLICIES
 
@@ -46,8 +46,8 @@ class Line:
     """What the values are compared with: a dashed line in the same colour."""
 
 
-def page(reports: Sequence[Report], ledgers: Sequence[Ledger]) -> str:
-    """Return the page; `ledgers` are those that the reports were made of."""
+def page(reports: Sequence[Report], histories: Sequence[History]) -> str:
+    """Return the page; `histories` are those that the reports were made of."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
         "<meta name=viewport content='width=device-width'><title>hyperjob simulate</title>",
@@ -55,14 +55,14 @@ def page(reports: Sequence[Report], ledgers: Sequence[Ledger]) -> str:
         "<h2>Side by side</h2>",
         _summary(reports),
         "<h3>Waiting time, share of jobs that have started after</h3>",
-        _waits(reports, ledgers),
+        _waits(reports, histories),
     ]
-    for report, ledger in zip(reports, ledgers, strict=True):
-        parts += _policy(report, ledger)
+    for report, history in zip(reports, histories, strict=True):
+        parts += _policy(report, history)
     return "\n".join([*parts, "</html>\n"])
 
 
-def _policy(report: Report, ledger: Ledger) -> Iterable[str]:
+def _policy(report: Report, history: History) -> Iterable[str]:
     words, _ = POLICIES[report.policy]
     yield f"<h2>{escape(report.policy)}</h2><p>{escape(words)}</p>"
     waits = {"all": report.wait}
@@ -92,7 +92,7 @@ def _policy(report: Report, ledger: Ledger) -> Iterable[str]:
     most = max((max(line.values, default=0.0) for line in lines), default=0.0)
     plot = _plot(lines, report.end, most=most or 1.0, unit="")
     yield f"<h3>Accelerators asked for by jobs that wait</h3>{_key(lines)}{plot}"
-    yield f"<h3>The {_ROWS} largest jobs</h3><p>Thin: waits. Thick: runs.</p>{_gantt(ledger)}"
+    yield f"<h3>The {_ROWS} largest jobs</h3><p>Thin: waits. Thick: runs.</p>{_gantt(history)}"
 
 
 def _slowdown(found: Spread) -> str:
@@ -212,12 +212,12 @@ def _plot(lines: Sequence[Line], seconds: float, *, most: float, unit: str) -> s
     return _svg(_HEIGHT, [_frame(_HEIGHT, seconds, top), *drawn])
 
 
-def _waits(reports: Sequence[Report], ledgers: Sequence[Ledger]) -> str:
+def _waits(reports: Sequence[Report], histories: Sequence[History]) -> str:
     """Draw which part of the jobs has started after how long; times on a logarithmic axis."""
     lines = []
-    for report, ledger in zip(reports, ledgers, strict=True):
-        waits = sorted(life.waited for life in ledger.lives.values() if life.waited is not None)
-        total = max(1, len(ledger.lives))
+    for report, history in zip(reports, histories, strict=True):
+        waits = sorted(life.waited for life in history.lives.values() if life.waited is not None)
+        total = max(1, len(history.lives))
         values = [
             bisect_right(waits, 10 ** (1 + 5 * number / 100)) / total for number in range(101)
         ]
@@ -226,15 +226,15 @@ def _waits(reports: Sequence[Report], ledgers: Sequence[Ledger]) -> str:
     return _key(lines) + drawn
 
 
-def _gantt(ledger: Ledger) -> str:
-    lives = sorted(ledger.lives.values(), key=lambda life: (-life.job.gpus, life.job.arrival))
+def _gantt(history: History) -> str:
+    lives = sorted(history.lives.values(), key=lambda life: (-life.job.gpus, life.job.arrival))
     lives = sorted(lives[:_ROWS], key=lambda life: (life.job.arrival, life.job.key))
-    scale, height = _WIDTH / (ledger.end or 1.0), 12 * len(lives)
-    names = {name: place for place, name in enumerate(sorted(ledger.used))}
+    scale, height = _WIDTH / (history.end or 1.0), 12 * len(lives)
+    names = {name: place for place, name in enumerate(sorted(history.used))}
     drawn = []
     for row, life in enumerate(lives):
         top = 12 * row
-        begin, end = life.job.arrival * scale, (life.ended or ledger.end) * scale
+        begin, end = life.job.arrival * scale, (life.ended or history.end) * scale
         drawn.append(
             f"<text x='{_LEFT - 4}' y='{top + 9}' text-anchor=end>"
             f"{escape(life.job.key.partition('/')[2][-14:])} {life.job.gpus}</text>"
@@ -251,7 +251,7 @@ def _gantt(ledger: Ledger) -> str:
                     f" fill='{colour}'><title>{escape(name)}: {number}</title></rect>"
                 )
     key = _key([Line(name, ()) for name in names])
-    return key + _svg(height, [*drawn, _frame(height, ledger.end, "")])
+    return key + _svg(height, [*drawn, _frame(height, history.end, "")])
 
 
 def _frame(height: int, seconds: float, top: str) -> str:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hyperjob.simulate.ledger import Life, Segment
+from hyperjob.simulate.history import Life, Segment
 
 _EPSILON = 1e-6
 

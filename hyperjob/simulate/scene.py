@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Iterator
 from functools import partial
 
-from hyperjob.simulate.ledger import Ledger, Life, Steps
+from hyperjob.simulate.history import History, Life, Steps
 from hyperjob.simulate.member import Member, Pods
 from hyperjob.simulate.nodes import Node, Nodes
 from hyperjob.simulate.runs import Runs
@@ -28,7 +28,7 @@ class Scene(abc.ABC):
             for site in scenario.sites
         }
         sizes = {name: member.nodes.accelerators for name, member in self.members.items()}
-        self.ledger = Ledger(sizes, used={name: Steps() for name in sizes})
+        self.history = History(sizes, used={name: Steps() for name in sizes})
         self.runs = Runs(checkpoint=scenario.checkpoint, time=self.time, finished=self._finished)
         self.owners: dict[str, str] = {}
         self._left = self._coming = len(scenario.jobs)
@@ -110,12 +110,12 @@ class Scene(abc.ABC):
 
     def _submit(self, job: Submission) -> None:
         self._coming -= 1
-        self.ledger.lives[job.key] = Life(job)
+        self.history.lives[job.key] = Life(job)
         self._asked(job, job.gpus)
         self._arrived(job)
 
     def _asked(self, job: Submission, change: int) -> None:
-        self.ledger.asked.setdefault(job.queue, Steps()).add(self.time(), change)
+        self.history.asked.setdefault(job.queue, Steps()).add(self.time(), change)
 
     def _settle(self, owner: str, *, cause: str = "") -> None:
         """Work out how a job goes on; note when it starts for the first time."""
@@ -134,7 +134,7 @@ class Scene(abc.ABC):
         if life.started is None:
             self._asked(life.job, -life.job.gpus)
         self._left -= 1
-        self.ledger.end = max(self.ledger.end, life.ended)
+        self.history.end = max(self.history.end, life.ended)
 
     def _placed(self, cluster: str, pods: Pods) -> None:
         self._note_use(cluster, pods, 1)
@@ -163,12 +163,12 @@ class Scene(abc.ABC):
         down = self.members[cluster].down
         after = (0, 0) if down else (nodes.free(), nodes.splinters())
         self._levels[cluster] = after
-        self.ledger.free.add(self.time(), after[0] - before[0])
-        self.ledger.splinters.add(self.time(), after[1] - before[1])
+        self.history.free.add(self.time(), after[0] - before[0])
+        self.history.splinters.add(self.time(), after[1] - before[1])
 
     def _note_use(self, cluster: str, pods: Pods, sign: int) -> None:
         change, time = sign * pods.devices, self.time()
-        self.ledger.used[cluster].add(time, change)
-        life = self.ledger.lives.get(self.owners.get(pods.key, ""))
+        self.history.used[cluster].add(time, change)
+        life = self.history.lives.get(self.owners.get(pods.key, ""))
         if life is not None:
-            self.ledger.queues.setdefault(life.job.queue, Steps()).add(time, change)
+            self.history.queues.setdefault(life.job.queue, Steps()).add(time, change)

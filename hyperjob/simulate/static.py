@@ -23,7 +23,7 @@ class StaticWeights(Scene):
     def __init__(self, scenario: Scenario) -> None:
         self._draw = random.Random(f"weights {scenario.seed}")
         super().__init__(scenario)
-        self._weights = {name: size for name, size in self.ledger.sizes.items() if size}
+        self._weights = {name: size for name, size in self.history.sizes.items() if size}
         self._attempts: dict[str, int] = {}
 
     def _reorder(self, waiting: list[Pods]) -> None:
@@ -35,7 +35,7 @@ class StaticWeights(Scene):
         owner = self.owners.get(key, "")
         if self.runs.get(owner) is not None:
             self._clear(owner, cause)
-            self._send(self.ledger.lives[owner].job)
+            self._send(self.history.lives[owner].job)
 
     def set_cluster(self, cluster: str, *, down: bool) -> None:
         """Cut a cluster off: its pods end, and wait there until it is back."""
@@ -46,13 +46,13 @@ class StaticWeights(Scene):
         if down:
             for owner in dict.fromkeys(self.owners[key] for key in list(member.jobs)):
                 self._clear(owner, "cluster")
-                self._send(self.ledger.lives[owner].job)
+                self._send(self.history.lives[owner].job)
         else:
             member.schedule()
         self._level(cluster)
 
     def _arrived(self, job: Submission) -> None:
-        self.runs.begin(self.ledger.lives[job.key], minimum=None)
+        self.runs.begin(self.history.lives[job.key], minimum=None)
         self._send(job)
 
     def _touch(self, cluster: str) -> None:
@@ -101,7 +101,7 @@ class StaticWeights(Scene):
 
     def _finished(self, owner: str) -> None:
         self._clear(owner, "")
-        self._over(self.ledger.lives[owner], Phase.COMPLETED)
+        self._over(self.history.lives[owner], Phase.COMPLETED)
         if not self._left:
             asyncio.get_running_loop().call_later(1.0, self.ended.set)
 

@@ -16,8 +16,8 @@ from hyperjob.kube.resources import (
     key_of,
 )
 from hyperjob.simulate.clock import START, now
+from hyperjob.simulate.history import Forecast, Life
 from hyperjob.simulate.karmada import Karmada
-from hyperjob.simulate.ledger import Forecast, Life
 from hyperjob.simulate.member import Pods
 from hyperjob.simulate.plane import Plane
 from hyperjob.simulate.runs import SubJob
@@ -81,7 +81,7 @@ class World(Scene):
         """Leave the order as it is."""
 
     def _arrived(self, job: Submission) -> None:
-        life = self.ledger.lives[job.key]
+        life = self.history.lives[job.key]
         self.runs.begin(life, minimum=integer(at(job.hyperjob, "spec", "minAvailable")))
         self.plane.create(HYPERJOBS, job.hyperjob)
 

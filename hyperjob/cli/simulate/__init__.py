@@ -15,8 +15,8 @@ from hyperjob.cli.kubectl.progress import progress
 from hyperjob.cli.simulate import view
 from hyperjob.simulate import readers
 from hyperjob.simulate.generate import SHAPES, Demand, Estimates, generate
+from hyperjob.simulate.history import History
 from hyperjob.simulate.jobs import Style, submission
-from hyperjob.simulate.ledger import Ledger
 from hyperjob.simulate.measure import Report, measure
 from hyperjob.simulate.page import page
 from hyperjob.simulate.policies import OURS, POLICIES
@@ -161,7 +161,7 @@ def simulate(
         raise FailureError(str(error), code=Code.USAGE) from None
     chosen = _policies(compare) if compare else [policy]
     reports: list[Report] = []
-    ledgers: list[Ledger] = []
+    histories: list[History] = []
     shares = shares_of(scenario)
     with progress(shown=True) as tell:
         for name in chosen:
@@ -169,11 +169,11 @@ def simulate(
             def told(ended: int, total: int, seconds: float, name: str = name) -> None:
                 tell(f"{name}: day {seconds / 86400:.1f}, {ended} of {total} jobs have ended")
 
-            ledger = play(scenario, policy=name, progress=told)
-            reports.append(measure(ledger, policy=name, shares=shares))
-            ledgers.append(ledger)
+            history = play(scenario, policy=name, progress=told)
+            reports.append(measure(history, policy=name, shares=shares))
+            histories.append(history)
     if html is not None:
-        _write(html, page(reports, ledgers))
+        _write(html, page(reports, histories))
     _print(reports, form)
     first = reports[0]
     sys.exit(Code.NEVER if first.never_started + first.unfinished else Code.OK)

@@ -3,7 +3,7 @@
 import pytest
 
 from hyperjob.simulate.engine import simulate
-from hyperjob.simulate.ledger import Ledger
+from hyperjob.simulate.history import History
 from hyperjob.simulate.measure import measure
 from hyperjob.simulate.policies import POLICIES
 from hyperjob.simulate.sites import queue, shares_of
@@ -14,44 +14,44 @@ LATENCY = 10.0
 """Seconds that the control plane may take in all between two states."""
 
 
-def ends(ledger: Ledger) -> dict[str, float]:
+def ends(history: History) -> dict[str, float]:
     return {
         key.partition("/")[2]: life.ended
-        for key, life in ledger.lives.items()
+        for key, life in history.lives.items()
         if life.ended is not None
     }
 
 
 def test_a_job_runs_for_its_time() -> None:
-    ledger = simulate(scenario(clusters(1), jobs((5.0, HOUR, 8))))
-    life = ledger.lives["default/j0"]
+    history = simulate(scenario(clusters(1), jobs((5.0, HOUR, 8))))
+    life = history.lives["default/j0"]
     assert life.outcome == "Completed"
     assert life.waited == pytest.approx(2, abs=LATENCY)
     assert life.ended == pytest.approx(HOUR + 5, abs=2 * LATENCY)
-    assert ledger.used["c0"].integral(0.0, ledger.end) == pytest.approx(8 * HOUR, rel=0.01)
+    assert history.used["c0"].integral(0.0, history.end) == pytest.approx(8 * HOUR, rel=0.01)
 
 
 def test_a_job_larger_than_a_cluster_is_split_and_starts_together() -> None:
-    ledger = simulate(scenario(clusters(2, 1), jobs((0.0, HOUR, 24))))
-    (segment,) = ledger.lives["default/j0"].segments
+    history = simulate(scenario(clusters(2, 1), jobs((0.0, HOUR, 24))))
+    (segment,) = history.lives["default/j0"].segments
     assert dict(segment.devices) == {"c0": 16, "c1": 8}
-    ledger = simulate(scenario(clusters(2, 1), jobs((0.0, HOUR, 24))), policy="one-cluster")
-    assert ledger.lives["default/j0"].started is None, "no cluster alone is large enough"
+    history = simulate(scenario(clusters(2, 1), jobs((0.0, HOUR, 24))), policy="one-cluster")
+    assert history.lives["default/j0"].started is None, "no cluster alone is large enough"
 
 
 def test_a_job_that_does_not_fit_waits_for_another_to_end() -> None:
-    ledger = simulate(scenario(clusters(1), jobs((0.0, HOUR, 8), (60.0, HOUR, 8))))
-    found = ends(ledger)
+    history = simulate(scenario(clusters(1), jobs((0.0, HOUR, 8), (60.0, HOUR, 8))))
+    found = ends(history)
     assert found["j0"] == pytest.approx(HOUR, abs=2 * LATENCY)
     assert found["j1"] == pytest.approx(2 * HOUR, abs=90), "a Cluster's status lags behind"
-    assert measure(ledger, policy="hyperjob", shares={"default": 1.0}).wait.max > HOUR - 90
+    assert measure(history, policy="hyperjob", shares={"default": 1.0}).wait.max > HOUR - 90
 
 
 def test_an_urgent_job_preempts_and_the_other_goes_on_from_its_checkpoint() -> None:
     first = jobs((0.0, 2 * HOUR, 8))
     urgent = jobs((0.0, 0.0, 0), (70 * MINUTE, HOUR, 8), priority="urgent")[1:]
-    ledger = simulate(scenario(clusters(1), [*first, *urgent], checkpoint=30 * MINUTE))
-    low, high = ledger.lives["default/j0"], ledger.lives["default/j1"]
+    history = simulate(scenario(clusters(1), [*first, *urgent], checkpoint=30 * MINUTE))
+    low, high = history.lives["default/j0"], history.lives["default/j1"]
     assert high.waited is not None
     assert high.waited < 5 * MINUTE
     assert low.stops == {"preempted": 1}
@@ -84,8 +84,8 @@ def test_nodes_and_pods_fail_at_random_and_every_job_ends_all_the_same() -> None
         failures=Failures(pod=20, node=30, node_repair=1, cluster=40, cluster_repair=1),
         seed=3,
     )
-    ledger = simulate(given)
-    report = measure(ledger, policy="hyperjob", shares=shares_of(given))
+    history = simulate(given)
+    report = measure(history, policy="hyperjob", shares=shares_of(given))
     assert report.completed == 20
     assert sum(report.stops.values()) > 0
     assert report.goodput < report.use
@@ -112,10 +112,10 @@ def test_queues_get_their_shares_while_both_ask() -> None:
         many,
         queues=[queue("a"), queue("b", {"weight": 3, "reclaimable": True})],
     )
-    ledger = simulate(given)
-    used = {name: steps.integral(0.0, 4 * HOUR) for name, steps in ledger.queues.items()}
+    history = simulate(given)
+    used = {name: steps.integral(0.0, 4 * HOUR) for name, steps in history.queues.items()}
     assert used["b"] / used["a"] == pytest.approx(3, rel=0.35)
-    report = measure(ledger, policy="hyperjob", shares=shares_of(given))
+    report = measure(history, policy="hyperjob", shares=shares_of(given))
     assert report.queues["b"].share == pytest.approx(0.75)
 
 

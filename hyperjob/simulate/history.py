@@ -119,7 +119,7 @@ class Steps:
 
 
 @dataclass(slots=True)
-class Ledger:
+class History:
     """Everything that one simulation has noted."""
 
     sizes: Mapping[str, int]
