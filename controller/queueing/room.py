@@ -76,6 +76,8 @@ class Space:
         """
         if not alike or self.slots:
             return len(self.assign(requests, standing, max_domains, least=least)) >= least
+        if len(requests) < least:
+            return False
         request, number = requests[0], len(requests)
         held = {
             name: min(number, _holds(free, request.demand, default=number))
