@@ -40,7 +40,7 @@ class QueueBar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PlaceInLine:
     """One HyperJob in a line."""
 
     place: int
@@ -66,7 +66,7 @@ class QueueNode:
     leaf: bool
     bars: Sequence[QueueBar]
     phases: Sequence[tuple[str, int]]
-    line: Sequence[Waiting]
+    line: Sequence[PlaceInLine]
     length: int
     hidden: int
 
@@ -112,7 +112,7 @@ def _node(
     queue = tree.queues.get(name)
     leaf = not tree.children.get(name)
     line = lines.line(name)
-    seen: list[Waiting] = []
+    seen: list[PlaceInLine] = []
     hidden = 0
     for place, (_, _, key) in enumerate(line, start=1):
         if len(seen) == _SHOWN:
@@ -175,9 +175,9 @@ def _bar(use: QueueUse, guaranteed: Resources) -> QueueBar:
     )
 
 
-def _waiting(place: int, row: Row) -> Waiting:
+def _waiting(place: int, row: Row) -> PlaceInLine:
     summary = row.summary
-    return Waiting(
+    return PlaceInLine(
         place=place,
         key=row.key,
         accelerators=sorted(row.accelerators.items()),
