@@ -1,6 +1,7 @@
 """The demo's screen: HyperJobs, clusters and trees; one line for each change elsewhere. Pure."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -73,9 +74,8 @@ def screen(summaries: Sequence[Summary], clusters: Sequence[Object], note: str) 
 
 def _cut(lines: Sequence[Text]) -> Group:
     """Have a narrow terminal shorten each line with an ellipsis."""
-    for line in lines:
-        line.no_wrap, line.overflow = True, "ellipsis"
-    return Group(*lines)
+    cut = partial(Text, no_wrap=True, overflow="ellipsis")
+    return Group(*(cut(line.plain, spans=line.spans, style=line.style) for line in lines))
 
 
 def what_to_try(kubeconfig: Path, programs: Path, examples: Path) -> str:
