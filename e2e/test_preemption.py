@@ -1,0 +1,62 @@
+"""A more urgent HyperJob stops a less urgent one, and growth of what runs waits for the queue."""
+
+from e2e.support.manifests import both, group, hyperjob
+from hyperjob.kube.resources import EVENTS, HYPERJOBS, VCJOBS
+
+_LONG = 3600.0
+
+
+async def test_an_urgent_gang_takes_the_place_of_one_that_runs_and_gives_it_back(scenario):
+    world = scenario.world
+    await scenario.until_free()
+    async with scenario.priority(1000) as urgent, scenario.queue() as queue:
+        await scenario.apply(both(world, "low", queue=queue, seconds=_LONG))
+        await scenario.until_phase("low", "Running")
+        await scenario.apply(both(world, "high", queue=queue, priorityClassName=urgent))
+        ended = await scenario.until_phase("high", "Completed", "Failed")
+        assert ended["status"]["state"]["phase"] == "Completed"
+        low = await scenario.until_phase("low", "Running")
+        assert [job["attempt"] for job in low["status"]["jobs"]] == [1, 1]
+        assert not low["status"].get("restarts"), "making way costs no restart"
+        events = (await scenario.kube.list(EVENTS, namespace=scenario.namespace)).items
+        said = {each["note"] for each in events if each["regarding"]["name"] == "low"}
+        assert any(f"is preempted by {scenario.namespace}/high" in note for note in said)
+
+
+async def test_more_pods_of_what_runs_wait_for_the_queue_and_leave_it_untouched(scenario):
+    world = scenario.world
+    await scenario.until_free()
+    whole = world.sizes[world.largest]
+    limits = {"capability": {world.accelerator: whole * world.per_pod}}
+    async with scenario.queue(**limits) as queue:
+
+        def of(name: str, pods: int) -> dict:
+            shape = {"pods": pods, "accelerators": world.per_pod, "only_on": [world.largest]}
+            return hyperjob(name, group(world, "g", queue=queue, seconds=_LONG, **shape))
+
+        await scenario.apply(of("grows", 1), of("other", whole - 1))
+        await scenario.until_phase("grows", "Running")
+        await scenario.until_phase("other", "Running")
+        before = (await scenario.children("grows"))["grows-g-0"]
+        await scenario.apply(of("grows", 2))
+
+        def waits(found: dict | None) -> bool:
+            jobs = (found or {}).get("status", {}).get("jobs", ())
+            return any("waits to grow to 2 pods" in (job.get("message") or "") for job in jobs)
+
+        waiting = await scenario.until(HYPERJOBS, "grows", waits, what="waiting to grow")
+        assert waiting["status"]["state"]["phase"] == "Running"
+        now = (await scenario.children("grows"))["grows-g-0"]
+        assert now["metadata"]["uid"] == before["metadata"]["uid"]
+        assert now["spec"]["tasks"][0]["replicas"] == 1
+        await scenario.kubectl("delete", HYPERJOBS.group_resource, "other")
+
+        def runs_with_two(found: dict | None) -> bool:
+            return ((found or {}).get("status") or {}).get("running") == 2
+
+        member = scenario.members[world.largest]
+        what = "running with two pods"
+        grown = await scenario.until(VCJOBS, "grows-g-0", runs_with_two, what=what, kube=member)
+        assert grown["spec"]["tasks"][0]["replicas"] == 2
+        jobs = (await scenario.until_phase("grows", "Running"))["status"]["jobs"]
+        assert [job.get("attempt", 0) for job in jobs] == [0]
