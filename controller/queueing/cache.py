@@ -74,6 +74,8 @@ class QueueCache:
         self.starts: dict[str, Start] = {}
         self.later: Mapping[str, Start] = {}
         self._forecast_at: datetime | None = None
+        # The heads with a start, and the starts of those behind, when messages were looked at last.
+        self._forecast: tuple[frozenset[str], Mapping[str, Start]] = frozenset(), self.later
         self._now: datetime | None = None
         self.blocks: dict[tuple[str, Shape], Block] = {}
         self.could: WeakKeyDictionary[Site, bool] = WeakKeyDictionary()
@@ -334,6 +336,10 @@ class QueueCache:
         self._behind |= lines.moved
         due = {each for each in self._behind if self._places_are_due(each, now)}
         changed = lines.changed | due
+        heads, later = self._forecast
+        if self.starts.keys() != heads or self.later is not later:
+            self._holdings.changed = True
+            self._forecast = frozenset(self.starts), self.later
         followed = {*lines.moved, *(lines.queues() if self._holdings.changed else ())}
         self._behind -= changed
         lines.changed.clear()

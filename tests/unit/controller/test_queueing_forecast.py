@@ -46,6 +46,19 @@ def test_what_rests_on_a_missing_estimate_has_no_time() -> None:
     assert "expected" not in wait_text(verdict_of(made.cache, "ns/behind").wait)
 
 
+def test_a_start_is_written_at_once_when_it_is_first_known() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, None, age=0), job("head", 16, HOUR, age=1))
+    made.settle()
+    made.message("head")
+    assert list(made.cache.untold(now=made.now)) == []
+    estimated = replace(made.units["ns/run"], estimate=timedelta(hours=1))
+    made.cache.put("ns/run", estimated, now=made.now)
+    made.settle()
+    assert expected(made) == {"ns/head": (1.0, "ns/run")}
+    assert list(made.cache.untold(now=made.now)) == [("ns/head", timedelta())]
+
+
 def test_behind_one_that_runs_longer_than_its_estimate_nothing_is_known() -> None:
     made = world(a=16)
     made.submit(job("run", 8, HOUR, age=0), job("head", 16, HOUR, age=1))
