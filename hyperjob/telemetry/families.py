@@ -3,14 +3,24 @@
 Knows nothing of what is measured.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Generic, TypeAlias, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
-Samples = Callable[[], Iterable[tuple[tuple[str, ...], float]]]
+T = TypeVar("T")
+Labels: TypeAlias = tuple[str, ...]
+Sample: TypeAlias = tuple[Labels, float]
+Samples: TypeAlias = Callable[[], Iterable[Sample]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +31,19 @@ class Family:
     type: str
     text: str
     labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How often a value was within each bound, the last count without one; `total` is the sum."""
+
+    bounds: Sequence[float]
+    within: Sequence[int]
+    total: float
+
+
+Distributions: TypeAlias = Callable[[], Iterable[tuple[Labels, Distribution]]]
+Maker: TypeAlias = Callable[[Family, Iterable[T]], Metric]
 
 
 class Families:
@@ -49,23 +72,53 @@ class Families:
 
     def computed(self, name: str, text: str, *labels: str, samples: Samples) -> None:
         """Make a gauge whose series are found when they are asked for, and no sooner."""
-        self.known.append(Family(name, "gauge", text, labels))
-        self.registry.register(_Computed(self.known[-1], samples))
+        self._collect(Family(name, "gauge", text, labels), samples, _gauge)
+
+    def counted(self, name: str, text: str, *labels: str, samples: Samples) -> None:
+        """Make a counter whose series are found when they are asked for."""
+        self._collect(Family(name, "counter", text, labels), samples, _counter)
+
+    def distributed(self, name: str, text: str, *labels: str, samples: Distributions) -> None:
+        """Make a histogram whose series are found when they are asked for."""
+        self._collect(Family(name, "histogram", text, labels), samples, _histogram)
+
+    def _collect(self, family: Family, samples: Callable[[], Iterable[T]], made: Maker[T]) -> None:
+        self.known.append(family)
+        self.registry.register(_Collected(family, samples, made))
 
 
-class _Computed(Collector):
-    def __init__(self, family: Family, samples: Samples) -> None:
+class _Collected(Collector, Generic[T]):
+    def __init__(self, family: Family, samples: Callable[[], Iterable[T]], made: Maker[T]) -> None:
         self._family = family
         self._samples = samples
+        self._made = made
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
-        yield self._empty()
+    def describe(self) -> Iterator[Metric]:
+        yield self._made(self._family, ())
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = self._empty()
-        for labels, value in self._samples():
-            family.add_metric(labels, value)
-        yield family
+    def collect(self) -> Iterator[Metric]:
+        yield self._made(self._family, self._samples())
 
-    def _empty(self) -> GaugeMetricFamily:
-        return GaugeMetricFamily(self._family.name, self._family.text, labels=self._family.labels)
+
+def _gauge(family: Family, samples: Iterable[Sample]) -> Metric:
+    made = GaugeMetricFamily(family.name, family.text, labels=family.labels)
+    for labels, value in samples:
+        made.add_metric(labels, value)
+    return made
+
+
+def _counter(family: Family, samples: Iterable[Sample]) -> Metric:
+    made = CounterMetricFamily(family.name, family.text, labels=family.labels)
+    for labels, value in samples:
+        made.add_metric(labels, value)
+    return made
+
+
+def _histogram(family: Family, samples: Iterable[tuple[Labels, Distribution]]) -> Metric:
+    made = HistogramMetricFamily(family.name, family.text, labels=family.labels)
+    for labels, found in samples:
+        names = [*(str(float(bound)) for bound in found.bounds), "+Inf"]
+        made.add_metric(
+            labels, list(zip(names, accumulate(found.within), strict=True)), found.total
+        )
+    return made

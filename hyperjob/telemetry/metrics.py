@@ -8,29 +8,26 @@ No label ever holds the name of an object. `Metrics` fits the protocols of
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from time import perf_counter
 from typing import Protocol
 
 from prometheus_client import (
     CollectorRegistry,
-    Counter,
     GCCollector,
-    Histogram,
     ProcessCollector,
     disable_created_metrics,
 )
 
 import hyperjob
 from hyperjob.telemetry.families import Families
+from hyperjob.telemetry.reviews import Reviews
 
 _RECONCILE_BUCKETS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8),
     *(0.9, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30),
     *(40, 50, 60),
 )
-_WEBHOOK_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _QUEUE_BUCKETS = tuple(1e-8 * 10**power for power in range(12))
 
 
@@ -57,15 +54,6 @@ class Queue(Protocol):
     def longest_running_seconds(self) -> float:
         """Give the time of the item that is longest in work."""
         ...
-
-
-@dataclass(slots=True)
-class _WebhookSeries:
-    """The series of one webhook, the counters by HTTP status."""
-
-    in_flight: int
-    latency: Histogram
-    requests: dict[int, Counter]
 
 
 class Metrics:
@@ -114,20 +102,7 @@ class Metrics:
         )
 
     def _webhook_metrics(self) -> None:
-        one = "controller_runtime_webhook_"
-        self._webhook_requests = self.families.counter(
-            f"{one}requests_total", "Admission requests by HTTP status", "webhook", "code"
-        )
-        self._webhook_latency = self.families.histogram(
-            f"{one}latency_seconds",
-            "Latency of admission requests",
-            "webhook",
-            buckets=_WEBHOOK_BUCKETS,
-        )
-        self._webhooks: dict[str, _WebhookSeries] = {}
-        self._webhook_in_flight = self.families.gauge(
-            f"{one}requests_in_flight", "Admission requests being served", "webhook"
-        )
+        self._reviews = Reviews(self.families)
         self._certificate_reads = self.families.counter(
             "certwatcher_read_certificate_total", "Certificate reads"
         )
@@ -216,26 +191,11 @@ class Metrics:
 
     def webhook_started(self, webhook: str) -> None:
         """Count an admission request as being served."""
-        self._webhook_series(webhook).in_flight += 1
+        self._reviews.started(webhook)
 
     def webhook_done(self, webhook: str, *, code: int, seconds: float) -> None:
         """Count an admission request as answered with an HTTP status."""
-        series = self._webhook_series(webhook)
-        series.in_flight -= 1
-        series.latency.observe(seconds)
-        requests = series.requests.get(code)
-        if requests is None:
-            requests = series.requests[code] = self._webhook_requests.labels(webhook, str(code))
-        requests.inc()
-
-    def _webhook_series(self, webhook: str) -> "_WebhookSeries":
-        """Find the series of one webhook; finding them by label takes longer than counting."""
-        series = self._webhooks.get(webhook)
-        if series is None:
-            made = _WebhookSeries(0, self._webhook_latency.labels(webhook), {})
-            self._webhook_in_flight.labels(webhook).set_function(lambda: made.in_flight)
-            series = self._webhooks[webhook] = made
-        return series
+        self._reviews.done(webhook, code=code, seconds=seconds)
 
     def certificate_read(self, *, failed: bool = False) -> None:
         """Count one read of the serving certificate."""

@@ -1,7 +1,7 @@
 """The names that dashboards for Go controllers look for, and that every count arrives."""
 
 import pytest
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
 
 from hyperjob.kube import instruments
 from hyperjob.telemetry.metrics import Metrics, ReconcileResult
@@ -186,3 +186,20 @@ def test_it_fits_everything_that_the_kubernetes_client_feeds(metrics):
     }
     assert wanted
     assert {name for name in wanted if not callable(getattr(metrics, name, None))} == set()
+
+
+def test_admission_latencies_are_counted_as_prometheus_client_counts_them(metrics):
+    name, seconds = "controller_runtime_webhook_latency_seconds", (0.0, 0.001, 0.3, 10.0, 11.0)
+    bounds = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+    theirs = CollectorRegistry()
+    histogram = Histogram(name, "", ["webhook"], buckets=bounds, registry=theirs)
+    for each in seconds:
+        histogram.labels("/validate").observe(each)
+        metrics.webhook_started("/validate")
+        metrics.webhook_done("/validate", code=200, seconds=each)
+    found = {(s.name, s.labels.get("le")): s.value for s in samples(metrics.registry, name)}
+    assert found == {(s.name, s.labels.get("le")): s.value for s in samples(theirs, name)}
+
+
+def samples(registry, name):
+    return [each for family in registry.collect() if family.name == name for each in family.samples]
