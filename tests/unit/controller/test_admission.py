@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from controller.admission.engine import Admission
@@ -53,7 +54,7 @@ async def test_nobody_is_told_that_queues_are_missing_before_a_round_was_played(
 
 @asynccontextmanager
 async def leading(
-    kube: FakeKube, capacity: Free
+    kube: FakeKube, capacity: Free, mode: QueueAdmission = QueueAdmission.BUILTIN
 ) -> AsyncIterator[tuple[Admission, WorkQueue[str]]]:
     """Run the queue engine over what `kube` holds; it learns of each HyperJob as `seen` says."""
     caches = Caches(kube)  # type: ignore[arg-type]  # has the verbs that are used
@@ -63,7 +64,7 @@ async def leading(
         queue,
         QueueCache(lag=timedelta(seconds=30)),
         capacity,
-        mode=lambda: QueueAdmission.BUILTIN,
+        mode=lambda: mode,
         now=lambda: NOW,
     )
     informers = (caches.hyperjobs, caches.queues)
@@ -130,6 +131,37 @@ async def test_a_stale_message_is_written_anew_each_time() -> None:
             admission.wake()
     lacking = [message.rpartition(": ")[2] for message in messages]
     assert lacking == [f"a lacks {8 - free} {GPU} ({free} free)" for free in (4, 3, 2)]
+
+
+async def test_a_pass_that_had_nothing_to_make_leaves_the_rests_of_a_hyperjob_alone() -> None:
+    caches = Caches(None)  # type: ignore[arg-type]  # no call is made
+    cache = QueueCache(lag=timedelta(seconds=30))
+    admission = Admission(
+        caches, WorkQueue(), cache, Free(), mode=lambda: QueueAdmission.BUILTIN, now=lambda: NOW
+    )
+    waits = seen(one("waits"))
+    admission.learn(waits)
+    entry = admission._cache.entries["default/waits"]
+    entry.rests = 3
+    verdict = admission.verdict("default/waits")
+    assert not verdict.admitted
+    looks: list[Observed] = []
+
+    def look() -> Observed:
+        looks.append(waits)
+        return waits
+
+    admission.passed(replace(waits, verdict=verdict), look)
+    assert (looks, entry.rests) == ([], 3)
+
+
+async def test_releases_are_followed_while_no_hyperjob_waits() -> None:
+    kube = FakeKube()
+    kube.objects[HYPERJOBS] = {}
+    async with leading(kube, Free(), QueueAdmission.VOLCANO_GLOBAL) as (admission, queue):
+        admission._releases.look = lambda _queues, *, now: {f"default/{now.year}"}  # type: ignore[method-assign]
+        admission.wake()
+        assert await asyncio.wait_for(queue.get(), 60) == f"default/{NOW.year}"
 
 
 async def test_a_queue_that_opens_is_looked_at_again() -> None:

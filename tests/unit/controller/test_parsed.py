@@ -53,11 +53,11 @@ def test_the_hyperjob_that_was_looked_at_longest_ago_is_dropped_first() -> None:
 
 def test_a_hyperjob_that_has_more_than_may_be_held_is_held_alone() -> None:
     parse, known = Parser(), Parsed[int](most=2)
-    large = some(1, 2, 3)
-    known.of("small", some(9), parse, view="v")
+    small, large = some(9), some(1, 2, 3)
+    known.of("small", small, parse, view="v")
     for _ in range(2):
         known.of("large", large, parse, view="v")
     assert parse.parsed == [9, 1, 2, 3]
-    known.forget("large")
+    known.of("small", small, parse, view="v")
     known.of("large", large, parse, view="v")
-    assert parse.parsed == [9, 1, 2, 3, 1, 2, 3]
+    assert parse.parsed == [9, 1, 2, 3, 9, 1, 2, 3]

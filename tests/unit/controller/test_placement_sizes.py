@@ -2,6 +2,7 @@
 
 import pytest
 
+from controller.model.shortage import Hindrance, Obstacle
 from controller.placement import search, share
 from controller.placement.alternatives import alternatives
 from controller.placement.assign import Room
@@ -122,3 +123,8 @@ def test_what_fits_beside_a_master_counts_the_master_in_each_sub_job() -> None:
     assert "26 fit on 2 clusters" in told
     assert "a has room for 17" in told
     assert "b has room for 9" in told
+
+
+def test_a_cluster_that_waits_says_for_which_sub_job() -> None:
+    told = Hindrance(cluster="a", code=Obstacle.WAITS, other="hj-b-0 comes first")
+    assert hindrance_text(told) == "has room, but the sub-job hj-b-0 comes first"

@@ -246,6 +246,15 @@ def test_a_refused_sub_job_waits_and_the_others_go_on() -> None:
     assert len(creations(plan(later))) == 2
 
 
+def test_a_refusal_of_a_sub_job_that_the_spec_no_longer_has_asks_for_no_look() -> None:
+    refusal = Refusal(reason="Invalid", message="no queue", retry_at=NOW + timedelta(seconds=20))
+    made = job(phase="Running"), policy(), binding(cluster="a", status=vcjob_status("Running"))
+    raw = hyperjob(group(replicas=1))
+    quiet = plan(observed(raw, *made, clusters=(A,)))
+    decided = plan(observed(raw, *made, clusters=(A,), refusals={"hj-trainer-7": refusal}))
+    assert decided.requeue_after == quiet.requeue_after
+
+
 def test_a_refused_gang_says_why_it_waits() -> None:
     refusal = Refusal(reason="Invalid", message="no queue", retry_at=NOW + timedelta(seconds=5))
     decided = plan(observed(hyperjob(), clusters=(A,), refusals={"hj-trainer-0": refusal}))

@@ -6,10 +6,13 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.model.observed import QueueAdmission, QueueVerdict
 from controller.model.reasons import Reason
+from controller.model.wire import rfc3339
+from controller.plan import plan
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
-from tests.unit.controller.builders import NOW
+from tests.unit.controller.builders import NOW, hyperjob, observed
 from tests.unit.controller.queueworld import queue
 from tests.unit.controller.test_queueing_backfill import HOUR, Estimating, job, world
 
@@ -134,3 +137,24 @@ def test_with_exact_estimates_none_of_a_line_starts_later_than_expected(
     )
     for key, at in first.items():
         assert made.started[key] <= at, key
+
+
+def test_the_expected_start_is_written_follows_the_forecast_and_is_taken_away() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, 2 * HOUR, age=0), job("head", 16, HOUR, age=1))
+    made.settle()
+    verdict = verdict_of(made.cache, "ns/head")
+    start = {"time": rfc3339(NOW + timedelta(hours=2)), "after": "ns/run"}
+
+    def written(old: dict[str, object], verdict: QueueVerdict) -> object:
+        seen = observed(hyperjob(status=old), admission=QueueAdmission.BUILTIN)
+        decided = plan(replace(seen, verdict=verdict))
+        assert decided.status is not None
+        return decided.status.get("expectedStart", "no such field")
+
+    assert verdict.wait is not None
+    without = replace(verdict, wait=replace(verdict.wait, start=None))
+    assert written({}, verdict) == start
+    assert written({}, without) == "no such field"
+    assert written({"expectedStart": start}, verdict) == start
+    assert written({"expectedStart": start}, without) is None

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from controller.model.reasons import Reason
 from controller.model.wire import rfc3339
 from controller.queueing.cache import QueueCache
 from controller.queueing.queues import Queue
@@ -427,6 +428,12 @@ def test_far_from_the_head_a_place_is_told_roughly(place: int, told: str) -> Non
     made = world([unit(name, 64, age=index) for index, name in enumerate(names)])
     made.decide()
     assert made.message(names[-1]).startswith(f"{told} of {place} in queue default")
+
+
+def test_a_gang_too_large_for_a_queue_that_is_closed_hears_of_the_queue_first() -> None:
+    made = world([unit("large", 16)], queue("default", gpus=8, state="Closed"))
+    made.decide()
+    assert made.verdict("large").reason is Reason.QUEUE_NOT_OPEN
 
 
 def test_a_step_of_a_long_line_changes_few_messages() -> None:

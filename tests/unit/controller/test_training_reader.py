@@ -194,6 +194,8 @@ def test_a_log_that_says_too_much_is_read_in_other_portions() -> None:
     made.hear(text(1) * 100, now=NOW)
     assert made.tail == 100, "another pod is tried first"
     made.found = True
+    made.hear(text(1) * 99, now=NOW)
+    assert made.tail == 100, "no line was left out"
     made.hear(text(1) * 100, now=NOW)
     assert made.tail == 400
     made.hear(b"x" * LIMIT_BYTES, now=NOW)

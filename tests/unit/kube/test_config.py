@@ -1,5 +1,6 @@
 """Where the API server is found, with which credentials, and what a wrong kubeconfig tells."""
 
+import asyncio
 import base64
 import json
 import stat
@@ -358,3 +359,22 @@ async def test_calls_with_a_bearer_token_share_connections_and_nothing_else(serv
                 assert server.seen[-1].user != "admin"
         await transport.request("GET", VERSION)
         assert "authorization" not in server.seen[-1].headers
+
+
+async def test_a_proxy_is_used_where_one_is_named(server, named):
+    asked = asyncio.Queue()
+
+    async def proxy(reader, writer):
+        asked.put_nowait(await reader.readline())
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
+        content = yaml.safe_load(server.kubeconfig.read_text())
+        port = listening.sockets[0].getsockname()[1]
+        content["clusters"][0]["cluster"]["proxy-url"] = f"http://127.0.0.1:{port}"
+        server.kubeconfig.write_text(yaml.safe_dump(content))
+        with pytest.raises(Unavailable):
+            await call(server, await config.load(named(server.kubeconfig)))
+        assert (await asyncio.wait_for(asked.get(), 30)).startswith(b"CONNECT ")
+    assert server.seen == []

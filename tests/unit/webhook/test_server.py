@@ -476,3 +476,10 @@ def hyperjob_review(hyperjob):
     }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     return json.dumps(review).encode()
+
+
+async def test_every_connection_that_is_allowed_has_a_file(tls, monkeypatch):
+    wanted = []
+    monkeypatch.setattr(server_module, "allow_files", wanted.append)
+    async with serving(tls, connections=7):
+        assert wanted[0] > 7
