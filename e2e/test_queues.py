@@ -131,11 +131,13 @@ async def test_three_queues_share_by_weight(scenario):
         ]
         # Of a queue of its own: while its last pods end, it still counts against its queue.
         other = await stack.enter_async_context(scenario.queue("-other"))
-        whole = 6 * part + rest
-        await scenario.apply(of(world, "blocker", pods=whole, seconds=12, queue=other))
+        if rest:  # of what is left, exactly six fit
+            await scenario.apply(of(world, "filler", pods=rest, seconds=3600, queue=other))
+            await scenario.until_phase("filler", "Running")
+        await scenario.apply(of(world, "blocker", pods=6 * part, seconds=12, queue=other))
         await scenario.until_phase("blocker", "Starting", "Running")
         jobs = [
-            of(world, f"w{weight}-{number}", pods=part, seconds=30, queue=queue)
+            of(world, f"w{weight}-{number}", pods=part, seconds=120, queue=queue)
             for weight, queue in zip((1, 2, 3), queues, strict=True)
             for number in range(4)
         ]
