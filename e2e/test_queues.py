@@ -146,7 +146,7 @@ async def test_three_queues_share_by_weight(scenario):
             await says(scenario, made["metadata"]["name"], "in queue")
         await scenario.until_phase("blocker", "Completed")
         deadline = time.monotonic() + world.settings.timeout
-        while (started := await admitted(scenario)).total() < 6:
+        while (started := await admitted(scenario, "w")).total() < 6:
             assert time.monotonic() < deadline, started
             await asyncio.sleep(0.2)
         assert started == {"w1": 1, "w2": 2, "w3": 3}
@@ -169,11 +169,15 @@ async def test_what_was_lent_comes_back_at_once_where_the_queue_is_reclaimable(s
         await scenario.until_phase("borrower", "Running")
 
 
-async def admitted(scenario) -> Counter[str]:
-    """Count the HyperJobs that are admitted and have not ended, by the first part of their name."""
+async def admitted(scenario, stem: str) -> Counter[str]:
+    """Count the HyperJobs that are admitted and have not ended, by the first part of their name.
+
+    Names of others do not begin with `stem`.
+    """
     found = await scenario.kube.list(HYPERJOBS, namespace=scenario.namespace)
     return Counter(
         each["metadata"]["name"].partition("-")[0]
         for each in found.items
-        if any(job.get("admitted") for job in each.get("status", {}).get("jobs", ()))
+        if each["metadata"]["name"].startswith(stem)
+        and any(job.get("admitted") for job in each.get("status", {}).get("jobs", ()))
     )
