@@ -17,6 +17,7 @@ from controller.caches.parsed import Parsed
 from controller.insight.measures import Meter
 from controller.manager import Manager
 from controller.memory.candidates import Candidates
+from controller.memory.reservations import Reservations
 from controller.model.observed import HyperJob, QueueAdmission
 from controller.model.planned import Plan
 from controller.options import Options
@@ -250,6 +251,31 @@ async def test_a_refused_object_is_told_and_tried_again_when_the_spec_changes() 
         kube.put(HYPERJOBS, kube.objects[HYPERJOBS]["default/hj"] | named_spec(gpus=2))
         await until(lambda: kube.objects.get(VCJOBS))
         await until(lambda: reason(kube) != "Refused")
+
+
+async def test_room_of_what_was_there_already_is_free_for_others_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another HyperJob may have looked at the clusters while it was taken for the creation."""
+    freed = set[str]()
+    take = Reservations.take_freed
+
+    def note(self: Reservations) -> list[str]:
+        found = take(self)
+        freed.update(found)
+        return found
+
+    monkeypatch.setattr(Reservations, "take_freed", note)
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 16))
+    left = [refusal(409, "AlreadyExists")]
+    kube.fails = lambda verb, resource, _: (
+        left.pop() if left and (verb, resource) == ("create", PROPAGATION_POLICIES) else None
+    )
+    kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+    async with running(kube):
+        await until(lambda: not left and kube.objects.get(VCJOBS))
+        assert freed == {"a"}
 
 
 def named_spec(gpus: int) -> Object:

@@ -159,6 +159,13 @@ def test_what_was_recorded_is_taken_down_and_queues_again() -> None:
     assert status(decided(waits, raw=raw))["state"]["phase"] == "Queued"
 
 
+def test_what_leaves_already_is_not_given_back_a_second_time() -> None:
+    raw, objects = running()
+    raw["status"] = status(decided(TAKEN_BACK, *objects, raw=raw))
+    found = status(decided(TAKEN_BACK, *objects, raw=raw))
+    assert [each["attempt"] for each in found["jobs"]] == [1, 1]
+
+
 def test_a_suspended_hyperjob_has_nothing_to_give_back() -> None:
     raw, objects = running(suspend=True)
     found = status(decided(TAKEN_BACK, *objects, raw=raw))

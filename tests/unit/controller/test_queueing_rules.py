@@ -497,6 +497,20 @@ def test_what_a_hyperjob_waits_for_is_written_at_once_however_often_numbers_chan
     assert list(made.cache.untold(now=made.now)) == [("ns/large", timedelta())]
 
 
+def test_of_a_long_line_all_are_written_to_that_wait_for_something_else_now() -> None:
+    units = [unit(f"job{index}", 32, age=index) for index in range(30)]
+    made = world(units, queue("default", gpus=32), a=64)
+    made.decide()
+    list(made.cache.untold(now=made.now))
+    for index in range(1, 30):
+        made.message(f"job{index}")
+    made.foreign["a"] = 64
+    made.end("ns/job0")  # the queue could admit another one, and no cluster has room for it
+    made.decide()
+    found = dict(made.cache.untold(now=made.now))
+    assert found == {each.key: timedelta() for each in units[1:]}
+
+
 def test_queues_share_by_weight_deserved_capability_and_guarantee() -> None:
     table: list[tuple[list[Queue], dict[str, int]]] = [
         ([queue("x", weight=1), queue("y", weight=3)], {"x": 8, "y": 24}),
