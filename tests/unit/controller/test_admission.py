@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pytest
+
 from controller.admission.engine import Admission
 from controller.caches.informers import Caches
 from controller.model.observed import Cluster, Observed, QueueAdmission
@@ -16,7 +18,17 @@ from controller.status.waiting import wait_text
 from hyperjob.kube.resources import HYPERJOBS, QUEUES
 from hyperjob.kube.workqueue import WorkQueue
 from tests.support.fakekube import FakeKube
-from tests.unit.controller.builders import GPU, NOW, Object, cluster, group, hyperjob, job, observed
+from tests.unit.controller.builders import (
+    GPU,
+    NOW,
+    Object,
+    binding,
+    cluster,
+    group,
+    hyperjob,
+    job,
+    observed,
+)
 
 
 class Free:
@@ -112,6 +124,25 @@ async def test_a_new_leader_counts_every_share_before_it_admits_anything() -> No
         verdict = admission.verdict("default/waits")
     assert not verdict.admitted
     assert verdict.reason is Reason.QUEUE_LIMIT_REACHED
+
+
+@pytest.mark.parametrize("mode", QueueAdmission)
+def test_another_component_that_queues_bindings_too_is_told_once_beside_our_gate(
+    caplog: pytest.LogCaptureFixture, mode: QueueAdmission
+) -> None:
+    admission = Admission(
+        Caches(None),  # type: ignore[arg-type]  # no call is made
+        WorkQueue(),
+        QueueCache(lag=timedelta(seconds=30)),
+        Free(),
+        mode=lambda: mode,
+        now=lambda: NOW,
+    )
+    free, held = binding(), binding(suspension={"scheduling": True})
+    for each in (free, held, held):
+        admission.learn(observed(job(), each, admission=mode))
+    said = [each for each in caplog.records if "suspends bindings too" in each.getMessage()]
+    assert len(said) == (mode is QueueAdmission.BUILTIN)
 
 
 async def test_a_stale_message_is_written_anew_each_time() -> None:

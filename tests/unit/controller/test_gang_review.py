@@ -92,6 +92,12 @@ def test_what_keeps_its_place_makes_way_when_all_fit_only_so() -> None:
     assert found == Review(moves={"small": "a", "large": "b"})
 
 
+def test_of_those_that_are_placed_anew_some_keep_their_place() -> None:
+    seats = [seat("small", "b", 4), seat("large", "a", 12), seat("other", "c", 16)]
+    found = look(*seats, on=[cluster("a", -4), cluster("b", 8), cluster("c", 0)])
+    assert found == Review(ready=frozenset({"other"}), moves={"small": "a", "large": "b"})
+
+
 def test_a_sub_job_that_is_not_held_is_not_asked_for_room() -> None:
     found = look(seat("x", "a", held=False), on=[cluster("a", -8), cluster("b")])
     assert found == Review()

@@ -234,15 +234,16 @@ async def test_a_status_that_is_written_is_measured_against_the_one_before(
         assert measured == [("", status(kube)["state"]["phase"])]
 
 
-async def test_a_refused_object_is_told_and_tried_again_when_the_spec_changes() -> None:
+@pytest.mark.parametrize("word", ["Forbidden", "QuotaExceeded"])
+async def test_a_refused_object_is_told_and_tried_again_when_the_spec_changes(word: str) -> None:
     kube = FakeKube()
     kube.put(CLUSTERS, member("a", 16))
     kube.put(HYPERJOBS, named("hj", group(replicas=1, gpus=4)))
-    full = refusal(403, "Forbidden", "exceeded quota")
+    full = refusal(403, word, "exceeded quota")
     kube.fails = lambda verb, resource, _: full if (verb, resource) == ("create", VCJOBS) else None
     async with running(kube) as manager:
         await until(lambda: reason(kube) == "Refused")
-        assert "Forbidden: exceeded quota" in status(kube)["state"]["message"]
+        assert f"{word}: exceeded quota" in status(kube)["state"]["message"]
         assert kube.calls.count(("create", "jobs", "hj-trainer-0")) == 1
         due = manager.queue.due_in("default/hj")
         assert due is not None

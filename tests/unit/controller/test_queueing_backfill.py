@@ -72,7 +72,8 @@ def job(name: str, gpus: int, seconds: int | None, *, age: int) -> Unit:
     [
         (HOUR, HOUR, HOUR // 2, 0),  # it ends before the head has room
         (HOUR, HOUR, 2 * HOUR, 2 * HOUR),  # it would end after that
-        (HOUR, HOUR, HOUR - 10, 2 * HOUR),  # its end would show too late
+        (HOUR, HOUR, HOUR - 30, 0),  # its end shows just then
+        (HOUR, HOUR, HOUR - 29, 2 * HOUR),  # its end would show too late
         (None, HOUR, HOUR // 2, 2 * HOUR),  # nothing is known of the head's start
         (HOUR, None, HOUR // 2, 0),  # the head's own estimate does not matter
         (HOUR, HOUR, None, 2 * HOUR),  # it says nothing of itself

@@ -48,6 +48,17 @@ def test_both_sides_say_so() -> None:
     assert made.message("urgent").endswith("; preempts ns/low")
 
 
+def test_only_the_head_of_a_line_preempts_what_makes_way_for_it() -> None:
+    made = world([unit("low", 32)])
+    made.decide()
+    made.now += 2 * LAG
+    made.submit(*(unit(name, 32, priority=URGENT, age=age) for age, name in enumerate(("a", "b"))))
+    made.cache.begin(made.clusters(), now=made.now)
+    play(made.cache, now=made.now)
+    waits = {name: made.verdict(name).wait for name in ("a", "b")}
+    assert [wait.preempts if wait else None for wait in waits.values()] == [["ns/low"], []]
+
+
 @pytest.mark.parametrize(
     ("names_others", "reader", "name", "shown"),
     [

@@ -96,3 +96,12 @@ def test_what_a_suspended_hyperjob_holds_is_what_its_members_say(
     objects = [job(NAME, phase=vcjob), *([] if bound is None else [bound])]
     seen = observed(hyperjob(suspend=True), *objects, admission=QueueAdmission.BUILTIN)
     assert (unit_of(seen) is not None) is lives
+
+
+def test_a_vcjob_that_no_member_has_hides_none_that_one_has() -> None:
+    strange = parse_binding(binding("other"))
+    unit = unit_of_remains(
+        "default/hj", [(orphan(), strange), (orphan(), parse_binding(applied()))]
+    )
+    assert unit is not None
+    assert unit.made == {NAME}

@@ -16,6 +16,7 @@ from controller.training.schedule import Lane, Schedule
 from controller.training.sources import Source, Task, sources_of
 from controller.training.watch import LIMIT_BYTES, Watch, watch
 from hyperjob.kube.errors import unreachable
+from tests.support.fakekube import refusal
 from tests.unit.controller.builders import binding, hyperjob, job, observed, pod, template
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -175,6 +176,9 @@ def test_where_nothing_is_ever_said_looks_grow_rare() -> None:
     assert pauses[0] == 2
     assert pauses[1::2] == sorted(pauses[1::2])
     assert max(pauses) == 900
+    alone = watch(source(pods=1))
+    alone.hear(text(1), now=NOW)
+    assert [alone.pause(each) for each in (10, 30)] == [20, 30], "twice the time of a first search"
     made.others, made.number = True, 0
     made.hear(text(1), now=NOW)
     assert made.number == 0, "only first pods are searched where another sub-job reports"
@@ -309,6 +313,15 @@ async def test_progress_is_read_and_the_hyperjob_looked_at() -> None:
         await bench.until(lambda: bench.reader.trainings(KEY)["hj-trainer-0"].step == 8)
         assert set(bench.logs.asked[4:]) == {"a/hj-trainer-0-worker-3"}
         assert {int(query["limitBytes"]) for query in bench.logs.queries} == {LIMIT_BYTES}
+
+
+async def test_a_pod_without_a_log_is_counted_and_the_next_one_is_read() -> None:
+    async with Bench() as bench:
+        bench.logs.answers["a/hj-trainer-0-worker-0"] = refusal(404, "NotFound")
+        bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
+        bench.reader.observe(seen(job(phase="Running", gpus=8)))
+        await bench.until(lambda: bench.reader.trainings(KEY))
+        assert bench.results["missing"] == 1
 
 
 async def test_without_a_hyperjob_that_runs_nothing_is_asked() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.model.wire import integer, mapping, objects, string, string_map, strings
+from controller.model.wire import integer, mapping, natural, objects, string, string_map, strings
 
 ODD: list[Any] = [None, True, 3, 1.5, "text", [], [1], {}, {"a": 1}]
 
@@ -22,3 +22,11 @@ def test_of_lists_and_maps_what_is_of_the_right_type_is_kept() -> None:
     assert objects([{"a": 1}, None, "x", [{}], {}]) == [{"a": 1}, {}]
     assert strings(["a", "", None, 1, "b"]) == ("a", "b")
     assert string_map({"a": "x", "b": 1, "c": None, "d": ""}) == {"a": "x", "d": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("9" * 18, 10**18 - 1), ("9" * 19, None), ("", None), ("-1", None), ("²", None)],
+)
+def test_a_natural_number_is_at_most_18_decimal_digits(text: str, number: int | None) -> None:
+    assert natural(text) == number

@@ -25,6 +25,12 @@ def test_what_is_complete_comes_back_as_the_same_object():
     assert default(COMPLETE) is COMPLETE
 
 
+def test_what_is_being_deleted_comes_back_as_the_same_object():
+    leaving = hyperjob(tasks=[{}])
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+    assert default(leaving) is leaving
+
+
 def test_the_input_stays_as_it_is():
     before = hyperjob(tasks=[{"replicas": 2, "template": {"spec": {"hostNetwork": True}}}])
     kept = copy.deepcopy(before)

@@ -47,6 +47,11 @@ WRONG = {
     "a bad address": ([*FILES, "--health-probe-bind-address", "8081"], {}, "'8081' is no address"),
     "an endless time": ([*FILES, "--shutdown-delay", "inf"], {}, "a number of seconds"),
     "a time limit too long": ([*FILES, "--request-timeout", "60"], {}, "--request-timeout must be"),
+    "a time limit of half a minute": (
+        [*FILES, "--request-timeout", "30"],
+        {},
+        "--request-timeout must be",
+    ),
     "no connections": ([*FILES, "--max-connections", "0"], {}, "--max-connections must be"),
     "an old TLS": ([*FILES, "--tls-min-version", "VersionTLS11"], {}, "VersionTLS12, VersionTLS13"),
     "a bad format": ([*FILES, "--log-format", "xml"], {}, "--log-format: 'xml' is none of"),

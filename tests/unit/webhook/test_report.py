@@ -177,3 +177,16 @@ def test_a_review_that_cannot_be_read_is_reported_without_an_object(path, caplog
     _, line = said(caplog)
     assert line["code"] == 400
     assert "user" not in line
+
+
+async def test_a_batch_that_is_just_full_waits_for_its_time():
+    stream, measure = Stream(), Stream()
+    log = DecisionLog(measure)
+    log.write("m", {"text": ""})
+    log.flush()
+    rest = BATCH_BYTES - len(measure.batches.get_nowait())
+    log = DecisionLog(stream)
+    log.write("m", {"text": "x" * rest})
+    assert stream.batches.empty()
+    log.write("m", {})
+    assert not stream.batches.empty()
