@@ -13,6 +13,7 @@ from controller.caches.informers import Caches
 from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.reasons import Reason
 from controller.model.resources import Resources
+from controller.model.waiting import WaitCode
 from controller.queueing.cache import QueueCache
 from controller.status.waiting import wait_text
 from hyperjob.kube.resources import HYPERJOBS, QUEUES
@@ -143,6 +144,32 @@ def test_another_component_that_queues_bindings_too_is_told_once_beside_our_gate
         admission.learn(observed(job(), each, admission=mode))
     said = [each for each in caplog.records if "suspends bindings too" in each.getMessage()]
     assert len(said) == (mode is QueueAdmission.BUILTIN)
+
+
+async def test_that_queues_are_missing_is_told_when_they_were_waited_for_long_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("controller.admission.engine._PATIENCE", 0.05)
+    caches, queue = Caches(None), WorkQueue[str]()  # type: ignore[arg-type]  # no call is made
+    admission = Admission(
+        caches,
+        queue,
+        QueueCache(lag=timedelta(seconds=30)),
+        Free(),
+        mode=lambda: QueueAdmission.BUILTIN,
+        now=lambda: NOW,
+    )
+    admission.learn(observed(admission=QueueAdmission.BUILTIN, clusters=(cluster("a"),)))
+    assert admission.verdict("default/hj").undecided
+    waiting = asyncio.create_task(admission._when_known())
+    async with asyncio.timeout(30):
+        assert await queue.get() == "default/hj"
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    verdict = admission.verdict("default/hj")
+    assert not verdict.undecided
+    assert verdict.wait is not None
+    assert verdict.wait.code is WaitCode.QUEUES_UNKNOWN
 
 
 async def test_a_stale_message_is_written_anew_each_time() -> None:

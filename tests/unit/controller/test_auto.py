@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.expansion.members import present_indices
 from controller.model.observed import QueueVerdict
 from controller.model.planned import CreateChild, DeleteChild
 from controller.plan import plan
@@ -343,3 +344,23 @@ def test_a_split_that_waits_for_its_old_sub_jobs_takes_no_room_from_another() ->
     )
     created = [action.name for action in plan(seen).actions if isinstance(action, CreateChild)]
     assert created == ["hj-second-0"]
+
+
+def test_indices_are_read_from_the_names_of_our_own_vcjobs_alone() -> None:
+    seen = observed(
+        hyperjob(auto()),
+        job("hj-other-3"),
+        job("hj-trainer-1", owners=[{"kind": "Job", "name": "x", "uid": "x", "controller": True}]),
+        job("hj-trainer-01"),
+        job("hj-trainer-2"),
+    )
+    assert present_indices(seen, "trainer") == {2}
+
+
+def test_sizes_are_kept_beside_a_master_while_it_is_suspended() -> None:
+    made = world(auto(130, templateSpec=template(MASTER, task(replicas=4, gpus=8))))
+    made.settle()
+    made.hyperjobs["hj"]["spec"]["suspend"] = True
+    made.settle()
+    assert made.jobs == {}
+    assert [each["accelerators"] for each in status_of(made)["jobs"]] == [73, 57]

@@ -92,6 +92,18 @@ def test_a_spec_that_cannot_be_carried_out_is_told_and_nothing_is_touched() -> N
     assert [event.reason for event in decided.events] == ["InvalidSpec"]
 
 
+def test_a_spec_that_cannot_be_carried_out_is_expected_to_start_at_no_time() -> None:
+    split = {"mode": "static", "accelerators": 3, "acceleratorType": GPU}
+    wrong = group(gpus=2, splitPolicy=split, templateSpec=template(task(gpus=2)))
+    start = {"time": "2026-01-02T05:04:00Z", "after": "ns/run"}
+    old = plan(observed(hyperjob(wrong, status={"expectedStart": start}), clusters=(A,))).status
+    new = plan(observed(hyperjob(wrong), clusters=(A,))).status
+    assert old is not None
+    assert new is not None
+    assert old["expectedStart"] is None
+    assert "expectedStart" not in new
+
+
 def test_a_policy_comes_with_every_vcjob_and_before_it() -> None:
     decided = plan(observed(hyperjob(), clusters=(A, B)))
     assert kinds(decided) == [("CreateChild", "hj-trainer-0"), ("CreateChild", "hj-trainer-1")]

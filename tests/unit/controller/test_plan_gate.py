@@ -3,6 +3,7 @@
 import pytest
 
 from controller.model.planned import (
+    CreateChild,
     OpenGate,
 )
 from controller.plan import plan
@@ -90,3 +91,17 @@ def test_without_a_webhook_the_policys_suspension_alone_is_a_gate() -> None:
     objects[2]["metadata"]["annotations"] = {}
     decided = plan(observed(hyperjob(group(replicas=1)), *objects, clusters=FULL, admission=GLOBAL))
     assert [type(action) for action in decided.actions] == [OpenGate]
+
+
+@pytest.mark.parametrize(("gate", "suspended"), [("held", True), ("open", False)])
+def test_a_policy_that_is_made_again_suspends_where_the_gate_is_still_shut(
+    gate: str, suspended: bool
+) -> None:
+    bound = binding(cluster="a", gate=gate, suspension={"scheduling": False})
+    made = plan(
+        observed(hyperjob(group(replicas=1)), job(), bound, clusters=FULL, admission=GLOBAL)
+    )
+    (action,) = made.actions
+    assert isinstance(action, CreateChild)
+    assert action.policy is not None
+    assert ("suspension" in action.policy["spec"]) is suspended

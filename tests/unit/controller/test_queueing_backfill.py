@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model.wire import rfc3339
+from controller.queueing.backfill import Outlook
 from controller.queueing.queues import parse_queue
 from controller.queueing.units import Unit
 from controller.queueing.verdict import verdict_of
@@ -101,6 +102,19 @@ def test_the_head_knows_whose_end_gives_it_room() -> None:
     assert told.endswith("; it is expected to start about 2026-01-02T05:04:00Z, when ns/two ends by"
                          " its estimate")  # fmt: skip
     assert "expected" not in wait_text(verdict_of(made.cache, "ns/one").wait)
+
+
+def test_of_a_head_that_has_room_already_no_end_is_the_start() -> None:
+    made = world(a=16)
+    made.submit(job("run", 8, HOUR, age=0))
+    made.settle()
+    made.submit(job("head", 8, HOUR, age=1))
+    made.cache.begin(made.clusters(), now=made.now)
+    waiting = made.cache.entries["ns/head"].waiting
+    assert waiting is not None
+    ends = made.cache.ends(now=made.now)
+    assert len(ends) == 1
+    assert Outlook(made.cache.open, ends).earliest(waiting) is None
 
 
 def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:

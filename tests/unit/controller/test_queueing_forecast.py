@@ -13,7 +13,7 @@ from controller.plan import plan
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
 from tests.unit.controller.builders import NOW, hyperjob, observed
-from tests.unit.controller.queueworld import queue
+from tests.unit.controller.queueworld import queue, unit
 from tests.unit.controller.test_queueing_backfill import HOUR, Estimating, job, world
 
 
@@ -105,6 +105,15 @@ def test_each_line_goes_on_in_its_turn() -> None:
     made.submit(mine, replace(theirs, parts=(replace(part, queue="other"),)))
     made.settle()
     assert sorted(hours for hours, _ in expected(made).values()) == [1.0, 1.0], "both are heads"
+
+
+def test_of_a_gang_that_starts_with_fewer_those_without_room_take_none() -> None:
+    made = Estimating(gpus={"a": 16})
+    made.set_queues(queue("default"))
+    elastic = replace(unit("head", 12, 12, minimum=1, age=1), estimate=timedelta(hours=1))
+    made.submit(job("run", 16, HOUR, age=0), elastic, job("next", 4, HOUR, age=2))
+    made.settle()
+    assert expected(made)["ns/head"] == (1.0, "ns/run")
 
 
 @settings(max_examples=40, deadline=None)

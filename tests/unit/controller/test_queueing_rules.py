@@ -6,11 +6,14 @@ from datetime import timedelta
 import pytest
 
 from controller.model.reasons import Reason
+from controller.model.waiting import GangShortage
 from controller.model.wire import rfc3339
+from controller.queueing.admit import is_guaranteed
 from controller.queueing.cache import QueueCache
 from controller.queueing.queues import Queue
 from controller.queueing.round import play
 from controller.queueing.units import Unit
+from controller.queueing.verdict import share_of
 from controller.status.detail import detail_text
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
@@ -332,6 +335,44 @@ def test_what_can_never_fit_its_queue_is_told_apart_from_what_waits_for_others()
         made.decide()
     assert never.verdict("gang").reason == "ExceedsQueue"
     assert later.verdict("two").reason == "QueueLimitReached"
+
+
+def test_one_sub_job_that_waits_for_room_is_no_gang() -> None:
+    made = world([unit("on", 16), unit("solo", 32, age=1)])
+    made.decide()
+    wait = made.verdict("solo").wait
+    assert wait is not None
+    assert isinstance(wait.room, GangShortage)
+    assert (wait.room.needed, wait.room.never) == (1, False)
+
+
+def test_without_clusters_a_queue_is_entitled_to_nothing() -> None:
+    made = QueueWorld({})
+    made.set_queues(queue("default"))
+    made.decide()
+    share = share_of(made.cache, "default", {"cpu": 1})
+    assert share is not None
+    assert (share.used, share.entitled) == (0, 0)
+
+
+def test_a_gang_is_guaranteed_within_the_guarantee_of_one_queue_alone() -> None:
+    made = world([], queue("x", guarantee=16), queue("y", guarantee=16))
+    made.decide()
+    within, above = unit("j", 8, 8, queue="x"), unit("j", 8, 16, queue="x")
+    spread = unit("j", 8, 8, queues=("x", "y"))
+    found = [is_guaranteed(each.parts, made.cache.account) for each in (within, above, spread)]
+    assert found == [True, False, False]
+
+
+def test_reservations_that_move_to_another_cluster_keep_no_more_room_than_they_take() -> None:
+    made = world([unit("gang", 8, 8)], a=4, b=16)
+    made.cache.begin(made.clusters(), now=made.now)
+    assert play(made.cache, now=made.now) == ["ns/gang"]
+    made.gpus = {"a": 24}  # b is gone before its sub-jobs are made
+    made.submit(unit("small", 8, age=1))
+    made.cache.begin(made.clusters(), now=made.now)
+    assert "ns/small" in play(made.cache, now=made.now)
+    assert set(made.cache.entries["ns/gang"].spots.values()) == {"a"}
 
 
 def test_nobody_is_admitted_before_queues_are_known() -> None:

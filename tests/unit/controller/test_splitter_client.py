@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trustme
@@ -14,7 +15,8 @@ from aiohttp import web
 
 from controller.model.planned import Question
 from controller.model.splitting import SplitAnswer
-from controller.splitting.client import Splitter
+from controller.splitting.client import _MAX_BYTES, Splitter
+from controller.splitting.protocol import AnswerError
 from controller.status.splitting import split_trouble_text
 from hyperjob.cli.splitter import application
 from tests.unit.controller.builders import NOW, cluster
@@ -224,3 +226,29 @@ async def test_an_answer_in_pieces_is_read_to_its_end_and_no_further_than_its_li
     async with served(app(slowly)) as at:
         answer = await at.ask(asked(wish(), cluster("a", 200)))
         assert "larger than 1048576 bytes" in said(answer)
+
+
+async def test_a_long_token_is_sent_whole(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("x" * 4096)
+    async with served(application("x" * 4096), token_file=token) as at:
+        assert (await at.ask(asked(wish(64), A, B))).shares == (("a", 64),)
+
+
+async def test_an_answer_that_is_too_long_by_its_last_byte_is_refused() -> None:
+    content = asyncio.StreamReader()
+
+    class Session:
+        @asynccontextmanager
+        async def post(self, *_: object, **__: object) -> AsyncIterator[SimpleNamespace]:
+            yield SimpleNamespace(status=200, reason="OK", content=content)
+
+    client = Splitter("http://x/", time_limit=1, answered=lambda _: None, now=lambda: NOW)
+    content.feed_data(b"x" * _MAX_BYTES)
+    reading = asyncio.create_task(client._post(Session(), b""))  # type: ignore[arg-type]
+    for _ in range(10):  # what has come is read before the rest comes
+        await asyncio.sleep(0)
+    content.feed_data(b"x")
+    content.feed_eof()
+    with pytest.raises(AnswerError):
+        await reading

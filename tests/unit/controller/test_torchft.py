@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from controller.lifecycle.quorum import trainers
+from controller.model.parse import parse_hyperjob
 from controller.model.planned import CreateChild
 from controller.plan import plan
 from tests.support.podenv import pods_of
@@ -148,3 +150,10 @@ def test_the_lighthouse_is_no_part_of_the_quorum() -> None:
     state = decided.status["state"]
     assert (state["phase"], state["reason"]) == ("Degraded", "QuorumNotMet")
     assert "1 of 3 sub-jobs run" in state["message"]
+
+
+def test_a_replicated_job_trains_unless_it_runs_the_lighthouse_alone() -> None:
+    beside = template(task("lighthouse", gpus=0), task("worker", replicas=2))
+    made = raw()
+    made["spec"]["replicatedJobs"].append(group("both", templateSpec=beside))
+    assert trainers(parse_hyperjob(made)) == {"trainer", "both"}

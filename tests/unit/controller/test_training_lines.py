@@ -261,3 +261,9 @@ def test_the_speed_looks_back_ten_minutes_and_no_further() -> None:
 def test_the_last_64_steps_are_remembered() -> None:
     made = track(*((float(number), number) for number in range(100)))
     assert [step for step, _ in made.samples] == list(range(36, 100))
+
+
+def test_times_sort_as_texts_however_many_decimals_they_have() -> None:
+    times = [time_of(f"2026-01-02T03:04:05{part}Z x".encode()) for part in ("", ".5", ".25")]
+    decimals = (b"000000000", b"500000000", b"250000000")
+    assert times == [b"2026-01-02T03:04:05." + each + b"Z" for each in decimals]

@@ -365,6 +365,23 @@ async def test_a_cluster_that_does_not_answer_is_left_alone(fault: Exception) ->
         assert len(bench.logs.asked) <= 33, "those on their way when it was found out, and no more"
 
 
+@pytest.mark.parametrize("spread", [1.0, 1.5])
+def test_looks_at_a_cluster_in_trouble_are_spread_over_half_as_long_again(
+    spread: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def chosen(least: float, most: float) -> float:
+        assert least <= spread <= most
+        return spread
+
+    monkeypatch.setattr("controller.training.reader.random.uniform", chosen)
+    monkeypatch.setattr("controller.training.reader._clock", lambda: 1000.0)
+    bench, waits = Bench(), list[float]()
+    bench.reader._plan = lambda _item, _found, wait: waits.append(wait)  # type: ignore[method-assign]
+    bench.reader._troubles["a"] = 1060.0, 1.0
+    assert bench.reader._put_off((KEY, "j"), watch(source()))
+    assert waits == [60 * spread]
+
+
 async def test_the_log_of_a_sub_job_that_is_stopped_is_followed_to_its_end() -> None:
     async with Bench(interval=60) as bench:
         name = "a/hj-trainer-0-worker-0"

@@ -346,3 +346,10 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueueMachine = QueueMachine.TestCase
 TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_a_hundred_items_may_fail_at_once_before_the_bucket_slows_them_down(clock):
+    limiter = DefaultLimiter(clock=clock)
+    waits = [limiter.when(item) for item in range(102)]
+    assert set(waits[:100]) == {0.005}
+    assert waits[100:] == pytest.approx([0.1, 0.2])

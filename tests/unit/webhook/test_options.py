@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from webhook.options import parse
+from webhook.server import Limits
 
 FILES = ["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"]
 
@@ -16,6 +17,7 @@ def test_defaults():
     assert options.secure_port == 9443
     assert options.tls_min_version is ssl.TLSVersion.TLSv1_2
     assert options.request_timeout < 5, "below the timeoutSeconds of our configurations"
+    assert options.max_requests_inflight == Limits().requests_inflight == 128
     assert options.metrics_address == options.health_probe_bind_address == ":8081"
 
 
