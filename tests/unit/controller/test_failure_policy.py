@@ -17,6 +17,7 @@ from tests.unit.controller.builders import (
     Object,
     binding,
     cluster,
+    group,
     hyperjob,
     job,
     observed,
@@ -353,3 +354,25 @@ def test_a_failure_and_a_loss_are_told_apart_and_only_a_move_leaves_its_cluster(
     rules = [rule("RestartJob", onClusterLost=True)]
     lost_one = decide(rules, *running(0, on="b"), *running(1), clusters=(lost("a"), B))["jobs"][1]
     assert lost_one["history"][0]["reason"] == "ClusterLost"
+
+
+@pytest.mark.parametrize(("attempt", "wait"), [(0, 0), (1, 10), (2, 20)])
+def test_each_further_restart_of_a_failed_sub_job_waits_longer(attempt: int, wait: int) -> None:
+    entry = {
+        "name": "hj-trainer-0",
+        "replicatedJob": "trainer",
+        "index": 0,
+        "phase": "Running",
+        "attempt": attempt,
+        "retryTime": rfc3339(NOW - timedelta(seconds=1)),
+    }
+    raw = hyperjob(
+        group(replicas=1),
+        failurePolicy={"maxRestarts": 9},
+        status={"jobs": [entry], "restarts": attempt},
+    )
+    decided = plan(observed(raw, *failed(0, attempt=attempt), clusters=(A, B)))
+    assert decided.status is not None
+    (told,) = decided.status["jobs"]
+    assert told["attempt"] == attempt + 1
+    assert told["retryTime"] == rfc3339(NOW + timedelta(seconds=wait))

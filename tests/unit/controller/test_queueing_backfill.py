@@ -13,7 +13,8 @@ from controller.queueing.queues import parse_queue
 from controller.queueing.units import Unit
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
-from tests.unit.controller.builders import NOW
+from hyperjob.api.quantity import NANO
+from tests.unit.controller.builders import GPU, NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit
 
 HOUR = 3600
@@ -102,6 +103,18 @@ def test_the_head_knows_whose_end_gives_it_room() -> None:
     assert told.endswith("; it is expected to start about 2026-01-02T05:04:00Z, when ns/two ends by"
                          " its estimate")  # fmt: skip
     assert "expected" not in wait_text(verdict_of(made.cache, "ns/one").wait)
+
+
+def test_what_has_ended_and_does_not_show_yet_ends_now() -> None:
+    made = world(a=16)
+    made.submit(job("run", 16, HOUR, age=0))
+    made.settle()
+    made.end("ns/run")
+    made.foreign["a"] = 12  # as its cluster says still, but for 4
+    made.cache.begin(made.clusters(), now=made.now)
+    (end,) = made.cache.ends(now=made.now)
+    assert (end.at, end.key) == (made.now, "")
+    assert [(name, freed[GPU]) for name, freed in end.frees] == [("a", 12 * NANO)]
 
 
 def test_of_a_head_that_has_room_already_no_end_is_the_start() -> None:

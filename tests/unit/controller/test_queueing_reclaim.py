@@ -71,6 +71,11 @@ KEEPS: dict[str, tuple[list[Unit], list[Unit], list[Queue]]] = {
         [unit("owner", 8, queue="y")],
         [queue("x", reclaimable=True, weight=2), OWNER, queue("z")],
     ),
+    "one that also uses a queue within its share gives nothing back": (
+        [unit("lent", 24, 4, queues=("x", "z"))],
+        [unit("owner", 8, queue="y")],
+        [LENDS, OWNER, queue("z", reclaimable=True)],
+    ),
     "a queue of higher priority gives nothing back": (
         BORROWED,
         [unit("owner", 16, queue="y")],

@@ -93,3 +93,18 @@ def test_the_largest_that_is_allowed_is_expanded(raw: dict[str, Any]) -> None:
 def test_one_more_is_refused() -> None:
     with pytest.raises(SpecError, match="it has 5001 sub-jobs"):
         check_size(parse_hyperjob(hyperjob(group(replicas=MAX_SUB_JOBS + 1, gpus=1))))
+
+
+@pytest.mark.parametrize(
+    ("mode", "count"),
+    [
+        pytest.param("static", 3, id="as many as it has accelerators for"),
+        pytest.param("auto", 2, id="at most its replicas"),
+    ],
+)
+def test_sub_jobs_of_a_split_are_looked_for_by_the_names_that_they_may_have(
+    mode: str, count: int
+) -> None:
+    shape = {"templateSpec": template(task(gpus=1)), "splitPolicy": split(mode, 3)}
+    raw = hyperjob(group(replicas=3 if mode == "static" else 2, **shape))
+    assert _wanted(parse_hyperjob(raw)) == [f"hj-trainer-{index}" for index in range(count)]

@@ -157,3 +157,12 @@ def test_a_replicated_job_trains_unless_it_runs_the_lighthouse_alone() -> None:
     made = raw()
     made["spec"]["replicatedJobs"].append(group("both", templateSpec=beside))
     assert trainers(parse_hyperjob(made)) == {"trainer", "both"}
+
+
+def test_a_lighthouse_of_two_pods_has_the_name_of_its_first_pod() -> None:
+    two = template(task("lighthouse", replicas=2, gpus=0))
+    made = raw()
+    made["spec"]["replicatedJobs"][0]["templateSpec"] = two
+    addresses = {env["TORCHFT_LIGHTHOUSE"] for env in environments(made)["hj-trainer-0"]}
+    assert all("//hj-lighthouse-0-lighthouse-0." in address for address in addresses)
+    assert addresses

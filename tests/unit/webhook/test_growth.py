@@ -20,7 +20,9 @@ from webhook.admission import admit
 from webhook.defaulting import default
 from webhook.paths import MUTATE_HYPERJOB, VALIDATE_HYPERJOB
 from webhook.validation import validate_create, validate_update
+from webhook.validation.report import Report
 from webhook.validation.schema import hyperjob_schema
+from webhook.validation.size import validate_size
 
 FIELDS = list(growing())
 SIZE = 160
@@ -232,3 +234,9 @@ def test_what_once_stopped_the_webhook_takes_few_calls_now(hyperjob: Object) -> 
 def test_cycles_are_told_once_for_each_task() -> None:
     outcome = validate_create(CHAIN)
     assert sum("is part of a cycle" in str(error) for error in outcome.errors) == 1
+
+
+def test_as_many_tasks_as_there_may_be_are_not_too_many() -> None:
+    report = Report()
+    assert validate_size(_jobs(MAX_ALL_TASKS // 100, 100), report)
+    assert not report.refusals

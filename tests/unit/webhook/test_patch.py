@@ -81,3 +81,11 @@ def test_applying_the_diff_gives_exactly_the_intended_object(before, after):
 @given(JSON)
 def test_equal_documents_need_no_patch(value):
     assert diff(value, copy.deepcopy(value)) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [([[1]], [[1]], True), ([[1]], [[2]], False), ([[1]], [[1, 2]], False), ([], [1], False)],
+)
+def test_lists_are_the_same_where_all_of_both_is(left, right, equal):
+    assert same(left, right) is equal

@@ -414,6 +414,20 @@ async def test_stop_lets_a_review_in_flight_finish(tls):
         writer.close()
 
 
+async def test_stop_leaves_no_connection_without_a_handshake_and_no_thread_for_reviews(tls):
+    async with serving(tls) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        async with running.session() as session, session.post(running.url, data=REVIEW):
+            pass  # the connection before this one was taken up too
+        await running.server.stop(grace=0.05)
+        async with asyncio.timeout(5):
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        writer.close()
+        with pytest.raises(RuntimeError):
+            running.server._threads.submit(print)
+
+
 async def test_stop_waits_no_longer_than_the_grace_period(tls):
     async with serving(tls) as running:
         _, writer = await running.raw()
