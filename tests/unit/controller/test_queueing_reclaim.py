@@ -128,6 +128,27 @@ def test_only_those_that_are_needed_give_back_the_least_urgent_first() -> None:
     assert made.reclaimed == ["c"]
 
 
+def test_a_reclaim_goes_on_until_what_was_given_back_shows() -> None:
+    made = world([unit("lent", 32, queue="x")], LENDS, OWNER)
+    made.shows_after = LAG
+    made.decide()
+    made.now += 2 * LAG
+    made.submit(unit("owner", 16, queue="y", age=5))
+    made.cache.begin(made.clusters(), now=made.now)
+    assert play(made.cache, now=made.now) == ["ns/lent"]
+    made.now += timedelta(seconds=20)
+    made.give_back("ns/lent")  # its pods took that long to end
+    for _ in range(5):
+        made.decide()
+        assert made.running() == set()
+        known = made.cache.reclaiming()
+        assert known is not None
+        assert known.head == "ns/owner"
+        made.now += timedelta(seconds=6)
+    made.decide()
+    assert made.running() == {"owner"}
+
+
 def test_departments_take_back_from_each_other_whatever_their_teams_use() -> None:
     made = after_borrowing(
         [unit("lent", 16, queue="x1"), unit("mine", 16, queue="y1")],

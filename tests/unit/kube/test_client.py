@@ -4,16 +4,18 @@ import asyncio
 import functools
 import gc
 import socket
+import ssl
 import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 
 import pytest
+from aiohttp import web
 
 from hyperjob.kube import errors
 from hyperjob.kube.client import EventType, Kube, PatchType
-from hyperjob.kube.exchange import why_no_connection
+from hyperjob.kube.exchange import why_no_connection, why_not_trusted
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS, NODES, PODS
 
 JOBS = "/apis/training.volcano.sh/v1alpha1/namespaces/default/hyperjobs"
@@ -321,6 +323,18 @@ async def test_a_read_survives_broken_connections(server, kube):
     assert await kube.get(HYPERJOBS, "llm", namespace="default") == LLM
 
 
+async def test_a_write_after_an_answer_that_ends_the_connection_opens_another_one(server, kube):
+    async def last(request: web.Request) -> web.StreamResponse:
+        response = web.json_response(LLM)
+        response.force_close()
+        return response
+
+    server.on(JOBS, last, server.reply(LLM))
+    for _ in range(2):
+        assert await kube.create(HYPERJOBS, LLM) == LLM
+    assert len(server.seen) == 2
+
+
 async def test_a_write_on_a_broken_connection_is_not_repeated(server, kube):
     server.on(JOBS, server.reset(), server.reply(LLM))
     with pytest.raises(errors.Unavailable) as raised:
@@ -342,6 +356,22 @@ def test_why_there_is_no_connection_is_said_even_where_the_error_has_no_words(
     error: OSError, said: str
 ) -> None:
     assert why_no_connection(error) == said
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (10, "has expired: renew it"),
+        (9, "is not valid yet: compare the clocks"),
+        (62, "why: use a name that is in it"),
+        (64, "why: use a name that is in it"),
+        (19, "is not signed by its authority (why.)"),
+    ],
+)
+def test_why_a_certificate_is_not_trusted_is_said_with_the_remedy(code: int, said: str) -> None:
+    error = ssl.SSLCertVerificationError()
+    error.verify_code, error.verify_message = code, "why."
+    assert said in why_not_trusted(error, "10.0.0.1", "its authority")
 
 
 async def test_nobody_listening_is_unavailable_and_names_the_server(server, connect):

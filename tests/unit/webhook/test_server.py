@@ -414,13 +414,16 @@ async def test_stop_lets_a_review_in_flight_finish(tls):
         writer.close()
 
 
-async def test_stop_leaves_no_connection_without_a_handshake_and_no_thread_for_reviews(tls):
+async def test_stop_leaves_no_connection_without_a_handshake_and_no_thread_for_reviews(
+    tls, monkeypatch
+):
+    monkeypatch.setattr("hyperjob.serving.listener.HANDSHAKE_SECONDS", 3600.0)
     async with serving(tls) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         async with running.session() as session, session.post(running.url, data=REVIEW):
             pass  # the connection before this one was taken up too
         await running.server.stop(grace=0.05)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             with contextlib.suppress(ConnectionResetError):
                 assert await reader.read() == b""
         writer.close()
