@@ -346,6 +346,13 @@ def test_one_sub_job_that_waits_for_room_is_no_gang() -> None:
     assert (wait.room.needed, wait.room.never) == (1, False)
 
 
+def test_a_gang_that_waits_for_others_to_end_is_not_called_too_large() -> None:
+    made = world([unit("on", 16), unit("pair", 16, 16, age=1), unit("never", 32, 32, age=2)])
+    made.decide()
+    assert made.verdict("pair").reason is not Reason.EXCEEDS_CLUSTERS
+    assert made.verdict("never").reason is Reason.EXCEEDS_CLUSTERS
+
+
 def test_without_clusters_a_queue_is_entitled_to_nothing() -> None:
     made = QueueWorld({})
     made.set_queues(queue("default"))

@@ -159,6 +159,13 @@ def at(seconds: float) -> datetime:
     return T0 + timedelta(seconds=seconds)
 
 
+def test_the_number_of_steps_is_the_last_that_was_said() -> None:
+    made: Track | None = None
+    for second, steps in enumerate((None, 100, None, 200, None)):
+        made = advance(made, Said(time=at(second), step=second, steps=steps), now=at(9))
+        assert made.steps == (None, 100, 100, 200, 200)[second]
+
+
 def test_the_speed_is_that_of_the_last_minutes() -> None:
     points = [(0.0, 0), (1000.0, 10), (1100.0, 110), (1200.0, 210)]
     assert speed(track(*points).samples) == pytest.approx(1.0)
