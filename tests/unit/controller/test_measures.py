@@ -140,6 +140,20 @@ def test_phases_are_followed_through_a_life(metrics: Metrics) -> None:
     assert value(metrics, "hyperjob_jobs", phase="Running") == 0
 
 
+def test_the_phase_of_a_hyperjob_is_followed_while_its_sub_jobs_stay_in_theirs(
+    metrics: Metrics,
+) -> None:
+    meter = Meter(TrainingMetrics(metrics.families))
+    before, after = (
+        hyperjob(status=state(phase, jobs=[entry(0, "Running")])) for phase in ("Running", "Failed")
+    )
+    meter.seen(EventType.ADDED, None, before)
+    meter.seen(EventType.MODIFIED, before, after)
+    found = [value(metrics, "hyperjob_hyperjobs", phase=each) for each in ("Running", "Failed")]
+    assert found == [0, 1]
+    assert value(metrics, "hyperjob_jobs", phase="Running") == 1
+
+
 def test_what_was_written_and_done_arrives_in_the_series(metrics: Metrics) -> None:
     meter = Meter(TrainingMetrics(metrics.families))
     for old, new, _ in CHANGES.values():

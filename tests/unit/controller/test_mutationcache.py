@@ -186,3 +186,9 @@ async def test_events_of_other_objects_change_nothing(
     informer.tell(EventType.ADDED, other)
     assert cache.get("ns/x") == obj(5)
     assert cache.get("ns/y") == other
+
+
+async def test_what_was_written_is_listed_of_one_namespace_alone(cache: MutationCache) -> None:
+    cache.note(obj(1))
+    assert cache.written("ns/") == [obj(1)]
+    assert cache.written("other/") == []
