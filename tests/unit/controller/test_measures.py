@@ -145,11 +145,12 @@ def test_the_phase_of_a_hyperjob_is_followed_while_its_sub_jobs_stay_in_theirs(
 ) -> None:
     meter = Meter(TrainingMetrics(metrics.families))
     before, after = (
-        hyperjob(status=state(phase, jobs=[entry(0, "Running")])) for phase in ("Running", "Failed")
+        hyperjob(status=state(phase, jobs=[entry(0, "Running")]))
+        for phase in ("Degraded", "Running")
     )
     meter.seen(EventType.ADDED, None, before)
     meter.seen(EventType.MODIFIED, before, after)
-    found = [value(metrics, "hyperjob_hyperjobs", phase=each) for each in ("Running", "Failed")]
+    found = [value(metrics, "hyperjob_hyperjobs", phase=each) for each in ("Degraded", "Running")]
     assert found == [0, 1]
     assert value(metrics, "hyperjob_jobs", phase="Running") == 1
 
