@@ -116,6 +116,10 @@ async def stops_without_loss(scenario: Scenario, documents: list[Object], times:
     await until_saved(scenario)
     steps = 0
     for turn in range(1, times + 1):
+        # A stop is counted of what the status says to run, which comes after the first steps.
+        await scenario.until(
+            HYPERJOBS, name, partial(_runs_in, turn - 1), what=f"Running in attempt {turn - 1}"
+        )
         await scenario.kubectl(
             "annotate", "hyperjob", name, f"training.volcano.sh/restart=t{turn}", "--overwrite"
         )
@@ -222,6 +226,11 @@ async def _saves_again(scenario: Scenario) -> None:
             return
         assert time.monotonic() < deadline, "\n".join(lines) + scenario.logs()
         await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _runs_in(attempt: int, hyperjob: Object | None) -> bool:
+    found = hyperjob or {}
+    return phase_of(found) == "Running" and attempts_of(found) == {attempt}
 
 
 def attempts_of(hyperjob: Object) -> set[int]:
