@@ -50,6 +50,7 @@ def explain(evidence: Evidence) -> Explanation:
         causes = [_as_told(evidence)]
     headline = _headline(evidence, causes)
     if not summary.has_ended:
+        causes += life.made_way(evidence)
         causes += life.failed_before(evidence)
     # What needs a person is the answer, whatever else is also true.
     causes.sort(key=lambda cause: not cause.needs_help)

@@ -21,6 +21,7 @@ _SILENT_SECONDS: Final = 900
 _SILENT_STEPS: Final = 100
 _SHOWN: Final = 3
 _FAILURES: Final = (Reason.JOB_FAILED, Reason.CLUSTER_LOST)
+_MADE_WAY: Final = (Reason.PREEMPTED, Reason.RECLAIMED)
 _LOOK_THERE: Final = "see in the host cluster whether hyperjob-controller runs"
 
 
@@ -130,6 +131,26 @@ def failed_before(evidence: Evidence) -> Iterator[Cause]:
             reason=run.reason,
             message=f"attempt {run.attempt + 1} of {job.name} failed{where}"
             f" {age(run.end, evidence.now)} ago: {told}",
+            next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
+        )
+
+
+def made_way(evidence: Evidence) -> Iterator[Cause]:
+    """Say for which other HyperJob a HyperJob that does not run again yet was stopped."""
+    summary = evidence.summary
+    if summary.phase == Phase.RUNNING:
+        return
+    stopped = [
+        (job, job.history[-1])
+        for job in summary.jobs
+        if job.history and job.history[-1].reason in _MADE_WAY
+    ]
+    if stopped:
+        job, run = max(stopped, key=lambda each: each[1].end)
+        others = f" and {len(stopped) - 1} more" if len(stopped) > 1 else ""
+        yield Cause(
+            reason=run.reason,
+            message=f"stopped {age(run.end, evidence.now)} ago: {job.name}{others} {run.message}",
             next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
         )
 

@@ -548,6 +548,30 @@ def test_why_the_run_before_failed_is_known_after_the_restart(phase: str) -> Non
     assert "2 of 2 run" in (answer.headline if phase == "Running" else answer.causes[0].message)
 
 
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("Preempted", "is preempted by team/urgent, which is more urgent"),
+        ("Reclaimed", "gives back what its queue was lent, for team/owner"),
+    ],
+)
+def test_for_whom_a_hyperjob_was_stopped_is_said_until_it_runs_again(
+    reason: str, message: str
+) -> None:
+    stopped = {**FAILED_RUN, "phase": "Running", "reason": reason, "message": message}
+    jobs = [
+        sub_job(index, phase="Pending", cluster="", attempt=1, history=[stopped])
+        for index in range(2)
+    ]
+    answer = explain(evidence(hyperjob("Queued", *jobs, message="number 2 of 2")))
+    assert [cause.message for cause in answer.causes if cause.reason == reason] == [
+        f"stopped 2m ago: llm-trainer-0 and 1 more {message}"
+    ]
+    assert answer.outcome is WAITS
+    runs = [{**job, "phase": "Running", "cluster": "west"} for job in jobs]
+    assert explain(evidence(hyperjob("Running", *runs))).causes == []
+
+
 def test_a_run_that_a_person_ended_is_no_failure() -> None:
     asked = {**FAILED_RUN, "phase": "Running", "reason": "RestartRequested"}
     job = sub_job(phase="Running", cluster="west", attempt=1, history=[asked])
