@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from controller.expansion.expand import pod_groups
+from controller.model.memo import Memo
 from controller.model.nodes import PodGroup
 from controller.model.observed import Binding, Cluster, Report
 from controller.model.parse import (
@@ -34,8 +35,6 @@ from hyperjob.api.names import KIND, LABEL_HYPERJOB, LABEL_REPLICATED_JOB
 Lookup = Callable[[str], Object | None]
 PodKind: TypeAlias = tuple[tuple[str, int], ...]
 T = TypeVar("T")
-
-_SIZES: Final = 1024
 
 
 @dataclass(slots=True)
@@ -70,8 +69,8 @@ class Reservations:
         self._lag = lag
         self._freed: set[str] = set()
         self._versions: Counter[str] = Counter()
-        self._sizes: dict[int, tuple[object, tuple[PodGroup, ...], Resources]] = {}
-        self._bindings: dict[str, tuple[Object, Binding]] = {}
+        self._sizes: Memo[object, tuple[tuple[PodGroup, ...], Resources]] = Memo()
+        self._bindings: Memo[Object, Binding] = Memo()
         self._known: dict[str, _Known] = {}
         self._entries: dict[str, Reservation] = {}
         self._sums: dict[str, dict[str, int]] = {}
@@ -265,14 +264,12 @@ class Reservations:
     def _size_of(self, spec: Object) -> tuple[tuple[PodGroup, ...], Resources]:
         """Return the pods of a vcjob and what they take; the caches hold equal tasks once."""
         tasks = spec.get("tasks")
-        known = self._sizes.get(id(tasks))
-        if known is None or known[0] is not tasks:
-            if len(self._sizes) >= _SIZES:
-                self._sizes.clear()
+
+        def size(_tasks: object) -> tuple[tuple[PodGroup, ...], Resources]:
             pods = pod_groups(spec)
-            demand = total(scale(group.request, group.number) for group in pods)
-            known = self._sizes[id(tasks)] = tasks, pods, demand
-        return known[1], known[2]
+            return pods, total(scale(group.request, group.number) for group in pods)
+
+        return self._sizes.of(id(tasks), tasks, size)
 
     def _occupy(self, known: _Known | None, cluster: str, now: datetime) -> None:
         if known is None or known.cluster == cluster:
@@ -299,14 +296,7 @@ class Reservations:
     def _parsed(self, key: str) -> Binding | None:
         """Return the binding of a vcjob; several events in a row find the same one."""
         found = self._binding(key)
-        if found is None:
-            return None
-        known = self._bindings.get(key)
-        if known is None or known[0] is not found:
-            if len(self._bindings) >= _SIZES:
-                self._bindings.clear()
-            known = self._bindings[key] = found, parse_binding(found)
-        return known[1]
+        return None if found is None else self._bindings.of(key, found, parse_binding)
 
     def _replace(self, key: str, entry: Reservation | None) -> None:
         old = self._entries.get(key)

@@ -1,15 +1,17 @@
 """Causes in the life of a HyperJob: deletion, no controller, suspension, its end. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from controller.model.reasons import Reason
+from controller.model.runs import Run
 from controller.model.wire import mapping, string, timestamp
 from controller.status.failure import container_text
 from hyperjob.api.names import MIGRATE_REQUEST, RESTART_REQUEST
 from hyperjob.api.phases import Phase
 from hyperjob.client.durations import age
 from hyperjob.client.reading import items
+from hyperjob.client.summary import SubJob, Summary
 from hyperjob.client.training import training_of
 from hyperjob.client.why.evidence import Cause, Evidence, is_older
 from hyperjob.kube.errors import KubeError
@@ -118,11 +120,7 @@ def failed(evidence: Evidence) -> Iterator[Cause]:
 def failed_before(evidence: Evidence) -> Iterator[Cause]:
     """Say how the last run of each sub-job that runs again failed, the latest first."""
     summary = evidence.summary
-    failures = [
-        (job, job.history[-1])
-        for job in summary.jobs
-        if job.history and job.history[-1].reason in _FAILURES and not job.has_failed
-    ]
+    failures = [each for each in _last_runs(summary, _FAILURES) if not each[0].has_failed]
     failures.sort(key=lambda each: each[1].end, reverse=True)
     for job, run in failures[:_SHOWN]:
         told = container_text(run.failure) if run.failure is not None else run.message or run.phase
@@ -140,11 +138,7 @@ def made_way(evidence: Evidence) -> Iterator[Cause]:
     summary = evidence.summary
     if summary.phase == Phase.RUNNING:
         return
-    stopped = [
-        (job, job.history[-1])
-        for job in summary.jobs
-        if job.history and job.history[-1].reason in _MADE_WAY
-    ]
+    stopped = _last_runs(summary, _MADE_WAY)
     if stopped:
         job, run = max(stopped, key=lambda each: each[1].end)
         others = f" and {len(stopped) - 1} more" if len(stopped) > 1 else ""
@@ -153,6 +147,12 @@ def made_way(evidence: Evidence) -> Iterator[Cause]:
             message=f"stopped {age(run.end, evidence.now)} ago: {job.name}{others} {run.message}",
             next=f"kubectl hyperjob describe {summary.name} -n {summary.namespace}",
         )
+
+
+def _last_runs(summary: Summary, reasons: Collection[str]) -> list[tuple[SubJob, Run]]:
+    """List the sub-jobs whose last run ended for one of some reasons, with that run."""
+    runs = ((job, job.history[-1]) for job in summary.jobs if job.history)
+    return [(job, run) for job, run in runs if run.reason in reasons]
 
 
 def asked(evidence: Evidence) -> Iterator[Cause]:
