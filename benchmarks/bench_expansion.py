@@ -17,8 +17,8 @@ from pathlib import Path
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.plainloop import copies_of, plain_loop
 from hyperjob.api.meta import Object
-from hyperjob.api.names import LABEL_HYPERJOB
 from hyperjob.kube.client import Kube
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import HYPERJOBS, NAMESPACES, PROPAGATION_POLICIES, VCJOBS, Resource
@@ -33,7 +33,6 @@ clusters:
   nodes: [{count: 10, allocatable: {cpu: 128, memory: 1Ti, pods: 1000, nvidia.com/gpu: 100}}]
 runTimes: {defaultSeconds: 3600}
 """
-CONNECTIONS = 8
 TIME_LIMIT = 300.0
 CHILDREN = (PROPAGATION_POLICIES, VCJOBS)
 
@@ -134,54 +133,11 @@ async def measure(system: System, kube: Kube, case: str) -> Result:
     )
     await clock.stop()
     calls = controller_calls(system) - before
-    seconds = await plain_loop(kube, ours, plain)
+    copies = await copies_of(kube, ours, kinds=CHILDREN)
+    seconds, _ = await plain_loop(kube, copies, plain)
     for name in (ours, plain):
         await delete_all(kube, name)
     return Result(case, applied - start, children - start, running - start, seconds, calls)
-
-
-async def plain_loop(kube: Kube, source: str, target: str) -> float:
-    """Create copies of all children, each policy before its job; return the seconds it took."""
-    policies = (await kube.list(PROPAGATION_POLICIES, namespace=source)).items
-    jobs = {
-        job["metadata"]["name"]: job for job in (await kube.list(VCJOBS, namespace=source)).items
-    }
-    waiting = [
-        (copied(policy, target), copied(jobs[policy["metadata"]["name"]], target))
-        for policy in policies
-    ]
-
-    async def work() -> None:
-        while waiting:
-            policy, job = waiting.pop()
-            await kube.create(PROPAGATION_POLICIES, policy)
-            await kube.create(VCJOBS, job)
-
-    start = time.monotonic()
-    async with asyncio.TaskGroup() as group:
-        for _ in range(CONNECTIONS):
-            group.create_task(work())
-    return time.monotonic() - start
-
-
-def copied(obj: Object, namespace: str) -> Object:
-    """Copy a child without its owner, so that no controller of HyperJobs looks at it."""
-    spec = obj["spec"]
-    if "resourceSelectors" in spec:
-        selectors = [{**each, "namespace": namespace} for each in spec["resourceSelectors"]]
-        spec = {**spec, "resourceSelectors": selectors}
-    labels = {
-        key: value
-        for key, value in obj["metadata"]["labels"].items()
-        if key != LABEL_HYPERJOB and "karmada.io/" not in key
-    }
-    metadata = {"name": obj["metadata"]["name"], "namespace": namespace, "labels": labels}
-    return {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "metadata": metadata,
-        "spec": spec,
-    }
 
 
 async def delete_all(kube: Kube, namespace: str) -> None:

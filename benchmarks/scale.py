@@ -7,8 +7,9 @@ An API server (a real one where KUBEBUILDER_ASSETS says so) and the controller a
 `--queue-admission builtin`; this process plays Karmada: it makes the ResourceBinding of every
 vcjob, held and placed, and writes the status of vcjobs. On one control plane, one after the other:
 many HyperJobs, a storm in which every sub-job changes its phase, a killed controller that starts
-again with all of it there, one HyperJob of many sub-jobs, and steady churn. Ratios are to a plain
-loop of this process over the same objects on 8 connections.
+again with all of it there, one HyperJob of many sub-jobs, and steady churn. Ratios are to two plain
+loops of this process on 8 connections, over copies of at most 2,000 of the sub-jobs: of the creates
+alone, and of all requests that the life of a sub-job takes until its gate is open.
 """
 
 import argparse
@@ -17,15 +18,16 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks.bench_expansion import copied, hyperjobs
+from benchmarks.bench_expansion import hyperjobs
 from benchmarks.bench_storm import vcjob_status
+from benchmarks.plainloop import CONNECTIONS, copies_of, parallel, plain_loop
 from hyperjob.api.meta import Object
 from hyperjob.api.names import AFFINITY_GATED, GATE, GATE_HELD, GATE_OPEN, binding_name
 from hyperjob.kube.client import EventType, Kube, PatchType
@@ -38,18 +40,16 @@ from hyperjob.kube.resources import (
     QUEUES,
     RESOURCE_BINDINGS,
     VCJOBS,
-    Resource,
 )
 from tests.support.controller import set_cluster
 from tests.support.controlplane import ControlPlane, control_plane
 from tests.support.stack import Service, controller_service
 from tests.support.system import phase_of
 
-CONNECTIONS = 8
 TIME_LIMIT = 3600.0
+MADE = (PROPAGATION_POLICIES, VCJOBS, RESOURCE_BINDINGS)
 PER_SECOND = 20.0
 _TICK = os.sysconf("SC_CLK_TCK")
-_TIMED = ("created", "released")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,14 +225,27 @@ class Bench:
             )
             print(f"  all requests of the controller per sub-job, by method: {methods}")
         self.usage(before, total)
-        took, spent = at - began, time.process_time()
-        plain, creates = await plain_loop(self.kube, namespace, f"{namespace}-plain")
+        took, speed = at - began, total / (at - began)
+        spent = time.process_time()
+        copies = await copies_of(self.kube, namespace, kinds=MADE)
+        for target in (f"{namespace}-plain", f"{namespace}-life"):
+            await self.kube.create(NAMESPACES, {"metadata": {"name": target}})
+        plain, creates = await plain_loop(self.kube, copies, f"{namespace}-plain")
         spent = time.process_time() - spent
         print(
-            f"  plain loop of the same creates {plain:.1f} s, {creates / plain:.0f}/s at"
-            f" {spent / creates * 1000:.2f} ms CPU each: sub-jobs came at {plain / took:.2f} of its"
-            f" speed, all writes at {made / took / (creates / plain):.2f}"
+            f"  plain loop of the same creates: {creates / plain:.0f}/s at"
+            f" {spent / creates * 1000:.2f} ms CPU each: sub-jobs came at"
+            f" {speed * plain / len(copies):.2f} of its speed,"
+            f" all writes at {made / took / (creates / plain):.2f}"
         )
+        plain, made = await plain_loop(self.kube, copies, f"{namespace}-life", life=True)
+        print(
+            f"  plain loop of the same requests: {made / plain:.0f}/s: sub-jobs came at"
+            f" {speed * plain / len(copies):.2f} of its speed"
+        )
+        for kind in MADE:
+            for target in (f"{namespace}-plain", f"{namespace}-life"):
+                await self.kube.raw("DELETE", kind.path(target))
 
     def calls(self) -> Counter[str]:
         """Read the controller's own count of its API calls, by method."""
@@ -358,19 +371,6 @@ class Bench:
                 continue
 
 
-async def parallel(items: Iterable[Object], work: Callable[[Object], object]) -> None:
-    """Do something for each item, over several connections."""
-    waiting: Iterator[Object] = iter(items)
-
-    async def worker() -> None:
-        for item in waiting:
-            await work(item)  # type: ignore[misc]  # it is a coroutine function
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(CONNECTIONS):
-            group.create_task(worker())
-
-
 async def submit(kube: Kube, wanted: Sequence[Object], times: Times) -> None:
     """Create HyperJobs."""
 
@@ -395,27 +395,6 @@ async def report(kube: Kube, namespace: str, jobs: Sequence[Object], phase: str)
         )
 
     await parallel(jobs, one)
-
-
-async def plain_loop(kube: Kube, source: str, target: str) -> tuple[float, int]:
-    """Create copies of all policies, vcjobs and bindings; return the seconds and the number."""
-    await kube.create(NAMESPACES, {"metadata": {"name": target}})
-    kinds: tuple[Resource, ...] = (PROPAGATION_POLICIES, VCJOBS, RESOURCE_BINDINGS)
-    made: list[tuple[Resource, Object]] = []
-    for kind in kinds:
-        for obj in (await kube.list(kind, namespace=source)).items:
-            obj["metadata"].setdefault("labels", {})
-            made.append((kind, copied(obj, target)))
-
-    async def one(pair: tuple[Resource, Object]) -> None:
-        await kube.create(*pair)
-
-    began = time.monotonic()
-    await parallel(made, one)  # type: ignore[arg-type]  # pairs instead of objects
-    took = time.monotonic() - began
-    for kind in kinds:
-        await kube.raw("DELETE", kind.path(target))
-    return took, len(made)
 
 
 def percentiles(seconds: Sequence[float]) -> str:

@@ -1,0 +1,98 @@
+"""A plain client that makes the objects of sub-jobs again: what the API server allows at most."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final, TypeAlias, TypeVar
+
+from controller.model.wire import at
+from hyperjob.api.meta import Object
+from hyperjob.api.names import GATE, GATE_OPEN, LABEL_HYPERJOB
+from hyperjob.kube.client import Kube, PatchType
+from hyperjob.kube.errors import NotFound
+from hyperjob.kube.resources import VCJOBS, Resource
+
+CONNECTIONS: Final = 8
+SAMPLE: Final = 2000
+"""Sub-jobs that a plain loop copies at the most."""
+
+Copy: TypeAlias = list[tuple[Resource, Object]]
+T = TypeVar("T")
+
+
+async def copies_of(kube: Kube, namespace: str, *, kinds: Sequence[Resource]) -> list[Copy]:
+    """Read the objects of these kinds of each of the first 2,000 sub-jobs."""
+    found: dict[str, Copy] = {}
+    for kind in kinds:
+        for obj in (await kube.list(kind, namespace=namespace)).items:
+            obj["metadata"].setdefault("labels", {})
+            owner = at(obj, "spec", "resource", "name") or obj["metadata"]["name"]
+            found.setdefault(owner, []).append((kind, obj))
+    return list(found.values())[:SAMPLE]
+
+
+async def plain_loop(
+    kube: Kube, copies: Sequence[Copy], target: str, *, life: bool = False
+) -> tuple[float, int]:
+    """Copy sub-jobs into another namespace; return the seconds and the number of requests.
+
+    With `life` as the controller, Karmada and the gate do: look whether the vcjob is there, create
+    policy, vcjob and binding, open the gate in policy and binding.
+    """
+    requests = 0
+
+    async def one(copy: Copy) -> None:
+        nonlocal requests
+        if life:
+            requests += 1
+            with suppress(NotFound):
+                await kube.get(VCJOBS, copy[1][1]["metadata"]["name"], namespace=target)
+        for kind, obj in copy:
+            requests += 1
+            await kube.create(kind, copied(obj, target))
+        for kind, obj in copy if life else ():
+            if kind is VCJOBS:
+                continue
+            requests += 1
+            body = {"metadata": {"annotations": {GATE: GATE_OPEN}}, "spec": {"suspension": None}}
+            name = obj["metadata"]["name"]
+            await kube.patch(kind, name, body, kind=PatchType.MERGE, namespace=target)
+
+    began = time.monotonic()
+    await parallel(copies, one)
+    took = time.monotonic() - began
+    return took, requests
+
+
+def copied(obj: Object, namespace: str) -> Object:
+    """Copy a child without its owner, so that no controller of HyperJobs looks at it."""
+    spec = obj["spec"]
+    if "resourceSelectors" in spec:
+        selectors = [{**each, "namespace": namespace} for each in spec["resourceSelectors"]]
+        spec = {**spec, "resourceSelectors": selectors}
+    labels = {
+        key: value
+        for key, value in obj["metadata"]["labels"].items()
+        if key != LABEL_HYPERJOB and "karmada.io/" not in key
+    }
+    metadata = {"name": obj["metadata"]["name"], "namespace": namespace, "labels": labels}
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+async def parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
+    """Do something for each item, over several connections."""
+    waiting: Iterator[T] = iter(items)
+
+    async def worker() -> None:
+        for item in waiting:
+            await work(item)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CONNECTIONS):
+            group.create_task(worker())
