@@ -49,7 +49,7 @@ def hyperjob_keys(obj: Object) -> Iterable[str]:
     names = [string_map(metadata.get("labels")).get(LABEL_HYPERJOB, "")]
     if reference.get("kind") == KIND:
         names.append(string(reference.get("name")))
-    return {f"{namespace}/{name}" for name in names if name}
+    return {intern(f"{namespace}/{name}") for name in names if name}
 
 
 def _is_labelled(obj: Object) -> bool:
@@ -65,7 +65,7 @@ def job_key_of_binding(binding: Object) -> str | None:
         or not at(resource, "name")
     ):
         return None
-    return f"{string(at(resource, 'namespace'))}/{string(at(resource, 'name'))}"
+    return intern(f"{string(at(resource, 'namespace'))}/{string(at(resource, 'name'))}")
 
 
 def workload_of_binding(binding: Object) -> tuple[str, str]:

@@ -14,7 +14,10 @@ from hyperjob.api.meta import Object
 T = TypeVar("T")
 
 _KNOWN: Final = 8192
-_WORDS: Final = ("phase", "reason", "message", "cluster", "replicatedJob", "lastTransitionTime")
+_WORDS: Final = (
+    *("name", "phase", "reason", "message"),
+    *("cluster", "replicatedJob", "lastTransitionTime"),
+)
 
 
 class Shared:
@@ -59,10 +62,10 @@ class Shared:
             for name in ("apiVersion", "kind"):
                 if name in obj:
                     obj[name] = intern(obj[name])
-            for name in ("name", "uid"):
+            for name in ("name", "namespace", "uid", "creationTimestamp"):
                 if type(metadata.get(name)) is str:
                     metadata[name] = intern(metadata[name])
-            for name in ("ownerReferences", "namespace", "finalizers"):
+            for name in ("labels", "annotations", "ownerReferences", "finalizers"):
                 if name in metadata:
                     metadata[name] = self.part(metadata[name])
             if "spec" in obj:

@@ -6,6 +6,7 @@ before anything else gets any, on the cluster it was admitted for, else wherever
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from sys import intern
 
 from controller.model.observed import Cluster
 from controller.model.request import Request
@@ -111,7 +112,7 @@ class Holdings:
     ) -> None:
         self.changed = True
         self._jobs -= {f"{namespace}/{name}" for name in before}
-        self._jobs |= {f"{namespace}/{name}" for name in after}
+        self._jobs |= {intern(f"{namespace}/{name}") for name in after}
         for name, (part, cluster) in before.items():
             self._shares.count(part, -1)
             self.occupancy.drop(cluster, part.request.demand)

@@ -30,6 +30,7 @@ from hyperjob.api.phases import JobPhase
 from hyperjob.kube.microtime import micro_time
 
 _DEFAULT_QUEUE: Final = "default"
+_NONE: Final[frozenset[str]] = frozenset()  # Python makes another empty set at each call
 
 
 def unit_of(observed: Observed) -> Unit | None:
@@ -77,13 +78,15 @@ def unit_of(observed: Observed) -> Unit | None:
         if _holds_all(hyperjob, group):
             kept |= {piece.name for piece in cut}
     children = [child for _, child in members]
-    made = {child.name: child for child in children if child.exists and not child.is_terminal}
+    made = frozenset(child.name for child in children if child.exists and not child.is_terminal)
+    ended = [child.name for child in children if child.is_terminal]
     recorded = {
         child.name
         for child in children
         if child.record is not None and child.record.admitted and not child.is_terminal
     }
     leaving = {child.name for child in children if _is_still_there(child)}
+    held = recorded | made | kept | leaving
     all_at_once = bool(wishes) or not parts
     return Unit(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
@@ -92,9 +95,9 @@ def unit_of(observed: Observed) -> Unit | None:
         minimum=len(parts) if all_at_once else together(hyperjob, children, able=len(parts)),
         max_domains=hyperjob.max_domains,
         parts=(*parts, *growing),
-        held=frozenset(recorded | made.keys() | kept | leaving),
-        made=frozenset(made),
-        ended=frozenset(child.name for child in children if child.is_terminal),
+        held=made if held == made else frozenset(held),
+        made=made,
+        ended=frozenset(ended) if ended else _NONE,
         clusters={child.name: child.cluster for child in children if child.cluster},
         preempts=observed.preempts,
         since=max((_started(child) for child in children), default=""),
@@ -247,7 +250,8 @@ def _holds_all(hyperjob: HyperJob, group: str) -> bool:
 
 def _request(sub_job: SubJob, child: Child) -> Request:
     record = child.record
-    request = sub_job.request(frozenset(record.excluded_clusters if record is not None else ()))
+    excluded = record.excluded_clusters if record is not None else ()
+    request = sub_job.request(frozenset(excluded) if excluded else _NONE)
     if child.job is None or growth(sub_job, child) is None:
         return request
     return replace(request, demand=demand_of(child.job.spec))  # what it has until it grows

@@ -3,6 +3,7 @@
 Nothing here depends on the state of an object.
 """
 
+from sys import intern
 from typing import Final
 
 GROUP: Final = "training.volcano.sh"
@@ -65,7 +66,7 @@ CONDITION_FAILED: Final = "Failed"
 
 def child_name(hyperjob: str, replicated_job: str, index: int) -> str:
     """Return the name that a sub-job's vcjob and policy share."""
-    return f"{hyperjob}-{replicated_job}-{index}"
+    return intern(f"{hyperjob}-{replicated_job}-{index}")  # caches and memory hold it many times
 
 
 def binding_name(template: str, *, kind: str = VCJOB_KIND) -> str:

@@ -4,6 +4,7 @@ Kinds are known beforehand, so there is no discovery here and there must never b
 """
 
 from dataclasses import dataclass
+from sys import intern
 from urllib.parse import quote
 
 from hyperjob.api.meta import Object
@@ -58,7 +59,7 @@ def key_of(obj: Object) -> str:
     """Give an object's key: `namespace/name`, or `name` where there is no namespace."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace")
-    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+    return intern(f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"]))
 
 
 def split_key(key: str) -> tuple[str | None, str]:
