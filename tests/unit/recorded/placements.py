@@ -205,12 +205,11 @@ def _split(rng: random.Random, seed: int) -> Iterator[str]:
     most = rng.choice((None, None, 1, 2, 3))
     bounds = {name: rng.randint(0, 6) for name in names} if some(rng, 0.15) else None
     room = Room.of(clusters, standing)
-    yield (
-        _shown(clusters) if not many else line({each.name: amounts(each.free) for each in clusters})
-    )
+    yield line({each.name: amounts(each.free) for each in clusters}) if many else _shown(clusters)
     yield (
         f"{wanted} by {per_pod} + {fixed}, preferred {list(preferred)}"
-        f"{' required' if wish.required else ''} not on {sorted(wish.excluded)}, maxDomains {most}, standing {standing}, most {bounds}"
+        f"{' required' if wish.required else ''}"
+        f" not on {sorted(wish.excluded)}, maxDomains {most}, standing {standing}, most {bounds}"
     )
     found = share(wish, room, max_domains=most, most=bounds)
     yield f"  {line({each.cluster: each.pods for each in found})}"

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Final
 
 from controller.model.observed import QueueAdmission
+from tests.unit.recorded.admissions import mixed_cases, near_cases, pod_cases
 from tests.unit.recorded.passes import pass_cases
 from tests.unit.recorded.placements import placement_cases, split_cases
 from tests.unit.recorded.recording import Section
@@ -13,13 +14,16 @@ from tests.unit.recorded.whole import whole_cases
 MODES: Final = list(QueueAdmission)
 
 SECTIONS: Final[dict[str, Section]] = {
-    **{f"passes-{n}": partial(pass_cases, n * 14, n * 14 + 14) for n in range(7)},
+    **{f"near-{n}": partial(near_cases, n, 3) for n in range(3)},
+    **{f"pods-{n}": partial(pod_cases, n, 3) for n in range(3)},
+    **{f"mixed-{n}": partial(mixed_cases, n * 30, n * 30 + 30) for n in range(2)},
+    **{f"passes-{n}": partial(pass_cases, n * 14, n * 14 + 14) for n in range(5)},
     **{f"rounds-{n}": partial(round_cases, n * 9, n * 9 + 9) for n in range(5)},
     **{f"gangs-{n}": partial(placement_cases, n * 30, n * 30 + 30) for n in range(4)},
     **{f"splits-{n}": partial(split_cases, n * 40, n * 40 + 40) for n in range(2)},
     **{
         f"whole-{n}": partial(
-            whole_cases, n, jobs=4, refuses=0.03 if n % 2 else 0.0, mode=MODES[(n + 1) % 3]
+            whole_cases, n, jobs=3, refuses=0.03 if n % 2 else 0.0, mode=MODES[(n + 1) % 3]
         )
         for n in range(6)
     },
