@@ -7,16 +7,16 @@ stop all others. It must never start a task that it does not await.
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube, PatchType
 from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.ratelimit import ItemBackoff
-from hyperjob.kube.resources import PODS, Resource, key_of
+from hyperjob.kube.resources import Resource, key_of
 from hyperjob.kube.store import Indexer
 from hyperjob.kube.workqueue import WorkQueue
 from hyperjob_sandbox.objects import is_going
@@ -26,14 +26,20 @@ log = logging.getLogger(__name__)
 Reconcile = Callable[[str], Awaitable[None]]
 Change = Callable[[Object | None, Object | None], bool]
 """Whether an object that an informer reports, before and after, is of interest."""
-_SLOWEST_RETRY = 5.0
-_PATIENCE = 5.0
-_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
-_BOOKKEEPING = frozenset({"resourceVersion", "managedFields"})
+_SLOWEST_RETRY: Final = 5.0
+_CACHE_SECONDS: Final = 5.0
+"""How long a write waits for the cache, which is behind while its watch is broken."""
+_UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
+_BOOKKEEPING: Final = frozenset({"resourceVersion", "managedFields"})
 
 
 class RetryError(Exception):
     """What a key waits for has not come yet; the text says what that is."""
+
+
+def change_of(part: Callable[[Object], object]) -> Change:
+    """Take a change of a part of an object, and objects that come or go."""
+    return lambda old, new: old is None or new is None or part(old) != part(new)
 
 
 def any_change(_old: Object | None, _new: Object | None) -> bool:
@@ -51,39 +57,23 @@ def vanished(_old: Object | None, new: Object | None) -> bool:
     return new is None
 
 
-def changed_besides_status(old: Object | None, new: Object | None) -> bool:
-    """Tell whether anything changes but status and bookkeeping."""
-    return old is None or new is None or _essence(old) != _essence(new)
+def _besides_status(obj: Object) -> Object:
+    meta = {key: value for key, value in obj["metadata"].items() if key not in _BOOKKEEPING}
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": meta}
 
 
-def generation_changed(old: Object | None, new: Object | None) -> bool:
-    """Tell whether the generation of an object changes, or the object comes or goes."""
-    return changed_in(old, new, lambda obj: obj["metadata"].get("generation"))
-
-
-def changed_in(old: Object | None, new: Object | None, part: Callable[[Object], object]) -> bool:
-    """Tell whether a part of an object changes, or the object comes or goes."""
-    return old is None or new is None or part(old) != part(new)
+changed_besides_status: Final = change_of(_besides_status)
+generation_changed: Final = change_of(lambda obj: obj["metadata"].get("generation"))
 
 
 class Controller:
     """A queue of keys and the workers that reconcile them; `run()` belongs in a TaskGroup."""
 
-    def __init__(
-        self,
-        name: str,
-        reconcile: Reconcile,
-        *,
-        workers: int = 4,
-        slowest_retry: float = _SLOWEST_RETRY,
-        first_retry: float = 0.005,
-    ) -> None:
+    def __init__(self, name: str, reconcile: Reconcile, *, workers: int = 4) -> None:
         self.name = name
         self._reconcile = reconcile
         self._workers = workers
-        self.queue: WorkQueue[str] = WorkQueue(
-            name, limiter=ItemBackoff(base=first_retry, cap=slowest_retry)
-        )
+        self.queue: WorkQueue[str] = WorkQueue(name, limiter=ItemBackoff(cap=_SLOWEST_RETRY))
 
     def add(self, key: str, *, after: float = 0.0) -> None:
         """Queue a key, now or after some seconds."""
@@ -132,34 +122,17 @@ class Controller:
                 self.queue.done(key)
 
 
-class Awaited:
-    """Objects that were created a moment ago and that the cache does not hold yet."""
-
-    def __init__(self, *, patience: float = _PATIENCE) -> None:
-        self._patience = patience
-        self._since: dict[str, float] = {}
-
-    def add(self, key: str) -> None:
-        """Await an object that was just created."""
-        self._since[key] = time.monotonic()
-
-    def seen(self, key: str) -> None:
-        """Stop awaiting an object: the cache has told of it."""
-        self._since.pop(key, None)
-
-    def __contains__(self, key: str) -> bool:
-        since = self._since.get(key)
-        return since is not None and time.monotonic() - since < self._patience
-
-
 class Informers:
-    """What the controllers of one cluster watch in it, and the writes they make there."""
+    """What the controllers of one cluster watch in it, and the writes they make there.
+
+    A write waits until the cache holds what it made, and leaves an object alone that is gone.
+    """
 
     def __init__(self, kube: Kube) -> None:
         self.kube = kube
         self._informers: dict[Resource, Informer] = {}
         self._kinds: dict[tuple[str, str], Informer] = {}
-        self._awaited = Awaited()
+        self._changed = asyncio.Event()
 
     def add(self, resource: Resource, *, indexers: Mapping[str, Indexer] | None = None) -> Informer:
         """Make the informer of a resource; before `run` only, and once."""
@@ -169,8 +142,9 @@ class Informers:
         informer.add_handler(self._on_any)
         return informer
 
-    def _on_any(self, _: EventType, old: Object | None, new: Object | None) -> None:
-        self._awaited.seen(_identity(new or old or {}))
+    def _on_any(self, _: EventType, _old: Object | None, _new: Object | None) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def __getitem__(self, resource: Resource) -> Informer:
         return self._informers[resource]
@@ -204,32 +178,45 @@ class Informers:
     ) -> None:
         """Create an object, or replace the live one where `sync(live, desired)` is another.
 
-        Raises RetryError while the live one is being deleted, unless `even_going`, or was created
-        and is not seen yet.
+        Raises RetryError while the live one is being deleted, unless `even_going`.
         """
-        resource, what = self._resource(desired), _identity(desired)
         live = self.live(desired)
         if live is None:
-            if what in self._awaited:
-                raise RetryError(f"the cache does not hold the new {what} yet")
-            await self.kube.create(resource, desired)
-            self._awaited.add(what)
+            await self.create(desired)
             return
         if is_going(live) and not even_going:
-            raise RetryError(f"{what} is being deleted")
+            raise RetryError(f"{desired['kind']} {key_of(desired)} is being deleted")
         synced = sync(live, desired)
         if synced != live:
-            await self.kube.replace(resource, synced)
+            await self.replace(synced)
 
     async def create(self, obj: Object) -> None:
-        """Create an object, or leave the object that exists."""
-        with suppress(AlreadyExists):
-            await self.kube.create(self._resource(obj), obj)
+        """Create an object; raises AlreadyExists."""
+        resource = self._resource(obj)
+        await self._seen(resource, await self.kube.create(resource, obj))
 
     async def replace(self, obj: Object, *, subresource: str | None = None) -> None:
-        """Replace an object, unless it is gone."""
+        """Replace an object."""
+        resource = self._resource(obj)
         with suppress(NotFound):
-            await self.kube.replace(self._resource(obj), obj, subresource=subresource)
+            await self._seen(
+                resource, await self.kube.replace(resource, obj, subresource=subresource)
+            )
+
+    async def patch(self, obj: Object, body: Object, *, subresource: str | None = None) -> None:
+        """Merge fields into this very object; raises Conflict where another one has its name."""
+        resource, meta = self._resource(obj), obj["metadata"]
+        body = {**body, "metadata": {**body.get("metadata", {}), "uid": meta["uid"]}}
+        with suppress(NotFound):
+            patched = await self.kube.patch(
+                resource,
+                meta["name"],
+                body,
+                kind=PatchType.MERGE,
+                namespace=meta.get("namespace"),
+                subresource=subresource,
+            )
+            await self._seen(resource, patched)
 
     async def set_status(self, obj: Object, status: Object | None) -> None:
         """Replace the status of an object where it is another one; None takes it away."""
@@ -241,7 +228,7 @@ class Informers:
         await self.replace(updated, subresource="status")
 
     async def delete(self, obj: Object) -> None:
-        """Delete this very object, unless it is gone or being deleted."""
+        """Delete this very object, unless it is being deleted."""
         meta: Object = obj["metadata"]
         if is_going(obj):
             return
@@ -252,6 +239,12 @@ class Informers:
                 namespace=meta.get("namespace"),
                 uid=meta["uid"],
             )
+
+    async def remove(self, obj: Object) -> None:
+        """Delete an object without a grace period, which ends its deletion."""
+        path = self._resource(obj).path(obj["metadata"]["namespace"], obj["metadata"]["name"])
+        with suppress(NotFound):
+            await self.kube.raw("DELETE", path, params={"gracePeriodSeconds": "0"})
 
     async def let_go(self, obj: Object, *finalizers: str) -> None:
         """Take finalizers off an object that has them."""
@@ -266,41 +259,9 @@ class Informers:
             raise RetryError(f"nothing watches {obj.get('apiVersion')} {obj.get('kind')}")
         return informer.resource
 
-
-def _identity(obj: Object) -> str:
-    return f"{obj['kind']} {key_of(obj)}"
-
-
-def _essence(obj: Object) -> Object:
-    meta = {key: value for key, value in obj["metadata"].items() if key not in _BOOKKEEPING}
-    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": meta}
-
-
-async def write_pod_status(kube: Kube, pod: Object, status: Object) -> bool:
-    """Merge fields into the status of this very pod; return False where it is gone."""
-    meta: Object = pod["metadata"]
-    try:
-        await kube.patch(
-            PODS,
-            meta["name"],
-            {"metadata": {"uid": meta["uid"]}, "status": status},
-            kind=PatchType.MERGE,
-            namespace=meta["namespace"],
-            subresource="status",
-        )
-    except NotFound:
-        return False
-    return True
-
-
-async def remove_pod(kube: Kube, pod: Object) -> None:
-    """Delete a pod without a grace period, which ends its deletion."""
-    meta: Object = pod["metadata"]
-    try:
-        await kube.raw(
-            "DELETE",
-            PODS.path(meta["namespace"], meta["name"]),
-            params={"gracePeriodSeconds": "0"},
-        )
-    except NotFound:
-        return
+    async def _seen(self, resource: Resource, written: Object) -> None:
+        version = int(written["metadata"]["resourceVersion"])
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CACHE_SECONDS):
+                while self._informers[resource].seen_version < version:
+                    await self._changed.wait()

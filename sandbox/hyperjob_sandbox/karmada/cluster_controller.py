@@ -12,9 +12,9 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.errors import KubeError, Unavailable
-from hyperjob.kube.resources import CLUSTERS, NAMESPACES
+from hyperjob.kube.resources import NAMESPACES
 from hyperjob_sandbox.apiserver.state.clock import wire_now
-from hyperjob_sandbox.controller import Controller, changed_in
+from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.karmada import clusterstatus, names
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.member.watching import MemberCaches
@@ -50,10 +50,7 @@ class ClusterController:
         self.clusters = Controller("cluster-controller", self._sync_cluster, workers=2)
         self.clusters.watch(caches.clusters)
         self.status.watch(
-            caches.clusters,
-            when=lambda old, new: changed_in(
-                old, new, lambda each: each["spec"].get("apiEndpoint")
-            ),
+            caches.clusters, when=change_of(lambda each: each["spec"].get("apiEndpoint"))
         )
 
     async def _sync_cluster(self, name: str) -> None:
@@ -67,7 +64,7 @@ class ClusterController:
         wanted = {**cluster, "spec": dict(cluster["spec"])}
         _taint(wanted)
         if wanted != cluster:
-            await self._caches.kube.replace(CLUSTERS, wanted)
+            await self._caches.replace(wanted)
 
     async def _sync_status(self, name: str) -> None:
         member = self._members.get(name)

@@ -5,11 +5,11 @@ a node for being cordoned or not ready: Karmada sums up all of them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.api.quantity import Quantity
+from hyperjob.api.quantity import NANO
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.watching import holds_node
 from hyperjob_sandbox.objects import State, is_ready, set_condition
@@ -118,11 +118,9 @@ def api_enablements(lists: Iterable[Object]) -> list[Object]:
     )
 
 
-def _requested(pods: Sequence[Object]) -> resources.Resources:
+def _requested(pods: Sequence[Object]) -> resources.Amounts:
     amounts = resources.total(resources.pod_requests(pod["spec"]) for pod in pods)
-    if pods:
-        amounts["pods"] = Quantity.parse(len(pods))
-    return resources.normalise(amounts)
+    return resources.total([amounts, {"pods": NANO * len(pods)}])
 
 
 def _modelings(
@@ -133,23 +131,24 @@ def _modelings(
         used[pod["spec"]["nodeName"]].append(pod)
     counts = {int(model["grade"]): 0 for model in models}
     for node in nodes:
-        free = resources.subtract(
-            resources.allocatable(node), _requested(used[node["metadata"]["name"]])
-        )
-        if free.get("pods", Quantity()) <= Quantity():
+        free = resources.allocatable(node)
+        free.subtract(_requested(used[node["metadata"]["name"]]))
+        if free["pods"] <= 0:
             break  # Karmada stops at the first full node
         counts[_grade(models, free)] += 1
     return [{"grade": grade, "count": count} for grade, count in counts.items()]
 
 
-def _grade(models: list[Object], free: Mapping[str, Quantity]) -> int:
+def _grade(models: list[Object], free: resources.Amounts) -> int:
     """Return the highest grade all of whose minima a node reaches."""
     reached = [
         int(model["grade"])
         for model in models
         if all(
-            free.get(each["name"], Quantity()) >= resources.amount(str(each["min"]))
-            for each in model["ranges"]
+            free[name] >= least
+            for name, least in resources.parse(
+                {each["name"]: each["min"] for each in model["ranges"]}
+            ).items()
         )
     ]
     return (reached or [int(models[0]["grade"])])[-1]

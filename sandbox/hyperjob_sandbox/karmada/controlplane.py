@@ -6,11 +6,12 @@ webhook registrations away again. It must never start an API server.
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.errors import AlreadyExists
 from hyperjob.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTERS,
@@ -69,8 +70,9 @@ class ControlPlane(Part):
         self._queues = {each.name: each for each in (Queue(name="default"), *config.queues)}
 
     async def _set_up(self, stack: AsyncExitStack) -> None:
-        await self._install(stack)
         stack.push_async_callback(self._background.stop)
+        self._background.start(self._caches.run(), name="informers")
+        await self._install(stack)
         self._start()
         await self._background.until(self._ready(), seconds=_READY_SECONDS)
 
@@ -102,13 +104,10 @@ class ControlPlane(Part):
         if config.volcano_global.enabled:
             dispatcher = Dispatcher(caches, period=config.volcano_global.dispatch_period)
             self._background.start(dispatcher.run(), name="dispatcher")
-        self._background.start(caches.run(), name="informers")
         for controller in controllers:
             self._background.start(controller.run(), name=controller.name)
 
     async def _install(self, stack: AsyncExitStack) -> None:
-        for name in _NAMESPACES:
-            await self._caches.create(new_object(NAMESPACES, name))
         products = ("karmada", "volcano-global", "volcano")
         brought = products if self._config.volcano_global.enabled else products[:1]
         registrations = webhooks.Registrations(
@@ -116,9 +115,10 @@ class ControlPlane(Part):
         )
         await registrations.register()
         stack.push_async_callback(registrations.unregister)
-        await self._caches.create(_QUEUE_POLICY)
-        for queue in self._queues.values():
-            await self._caches.create(_queue(queue))
+        namespaces = [new_object(NAMESPACES, name) for name in _NAMESPACES]
+        for obj in (*namespaces, _QUEUE_POLICY, *map(_queue, self._queues.values())):
+            with suppress(AlreadyExists):
+                await self._caches.create(obj)
         for cluster in self._config.clusters:
             endpoint = self._members[cluster.name].endpoint
             models = self._config.karmada.resource_models

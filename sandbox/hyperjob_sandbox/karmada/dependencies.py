@@ -13,8 +13,7 @@ from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.resources import RESOURCE_BINDINGS, VCJOBS, key_of
+from hyperjob.kube.resources import VCJOBS, key_of
 from hyperjob_sandbox.controller import Controller, changed_besides_status
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.bindings import carrier, new_binding, record, recorded
@@ -123,18 +122,13 @@ def _label(key: str) -> str:
     return f"{names.DEPENDED_BY}{names.safe_hash(key)}"
 
 
-_SETTLE_SECONDS: Final = 0.01
-
-
 class DependenciesDistributor:
     """One controller over the bindings of vcjobs."""
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
         self.controller = Controller("dependencies-distributor", self._sync, workers=4)
-        self.controller.watch(
-            caches.bindings[0], when=changed_besides_status, keys=_of_job, after=_SETTLE_SECONDS
-        )
+        self.controller.watch(caches.bindings[0], when=changed_besides_status, keys=_of_job)
         self.controller.watch(caches.interpreters, keys=self._of_all)
         for resource in DEPENDENCIES:
             self.controller.watch(
@@ -178,14 +172,8 @@ class DependenciesDistributor:
         """Keep them in the binding: a dependency that appears later finds it by them."""
         if references == recorded(binding):
             return
-        meta: Object = binding["metadata"]
-        await self._caches.kube.patch(
-            RESOURCE_BINDINGS,
-            meta["name"],
-            {"metadata": {"annotations": {names.DEPENDENCIES: record(references)}}},
-            kind=PatchType.MERGE,
-            namespace=meta["namespace"],
-        )
+        annotations = {names.DEPENDENCIES: record(references)}
+        await self._caches.patch(binding, {"metadata": {"annotations": annotations}})
 
 
 def _of_job(binding: Object) -> Iterable[str]:

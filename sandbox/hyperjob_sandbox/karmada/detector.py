@@ -3,17 +3,11 @@
 It must never write `spec.clusters` or take away what others stamped on a binding.
 """
 
-from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.resources import key_of
-from hyperjob_sandbox.controller import (
-    Controller,
-    RetryError,
-    changed_besides_status,
-    vanished,
-)
+from hyperjob_sandbox.controller import Controller, RetryError, changed_besides_status, vanished
 from hyperjob_sandbox.karmada import interpreter, names, policies
 from hyperjob_sandbox.karmada.bindings import (
     OwnerMismatchError,
@@ -23,8 +17,6 @@ from hyperjob_sandbox.karmada.bindings import (
 )
 from hyperjob_sandbox.karmada.caches import BY_POLICY, BY_TEMPLATE, Caches
 from hyperjob_sandbox.objects import is_going
-
-_SETTLE_SECONDS: Final = 0.03
 
 
 class Detector:
@@ -36,10 +28,8 @@ class Detector:
         self._informers = {each.resource.kind: each for each in caches.templates}
         self.templates = Controller("resource-detector", self._sync_template, workers=8)
         self.policies = Controller("policy-detector", self._sync_policy, workers=2)
-        self.templates.watch(*caches.templates, when=_comes_or_goes, keys=_items)
-        # our own claim comes back here: the binding is in the cache a moment later
         self.templates.watch(
-            *caches.templates, when=_is_modified, keys=_items, after=_SETTLE_SECONDS
+            *caches.templates, when=changed_besides_status, keys=lambda each: (_item(each),)
         )
         self.templates.watch(  # a deleted binding is made again, unless its template is gone
             *caches.bindings,
@@ -78,26 +68,21 @@ class Detector:
         ) or policies.best_policy(self._caches.policies[1].items(), template)
 
     async def _apply(self, template: Object, policy: Object) -> None:
-        try:
-            await self._write_binding(await self._claim(template, policy), policy)
-        except OwnerMismatchError as error:
-            raise RetryError(str(error)) from error
-
-    async def _claim(self, template: Object, policy: Object) -> Object:
-        wanted = policies.claim(template, policy)
-        if wanted["metadata"] == template["metadata"]:
-            return template
-        informer = self._informers[template["kind"]]
-        return await self._caches.kube.replace(informer.resource, wanted)
-
-    async def _write_binding(self, template: Object, policy: Object) -> None:
+        """Let a policy claim a template, whose binding follows when the claim is seen."""
+        claimed = policies.claim(template, policy)
+        if claimed["metadata"] != template["metadata"]:
+            await self._caches.replace(claimed)
+            return
         interpretation = interpreter.replicas_of(
             template, hooks=self._caches.hooks(), components=self._components
         )
         desired = build_binding(template, policy, interpretation=interpretation)
         if self._caches.live(desired) is None:
             desired = new_binding(desired, permanent_id=str(uuid4()))
-        await self._caches.ensure(desired, sync_binding)
+        try:
+            await self._caches.ensure(desired, sync_binding)
+        except OwnerMismatchError as error:
+            raise RetryError(str(error)) from error
 
     async def _release(self, template: Object) -> None:
         """Take the marks of a vanished policy off the binding, then off the template."""
@@ -154,7 +139,7 @@ class Detector:
         elif claimed[1] != policies.policy_id(policy) and policies.preempts(
             policy, self._caches.policy(claimed[0])
         ):
-            await self._claim(template, policy)
+            await self._caches.replace(policies.claim(template, policy))
 
     async def _end_policy(self, policy: Object, bindings: list[Object]) -> None:
         for binding in bindings:
@@ -164,18 +149,6 @@ class Detector:
             elif not is_going(binding):
                 await self._caches.replace(policies.unclaim(binding))
         await self._caches.let_go(policy, names.POLICY_FINALIZER, names.CLUSTER_POLICY_FINALIZER)
-
-
-def _comes_or_goes(old: Object | None, new: Object | None) -> bool:
-    return old is None or new is None
-
-
-def _is_modified(old: Object | None, new: Object | None) -> bool:
-    return not _comes_or_goes(old, new) and changed_besides_status(old, new)
-
-
-def _items(template: Object) -> tuple[str]:
-    return (_item(template),)
 
 
 def _item(template: Object) -> str:

@@ -5,7 +5,6 @@ cluster, unless it says no. Neither ever writes into a member: that is the execu
 """
 
 from collections.abc import Iterable
-from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
@@ -17,8 +16,6 @@ from hyperjob_sandbox.karmada.caches import BY_BINDING, Caches, work_binding_key
 from hyperjob_sandbox.karmada.works import address, build_work, sync_work, work_id
 from hyperjob_sandbox.objects import is_going, labels_of
 
-_GATHER_SECONDS: Final = 0.01
-
 
 class BindingController:
     """One controller over bindings of both scopes."""
@@ -26,7 +23,7 @@ class BindingController:
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
         self.controller = Controller("binding-controller", self._sync, workers=8)
-        self.controller.watch(*caches.bindings, when=generation_changed, after=_GATHER_SECONDS)
+        self.controller.watch(*caches.bindings, when=generation_changed)
         # a deleted Work is made again where the binding still wants it
         self.controller.watch(caches.works, when=vanished, keys=work_binding_keys)
 

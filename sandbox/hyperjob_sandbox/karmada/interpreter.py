@@ -10,7 +10,7 @@ from copy import deepcopy
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.api.quantity import NANO, Quantity
+from hyperjob.api.quantity import NANO
 from hyperjob.kube.resources import QUEUES, VCJOBS
 from hyperjob_sandbox.member import resources
 
@@ -71,7 +71,7 @@ def replicas_of(template: Object, *, hooks: frozenset[str], components: bool) ->
         resources.times(resources.pod_requests(_pod_spec(task)), _replicas(task)) for task in tasks
     )
     average = {
-        name: f"{-(-amount.nano // (_MILLI * pods))}m"
+        name: f"{-(-amount // (_MILLI * pods))}m"
         for name, amount in sorted(needed.items())
         if amount
     }
@@ -132,10 +132,8 @@ def _phase(job: Object) -> str | None:
 def _aggregate_queue(items: list[Object]) -> Object:
     statuses = [item["status"] for item in items if item.get("status")]
     allocated = resources.total(resources.parse(each.get("allocated")) for each in statuses)
-    floor = dict.fromkeys(("cpu", "memory"), Quantity())
-    amounts = sorted(resources.normalise({**floor, **allocated}).items())
     status: Object = {
-        "allocated": {name: str(amount) for name, amount in amounts if amount or name in floor},
+        "allocated": {"cpu": "0", "memory": "0", **resources.wire(allocated)},
         "running": 0,
     }
     states = [each["state"] for each in statuses if each.get("state")]

@@ -1,31 +1,53 @@
 """The scheduler: gives every binding its clusters, unless its scheduling is suspended.
 
-Suspension is a filter on what comes in, as in Karmada: a suspended binding has no Scheduled
-condition at all. It must never look at a binding that no policy claims.
+`schedule` decides, and is pure: free capacity plays no part, as in Karmada for Duplicated
+placements and for bindings without replicas; a Divided placement is refused. Suspension is a filter
+on what comes in, as in Karmada: a suspended binding has no Scheduled condition at all.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from hyperjob.api.meta import Object
-from hyperjob.kube.client import PatchType
-from hyperjob.kube.errors import NotFound
-from hyperjob.kube.resources import Resource, key_of
-from hyperjob_sandbox.apiserver.state.clock import wire_now
-from hyperjob_sandbox.controller import Controller, RetryError, changed_in, generation_changed
-from hyperjob_sandbox.karmada import names
-from hyperjob_sandbox.karmada.caches import Caches
-from hyperjob_sandbox.karmada.scheduling import (
-    ScheduleResult,
-    affinities,
-    applied_placement,
-    matches_affinity,
-    schedule,
-)
-from hyperjob_sandbox.objects import annotations_of, is_going, labels_of, set_condition
+import orjson
 
-_FIRST_RETRY: Final = 1.0
-_SLOWEST_RETRY: Final = 10.0
+from hyperjob.api.meta import Object
+from hyperjob.kube.resources import key_of
+from hyperjob_sandbox.apiserver.state.clock import wire_now
+from hyperjob_sandbox.controller import Controller, change_of, generation_changed
+from hyperjob_sandbox.karmada import names
+from hyperjob_sandbox.karmada.bindings import target_clusters
+from hyperjob_sandbox.karmada.caches import Caches
+from hyperjob_sandbox.member.selectors import matches_labels, untolerated_taint
+from hyperjob_sandbox.objects import State, annotations_of, is_going, labels_of, set_condition
+
+_TAINT_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
+_DIVIDED: Final = "the embedded Karmada divides no replicas: use Duplicated"
+_FIELDS: Final = "the embedded Karmada knows no fieldSelector: use labelSelector or clusterNames"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleResult:
+    """The outcome of one attempt: clusters, or the reason why there are none.
+
+    `clusters` None leaves the binding's clusters as they are.
+    """
+
+    clusters: list[Object] | None
+    reason: str
+    message: str
+    affinity: str = ""
+
+    @property
+    def succeeded(self) -> bool:
+        """Tell whether clusters were found."""
+        return self.reason == "Success"
+
+    @property
+    def condition(self) -> State:
+        """Return status, reason and message of the Scheduled condition."""
+        return "True" if self.succeeded else "False", self.reason, self.message
 
 
 class Scheduler:
@@ -33,17 +55,11 @@ class Scheduler:
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
-        self.controller = Controller(
-            "scheduler",
-            self._schedule,
-            workers=1,
-            first_retry=_FIRST_RETRY,
-            slowest_retry=_SLOWEST_RETRY,
-        )
+        self.controller = Controller("scheduler", self._schedule, workers=1)
         self.controller.watch(*caches.bindings, when=_enters_or_changes)
         self.controller.watch(
             caches.clusters,
-            when=lambda old, new: changed_in(old, new, _face),
+            when=change_of(lambda each: (each["spec"], labels_of(each), is_going(each))),
             keys=self._that_might_take,
         )
 
@@ -60,59 +76,67 @@ class Scheduler:
         binding = self._caches.binding(key)
         if binding is None or not binding["spec"].get("placement") or is_going(binding):
             return
-        decision = schedule(binding, self._caches.clusters.items())
-        informer = self._caches.of_kind(binding)
-        assert informer is not None
-        try:
-            await self._write(informer.resource, binding, decision)
-        except NotFound:
-            return
-        if decision.retry:
-            raise RetryError(decision.message)
-
-    async def _write(self, resource: Resource, binding: Object, decision: ScheduleResult) -> None:
+        result = schedule(binding, self._caches.clusters.items())
         patch: Object = {}
-        if decision.clusters is not None:
+        if result.clusters is not None:
             text = applied_placement(binding["spec"]["placement"])
             if annotations_of(binding).get(names.APPLIED_PLACEMENT) != text:
                 patch["metadata"] = {"annotations": {names.APPLIED_PLACEMENT: text}}
-            clusters = list(decision.clusters)
-            if clusters != (binding["spec"].get("clusters") or []):
-                patch["spec"] = {"clusters": clusters or None}
+            if result.clusters != (binding["spec"].get("clusters") or []):
+                patch["spec"] = {"clusters": result.clusters or None}
         if patch:
-            await self._patch(resource, binding, patch)
-        status = self._status(binding, decision)
-        if status:
-            await self._patch(resource, binding, {"status": status}, subresource="status")
-
-    def _status(self, binding: Object, decision: ScheduleResult) -> Object:
-        """Return what the status has to become, nothing when it is that already."""
+            await self._caches.patch(binding, patch)
         old: Object = (self._caches.live(binding) or binding).get("status") or {}
-        now = wire_now()
-        wanted: Object = {
-            "conditions": set_condition(
-                old.get("conditions"), "Scheduled", decision.condition, now=now
-            )
-        }
-        if decision.succeeded:
-            wanted["schedulerObservedGeneration"] = binding["metadata"]["generation"]
-            wanted["lastScheduledTime"] = now
-            if decision.affinity:
-                wanted["schedulerObservingAffinityName"] = decision.affinity
-        return {field: value for field, value in wanted.items() if old.get(field) != value}
+        status = _changes(old, result, generation=binding["metadata"]["generation"])
+        if status:
+            await self._caches.patch(binding, {"status": status}, subresource="status")
 
-    async def _patch(
-        self, resource: Resource, binding: Object, body: Object, *, subresource: str | None = None
-    ) -> None:
-        meta: Object = binding["metadata"]
-        await self._caches.kube.patch(
-            resource,
-            meta["name"],
-            body,
-            kind=PatchType.MERGE,
-            namespace=meta.get("namespace"),
-            subresource=subresource,
-        )
+
+def schedule(binding: Object, clusters: Sequence[Object]) -> ScheduleResult:
+    """Choose the clusters of a binding, trying its affinity groups in order.
+
+    The group that was observed last comes first. The first refusal is what a failure says.
+    """
+    groups = affinities(binding)
+    observed = (binding.get("status") or {}).get("schedulerObservingAffinityName")
+    named = [group.get("affinityName", "") for group in groups]
+    first = named.index(observed) if observed in named else 0
+    results = [_attempt(binding, clusters, group) for group in groups[first:]]
+    return next((result for result in results if result.succeeded), results[0])
+
+
+def affinities(binding: Object) -> list[Object]:
+    """Return the affinity groups of a binding, at least one."""
+    placement: Object = binding["spec"].get("placement") or {}
+    groups: list[Object] = placement.get("clusterAffinities") or []
+    return groups or [placement.get("clusterAffinity") or {}]
+
+
+def matches_affinity(affinity: Object, cluster: Object) -> bool:
+    """Tell whether a Cluster satisfies a ClusterAffinity; an empty one takes all."""
+    name = key_of(cluster)
+    return (
+        name in (affinity.get("clusterNames") or (name,))
+        and name not in (affinity.get("exclude") or ())
+        and matches_labels(affinity.get("labelSelector"), labels_of(cluster))
+    )
+
+
+def applied_placement(placement: Object) -> str:
+    """Return the text of the applied-placement annotation."""
+    return orjson.dumps(placement, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _changes(old: Object, result: ScheduleResult, *, generation: int) -> Object:
+    """Return the fields of a binding's status that become others."""
+    now = wire_now()
+    conditions = set_condition(old.get("conditions"), "Scheduled", result.condition, now=now)
+    status: Object = {"conditions": conditions}
+    if result.succeeded:
+        status |= {"schedulerObservedGeneration": generation, "lastScheduledTime": now}
+        if result.affinity:
+            status["schedulerObservingAffinityName"] = result.affinity
+    return {field: value for field, value in status.items() if old.get(field) != value}
 
 
 def _enters_or_changes(old: Object | None, new: Object | None) -> bool:
@@ -130,5 +154,56 @@ def _is_wanted(binding: Object) -> bool:
     return not (spec.get("suspension") or {}).get("scheduling")
 
 
-def _face(cluster: Object) -> object:
-    return cluster["spec"], labels_of(cluster), is_going(cluster)
+def _attempt(binding: Object, clusters: Sequence[Object], affinity: Object) -> ScheduleResult:
+    name = affinity.get("affinityName", "")
+    if affinity.get("fieldSelector"):
+        return ScheduleResult(None, "SchedulerError", _FIELDS, name)
+    refusals = {key_of(each): _refusal(binding, each, affinity) for each in clusters}
+    current = target_clusters(binding)
+    feasible = sorted(
+        (cluster for cluster, refusal in refusals.items() if refusal is None),
+        key=lambda cluster: (cluster not in current, cluster),
+    )
+    if not feasible:
+        counted = sorted(f"{count} {text}" for text, count in Counter(refusals.values()).items())
+        why = ", ".join(counted) or "no cluster exists"
+        message = f"0/{len(clusters)} clusters are available: {why}."
+        return ScheduleResult([], "NoClusterFit", message, name)
+    spec: Object = binding["spec"]
+    placement: Object = spec.get("placement") or {}
+    replicas = int(spec.get("replicas") or 0)
+    kind = (placement.get("replicaScheduling") or {}).get("replicaSchedulingType")
+    if replicas and kind == "Divided":
+        return ScheduleResult(None, "SchedulerError", _DIVIDED, name)
+    for constraint in placement.get("spreadConstraints") or ():
+        feasible = feasible[: constraint.get("maxGroups") or None]
+    share: Object = {"replicas": replicas} if replicas else {}
+    chosen = [{"name": cluster, **share} for cluster in feasible]
+    return ScheduleResult(chosen, "Success", "Binding has been scheduled successfully.", name)
+
+
+def _refusal(binding: Object, cluster: Object, affinity: Object) -> str | None:
+    already = key_of(cluster) in target_clusters(binding)
+    if not already and not _has_api(cluster, binding["spec"]["resource"]):
+        return "cluster(s) did not have the API resource"
+    if not matches_affinity(affinity, cluster):
+        return "cluster(s) did not match the placement cluster affinity constraint"
+    placement: Object = binding["spec"].get("placement") or {}
+    taint = untolerated_taint(
+        cluster["spec"].get("taints") or (),
+        placement.get("clusterTolerations") or (),
+        effects=_TAINT_EFFECTS,
+    )
+    if already or taint is None:
+        return None
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"cluster(s) had untolerated taint {{{taint['key']}{value}:{taint['effect']}}}"
+
+
+def _has_api(cluster: Object, resource: Object) -> bool:
+    return any(
+        each["kind"] == resource["kind"]
+        for enablement in (cluster.get("status") or {}).get("apiEnablements") or ()
+        if enablement["groupVersion"] == resource["apiVersion"]
+        for each in enablement["resources"]
+    )

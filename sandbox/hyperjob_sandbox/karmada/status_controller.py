@@ -10,7 +10,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.state.clock import wire_now
-from hyperjob_sandbox.controller import Controller, changed_in
+from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.karmada.bindings import target_clusters
 from hyperjob_sandbox.karmada.caches import BY_BINDING, DEPENDENCIES, Caches, work_binding_keys
@@ -35,13 +35,14 @@ class StatusController:
         self.templates = Controller("template-status-controller", self._sync_template, workers=8)
         self.bindings.watch(
             caches.works,
-            when=lambda old, new: changed_in(old, new, _state),
+            when=change_of(lambda work: (work.get("status"), is_going(work))),
             keys=work_binding_keys,
             after=_GATHER_SECONDS,
         )
+        moved = change_of(target_clusters)
         self.bindings.watch(
             *caches.bindings,
-            when=lambda old, new: old is not None and changed_in(old, new, target_clusters),
+            when=lambda old, new: old is not None and moved(old, new),
             after=_GATHER_SECONDS,
         )
         self.templates.watch(
@@ -106,10 +107,6 @@ def _item(work: Object) -> Object:
     for entry in (work.get("status") or {}).get("manifestStatuses") or ():
         item |= {key: entry[key] for key in ("health", "status") if key in entry}
     return {**item, "applied": True}
-
-
-def _state(work: Object) -> object:
-    return work.get("status"), is_going(work)
 
 
 def _reported(binding: Object | None) -> list[Object]:

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from hyperjob.api.meta import Object
@@ -32,7 +33,7 @@ class Candidate:
     queue: str
     priority: int
     created: str
-    request: tuple[tuple[str, int], ...]
+    request: resources.Amounts
     suspended: bool
 
 
@@ -44,13 +45,13 @@ def dispatch(
     Queues take turns by priority; in a queue the higher job priority goes first, then the older.
     Pure.
     """
-    allocated: dict[str, Counter[str]] = defaultdict(Counter)
+    allocated: dict[str, resources.Amounts] = defaultdict(Counter)
     waiting: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         if candidate.suspended and candidate.queue in queues:
             waiting[candidate.queue].append(candidate)
         elif not candidate.suspended:
-            allocated[candidate.queue].update(dict(candidate.request))
+            allocated[candidate.queue].update(candidate.request)
     order = sorted(waiting, key=lambda name: (-_priority(queues[name]), name))
     for name in order:
         waiting[name].sort(key=lambda each: (-each.priority, each.created, each.key))
@@ -59,7 +60,7 @@ def dispatch(
         for name in list(order):
             candidate = waiting[name].pop(0)
             if _fits(candidate, allocated[name], queues[name], total):
-                allocated[name].update(dict(candidate.request))
+                allocated[name].update(candidate.request)
                 released.append(candidate.key)
             if not waiting[name]:
                 order.remove(name)
@@ -76,7 +77,7 @@ def candidate_of(binding: Object, *, job: Object, priority: int) -> Candidate:
         queue=str(job["spec"].get("queue") or _DEFAULT_QUEUE),
         priority=priority,
         created=str(binding["metadata"]["creationTimestamp"]),
-        request=tuple((name, amount.nano) for name, amount in request.items() if amount),
+        request=request,
         suspended=_is_suspended(binding),
     )
 
@@ -113,12 +114,10 @@ class Dispatcher:
             return None  # skipped in every round, without a message
         return candidate_of(binding, job=job, priority=int(found.get("value") or 0))
 
-    def _total(self) -> dict[str, int]:
+    def _total(self) -> resources.Amounts:
         statuses = [each.get("status") or {} for each in self._caches.clusters.items()]
         summaries = [status.get("resourceSummary") or {} for status in statuses]
-        return resources.nano(
-            resources.total(resources.parse(each.get("allocatable")) for each in summaries)
-        )
+        return resources.total(resources.parse(each.get("allocatable")) for each in summaries)
 
     async def _release(self, key: str) -> None:
         namespace, name = split_key(key)
@@ -137,11 +136,12 @@ def _priority(queue: Object) -> int:
 
 
 def _fits(
-    candidate: Candidate, allocated: Mapping[str, int], queue: Object, total: Mapping[str, int]
+    candidate: Candidate, allocated: resources.Amounts, queue: Object, total: Mapping[str, int]
 ) -> bool:
     """Tell whether a queue may take a binding: only what it asks for counts."""
-    capability = resources.nano(resources.parse((queue.get("spec") or {}).get("capability")))
-    limits = {name: min(most, capability.get(name, most)) for name, most in total.items()}
+    capability = resources.parse((queue.get("spec") or {}).get("capability"))
     return all(
-        allocated.get(name, 0) + amount <= limits.get(name, 0) for name, amount in candidate.request
+        allocated[name] + amount <= min(total.get(name, 0), capability.get(name, inf))
+        for name, amount in candidate.request.items()
+        if amount
     )

@@ -11,7 +11,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
-from hyperjob_sandbox.member import resources
+from hyperjob_sandbox.member.resources import Amounts, allocatable, pod_requests
 from hyperjob_sandbox.member.selectors import matches_expressions, untolerated_taint
 from hyperjob_sandbox.member.watching import ENDED, phase_of_pod
 from hyperjob_sandbox.objects import labels_of
@@ -21,12 +21,11 @@ _UNSCHEDULABLE_TAINT: Final[Object] = {
     "key": "node.kubernetes.io/unschedulable",
     "effect": "NoSchedule",
 }
-Amounts = dict[str, int]
 
 
 @dataclass(slots=True)
 class FreeNode:
-    """A node with what is free of it, in nano-units; placing a pod takes from it."""
+    """A node with what is free of it; placing a pod takes from it."""
 
     name: str
     free: Amounts
@@ -35,12 +34,7 @@ class FreeNode:
 
     def holds(self, request: Amounts) -> bool:
         """Tell whether a request fits into what is free."""
-        return all(self.free.get(name, 0) >= amount for name, amount in request.items())
-
-    def take(self, request: Amounts, times: int = 1) -> None:
-        """Take a request out of what is free, or give it back (-1 times)."""
-        for name, amount in request.items():
-            self.free[name] = self.free.get(name, 0) - times * amount
+        return all(self.free[name] >= amount for name, amount in request.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +69,19 @@ def free_node(node: Object, pods: Iterable[Object]) -> FreeNode:
         taints.append(_UNSCHEDULABLE_TAINT)
     free = FreeNode(
         name=node["metadata"]["name"],
-        free=resources.nano(resources.allocatable(node)),
+        free=allocatable(node),
         labels=labels_of(node),
         taints=tuple(taints),
     )
     for pod in pods:
         if phase_of_pod(pod) not in ENDED:
-            free.take(request_of(pod["spec"]))
+            free.free.subtract(request_of(pod["spec"]))
     return free
 
 
 def request_of(pod_spec: Object) -> Amounts:
-    """Return what a pod takes of a node, itself included, in nano-units."""
-    amounts = resources.nano(resources.pod_requests(pod_spec))
-    return {name: amount for name, amount in amounts.items() if amount} | {"pods": NANO}
+    """Return what a pod takes of a node, itself included."""
+    return +pod_requests(pod_spec) + Counter(pods=NANO)
 
 
 def place(
@@ -117,14 +110,14 @@ def place(
             rest.pop(0)
         if not rest:
             continue
-        rest[0].take(pod.request)
+        rest[0].free.subtract(pod.request)
         taken.append((rest[0], pod.request))
         placed[pod.key] = rest[0].name
         count[pod.task] += 1
     if minimum.is_met(count):
         return placed
     for node, request in taken:
-        node.take(request, -1)
+        node.free.update(request)
     return {}
 
 
@@ -168,8 +161,7 @@ def _minimum_first(
 
 def _room(node: FreeNode, request: Amounts) -> tuple[int, str]:
     """Rank nodes so that the fullest that still fits comes first, which leaves big holes whole."""
-    scarce = [node.free.get(name, 0) // amount for name, amount in request.items() if amount > 0]
-    return min(scarce, default=0), node.name
+    return min(node.free[name] // amount for name, amount in request.items()), node.name
 
 
 def fit_error(
@@ -182,7 +174,7 @@ def fit_error(
 
     The pods before it have their places, as in the session of the scheduler that gave the gang up.
     """
-    free = [replace(node, free=dict(node.free)) for node in nodes]
+    free = [replace(node, free=node.free.copy()) for node in nodes]
     placed = place(pods, free, Minimum(0, {}), running=running)
     left = next((pod for pod in pods if pod.key not in placed), None)
     if left is None:
@@ -199,5 +191,5 @@ def fit_error(
 def _reasons(pod: GangPod, node: FreeNode) -> list[str]:
     if not is_suitable(pod.spec, node):
         return ["node(s) didn't match Pod's node affinity/selector or taints"]
-    short = [name for name, amount in pod.request.items() if node.free.get(name, 0) < amount]
+    short = [name for name, amount in pod.request.items() if node.free[name] < amount]
     return [f"Insufficient {name}" for name in sorted(short)[:1]]

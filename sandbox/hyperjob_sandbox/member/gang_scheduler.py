@@ -11,12 +11,11 @@ from contextlib import suppress
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, PatchType
-from hyperjob.kube.errors import Conflict, NotFound
+from hyperjob.kube.errors import Conflict
 from hyperjob.kube.informer import Informer
-from hyperjob.kube.resources import PODGROUPS, PODS, key_of
+from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
-from hyperjob_sandbox.controller import Controller, changed_in
+from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.gang import (
     FreeNode,
@@ -43,93 +42,71 @@ class GangScheduler:
 
     def __init__(self, caches: MemberCaches) -> None:
         self._caches = caches
-        self._kube = caches.kube
-        self._bound: dict[str, str] = {}
-        self._let_in: set[str] = set()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self.controller = Controller("volcano-scheduler", self._cycle, workers=1)
-        caches.pods.add_handler(self._forget)
-        caches.groups.add_handler(self._forget)
         self._watch(caches.pods, looking_at=_has_ended)
         self._watch(caches.nodes, caches.groups, caches.queues, looking_at=_face)
 
     def _watch(self, *informers: Informer, looking_at: Callable[[Object], object]) -> None:
         self.controller.watch(
             *informers,
-            when=lambda old, new: changed_in(old, new, looking_at),
+            when=change_of(looking_at),
             keys=lambda _: (_CYCLE,),
             after=_GATHER_SECONDS,
         )
 
-    def _forget(self, _: EventType, old: Object | None, new: Object | None) -> None:
-        """Forget what was done to an object once the cache says it, or the object is gone."""
-        obj = new or old or {}
-        if new is None or obj["spec"].get("nodeName"):
-            self._bound.pop(obj["metadata"]["uid"], None)
-        if new is None:
-            self._let_in.discard(obj["metadata"]["uid"])
-
     async def _cycle(self, _: str) -> None:
         nodes = self._free_nodes()
-        groups = sorted(self._caches.groups.items(), key=self._rank)
-        await self._enqueue(groups)
-        for group in groups:
-            if self._is_let_in(group):
+        await self._enqueue(self._groups())
+        for group in self._groups():
+            if _is_let_in(group):
                 await self._allocate(group, nodes)
 
-    def _rank(self, group: Object) -> tuple[int, str, str]:
-        """Order groups: higher priority first, then the older one."""
-        created = group["metadata"]["creationTimestamp"]
-        return -self._caches.priority(group), created, key_of(group)
+    def _groups(self) -> list[Object]:
+        """Return the PodGroups: those of higher priority first, then the older ones."""
+
+        def rank(group: Object) -> tuple[int, str, str]:
+            created = group["metadata"]["creationTimestamp"]
+            return -self._caches.priority(group), created, key_of(group)
+
+        return sorted(self._caches.groups.items(), key=rank)
 
     def _free_nodes(self) -> list[FreeNode]:
-        """Return what is free, with the bindings that no informer has confirmed yet."""
-        nodes = {
-            key_of(node): free_node(node, self._caches.pods.by_index(BY_NODE, key_of(node)))
+        return [
+            free_node(node, self._caches.pods.by_index(BY_NODE, key_of(node)))
             for node in self._caches.nodes.items()
-        }
-        for pod in self._caches.pods.items() if self._bound else ():
-            name = self._bound.get(pod["metadata"]["uid"])
-            if name in nodes and not pod["spec"].get("nodeName"):
-                nodes[name].take(request_of(pod["spec"]))
-        return list(nodes.values())
-
-    def _is_let_in(self, group: Object) -> bool:
-        return _phase(group) not in ("", "Pending") or group["metadata"]["uid"] in self._let_in
+        ]
 
     async def _enqueue(self, groups: list[Object]) -> None:
         """Let in the groups that there could be room for, in order."""
         total = resources.total(map(resources.allocatable, self._caches.nodes.items()))
         up, down = _OVERCOMMIT
-        room = Counter({name: each * up // down for name, each in resources.nano(total).items()})
+        room = Counter({name: each * up // down for name, each in total.items()})
         for group in groups:
-            if self._is_let_in(group):
+            if _is_let_in(group):
                 room.subtract(self._holds(group))
         for group in groups:
             need = _least(group)
             if (
-                not self._is_let_in(group)
+                not _is_let_in(group)
                 and self._is_open(group)
                 and all(room[name] >= amount for name, amount in need.items())
             ):
                 room.subtract(need)
-                await self._patch_group(group, {"phase": "Inqueue"})
-                self._let_in.add(group["metadata"]["uid"])
+                await self._caches.patch(group, {"status": {"phase": "Inqueue"}})
 
     def _is_open(self, group: Object) -> bool:
         queue = self._caches.queues.get(group["spec"].get("queue", "default"))
         return queue is not None and (queue.get("status") or {}).get("state") == "Open"
 
-    def _holds(self, group: Object) -> dict[str, int]:
+    def _holds(self, group: Object) -> resources.Amounts:
         """Return what a group that is let in takes: its minimum, or more if its pods need it."""
-        pods = resources.total(
+        live = resources.total(
             resources.pod_requests(pod["spec"])
             for pod in self._caches.pods.by_index(BY_GROUP, key_of(group))
             if phase_of_pod(pod) not in ENDED
         )
-        live = resources.nano(pods)
-        least = {} if _phase(group) == "Running" else _least(group)
-        return {name: max(live.get(name, 0), least.get(name, 0)) for name in {*live, *least}}
+        return live if _phase(group) == "Running" else live | _least(group)
 
     async def _allocate(self, group: Object, nodes: list[FreeNode]) -> None:
         running: Counter[str] = Counter()
@@ -137,7 +114,7 @@ class GangScheduler:
         for pod in self._caches.pods.by_index(BY_GROUP, key_of(group)):
             if is_going(pod) or phase_of_pod(pod) == "Failed":
                 continue
-            if pod["spec"].get("nodeName") or pod["metadata"]["uid"] in self._bound:
+            if pod["spec"].get("nodeName"):
                 running[task_of(pod)] += 1
             else:
                 waiting[key_of(pod)] = pod
@@ -155,27 +132,16 @@ class GangScheduler:
             why = fit_error(gang, nodes, running=running)
             await self._tell_unschedulable(group, len(waiting), minimum, why)
             return
-        for key, node in placed.items():
-            self._bound[waiting[key]["metadata"]["uid"]] = node
         await asyncio.gather(*(self._bind(waiting[key], node) for key, node in placed.items()))
         if _phase(group) != "Running":
             ready = _condition("Scheduled", "tasks in gang are ready to be scheduled", "")
             status: Object = {"phase": "Running", "running": len(placed), "conditions": [ready]}
-            await self._patch_group(group, status)
+            await self._caches.patch(group, {"status": status})
 
     async def _bind(self, pod: Object, node: str) -> None:
-        meta: Object = pod["metadata"]
-        try:
+        with suppress(Conflict):
             async with self._slots:
-                await self._kube.patch(
-                    PODS,
-                    meta["name"],
-                    {"metadata": {"uid": meta["uid"]}, "spec": {"nodeName": node}},
-                    kind=PatchType.MERGE,
-                    namespace=meta["namespace"],
-                )
-        except (NotFound, Conflict):
-            self._bound.pop(meta["uid"], None)
+                await self._caches.patch(pod, {"spec": {"nodeName": node}})
 
     async def _tell_unschedulable(
         self, group: Object, waiting: int, minimum: Minimum, why: str
@@ -188,15 +154,7 @@ class GangScheduler:
         conditions = (group.get("status") or {}).get("conditions") or ()
         if all(each.get("message") != message for each in conditions):
             condition = _condition("Unschedulable", "NotEnoughResources", message)
-            await self._patch_group(group, {"conditions": [condition]})
-
-    async def _patch_group(self, group: Object, status: Object) -> None:
-        """Write the status of a group, which is no subresource of it."""
-        meta, body = group["metadata"], {"status": status}
-        with suppress(NotFound):
-            await self._kube.patch(
-                PODGROUPS, meta["name"], body, kind=PatchType.MERGE, namespace=meta["namespace"]
-            )
+            await self._caches.patch(group, {"status": {"conditions": [condition]}})
 
 
 def _condition(kind: str, reason: str, message: str) -> Object:
@@ -220,9 +178,13 @@ def _face(obj: Object) -> object:
     return obj.get("spec"), labels_of(obj), told
 
 
-def _least(group: Object) -> dict[str, int]:
-    return resources.nano(resources.parse(group["spec"].get("minResources")))
+def _least(group: Object) -> resources.Amounts:
+    return resources.parse(group["spec"].get("minResources"))
 
 
 def _phase(obj: Object) -> str:
     return str((obj.get("status") or {}).get("phase") or "")
+
+
+def _is_let_in(group: Object) -> bool:
+    return _phase(group) not in ("", "Pending")

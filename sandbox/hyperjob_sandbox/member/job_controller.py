@@ -1,7 +1,6 @@
 """Volcano's job controller: makes the pods of vcjobs, follows them, and writes the jobs' status.
 
-It carries out what `jobstate.step` decides and decides nothing itself. Its own writes count at
-once, before the informer has seen them, so that nothing is made twice.
+It carries out what `jobstate.step` decides and decides nothing itself.
 """
 
 import asyncio
@@ -15,8 +14,8 @@ from typing import Any, Final
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from hyperjob.kube.errors import AlreadyExists
-from hyperjob.kube.resources import CONFIG_MAPS, PODS, SERVICES, VCJOBS, key_of
-from hyperjob_sandbox.controller import Controller, changed_in
+from hyperjob.kube.resources import CONFIG_MAPS, SERVICES, VCJOBS
+from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.member import jobpods, jobstate
 from hyperjob_sandbox.member.jobpolicies import SYNC, Happening, action_for
 from hyperjob_sandbox.member.watching import BY_JOB, MemberCaches, phase_of_pod
@@ -35,19 +34,13 @@ class JobController:
         self._kube = caches.kube
         self.controller = Controller("job-controller", self._sync, workers=4)
         self._happenings: dict[str, list[Happening]] = defaultdict(list)
-        self._written: dict[str, Object] = {}
-        self._made: dict[str, dict[str, Object]] = defaultdict(dict)
         self._killed: set[str] = set()
         self._slots = asyncio.Semaphore(_AT_ONCE)
-        caches.jobs.add_handler(self._on_job)
-        caches.pods.add_handler(self._on_pod)
         self.controller.watch(
-            caches.groups, when=lambda old, new: changed_in(old, new, _phase), keys=_owner_keys
+            caches.jobs, when=change_of(lambda job: (job["spec"], jobstate.phase_of(job)))
         )
-
-    def _on_job(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        if changed_in(old, new, lambda job: (job["spec"], jobstate.phase_of(job))):
-            self.controller.add(key_of(new or old or {}))
+        self.controller.watch(caches.groups, when=change_of(_phase), keys=_owner_keys)
+        caches.pods.add_handler(self._on_pod)
 
     def _on_pod(self, event: EventType, old: Object | None, new: Object | None) -> None:
         pod = new or old
@@ -57,9 +50,6 @@ class JobController:
         if job is None:
             return
         key = f"{meta['namespace']}/{job}"
-        made = self._made.get(key, {}).get(meta["name"])
-        if made is not None and made["metadata"]["uid"] == meta["uid"]:
-            del self._made[key][meta["name"]]
         happening = self._happening(key, old, new)
         if happening is not None:
             self._happenings[key].append(happening)
@@ -86,31 +76,32 @@ class JobController:
         return Happening("TaskCompleted", task, version=version) if completed else None
 
     async def _sync(self, key: str) -> None:
-        job = self._job(key)
+        job = self._caches.jobs.get(key)
         if job is None:
             await self._clean_up(key)
             return
         if is_going(job):
             return
         if not jobstate.phase_of(job):
-            job = await self._begin(job)
+            await self._begin(job)
+            return
         if jobstate.phase_of(job) not in jobstate.TERMINAL:
             await self._caches.ensure(jobpods.build_pod_group(job), _sync_group)
         asked = [action_for(job, happening) for happening in self._happenings.pop(key, [])]
         actions = dict.fromkeys(action for action in asked if action != SYNC)
         for action in actions or (SYNC,):
-            job = await self._execute(key, job, action)
+            await self._execute(key, self._caches.jobs.get(key) or job, action)
 
-    async def _begin(self, job: Object) -> Object:
-        status = jobstate.initial_status(job, now=datetime.now(UTC))
-        begun = await self._write_status(job, status)
-        for obj in jobpods.build_plugin_objects(begun):
+    async def _begin(self, job: Object) -> None:
+        """Make the plugins' objects, and write the first status, which brings the vcjob back."""
+        for obj in jobpods.build_plugin_objects(job):
             resource = SERVICES if obj["kind"] == SERVICES.kind else CONFIG_MAPS
             with suppress(AlreadyExists):
                 await self._kube.create(resource, obj)
-        return begun
+        status = jobstate.initial_status(job, now=datetime.now(UTC))
+        await self._caches.set_status(job, status)
 
-    async def _execute(self, key: str, job: Object, action: str) -> Object:
+    async def _execute(self, key: str, job: Object, action: str) -> None:
         name = jobpods.pod_group_name(job)
         group = self._caches.groups.get(f"{job['metadata']['namespace']}/{name}")
         pods = self._pods(key, job)
@@ -124,13 +115,12 @@ class JobController:
                 follow = jobstate.step(ended, pods, SYNC, admitted=admitted, now=now)
                 step = replace(follow, status=follow.status or step.status)
         by_name = {str(pod["metadata"]["name"]): pod for pod in pods}
-        await self._together(self._create_pod(key, pod) for pod in step.create)
+        await self._together(self._create_pod(pod) for pod in step.create)
         await self._together(self._delete_pod(by_name[name]) for name in step.delete)
         if step.status is not None:
-            job = await self._write_status(job, step.status)
+            await self._caches.set_status(job, step.status)
         if step.ends_group and group is not None:
             await self._caches.delete(group)
-        return job
 
     async def _together(self, calls: Iterable[Coroutine[Any, Any, None]]) -> None:
         async def one(call: Coroutine[Any, Any, None]) -> None:
@@ -141,42 +131,20 @@ class JobController:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _create_pod(self, key: str, pod: Object) -> None:
+    async def _create_pod(self, pod: Object) -> None:
         with suppress(AlreadyExists):
-            created = await self._kube.create(PODS, pod)
-            if self._caches.pods.get(key_of(created)) is None:
-                self._made[key][created["metadata"]["name"]] = created
+            await self._caches.create(pod)
 
     async def _delete_pod(self, pod: Object) -> None:
         self._killed.add(pod["metadata"]["uid"])
         await self._caches.delete(pod)
 
-    async def _write_status(self, job: Object, status: Object) -> Object:
-        written = await self._kube.replace(VCJOBS, {**job, "status": status}, subresource="status")
-        self._written[key_of(written)] = written
-        return written
-
-    def _job(self, key: str) -> Object | None:
-        """Return a vcjob as it was last written or seen, whichever is newer."""
-        seen, written = self._caches.jobs.get(key), self._written.get(key)
-        if (
-            seen is None
-            or written is None
-            or written["metadata"]["uid"] != seen["metadata"]["uid"]
-            or _version(written) <= _version(seen)
-        ):
-            self._written.pop(key, None)
-            return seen
-        return written
-
     def _pods(self, key: str, job: Object) -> list[Object]:
-        seen = {pod["metadata"]["name"]: pod for pod in self._caches.pods.by_index(BY_JOB, key)}
-        pods = {**self._made.get(key, {}), **seen}
-        return [pod for pod in pods.values() if controller_uid(pod) == job["metadata"]["uid"]]
+        pods = self._caches.pods.by_index(BY_JOB, key)
+        return [pod for pod in pods if controller_uid(pod) == job["metadata"]["uid"]]
 
     async def _clean_up(self, key: str) -> None:
         """Delete what a deleted vcjob leaves: not every API server collects garbage."""
-        self._made.pop(key, None)
         self._happenings.pop(key, None)
         pods = self._caches.pods.by_index(BY_JOB, key)
         await self._together(self._delete_pod(pod) for pod in pods if not is_going(pod))
@@ -204,10 +172,6 @@ def _owner_keys(group: Object) -> list[str]:
 
 def _phase(obj: Object) -> str:
     return str((obj.get("status") or {}).get("phase") or "")
-
-
-def _version(obj: Object) -> int:
-    return int(obj["metadata"]["resourceVersion"])
 
 
 def _exit_code(pod: Object) -> int:

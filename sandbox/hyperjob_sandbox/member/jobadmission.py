@@ -118,16 +118,17 @@ def _tasks(job: Object, tasks: list[Object]) -> Iterator[str]:
 
 
 def _resources(declared: Object, path: Path) -> Iterable[FieldError]:
-    limits = resources.parse(declared.get("limits"))
-    for name, amount in resources.parse(declared.get("requests")).items():
+    limits, requests = declared.get("limits") or {}, declared.get("requests") or {}
+    most = resources.parse(limits)
+    for name, amount in resources.parse(requests).items():
         exact = "/" in name or name.startswith("hugepages-")
         if name not in limits and exact:
             detail = "Limit must be set for non overcommitable resources"
             yield required(path.child("limits"), detail)
-        elif name in limits and (amount != limits[name] if exact else amount > limits[name]):
+        elif name in limits and (amount != most[name] if exact else amount > most[name]):
             relation = "equal to" if exact else "less than or equal to"
             detail = f"must be {relation} {name} limit of {limits[name]}"
-            yield invalid(path.child("requests"), str(amount), detail)
+            yield invalid(path.child("requests"), str(requests[name]), detail)
 
 
 def _queue(name: str, queue: Object | None, children: int) -> Iterator[str]:

@@ -101,14 +101,14 @@ def build_pod_group(job: Object) -> Object:
     return group
 
 
-def min_resources(job: Object) -> resources.Resources:
+def min_resources(job: Object) -> resources.Amounts:
     """Return what the smallest gang of a vcjob needs."""
     tasks: list[Object] = job["spec"]["tasks"]
     left = int(job["spec"].get("minAvailable") or 0)
     # first every task's minimum, then what is missing to the job's
     rounds = [(task, task_minimum(task)) for task in tasks]
     rounds += [(task, replicas_of(task) - task_minimum(task)) for task in tasks]
-    needed: list[resources.Resources] = []
+    needed: list[resources.Amounts] = []
     for task, most in rounds:
         count = max(0, min(most, left))
         left -= count

@@ -38,7 +38,7 @@ class QueueController:
             for pod in self._caches.pods.items()
             if labels_of(pod).get(QUEUE_NAME) == name and holds_node(pod)
         ]
-        amounts = resources.wire(resources.normalise(resources.total(running)))
+        amounts = resources.wire(resources.total(running))
         old: Object = queue.get("status") or {}
         allocated = {"cpu": "0", "memory": "0", **amounts}
         status = {**old, "allocated": allocated, "state": old.get("state") or "Open"}

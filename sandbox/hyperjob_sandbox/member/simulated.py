@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
 from hyperjob_sandbox.clusters import SandboxConfig
-from hyperjob_sandbox.controller import Controller, remove_pod, write_pod_status
+from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.member.jobpods import JOB_NAME, JOB_RETRY_COUNT, TASK_INDEX, TASK_SPEC
 from hyperjob_sandbox.member.watching import ENDED, MemberCaches, phase_of_pod
 from hyperjob_sandbox.objects import annotations_of, is_going
@@ -42,7 +41,6 @@ class SimulatedKubelet:
         self._cluster = cluster
         self._config = config
         self._caches = caches
-        self._kube = caches.kube
         self._runs: dict[str, _Run] = {}
         self.controller = Controller(f"kubelet/{cluster}", self._sync, workers=8)
         self.controller.watch(caches.pods, when=_concerns_kubelet)
@@ -64,7 +62,7 @@ class SimulatedKubelet:
         if pod is None or is_going(pod):
             self._runs.pop(key, None)
             if pod is not None:
-                await remove_pod(self._kube, pod)
+                await self._caches.remove(pod)
             return
         if phase_of_pod(pod) in ENDED:
             return
@@ -74,16 +72,16 @@ class SimulatedKubelet:
         now = time.monotonic()
         if run is None or (run.waiting and now >= run.ends):
             run = self._runs[key] = self._plan(pod, restarts=run.restarts if run else 0)
-            await self._write(pod, _running(pod, run))
+            await self._caches.patch(pod, _running(pod, run), subresource="status")
         elif now < run.ends:
             pass
         elif run.exit_code and pod["spec"].get("restartPolicy") != "Never":
             run.restarts += 1
             run.waiting = True
             run.ends = now + _RESTART_BACKOFF / self._config.speed
-            await self._write(pod, _crashed(pod, run))
+            await self._caches.patch(pod, _crashed(pod, run), subresource="status")
         else:
-            await self._write(pod, _ended(pod, run))
+            await self._caches.patch(pod, _ended(pod, run), subresource="status")
             return
         self.controller.add(key, after=max(0.0, run.ends - time.monotonic()))
 
@@ -106,10 +104,6 @@ class SimulatedKubelet:
         ends = time.monotonic() + max(0.0, seconds) / self._config.speed
         return _Run(pod["metadata"]["uid"], ends, code, restarts, wire_now())
 
-    async def _write(self, pod: Object, status: Object) -> None:
-        if not await write_pod_status(self._kube, pod, status):
-            self._runs.pop(key_of(pod), None)
-
 
 def _concerns_kubelet(_old: Object | None, new: Object | None) -> bool:
     if new is None:
@@ -125,7 +119,7 @@ def _running(pod: Object, run: _Run) -> Object:
 def _crashed(pod: Object, run: _Run) -> Object:
     reason = {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}
     status = _status(pod, run, "Running", {"waiting": reason}, ready=False)
-    for container in status["containerStatuses"]:
+    for container in status["status"]["containerStatuses"]:
         container["lastState"] = _terminated(run)
     return status
 
@@ -148,7 +142,7 @@ def _terminated(run: _Run) -> Object:
 
 def _status(pod: Object, run: _Run, phase: str, state: Object, *, ready: bool) -> Object:
     truth = "True" if ready else "False"
-    return {
+    status: Object = {
         "phase": phase,
         "hostIP": "10.9.0.1",
         "podIP": "10.9.0.1",
@@ -170,3 +164,4 @@ def _status(pod: Object, run: _Run, phase: str, state: Object, *, ready: bool) -
             for container in pod["spec"].get("containers") or ()
         ],
     }
+    return {"status": status}

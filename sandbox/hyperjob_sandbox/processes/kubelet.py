@@ -19,7 +19,7 @@ from hyperjob.kube.resources import (
 )
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
-from hyperjob_sandbox.controller import Controller, Informers, remove_pod, write_pod_status
+from hyperjob_sandbox.controller import Controller, Informers
 from hyperjob_sandbox.processes import logs
 from hyperjob_sandbox.processes.accelerators import Slots
 from hyperjob_sandbox.processes.environment import Sources
@@ -36,14 +36,14 @@ class ProcessKubelet:
     def __init__(self, cluster: str, machine: Machine, caches: Informers) -> None:
         self._cluster = cluster
         self._machine = machine
-        self._kube = caches.kube
+        self._caches = caches
         self._pods = caches[PODS]
         self._config_maps = caches[CONFIG_MAPS]
         self._secrets = caches[SECRETS]
         self._claims = caches[PERSISTENT_VOLUME_CLAIMS]
         self._running: dict[str, Pod] = {}
         self._slots = Slots()
-        self._recorder = EventRecorder(self._kube, "kubelet")
+        self._recorder = EventRecorder(caches.kube, "kubelet")
         self._controller = Controller(f"kubelet/{cluster}", self._sync, workers=16)
         self._pods.add_handler(self._on_pod)
 
@@ -122,7 +122,7 @@ class ProcessKubelet:
             if (leaving := self._running.pop(uid, None)) is not None:
                 leaving.place.pod = found
                 await leaving.end()
-            await remove_pod(self._kube, found)
+            await self._caches.remove(found)
         elif uid not in self._running and (found.get("status") or {}).get("phase") not in _ENDED:
             self._running[uid] = self._start(found)
 
@@ -142,10 +142,11 @@ class ProcessKubelet:
             sources=lambda: self._sources(meta["namespace"]),
             event=lambda kind, reason, note: self._record(found, kind, reason, note),
         )
+        caches = self._caches
         pod = Pod(
             place,
             claims=lambda: _by_name(self._claims.items(), meta["namespace"]),
-            publish=lambda status: write_pod_status(self._kube, found, status),
+            publish=lambda status: caches.patch(found, {"status": status}, subresource="status"),
         )
         pod.start()
         return pod

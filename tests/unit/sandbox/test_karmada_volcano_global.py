@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections import Counter
 
 import pytest
 
@@ -14,7 +15,7 @@ TOTAL = {GPU: 16}
 
 
 def candidate(key, gpus=0, *, queue="default", priority=0, suspended=True, created="1"):
-    request = ((GPU, gpus),) if gpus else ()
+    request = Counter({GPU: gpus})
     return Candidate(key, queue, priority, created, request, suspended)
 
 
@@ -85,14 +86,14 @@ def test_only_replicas_count_components_are_nothing():
         job=job,
         priority=3,
     )
-    assert counted.request == ((GPU, 6 * 10**9),)
+    assert counted.request == {GPU: 6 * 10**9}
     assert (counted.queue, counted.priority, counted.suspended) == ("q", 3, False)
     blind = candidate_of(
         binding(components=[{"name": "w", "replicas": 4}], suspension={"scheduling": True}),
         job={"spec": {}},
         priority=0,
     )
-    assert blind.request == ()
+    assert not blind.request
     assert (blind.queue, blind.suspended) == ("default", True)
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from hyperjob_sandbox.background import Background
 from hyperjob_sandbox.controller import (
-    Awaited,
     Controller,
     RetryError,
     changed_besides_status,
@@ -21,7 +20,7 @@ class Worked:
         self.outcomes = {key: list(errors) for key, errors in outcomes.items()}
         self.calls = []
         self.called = asyncio.Event()
-        self.controller = Controller("test", self.reconcile, workers=1, first_retry=0.0)
+        self.controller = Controller("test", self.reconcile, workers=1)
 
     async def reconcile(self, key):
         self.calls.append(key)
@@ -69,18 +68,6 @@ async def test_waiting_ends_with_the_work_or_with_the_time():
     with pytest.raises(TimeoutError):
         await background.until(asyncio.Event().wait(), seconds=0.01)
     await background.stop()
-
-
-def test_a_created_object_is_awaited_until_seen_and_not_for_ever():
-    awaited = Awaited()
-    awaited.add("a")
-    assert "a" in awaited
-    assert "b" not in awaited
-    awaited.seen("a")
-    assert "a" not in awaited
-    impatient = Awaited(patience=0.0)
-    impatient.add("a")
-    assert "a" not in impatient
 
 
 def obj(version, generation=1, **more):

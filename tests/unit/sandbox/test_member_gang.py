@@ -153,7 +153,7 @@ def test_labels_affinity_and_taints_decide_which_nodes_suit(spec, target, suits)
 
 
 def test_an_amount_that_no_node_has_is_never_free():
-    assert not FreeNode("n", {"cpu": 10**9}).holds({"example.com/gpu": 1})
+    assert not FreeNode("n", Counter(cpu=10**9)).holds({"example.com/gpu": 1})
 
 
 @pytest.mark.parametrize(
