@@ -10,7 +10,10 @@ from tests.unit.recorded.recording import changes, line
 
 
 def plan_lines(old: Object, templates: dict[str, Object], decided: Plan) -> Iterator[str]:
-    """Write a plan for a HyperJob with this status and these templates by replicatedJob."""
+    """Write a plan for a HyperJob with this status and these templates by replicatedJob.
+
+    A line that begins with a dot is a field of the status.
+    """
     said: set[str] = set()
     for action in decided.actions:
         for each in _action(templates, action):
@@ -23,7 +26,7 @@ def plan_lines(old: Object, templates: dict[str, Object], decided: Plan) -> Iter
                 yield each
     if decided.status is not None:
         for each in changes(old, decided.status):
-            yield f"  status.{each}"
+            yield f"  .{each}"
     for event in decided.events:
         yield f"  {event.type} {event.reason} {event.action}: {event.note}"
     if decided.failed:
@@ -48,7 +51,7 @@ def amounts(resources: Mapping[str, int]) -> str:
 
 def _action(templates: dict[str, Object], action: Action) -> Iterator[str]:
     if isinstance(action, Repin):
-        yield f"  Repin {action.name} to {action.cluster}: {line(action.placement)}"
+        yield f"  Repin {action.name} to {action.cluster}: {where(action.placement)}"
         return
     if not isinstance(action, CreateChild):
         yield f"  {line(action)}"
@@ -63,8 +66,7 @@ def _action(templates: dict[str, Object], action: Action) -> Iterator[str]:
         yield f"    policy {action.policy is not None}, vcjob {action.job is not None}"
     if action.policy is not None:
         spec = dict(action.policy["spec"])
-        for name, value in spec.pop("placement").items():
-            yield f"    {name} {line(value)}"
+        yield f"    {where(spec.pop('placement'))}"
         yield f"    policy {line(spec)}"
     if action.job is not None:
         metadata = action.job["metadata"]
@@ -73,3 +75,14 @@ def _action(templates: dict[str, Object], action: Action) -> Iterator[str]:
         group = metadata["labels"]["volcano.sh/replicatedjob-name"]
         for each in changes(templates.get(group, {}), action.job["spec"]):
             yield f"    {each}"
+
+
+def where(placement: Object) -> str:
+    """Write a placement of the usual form short."""
+    match placement:
+        case {
+            "clusterAffinities": [{"affinityName": name, "clusterNames": clusters}],
+            "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+        } if len(placement) == 2:
+            return f"{name} in {', '.join(clusters)}"
+    return line(placement)

@@ -5,9 +5,18 @@ from typing import Final
 
 from controller.model.observed import QueueAdmission
 from tests.unit.recorded.admissions import mixed_cases, near_cases, pod_cases
+from tests.unit.recorded.clients import (
+    call_cases,
+    event_cases,
+    leader_cases,
+    watch_cases,
+    work_cases,
+)
+from tests.unit.recorded.histories import history_cases
 from tests.unit.recorded.passes import pass_cases
 from tests.unit.recorded.placements import placement_cases, split_cases
 from tests.unit.recorded.recording import Section
+from tests.unit.recorded.reviews import binding_cases, envelope_cases
 from tests.unit.recorded.rounds import round_cases
 from tests.unit.recorded.whole import whole_cases
 
@@ -16,9 +25,17 @@ MODES: Final = list(QueueAdmission)
 SECTIONS: Final[dict[str, Section]] = {
     **{f"near-{n}": partial(near_cases, n, 3) for n in range(3)},
     **{f"pods-{n}": partial(pod_cases, n, 3) for n in range(3)},
-    **{f"mixed-{n}": partial(mixed_cases, n * 30, n * 30 + 30) for n in range(2)},
+    "mixed": partial(mixed_cases, 0, 36),
+    "client-calls": partial(call_cases, 0, 25),
+    "client-watches": partial(watch_cases, 0, 8),
+    "client-queues": partial(work_cases, 0, 5),
+    "client-leaders": partial(leader_cases, 0, 6),
+    "client-events": partial(event_cases, 0, 2),
+    "reviews-bindings": partial(binding_cases, 0, 60),
+    "reviews-envelopes": envelope_cases,
+    **{f"histories-{n}": partial(history_cases, n * 6, n * 6 + 6) for n in range(2)},
     **{f"passes-{n}": partial(pass_cases, n * 14, n * 14 + 14) for n in range(5)},
-    **{f"rounds-{n}": partial(round_cases, n * 9, n * 9 + 9) for n in range(5)},
+    **{f"rounds-{n}": partial(round_cases, n * 9, n * 9 + 9) for n in range(4)},
     **{f"gangs-{n}": partial(placement_cases, n * 30, n * 30 + 30) for n in range(4)},
     **{f"splits-{n}": partial(split_cases, n * 40, n * 40 + 40) for n in range(2)},
     **{

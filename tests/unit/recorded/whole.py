@@ -30,6 +30,7 @@ from hyperjob.simulate.workload import Failures, Outage, Scenario, Site, Submiss
 from hyperjob.simulate.world import World
 from tests.unit.controller.builders import GPU
 from tests.unit.recorded.generated import hyperjob_of, some
+from tests.unit.recorded.plans import where
 from tests.unit.recorded.recording import Case, changes, line
 
 REFUSALS: Final = (
@@ -90,8 +91,8 @@ class Heard(Plane):
             metadata = content["metadata"]
             yield line({name: metadata.get(name) for name in ("labels", "annotations")})
         elif content.get("kind") == "PropagationPolicy":
-            for name in ("placement", "suspension"):
-                yield f"{name} {line(content['spec'].get(name))}"
+            spec = content["spec"]
+            yield f"{where(spec['placement'])} {line(spec.get('suspension'))}"
         else:
             yield from changes({}, content)
 
