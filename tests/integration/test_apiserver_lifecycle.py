@@ -3,7 +3,6 @@
 import asyncio
 import ssl
 import stat
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
@@ -11,7 +10,6 @@ import pytest
 import yaml
 
 from hyperjob_sandbox.apiserver import ApiServer
-from hyperjob_sandbox.apiserver.transport.authn import User
 from tests.support.rawapi import GADGET_CRD, GADGETS, RawApi, client_context, connected, gadget
 
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -104,15 +102,6 @@ async def test_a_kubeconfig_is_private_and_names_its_user(tmp_path: Path) -> Non
         }
 
 
-async def test_a_token_names_its_user_and_an_unknown_one_nobody(tmp_path: Path) -> None:
-    tokens = {"s3cret": User("robot", ("system:authenticated",))}
-    async with ApiServer(tokens=tokens) as server, connected(server, tmp_path) as api:
-        known = await api.post(WHO_AM_I, REVIEW, headers={"Authorization": "Bearer s3cret"})
-        assert known.body["status"]["userInfo"]["username"] == "robot"
-        unknown = await api.get("/api/v1/nodes", headers={"Authorization": "Bearer guess"})
-        assert (unknown.code, unknown.body["reason"]) == (401, "Unauthorized")
-
-
 async def test_a_stranger_may_ask_for_health_only(tmp_path: Path) -> None:
     async with ApiServer() as server, connected(server, tmp_path) as api:
         anonymous = ssl.create_default_context(cadata=server.ca_pem.decode())
@@ -129,28 +118,7 @@ async def test_a_stranger_may_ask_for_health_only(tmp_path: Path) -> None:
             )
 
 
-async def test_an_administrator_may_act_as_another(tmp_path: Path) -> None:
+async def test_a_request_that_acts_as_another_user_is_refused(tmp_path: Path) -> None:
     async with ApiServer() as server, connected(server, tmp_path) as api:
-        headers = {"Impersonate-User": "ann", "Impersonate-Group": "dev"}
-        answer = await api.post(WHO_AM_I, REVIEW, headers=headers)
-        assert answer.body["status"]["userInfo"] == {
-            "username": "ann",
-            "groups": ["dev", "system:authenticated"],
-        }
-
-
-async def test_a_time_limit_that_the_client_sets_is_kept(tmp_path: Path) -> None:
-    async with ApiServer() as server, connected(server, tmp_path) as api:
-        assert (await api.get("/api/v1/namespaces?timeout=5s")).code == 200
-
-        answered = asyncio.Event()
-
-        async def body() -> AsyncIterator[bytes]:
-            yield b"{"
-            await answered.wait()  # the rest of the body never comes in time
-
-        target = f"{server.url}/api/v1/namespaces?timeout=0.05s"
-        async with api.session.post(target, data=body()) as response:
-            answer = await response.json()
-            answered.set()
-        assert (response.status, answer["reason"]) == (504, "Timeout")
+        answer = await api.get("/api/v1/nodes", headers={"Impersonate-User": "ann"})
+        assert (answer.code, answer.body["reason"]) == (400, "BadRequest")

@@ -157,23 +157,6 @@ async def test_an_apply_that_creates_needs_both_verbs(server: Server) -> None:
     assert code == 0, said
 
 
-async def test_acting_as_another_is_a_right(server: Server) -> None:
-    code, said = await server.kubectl(
-        server.ann, "--as=bob", "get", "--raw", "/api/v1/namespaces/default/pods"
-    )
-    assert code
-    assert REFUSED.format("impersonate", "users", "", "at the cluster scope") in said
-    code, said = await server.kubectl(server.admin, "--as=bob", "get", "pods")
-    assert 'User "bob" cannot list resource "pods"' in said
-    account = "system:serviceaccount:default:robot"
-    reader = role("reader", rule("list", "pods"))
-    await server.allow(
-        reader, binding(reader, {"kind": "ServiceAccount", "name": "robot", "namespace": "default"})
-    )
-    code, said = await server.kubectl(server.admin, f"--as={account}", "get", "pods")
-    assert code == 0, said
-
-
 async def test_a_service_accounts_token_lives_as_long_as_the_account(server: Server) -> None:
     _, said = await server.kubectl(server.admin, "create", "token", "robot", "-n", "default")
     assert 'serviceaccounts "robot" not found' in said

@@ -1,7 +1,6 @@
 """Writes to the embedded API server: bodies, field validation, generations, races, dry runs."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -112,16 +111,6 @@ async def test_unknown_fields_are_refused_warned_of_or_ignored(
     warnings = answer.headers.getall("Warning", [])
     expected = '299 - "unknown field \\"spec.sise\\""'
     assert warnings == ([expected] if warned else [])
-
-
-async def test_a_field_given_twice_is_found_at_its_path(api: RawApi) -> None:
-    text = json.dumps(gadget("a", spec={"size": 1})).replace('"size": 1', '"size": 1, "size": 2')
-    answer = await api.post(f"{GADGETS}?fieldValidation=Strict", text.encode())
-    assert answer.code == 400
-    assert answer.body["message"].endswith('strict decoding error: duplicate field "spec.size"')
-    warned = await api.post(GADGETS, text.encode())
-    assert warned.body["spec"] == {"size": 2}
-    assert warned.headers["Warning"] == '299 - "duplicate field \\"spec.size\\""'
 
 
 async def test_yaml_bodies_are_read(api: RawApi) -> None:
@@ -260,11 +249,3 @@ async def test_requests_are_counted_by_kubernetes_verbs(api: RawApi, server: Api
     metrics = (await api.get("/metrics")).body
     labels = 'group="test.example.dev",resource="gadgets",scope="resource",subresource="status"'
     assert f'code="200",component="apiserver",dry_run="",{labels},verb="PATCH"' in metrics
-
-
-async def test_a_put_may_create_a_lease(api: RawApi) -> None:
-    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/leader"
-    body = {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "a"}}
-    assert (await api.put(path, body)).code == 201
-    answer = await api.put(path, body)
-    assert answer.code == 422

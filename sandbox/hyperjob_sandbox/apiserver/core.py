@@ -4,7 +4,6 @@ It decides nothing; it is the one object that is passed around.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hyperjob.api.meta import Object
@@ -25,8 +24,8 @@ from hyperjob_sandbox.apiserver.transport.authorization import (
     Action,
     Audit,
     Authorizer,
-    KnownUsers,
-    require,
+    allow_known_users,
+    refusal,
 )
 from hyperjob_sandbox.apiserver.transport.encode import to_version
 from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo
@@ -40,14 +39,14 @@ class Core:
         *,
         history_limit: int = 4096,
         bookmark_seconds: float = 60.0,
-        tokens: Mapping[str, User] | None = None,
+        rbac: bool = False,
+        audit: Audit | None = None,
     ) -> None:
         self.bookmark_seconds = bookmark_seconds
         self.store = Store(history_limit=history_limit)
-        self.tokens = Tokens(self.store, tokens or {})
-        self.authorizer: Authorizer = KnownUsers()
-        self.audit: Audit | None = None
-        self.rbac: Rbac | None = None
+        self.tokens = Tokens(self.store)
+        self.allows: Authorizer = Rbac(self.store).allows if rbac else allow_known_users
+        self._audit = audit
         self.registry = Registry()
         self.metrics = Metrics()
         self.admission = AdmissionChain(
@@ -55,16 +54,13 @@ class Core:
         )
         self.request_counts: Counter[tuple[str, str, str]] = Counter()
 
-    def authorize_by_roles(self) -> None:
-        """Let Roles decide from now on, and keep anybody from handing on more than he has."""
-        self.rbac = Rbac(self.store)
-        self.authorizer = self.rbac
-
     def require(self, user: User, action: Action) -> None:
-        """Raise 403 for what a user may not do; tell the audit of it either way."""
-        if self.audit is not None:
-            self.audit(user, action, self.authorizer.allows(user, action))
-        require(self.authorizer, user, action)
+        """Raise 403 for what a user may not do; the audit sees it either way."""
+        allowed = self.allows(user, action)
+        if self._audit is not None:
+            self._audit(user, action, allowed)
+        if not allowed:
+            raise refusal(user, action)
 
     def collection(self, resource: ResourceInfo) -> Collection:
         """Give the collection that stores a resource's objects."""

@@ -13,9 +13,8 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.transport.authn import identify
 from hyperjob_sandbox.apiserver.transport.call import Reply, Stream, status_reply
-from hyperjob_sandbox.apiserver.transport.requestinfo import RequestInfo, parse
+from hyperjob_sandbox.apiserver.transport.requestinfo import parse
 from hyperjob_sandbox.apiserver.verbs.dispatch import Dispatcher
 
 BODY_LIMIT = 3 * 1024 * 1024
@@ -117,24 +116,15 @@ class Frontend:
         return response
 
     async def _answer(self, request: web.BaseRequest, warnings: list[str]) -> Reply | Stream:
-        headers = request.headers
         transport = request.transport
-        certificate = transport.get_extra_info("peercert") if transport else None
-        user = identify(
-            certificate, headers.get("Authorization", ""), self._dispatcher.user_of_token
-        )
-        if user is None:
-            raise errors.unauthorized()
-        if "Impersonate-User" in headers:
-            groups = headers.getall("Impersonate-Group", [])
-            user = self._dispatcher.impersonated(user, headers["Impersonate-User"], groups)
-        info = parse(request.method, request.raw_path)
-        seconds = _time_limit(info)
-        async with asyncio.timeout(seconds):
-            body = await request.read() if request.body_exists else b""
-            address = f"{self._host}:{self.port}"
+        async with asyncio.timeout(REQUEST_SECONDS):
             return await self._dispatcher.handle(
-                info, user=user, headers=headers, body=body, address=address, warnings=warnings
+                parse(request.method, request.raw_path),
+                certificate=transport.get_extra_info("peercert") if transport else None,
+                headers=request.headers,
+                body=await request.read() if request.body_exists else b"",
+                address=f"{self._host}:{self.port}",
+                warnings=warnings,
             )
 
     async def _stream(self, request: web.BaseRequest, reply: Stream) -> web.StreamResponse:
@@ -164,16 +154,6 @@ def _request(
     return web.BaseRequest(
         message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT
     )
-
-
-def _time_limit(info: RequestInfo) -> float:
-    """Give the seconds that a request may take; a client may ask for fewer."""
-    text = info.query.get("timeout", "").removesuffix("s")
-    try:
-        wanted = float(text) if text else REQUEST_SECONDS
-    except ValueError:
-        return REQUEST_SECONDS
-    return min(wanted, REQUEST_SECONDS) if wanted > 0 else REQUEST_SECONDS
 
 
 def _warning(text: str) -> str:

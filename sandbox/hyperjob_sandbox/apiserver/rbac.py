@@ -1,7 +1,6 @@
 """Decides from the stored Roles and bindings, looked at anew for each question; writes nothing."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.state.store import GroupResource, Store
@@ -16,46 +15,6 @@ _CLUSTER_ROLE_BINDINGS: GroupResource = (_GROUP, "clusterrolebindings")
 _ALL = "*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One PolicyRule."""
-
-    verbs: tuple[str, ...]
-    groups: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, rule: Object) -> "Rule":
-        """Read the rule of a Role as it is stored."""
-        return cls(
-            verbs=_words(rule, "verbs"),
-            groups=_words(rule, "apiGroups"),
-            resources=_words(rule, "resources"),
-            names=_words(rule, "resourceNames"),
-            urls=_words(rule, "nonResourceURLs"),
-        )
-
-    def allows(self, action: Action) -> bool:
-        """Tell whether the rule allows an action."""
-        if action.verb not in self.verbs and _ALL not in self.verbs:
-            return False
-        if action.path:
-            return any(_url_matches(url, action.path) for url in self.urls)
-        return (
-            (action.group in self.groups or _ALL in self.groups)
-            and _names_resource(self.resources, action.resource, action.subresource)
-            and (not self.names or action.name in self.names)
-        )
-
-
-EVERYTHING = (
-    Rule(verbs=(_ALL,), groups=(_ALL,), resources=(_ALL,)),
-    Rule(verbs=(_ALL,), urls=(_ALL,)),
-)
-
-
 class Rbac:
     """Authorizes by RBAC; the group system:masters may do everything."""
 
@@ -66,28 +25,47 @@ class Rbac:
         """Decide whether a user may do something."""
         if ADMIN_GROUP in user.groups:
             return True
-        return any(rule.allows(action) for rule in self._rules(user, action.namespace))
+        return any(allows(rule, action) for rule in self._rules(user, action.namespace))
 
-    def rules_of(self, user: User, namespace: str) -> Sequence[Rule]:
-        """List all rules that hold for a user in a namespace ("": cluster-wide ones only)."""
-        return EVERYTHING if ADMIN_GROUP in user.groups else list(self._rules(user, namespace))
-
-    def _rules(self, user: User, namespace: str) -> Iterator[Rule]:
+    def _rules(self, user: User, namespace: str) -> Iterator[Object]:
+        """Yield all rules that hold for a user in a namespace ("": cluster-wide ones only)."""
         bindings = list(self._store.collection(_CLUSTER_ROLE_BINDINGS).select())
         if namespace:
             bindings += self._store.collection(_ROLE_BINDINGS).select(namespace)
         for stored in bindings:
-            binding = stored.obj
-            if any(_is(user, subject, stored.key[0]) for subject in binding.get("subjects") or ()):
-                yield from self._rules_behind(binding["roleRef"], stored.key[0])
+            where, binding = stored.key[0], stored.obj
+            if any(_is(user, subject, where) for subject in binding.get("subjects") or ()):
+                role, name = binding["roleRef"], str(binding["roleRef"].get("name"))
+                is_cluster_role = role.get("kind") == "ClusterRole"
+                collection = self._store.collection(_CLUSTER_ROLES if is_cluster_role else _ROLES)
+                found = collection.get(("" if is_cluster_role else where, name))
+                yield from (found.obj.get("rules") or ()) if found is not None else ()
 
-    def _rules_behind(self, role_ref: Object, namespace: str) -> list[Rule]:
-        """List the rules of the role that a binding names."""
-        resource, where = _ROLES, namespace
-        if role_ref.get("kind") == "ClusterRole":
-            resource, where = _CLUSTER_ROLES, ""
-        found = self._store.collection(resource).get((where, str(role_ref.get("name"))))
-        return [Rule.read(rule) for rule in found.obj.get("rules") or ()] if found else []
+
+def allows(rule: Object, action: Action) -> bool:
+    """Tell whether a PolicyRule allows an action."""
+    if not _lists(rule, "verbs", action.verb):
+        return False
+    if action.path:
+        urls = rule.get("nonResourceURLs") or ()
+        return any(_url_matches(url, action.path) for url in urls)
+    below = action.subresource
+    wanted = (f"{action.resource}/{below}", f"{_ALL}/{below}") if below else (action.resource,)
+    names = rule.get("resourceNames")
+    return (
+        _lists(rule, "apiGroups", action.group)
+        and _lists(rule, "resources", *wanted)
+        and (not names or action.name in names)
+    )
+
+
+def _lists(rule: Object, key: str, *wanted: str) -> bool:
+    listed: Sequence[str] = rule.get(key) or ()
+    return any(word in listed for word in (_ALL, *wanted))
+
+
+def _url_matches(pattern: str, path: str) -> bool:
+    return path.startswith(pattern[:-1]) if pattern.endswith(_ALL) else pattern == path
 
 
 def _is(user: User, subject: Object, namespace: str) -> bool:
@@ -101,18 +79,3 @@ def _is(user: User, subject: Object, namespace: str) -> bool:
             return user.name == f"system:serviceaccount:{where}:{subject.get('name')}"
         case _:
             return False
-
-
-def _names_resource(resources: Sequence[str], resource: str, subresource: str) -> bool:
-    whole = f"{resource}/{subresource}" if subresource else resource
-    if _ALL in resources or whole in resources:
-        return True
-    return bool(subresource) and f"{_ALL}/{subresource}" in resources
-
-
-def _url_matches(pattern: str, path: str) -> bool:
-    return path.startswith(pattern[:-1]) if pattern.endswith(_ALL) else pattern == path
-
-
-def _words(rule: Object, key: str) -> tuple[str, ...]:
-    return tuple(str(word) for word in rule.get(key) or ())

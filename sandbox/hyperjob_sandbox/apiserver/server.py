@@ -18,7 +18,7 @@ from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.kinds.bootstrap import bootstrap_objects, install
 from hyperjob_sandbox.apiserver.kinds.builtin import builtin_resources
 from hyperjob_sandbox.apiserver.state.store import Store
-from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP, User
+from hyperjob_sandbox.apiserver.transport.authn import ADMIN_GROUP
 from hyperjob_sandbox.apiserver.transport.authorization import Audit
 from hyperjob_sandbox.apiserver.transport.call import Connector
 from hyperjob_sandbox.apiserver.transport.pki import Authority, write_kubeconfig
@@ -32,11 +32,11 @@ ADMIN = "kubernetes-admin"
 class ApiServer:
     """An embedded Kubernetes API server on 127.0.0.1, an async context manager.
 
-    `crds` are served from the start; `tokens` maps bearer tokens to users; `history` is how many
-    changes of each resource a watch can go back; `bookmark_seconds` is how often a quiet watch is
-    told the newest resourceVersion. With `rbac`, Roles say who may do what, else every known user
-    may do everything; `audit` is told of every request, with whether it is allowed. `connectors`
-    answer subresources, by (group, resource, subresource), as an aggregated API server would.
+    `crds` are served from the start; `history` is how many changes of each resource a watch can go
+    back; `bookmark_seconds` is how often a quiet watch gets the newest resourceVersion. With
+    `rbac`, Roles say who may do what, else every known user may do everything; `audit` is called
+    with every request and whether it is allowed. `connectors` answer subresources, by (group,
+    resource, subresource), as an aggregated API server would.
     """
 
     def __init__(
@@ -46,7 +46,6 @@ class ApiServer:
         port: int = 0,
         host: str = "127.0.0.1",
         crds: Sequence[Object] = (),
-        tokens: Mapping[str, User] | None = None,
         history: int = 4096,
         bookmark_seconds: float = 60.0,
         rbac: bool = False,
@@ -56,10 +55,10 @@ class ApiServer:
         self.name = name
         self._host = host
         self._crds = copy.deepcopy(list(crds))
-        self._core = Core(history_limit=history, bookmark_seconds=bookmark_seconds, tokens=tokens)
-        if rbac:
-            self._core.authorize_by_roles()
-        self._core.audit = audit
+        self._core = Core(
+            history_limit=history, bookmark_seconds=bookmark_seconds, rbac=rbac, audit=audit
+        )
+        self._bootstrap = ("always", "rbac") if rbac else ("always",)
         self._authority = Authority(name, hosts=(host,))
         self._housekeeping: asyncio.Task[None] | None = None
         self._dispatcher = Dispatcher(
@@ -124,8 +123,8 @@ class ApiServer:
         definitions.follow(self._core)
         admitting.follow(self._core)
         housekeeper = Housekeeper(self._core)
-        roles = bootstrap_objects("rbac") if self._core.rbac is not None else []
-        install(self._core, [*bootstrap_objects("always"), *roles, *self._crds])
+        objects = [obj for part in self._bootstrap for obj in bootstrap_objects(part)]
+        install(self._core, [*objects, *self._crds])
         self._housekeeping = asyncio.create_task(housekeeper.run(), name=f"{self.name}-gc")
         try:
             await self._frontend.start()

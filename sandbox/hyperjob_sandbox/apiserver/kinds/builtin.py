@@ -7,11 +7,11 @@ that only answer a POST (access reviews) are listed with their one verb.
 from functools import cache, partial
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.kinds.bootstrap import shipped
 from hyperjob_sandbox.apiserver.kinds.defaults import fill
 from hyperjob_sandbox.apiserver.kinds.printers import column
 from hyperjob_sandbox.apiserver.printing import NAME_COLUMN
 from hyperjob_sandbox.apiserver.schema.scale import Scale
+from hyperjob_sandbox.apiserver.shipped import shipped
 from hyperjob_sandbox.apiserver.state.resources import ALL_VERBS, ResourceInfo, Subresource
 
 
@@ -20,7 +20,7 @@ def builtin_resources() -> tuple[ResourceInfo, ...]:
     """Return every built-in resource."""
     return tuple(
         _resource(*where.rpartition("/")[::2], plural, said)
-        for where, kinds in shipped("kinds.yaml").items()
+        for where, kinds in shipped(__package__, "kinds.yaml").items()
         for plural, said in kinds.items()
     )
 
@@ -35,7 +35,6 @@ def _resource(group: str, version: str, plural: str, said: Object) -> ResourceIn
         subresources["status"] = Subresource(kind)
     if said.get("scale"):
         subresources["scale"] = Subresource("Scale", "autoscaling", "v1")
-    updates = said.get("updates", ())
     return ResourceInfo(
         group=group,
         version=version,
@@ -47,16 +46,12 @@ def _resource(group: str, version: str, plural: str, said: Object) -> ResourceIn
         categories=tuple(said.get("categories", ())),
         verbs=tuple(said.get("verbs", ALL_VERBS)),
         subresources=dict(sorted(subresources.items())),
-        storage=("", "events") if plural == "events" else (group, plural),
-        storage_version=version,
         columns=(
             tuple(map(column, said["columns"]))
             if plural == "events"
             else (NAME_COLUMN, *map(column, said.get("columns", ["Age"])))
         ),
         generation=said.get("generation", False),
-        unconditional_update="versioned" not in updates,
-        create_on_update="creating" in updates,
         dns_names=said.get("names") != "path",
         default=partial(fill, defaults=said.get("defaults", {})),
         scale=Scale("spec.replicas", "status.replicas") if said.get("scale") else None,

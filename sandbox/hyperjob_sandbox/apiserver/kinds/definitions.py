@@ -68,43 +68,25 @@ def follow(core: Core) -> None:
         if resource != DEFINITIONS:
             return
         spec = change.now.obj["spec"]
-        core.registry.remove(spec["group"], spec["names"]["plural"])
         if change.type != "DELETED":
-            for info in served(change.now.obj):
-                core.registry.add(info)
+            core.registry.add(served(change.now.obj))
+        else:
+            core.registry.remove(spec["group"], spec["names"]["plural"])
 
     core.store.subscribe(listener)
 
 
-def served(definition: Object) -> list[ResourceInfo]:
-    """Give the resources that a definition declares, one for each served version."""
-    spec = definition["spec"]
-    storage_version = next(v["name"] for v in spec["versions"] if v.get("storage"))
-    verbs: tuple[str, ...] = CUSTOM_VERBS
-    if definition["metadata"].get("deletionTimestamp"):
-        verbs = tuple(verb for verb in verbs if verb != "create")
-    return [
-        _resource(spec, version, storage_version, verbs)
-        for version in spec["versions"]
-        if version.get("served")
-    ]
-
-
-def _resource(
-    spec: Object,
-    version: Object,
-    storage_version: str,
-    verbs: tuple[str, ...],
-) -> ResourceInfo:
-    names = spec["names"]
-    subresources: dict[str, Subresource] = {}
+def served(definition: Object) -> ResourceInfo:
+    """Give the resource that a definition declares, in the version that is stored."""
+    spec, names = definition["spec"], definition["spec"]["names"]
+    version = next(version for version in spec["versions"] if version.get("storage"))
     declared = version.get("subresources") or {}
+    subresources: dict[str, Subresource] = {}
     if "status" in declared:
         subresources["status"] = Subresource(names["kind"])
-    if declared.get("scale"):
+    if scale := declared.get("scale"):
         subresources["scale"] = Subresource("Scale", "autoscaling", "v1")
-    schema = StructuralSchema.build(version["schema"]["openAPIV3Schema"])
-    scale = declared.get("scale")
+    going = definition["metadata"].get("deletionTimestamp")
     return ResourceInfo(
         group=spec["group"],
         version=version["name"],
@@ -115,14 +97,12 @@ def _resource(
         list_kind=names.get("listKind") or "",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        verbs=verbs,
+        verbs=tuple(verb for verb in CUSTOM_VERBS if not (going and verb == "create")),
         subresources=subresources,
-        storage=(spec["group"], names["plural"]),
-        storage_version=storage_version,
         columns=_columns(version),
         generation=True,
         scale=Scale.from_object(scale) if scale else None,
-        schema=schema,
+        schema=StructuralSchema.build(version["schema"]["openAPIV3Schema"]),
     )
 
 

@@ -1,6 +1,5 @@
 """PATCH bodies: which type, what it changes, and server-side apply."""
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,11 +25,10 @@ _PATCHES: dict[str, Callable[[Object, Json], Json]] = {
 
 @dataclass(slots=True)
 class Patch:
-    """A decoded patch; `problems` names the fields that its body gives twice."""
+    """A decoded patch."""
 
     media: str
     body: Json
-    problems: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def applies(self) -> bool:
@@ -81,5 +79,4 @@ def read(call: Call) -> Patch:
             "PatchOptions",
             field.forbidden(field.Path("force"), "may not be specified for non-apply patch"),
         )
-    body, problems = load(call.body, yaml_allowed=media == APPLY, kind=call.resource.kind)
-    return Patch(media, body, problems)
+    return Patch(media, load(call.body, yaml_allowed=media == APPLY, kind=call.resource.kind))

@@ -1,4 +1,4 @@
-"""What the server serves: one `ResourceInfo` per group, version and resource, found by path.
+"""What the server serves: one `ResourceInfo` per group and resource, in one version.
 
 The registry answers questions only; who fills it (built-in kinds, custom resource definitions) and
 who serves it (the handlers) live elsewhere.
@@ -6,7 +6,8 @@ who serves it (the handlers) live elsewhere.
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from hyperjob.api.meta import Object
@@ -47,12 +48,8 @@ class ResourceInfo:
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
-    storage: GroupResource = ("", "")
-    storage_version: str = ""
     columns: tuple[Column, ...] = (NAME_COLUMN, AGE_COLUMN)
     generation: bool = False
-    unconditional_update: bool = True
-    create_on_update: bool = False
     dns_names: bool = True
     default: Prepare | None = None
     scale: Scale | None = None
@@ -63,6 +60,11 @@ class ResourceInfo:
     def api_version(self) -> str:
         """Give `group/version`, or the bare version of the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def storage(self) -> GroupResource:
+        """Give where the objects are: events.k8s.io serves the Events of the core group."""
+        return ("" if self.group == "events.k8s.io" else self.group, self.plural)
 
     @property
     def custom(self) -> bool:
@@ -89,7 +91,7 @@ class ResourceInfo:
     @property
     def storage_hash(self) -> str:
         """Give the discovery document's storageVersionHash."""
-        text = f"{self.group}/{self.storage_version or self.version}/{self.kind}"
+        text = f"{self.group}/{self.version}/{self.kind}"
         return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
@@ -98,77 +100,60 @@ class Registry:
 
     def __init__(self) -> None:
         self.changes = 0
-        self._groups: dict[str, dict[str, dict[str, ResourceInfo]]] = {}
+        self._resources: dict[GroupResource, ResourceInfo] = {}
 
     def add(self, info: ResourceInfo) -> None:
-        """Serve a resource, in place of one of the same group, version and name."""
-        versions = self._groups.setdefault(info.group, {})
-        versions.setdefault(info.version, {})[info.plural] = info
+        """Serve a resource, in place of one of the same group and name."""
+        self._resources[info.group, info.plural] = info
         self.changes += 1
 
     def remove(self, group: str, plural: str) -> None:
-        """Stop serving a resource in every version."""
-        versions = self._groups.get(group, {})
-        for version in list(versions):
-            if versions[version].pop(plural, None) is not None and not versions[version]:
-                del versions[version]
-        if group in self._groups and not versions:
-            del self._groups[group]
+        """Stop serving a resource."""
+        self._resources.pop((group, plural), None)
         self.changes += 1
 
     def find(self, group: str, version: str, plural: str) -> ResourceInfo | None:
         """Find the resource that a path names."""
-        return self._groups.get(group, {}).get(version, {}).get(plural)
+        found = self._resources.get((group, plural))
+        return found if found is not None and found.version == version else None
 
     def find_kind(self, group: str, version: str, kind: str) -> ResourceInfo | None:
         """Find the resource whose objects have this kind."""
-        for info in self._groups.get(group, {}).get(version, {}).values():
-            if info.kind == kind and "list" in info.verbs:
-                return info
-        return None
+        served = self.resources(group, version)
+        return next((info for info in served if info.kind == kind and "list" in info.verbs), None)
 
     def groups(self) -> list[str]:
         """List the groups, the core group (empty) included."""
-        return list(self._groups)
+        return list(dict.fromkeys(group for group, _ in self._resources))
 
     def versions(self, group: str) -> list[str]:
         """List a group's versions, the preferred one first."""
-        return sorted(self._groups.get(group, {}), key=version_priority, reverse=True)
+        found = {info.version for info in self._resources.values() if info.group == group}
+        return sorted(found, key=version_priority, reverse=True)
 
     def resources(self, group: str, version: str) -> list[ResourceInfo]:
         """List the resources of one group and version by name."""
-        found = self._groups.get(group, {}).get(version, {})
-        return [found[plural] for plural in sorted(found)]
+        served = [info for info in self._resources.values() if info.group == group]
+        return sorted(
+            (info for info in served if info.version == version), key=lambda info: info.plural
+        )
 
     def stored(self, storage: GroupResource) -> ResourceInfo | None:
-        """Find a served resource by where its objects are stored, its storage version first."""
-        found: ResourceInfo | None = None
-        for info in self._groups.get(storage[0], {}).values():
-            here = info.get(storage[1])
-            if here is not None and (found is None or here.version == here.storage_version):
-                found = here
-        return found
+        """Find a served resource by where its objects are stored."""
+        return self._resources.get(storage)
 
-    def storages(self) -> Iterator[ResourceInfo]:
-        """Yield one served resource for each storage, in its storage version where served."""
-        seen: dict[GroupResource, ResourceInfo] = {}
-        for group in self._groups:
-            for version in self.versions(group):
-                for info in self._groups[group][version].values():
-                    if "list" in info.verbs:
-                        known = seen.get(info.storage)
-                        if known is None or info.version == info.storage_version:
-                            seen[info.storage] = info
-        yield from seen.values()
+    def storages(self) -> list[ResourceInfo]:
+        """List one served resource for each place where objects are stored."""
+        return [info for where, info in self._resources.items() if where == info.storage]
 
 
-def version_priority(version: str) -> tuple[int, int, int, str]:
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_STAGES = ("", "alpha", "beta", None)
+
+
+def version_priority(version: str) -> tuple[int, int, int]:
     """Order versions as Kubernetes does: stable before beta before alpha, higher first."""
-    head = version.removeprefix("v")
-    for rank, word in ((2, "beta"), (1, "alpha")):
-        major, found, minor = head.partition(word)
-        if found and major.isdigit() and (minor.isdigit() or not minor):
-            return rank, int(major), int(minor or 0), ""
-    if head.isdigit() and version.startswith("v"):
-        return 3, int(head), 0, ""
-    return 0, 0, 0, version
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return 0, 0, 0
+    return _STAGES.index(found[2]), int(found[1]), int(found[3] or 0)

@@ -1,9 +1,8 @@
-"""Request bodies to objects: JSON, YAML or protobuf, with duplicate fields found.
+"""Request bodies to objects: JSON, YAML or protobuf.
 
 Only decoding: what a field means is not checked here.
 """
 
-import json
 from collections.abc import Sequence
 
 import orjson
@@ -11,16 +10,18 @@ import yaml
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.jsonvalue import Json, json_type
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.transport import protobuf
 
-_READABLE = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+_JSON = "application/json"
+_YAML = "application/yaml"
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+_READABLE = (_JSON, _YAML, _PROTOBUF)
 _GO_STRUCT = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string'
     ' "json:\\"kind,omitempty\\"" }'
 )
-_GO_NAMES = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}
 _HEX_LIMIT = 512
 
 
@@ -29,57 +30,30 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def read_object(body: bytes, content_type: str, info: ResourceInfo) -> tuple[Object, list[str]]:
-    """Decode one object of a resource; also name the fields that it gives twice."""
-    media = media_type(content_type) or "application/json"
-    if media == "application/vnd.kubernetes.protobuf":
-        if info.custom:
-            raise errors.unsupported_media_type(_READABLE)
-        return protobuf.decode(body), []
-    if media not in _READABLE:
+def read_object(body: bytes, content_type: str, info: ResourceInfo) -> Object:
+    """Decode one object of a resource."""
+    media = media_type(content_type) or _JSON
+    if media == _PROTOBUF and not info.custom:
+        return protobuf.decode(body)
+    if media not in (_JSON, _YAML):
         raise errors.unsupported_media_type(_READABLE)
-    value, duplicates = load(body, yaml_allowed=media == "application/yaml", kind=info.kind)
+    value = load(body, yaml_allowed=media == _YAML, kind=info.kind)
     if not isinstance(value, dict):
-        shown = _GO_NAMES.get(type(value), "null")
-        why = f"json: cannot unmarshal {shown} into Go value of type {_GO_STRUCT}"
+        why = f"json: cannot unmarshal {json_type(value)} into Go value of type {_GO_STRUCT}"
         raise _unrecognized(info.kind, why, body)
-    return value, duplicates
+    return value
 
 
-def load(body: bytes, *, yaml_allowed: bool, kind: str) -> tuple[Json, list[str]]:
-    """Decode JSON (or YAML) and list duplicate fields by their path."""
+def load(body: bytes, *, yaml_allowed: bool, kind: str) -> Json:
+    """Decode JSON, or YAML too."""
     if not body:
         raise _unrecognized(kind, "unexpected end of JSON input", body)
     try:
-        value = orjson.loads(body)
+        return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         if yaml_allowed:
-            return _load_yaml(body), []
+            return _load_yaml(body)
         raise _unrecognized(kind, str(error), body) from None
-    if len(orjson.dumps(value)) == len(body):
-        return value, []  # compact and nothing lost: there was no duplicate
-    found: list[tuple[str, ...]] = []
-    _find_duplicates(json.loads(body, object_pairs_hook=_Pairs), (), found)
-    return value, [f'duplicate field "{".".join(path)}"' for path in found]
-
-
-class _Pairs(list[tuple[str, Json]]):
-    """A JSON object as its members, so that repeated ones stay visible."""
-
-
-def _find_duplicates(value: Json, path: tuple[str, ...], found: list[tuple[str, ...]]) -> None:
-    if isinstance(value, _Pairs):
-        seen: set[str] = set()
-        for key, item in value:
-            here = (*path, key)
-            if key in seen and here not in found:
-                found.append(here)
-            seen.add(key)
-            _find_duplicates(item, here, found)
-    elif isinstance(value, list):
-        for position, item in enumerate(value):
-            at = (*path[:-1], f"{path[-1]}[{position}]") if path else (f"[{position}]",)
-            _find_duplicates(item, at, found)
 
 
 def _load_yaml(body: bytes) -> Json:
@@ -131,7 +105,7 @@ def require_type(obj: Object, info: ResourceInfo, body: bytes) -> None:
 
 
 def strict_error(info: ResourceInfo, problems: Sequence[str]) -> errors.ApiError:
-    """Refuse a body for its unknown and duplicate fields."""
+    """Refuse a body for its unknown fields."""
     return errors.bad_request(
         f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: strict'
         f" decoding error: {', '.join(problems)}"

@@ -13,32 +13,14 @@ from hyperjob_sandbox.apiserver.state.store import Change, Stored
 from hyperjob_sandbox.apiserver.transport import coreevents
 
 META_ORDER = (
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
+    *("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation"),
+    *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
+    *("labels", "annotations", "ownerReferences", "finalizers", "managedFields"),
 )
-
-_FIELD_ORDER: dict[tuple[str, str], tuple[str, ...]] = {
-    ("coordination.k8s.io", "spec"): (
-        "holderIdentity",
-        "leaseDurationSeconds",
-        "acquireTime",
-        "renewTime",
-        "leaseTransitions",
-    ),
-}
+_LEASE_SPEC = (
+    *("holderIdentity", "leaseDurationSeconds", "acquireTime", "renewTime"),
+    "leaseTransitions",
+)
 
 
 def dump(value: Json) -> bytes:
@@ -65,32 +47,22 @@ def ordered_meta(meta: Object) -> Object:
 
 def builtin_order(obj: Object, info: ResourceInfo) -> Object:
     """Copy a built-in object into the order of its Go struct."""
-    result: Object = {"kind": info.kind, "apiVersion": info.api_version}
-    result["metadata"] = ordered_meta(obj["metadata"])
-    for key, value in obj.items():
-        if key not in result:
-            order = _FIELD_ORDER.get((info.group, key))
-            result[key] = ordered(value, order) if order and isinstance(value, dict) else value
+    head = {"kind": info.kind, "apiVersion": info.api_version}
+    result: Object = {**head, "metadata": ordered_meta(obj["metadata"])}
+    result.update((key, value) for key, value in obj.items() if key not in result)
+    if info.kind == "Lease" and isinstance(result.get("spec"), dict):
+        result["spec"] = ordered(result["spec"], _LEASE_SPEC)
     return result
 
 
 def to_version(obj: Object, info: ResourceInfo) -> Object:
-    """Give a stored object as the version that is asked for; the same object where it fits."""
-    if info.storage == coreevents.EVENTS:
-        return coreevents.read(obj, info.group)
-    if obj.get("apiVersion") == info.api_version:
-        return obj
-    return {**obj, "apiVersion": info.api_version}
+    """Give a stored object as its group serves it; only an Event has two forms."""
+    return coreevents.read(obj, info.group) if info.storage == coreevents.EVENTS else obj
 
 
 def to_storage(obj: Object, info: ResourceInfo) -> Object:
-    """Give an object of a served version in its stored form."""
-    if info.storage == coreevents.EVENTS:
-        return coreevents.write(obj, info.group)
-    if info.storage_version != info.version:
-        version = f"{info.group}/{info.storage_version}" if info.group else info.storage_version
-        return {**obj, "apiVersion": version}
-    return obj
+    """Give a served object in its stored form."""
+    return coreevents.write(obj, info.group) if info.storage == coreevents.EVENTS else obj
 
 
 def encode(obj: Object, info: ResourceInfo) -> bytes:

@@ -44,7 +44,7 @@ def read_options(call: Call) -> DeleteOptions:
         if media_type(call.content_type) == "application/vnd.kubernetes.protobuf":
             body = protobuf.decode(call.body)
         else:
-            loaded, _ = load(call.body, yaml_allowed=True, kind="DeleteOptions")
+            loaded = load(call.body, yaml_allowed=True, kind="DeleteOptions")
             body = loaded if isinstance(loaded, dict) else {}
     query = {} if call.body else call.info.query
     conditions: Object = body.get("preconditions") or {}

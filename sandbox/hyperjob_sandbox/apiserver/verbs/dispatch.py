@@ -1,6 +1,7 @@
 """From a parsed request to the handler of its verb; the only place that knows all handlers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.core import Core
@@ -8,8 +9,8 @@ from hyperjob_sandbox.apiserver.documents.discovery import Discovery
 from hyperjob_sandbox.apiserver.documents.openapi import OpenApi
 from hyperjob_sandbox.apiserver.patches import patching
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
-from hyperjob_sandbox.apiserver.transport.authn import User
-from hyperjob_sandbox.apiserver.transport.authorization import action_of, impersonate
+from hyperjob_sandbox.apiserver.transport.authn import identify
+from hyperjob_sandbox.apiserver.transport.authorization import action_of
 from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
 from hyperjob_sandbox.apiserver.transport.decode import media_type
 from hyperjob_sandbox.apiserver.transport.encode import dump
@@ -47,25 +48,22 @@ class Dispatcher:
         self._discovery = Discovery(core.registry)
         self._openapi = OpenApi(core.registry)
 
-    def user_of_token(self, token: str) -> User | None:
-        """Name the user of a bearer token."""
-        return self._core.tokens.user(token)
-
-    def impersonated(self, user: User, name: str, groups: Sequence[str]) -> User:
-        """Give the user that another one acts as; raise 403 when he may not."""
-        return impersonate(self._core.authorizer, user, name, groups)
-
     async def handle(
         self,
         info: RequestInfo,
         *,
-        user: User,
+        certificate: Mapping[str, Any] | None,
         headers: Mapping[str, str],
         body: bytes,
         address: str,
         warnings: list[str],
     ) -> Reply | Stream:
         """Answer a request; what the client should be told beside goes into `warnings`."""
+        user = identify(certificate, headers.get("Authorization", ""), self._core.tokens)
+        if user is None:
+            raise errors.unauthorized()
+        if "Impersonate-User" in headers:
+            raise errors.bad_request("impersonation (--as) is left out of the embedded API server")
         self._core.require(user, action_of(info))
         if not info.resource:
             return self._outside(info, headers, address)

@@ -42,8 +42,7 @@ async def scale(core: Core, call: Call) -> Reply:
 
 def _wanted(call: Call, current: Object) -> Object:
     if call.info.verb == "update":
-        obj, _ = read_object(call.body, call.content_type, SCALE)
-        return obj
+        return read_object(call.body, call.content_type, SCALE)
     patch = patching.read(call)
     return patch.apply(current, call)
 

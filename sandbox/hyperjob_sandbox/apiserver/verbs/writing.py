@@ -34,11 +34,10 @@ Change = Callable[[Stored], Awaitable[Object]]
 
 async def create(core: Core, call: Call) -> Reply:
     """Store a new object from a POST body."""
-    obj, problems = read_object(call.body, call.content_type, call.resource)
+    obj = read_object(call.body, call.content_type, call.resource)
     require_type(obj, call.resource, call.body)
     place(obj, call)
-    problems = problems + prepare(obj, call.resource)
-    report(call, problems)
+    report(call, prepare(obj, call.resource))
     stored = await store_new(core, call, obj)
     return object_reply(stored, call, code=201)
 
@@ -74,19 +73,14 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
 async def update(core: Core, call: Call) -> Reply:
     """Replace an object with a PUT body."""
     resource = call.resource
-    obj, problems = read_object(call.body, call.content_type, resource)
+    obj = read_object(call.body, call.content_type, resource)
     require_type(obj, resource, call.body)
     place_update(obj, call)
-    report(call, problems + prepare(obj, resource))
+    report(call, prepare(obj, resource))
     live = core.find(resource, call.info.namespace, call.info.name)
     if live is None:
-        if resource.create_on_update and not call.info.subresource:
-            obj["metadata"].pop("resourceVersion", None)
-            _require_create(core, call)
-            return object_reply(await store_new(core, call, obj), call, code=201)
         raise call.not_found()
-    version = obj["metadata"].get("resourceVersion")
-    if not version and (resource.custom or not resource.unconditional_update):
+    if resource.custom and not obj["metadata"].get("resourceVersion"):
         path = field.Path("metadata.resourceVersion")
         raise call.invalid(field.invalid(path, 0, "must be specified for an update"))
 
@@ -101,10 +95,10 @@ async def patch(core: Core, call: Call) -> Reply:
     wanted = patching.read(call)
     live = core.find(call.resource, call.info.namespace, call.info.name)
     if live is None and wanted.applies and not call.info.subresource:
-        _require_create(core, call)
+        core.require(call.user, replace(action_of(call.info), verb="create"))
         obj = wanted.first(call)
         place_update(obj, call)
-        report(call, wanted.problems + prepare(obj, call.resource))
+        report(call, prepare(obj, call.resource))
         return object_reply(await store_new(core, call, obj, applied=True), call, code=201)
 
     async def patched(current: Stored) -> Object:
@@ -112,7 +106,7 @@ async def patch(core: Core, call: Call) -> Reply:
         obj = wanted.apply(base, call)
         require_type(obj, call.resource, call.body)
         place_update(obj, call)
-        report(call, wanted.problems + prepare(obj, call.resource))
+        report(call, prepare(obj, call.resource))
         return obj
 
     return object_reply(await change(core, call, patched, applied=wanted.applies), call)
@@ -169,11 +163,6 @@ async def _store_change(
     return ended or core.store.update(resource.storage, new, expected=live)
 
 
-def _require_create(core: Core, call: Call) -> None:
-    """Refuse a PUT or an apply that would create to a user who may only change (403)."""
-    core.require(call.user, replace(action_of(call.info), verb="create"))
-
-
 def _check_preconditions(call: Call, new: Object, live: Stored) -> None:
     meta = new["metadata"]
     version, uid = meta.get("resourceVersion"), meta.get("uid")
@@ -227,7 +216,7 @@ def prepare(obj: Object, resource: ResourceInfo) -> list[str]:
 
 
 def report(call: Call, problems: list[str]) -> None:
-    """Refuse, warn about or ignore unknown and duplicate fields, as fieldValidation says."""
+    """Refuse, warn about or ignore unknown fields, as fieldValidation says."""
     if not problems:
         return
     match call.info.query.get("fieldValidation") or "Warn":
