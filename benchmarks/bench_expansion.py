@@ -32,6 +32,7 @@ clusters:
 - name: west
   nodes: [{count: 10, allocatable: {cpu: 128, memory: 1Ti, pods: 1000, nvidia.com/gpu: 100}}]
 runTimes: {defaultSeconds: 3600}
+volcanoGlobal: {enabled: true}
 """
 TIME_LIMIT = 300.0
 CHILDREN = (PROPAGATION_POLICIES, VCJOBS)

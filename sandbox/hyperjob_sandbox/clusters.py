@@ -181,9 +181,9 @@ class LostCluster(_Model):
 
 
 class VolcanoGlobal(_Model):
-    """Volcano Global in the control plane."""
+    """Volcano Global in the control plane; HyperJob's own queue admission decides without it."""
 
-    enabled: bool = True
+    enabled: bool = False
     dispatch_period: float = Field(default=1.0, gt=0)
 
 

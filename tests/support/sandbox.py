@@ -24,7 +24,7 @@ clusters:
 - name: member2
   nodes: [{count: 4, allocatable: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 8}}]
 runTimes: {defaultSeconds: 0.3, jobs: [{job: "long-*", seconds: 3600}]}
-volcanoGlobal: {dispatchPeriod: 0.1}
+volcanoGlobal: {enabled: true, dispatchPeriod: 0.1}
 karmada: {clusterStatusSeconds: 0.3, clusterFailureSeconds: 0.3}
 """
 

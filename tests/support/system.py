@@ -44,7 +44,7 @@ clusters:
   nodes: [{count: 4, allocatable: {cpu: 64, memory: 1Ti, nvidia.com/gpu: 8}}]
 runTimes: {defaultSeconds: 1}
 failures: [{job: "*-failing-*", exitCode: 3}]
-volcanoGlobal: {dispatchPeriod: 0.3}
+volcanoGlobal: {enabled: true, dispatchPeriod: 0.3}
 karmada: {clusterStatusSeconds: 0.5}
 """
 

@@ -148,12 +148,12 @@ def from_file(folder: Path, *jobs: Object, form: str = "json", **more: Object) -
     return CliRunner().invoke(plan, ["-f", str(path), "--clusters", str(clusters), "-o", form])
 
 
-WITHOUT = {"volcanoGlobal": {"enabled": False}}
+BESIDE = {"volcanoGlobal": {"enabled": True}}
 LIMITED = {"queues": [{"name": "default", "capability": {GPU: 16}}]}
 
 
 def test_a_file_without_volcano_global_is_planned_with_built_in_queues(tmp_path: Path) -> None:
-    result = from_file(tmp_path, job(gpus=16), job("next", gpus=8), **WITHOUT, **LIMITED)
+    result = from_file(tmp_path, job(gpus=16), job("next", gpus=8), **LIMITED)
     assert result.exit_code == 3, result.output
     one, two = judged(result)
     told = {"name": "default", "open": True, "message": "", "resource": GPU}
@@ -165,7 +165,7 @@ def test_a_file_without_volcano_global_is_planned_with_built_in_queues(tmp_path:
 def test_beside_volcano_global_a_gang_is_presented_when_its_queue_has_the_quota(
     tmp_path: Path,
 ) -> None:
-    result = from_file(tmp_path, job(gpus=16), job("next", gpus=8), **LIMITED)
+    result = from_file(tmp_path, job(gpus=16), job("next", gpus=8), **BESIDE, **LIMITED)
     assert result.exit_code == 3, result.output
     first, second = json.loads(result.output)["items"]
     assert (first["verdict"], second["verdict"]) == ("Fits", "Waits")
@@ -175,7 +175,7 @@ def test_beside_volcano_global_a_gang_is_presented_when_its_queue_has_the_quota(
 @pytest.mark.parametrize("form", ["table", "tree"])
 def test_words_for_people_have_share_and_place(tmp_path: Path, form: str) -> None:
     jobs = job(gpus=16), job("next", gpus=8)
-    text = from_file(tmp_path, *jobs, form=form, **WITHOUT, **LIMITED).output
+    text = from_file(tmp_path, *jobs, form=form, **LIMITED).output
     assert f"queue default is Open, then uses 16 of its share of 16 {GPU}" in text
     assert f"queue default is Open, uses 16 of its share of 16 {GPU}" in text
     assert "ml/next  Waits  first of 1 in queue default" in text

@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "clusters.yaml"
 def test_a_small_file_gets_every_default():
     config = parse(SMALL)
     assert config.speed == 1
-    assert config.volcano_global.enabled
+    assert not config.volcano_global.enabled
     assert config.clusters[0].nodes[0].allocatable == {"pods": 110, "cpu": 4}
     assert config.run_times.seconds(job="j", task="t", cluster="a") == 20
 
