@@ -101,7 +101,7 @@ class Scene:
 
     def told(self) -> int:
         """Count the HyperJobs whose message is stale."""
-        return len(list(self.cache.untold(now=self.now)))
+        return len(list(self.cache.stale_messages(now=self.now)))
 
     def end_one(self) -> None:
         """Let one that runs end."""

@@ -114,7 +114,7 @@ class Reconciler:
         if lost:
             decided = replace(decided, requeue_after=_sooner(decided, PRUNED_RECHECK))
         if written and put_off is None:
-            self._line.told(observed)
+            self._line.status_written(observed)
         self._tell(key, action_events(result.done))
         retry = next((item.error for item in result.failures if not item.is_refusal), None)
         if retry is not None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from certs.source import FileSource
 from certs.x509 import InvalidPair
+from hyperjob.garbage import collect_rarely
 from hyperjob.telemetry import logs
 from hyperjob.telemetry.endpoints import Addresses, ListenError, serve
 from hyperjob.telemetry.health import Checks, Remark
@@ -124,9 +125,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
             # What start-up has made lives for ever: the collector need not look at it again.
             gc.collect()
             gc.freeze()
-            # A review is thousands of short-lived values and no cycles: looking for cycles every
-            # 700 of them costs a tenth of validation and finds nothing.
-            gc.set_threshold(20_000, 20, 20)
+            collect_rarely()
             _log.info(
                 "serving",
                 extra={

@@ -6,7 +6,7 @@ admission but how a refusal is written.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
@@ -108,8 +108,8 @@ class ReviewProtocol(RequestHandler):
 
     __slots__ = (
         "_connection",
-        "_ended",
         "_header_bytes",
+        "_held",
         "_idle",
         "_known",
         "_owner",
@@ -140,7 +140,7 @@ class ReviewProtocol(RequestHandler):
         self._reporter = reporter
         self._idle = True
         self._known = False
-        self._ended = 0
+        self._held = False
         self._header_bytes = 0
 
     @property
@@ -151,22 +151,32 @@ class ReviewProtocol(RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Parse what has arrived; between requests it is a header, with its own limits."""
         super().data_received(data)
-        if not self._idle:
-            return
-        if self._request_count > self._ended:
-            self._idle = False
-            if self._header_bytes:
-                self._header_bytes = 0
-                self._owner.header_ends(self)
-        elif data:
+        if self._idle and data:
             self._owner.header_begins(self)
             self._header_bytes += len(data)
             if self._header_bytes > MAX_HEADER_BYTES:
-                self.abort()
+                # aiohttp makes the request of a whole header in a callback that is due before this.
+                asyncio.get_running_loop().call_soon(self._end_long_header)
+
+    def _end_long_header(self) -> None:
+        if self._idle:
+            self.abort()
+
+    def request_begins(self) -> None:
+        """Note that the header is complete: the request of it is made now."""
+        self._idle = False
+        self._header_bytes = 0
+        self._owner.header_ends(self)
+
+    def pause_reading(self) -> None:
+        """Read no more for now: a body has more bytes than its reader has taken."""
+        self._held = True
+        super().pause_reading()
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Go on where reading was paused; aiohttp asks for it twice a body, paused or not."""
-        if self._reading_paused:
+        if self._held:
+            self._held = False
             super().resume_reading(resume_parser)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -190,8 +200,7 @@ class ReviewProtocol(RequestHandler):
 
     def request_ends(self, *, answered: bool, read: bool) -> None:
         """Note the end of a request: whether a review was answered, and all of it was read."""
-        self._ended += 1
-        self._idle = read and self._request_count == self._ended
+        self._idle = read
         self._known = self._known or answered
         self._table.move(self._connection, Rank.KNOWN if self._known else Rank.NEW)
 
@@ -221,6 +230,7 @@ def _make_request(
     writer: AbstractStreamWriter,
     task: "asyncio.Task[None]",
 ) -> web.BaseRequest:
+    cast("ReviewProtocol", protocol).request_begins()
     return web.BaseRequest(
         message,
         payload,

@@ -75,8 +75,8 @@ class Admission:
         self._changed = asyncio.Event()
         self._patient = True
         self._messages_per_second = messages_per_second
-        self._next_told = 0.0
-        self._telling: dict[str, float] = {}
+        self._next_refresh = 0.0
+        self._refresh_at: dict[str, float] = {}
         self._alone = True
         self._releases = Releases(caches, changed=self.wake)
         caches.queues.add_handler(self._queue_changed)
@@ -87,7 +87,7 @@ class Admission:
         mode = self._mode()
         self._releases.switch(on=mode is QueueAdmission.VOLCANO_GLOBAL)
         self._cache = self._cache.fresh(self._confirmer(mode))
-        self._telling.clear()
+        self._refresh_at.clear()
         self._alone = True
 
     def _confirmer(self, mode: QueueAdmission) -> Confirmer:
@@ -107,7 +107,7 @@ class Admission:
     def learn(self, observed: Observed) -> None:
         """Learn what a HyperJob says now."""
         key = observed.hyperjob.key
-        self._telling.pop(key, None)
+        self._refresh_at.pop(key, None)
         self._look_for_others(observed)
         if self._cache.put(key, unit_of(observed), now=observed.now):
             self.wake()
@@ -116,15 +116,15 @@ class Admission:
         """Say what is known about the admission of a HyperJob; learns nothing."""
         return verdict_of(self._cache, key, patient=self._patient)
 
-    def told(self, key: str, verdict: QueueVerdict) -> None:
+    def message_written(self, key: str, verdict: QueueVerdict) -> None:
         """Learn that the status of a HyperJob says what this verdict says."""
         entry = self._cache.entries.get(key)
         if entry is not None and entry.waiting is not None:
-            entry.tell(verdict.gist, now=self._now())
+            entry.note_written(verdict.message_facts, now=self._now())
 
     def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
         """Learn that a HyperJob is gone; vcjobs of it that a member still has are charged."""
-        self._telling.pop(key, None)
+        self._refresh_at.pop(key, None)
         if self._cache.put(key, unit_of_remains(key, remains), now=self._now()):
             self.wake()
 
@@ -238,27 +238,23 @@ class Admission:
                 self._queue.add(key)
         for key in play(cache, now=now):
             self._queue.add(key)
-        self._tell()
+        self._refresh_messages()
 
-    def _tell(self) -> None:
+    def _refresh_messages(self) -> None:
         """Have stale messages written anew, a bounded number a second, and news at once.
 
-        News are the first message, and the first time that a start is expected.
         A HyperJob that waits for something else than its message says comes before those of
         which only numbers changed, which are written the more seldom the longer it waits.
         """
         clock = asyncio.get_running_loop().time()
-        for key, pause in self._cache.untold(now=self._now()):
-            told = self._cache.entries[key].told
-            if told is None or (not told.expected and self._cache.start_of(key) is not None):
+        for stale in self._cache.stale_messages(now=self._now()):
+            key, wait = stale.key, stale.wait.total_seconds()
+            if stale.news:
                 self._queue.add(key)
-                continue
-            wait = pause.total_seconds()
-            if self._telling.get(key, inf) <= clock + wait:
-                continue
-            self._next_told = max(self._next_told, clock) + 1 / self._messages_per_second
-            self._telling[key] = clock + max(wait, self._next_told - clock)
-            self._queue.add_after(key, self._telling[key] - clock)
+            elif self._refresh_at.get(key, inf) > clock + wait:
+                self._next_refresh = max(self._next_refresh, clock) + 1 / self._messages_per_second
+                self._refresh_at[key] = clock + max(wait, self._next_refresh - clock)
+                self._queue.add_after(key, self._refresh_at[key] - clock)
 
     def _queue_changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:
         paths = (("spec",), ("status", "state"))

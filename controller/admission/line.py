@@ -86,10 +86,10 @@ class Line:
         else:
             self._waiting.drop(observed.hyperjob.key)
 
-    def told(self, observed: Observed) -> None:
+    def status_written(self, observed: Observed) -> None:
         """Learn that the status of a HyperJob says what it was observed to wait for."""
         if observed.verdict is not None:
-            self._admission.told(observed.hyperjob.key, observed.verdict)
+            self._admission.message_written(observed.hyperjob.key, observed.verdict)
 
     def passed(self, observed: Observed, learn: Callable[[], Observed | None]) -> None:
         """Take back, after a pass, what was granted before it and was not made by it."""

@@ -15,7 +15,7 @@ from controller.model.runs import ContainerFailure, Run
 from controller.model.shortage import Trouble
 from controller.model.splitting import SplitAnswer
 from controller.model.training import JobTraining
-from controller.model.waiting import Gist, Wait
+from controller.model.waiting import MessageFacts, Wait
 from controller.model.wire import at, integer, mapping, objects
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, StopCause
 from hyperjob.api.choices import DependencyStatus, FailurePolicyAction, SuccessOperator, TimeUse
@@ -377,8 +377,8 @@ class QueueVerdict:
     """What the queue engine says of a HyperJob: who may be made, and why the others wait.
 
     `undecided`: it has nothing yet and the first round is still to come.
-    `reclaimed_for`: the HyperJob for which it must give back what was lent to it. `gist` is equal
-    for messages that need not be written anew.
+    `reclaimed_for`: the HyperJob for which it must give back what was lent to it. A message is
+    written anew only when `message_facts` are others.
     """
 
     undecided: bool = False
@@ -390,7 +390,7 @@ class QueueVerdict:
     reclaimed_for: str = ""
     preempted: bool = False
     """It makes way for a more urgent HyperJob of its own queue, and was lent nothing."""
-    gist: Gist | None = None
+    message_facts: MessageFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from controller.model.shortage import Shortage
 
 
-class Gist(NamedTuple):
-    """What of the message of a HyperJob that waits must not go stale.
+class MessageFacts(NamedTuple):
+    """The parts of the message of a waiting HyperJob that are kept up to date.
 
-    `kind` is what it waits for; the others are the numbers of the message.
+    `kind` is what the HyperJob waits for; the others are the numbers of the message.
     """
 
     kind: object

@@ -13,12 +13,12 @@ from weakref import WeakKeyDictionary
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import Resources
-from controller.model.waiting import Gist, Start, roughly
+from controller.model.waiting import MessageFacts, Start, roughly
 from controller.queueing.account import Account
 from controller.queueing.admit import Block, Kind, gang_of
 from controller.queueing.backfill import end_of, estimate_of
 from controller.queueing.confirm import Confirmer, OurQueues
-from controller.queueing.entries import End, Entry, Pending
+from controller.queueing.entries import End, Entry, Pending, StaleMessage
 from controller.queueing.holdings import Holdings
 from controller.queueing.lines import Lines
 from controller.queueing.queues import Queue, Tree
@@ -31,7 +31,7 @@ from controller.queueing.units import Unit
 _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)
 FOLLOWED: Final = 10
-"""How many of each line are told what is free and when they start: what is behind changes."""
+"""HyperJobs of each line whose messages say what is free and when they start."""
 _RESTING: Final = Block(kind=Kind.RESTING)
 
 
@@ -325,12 +325,10 @@ class QueueCache:
         times = [self._holdings.occupancy.next_change(), taking, *resting]
         return min((max(each - now, timedelta()) for each in times if each), default=None)
 
-    def untold(self, *, now: datetime) -> Iterator[tuple[str, timedelta]]:
-        """Name those whose message says something else than when it was told last.
+    def stale_messages(self, *, now: datetime) -> Iterator[StaleMessage]:
+        """Return the waiting HyperJobs whose status says something else than is true now.
 
-        With each goes how long that may wait: not at all where it waits for something else now, or
-        where its start is known for the first time.
-        There is nothing to say yet of a HyperJob that no round has come to.
+        A HyperJob that no round has looked at yet has no message.
         """
         lines = self.lines
         self._behind |= lines.moved
@@ -354,13 +352,14 @@ class QueueCache:
                 block = self.block_of(entry)
                 if block is None:
                     continue
-                gist = self._gist(entry, block, place)
-                told = entry.told
-                starts = gist.expected and told is not None and not told.expected
-                if told is None or told.kind is not gist.kind or starts:
-                    yield order[2], timedelta()
-                elif entry.told != gist:
-                    yield order[2], entry.refresh_in(now=now)
+                facts = self._facts(entry, block, place)
+                written = entry.written
+                if written is None or (facts.expected and not written.expected):
+                    yield StaleMessage(order[2], timedelta(), news=True)
+                elif written.kind is not facts.kind:
+                    yield StaleMessage(order[2], timedelta())
+                elif written != facts:
+                    yield StaleMessage(order[2], entry.refresh_in(now=now))
 
     def _places_are_due(self, queue: str, now: datetime) -> bool:
         looked = self._places.get(queue)
@@ -368,18 +367,18 @@ class QueueCache:
             self._places.pop(queue, None)
         return looked is None or looked + self._places_every <= now
 
-    def gist(self, entry: Entry, place: int) -> Gist:
+    def message_facts(self, entry: Entry, place: int) -> MessageFacts:
         """Return what of a message must not go stale: block, rough place, what is free and used.
 
-        Far from the head of a line a place is told roughly, and what is free is of the time when
-        the message was written, so that one step of a line of thousands changes few messages.
+        Far from the head of a line the place is rounded, and what is free is of the time when the
+        message was written, so that one step of a line of thousands changes few messages.
         """
-        return self._gist(entry, self.block_of(entry), place)
+        return self._facts(entry, self.block_of(entry), place)
 
-    def _gist(self, entry: Entry, block: Block | None, place: int) -> Gist:
+    def _facts(self, entry: Entry, block: Block | None, place: int) -> MessageFacts:
         kind, free, used = block.kind if block is not None else None, 0, 0
         if place > FOLLOWED and not self.starts:
-            return Gist(kind, roughly(place), 0, 0, "")
+            return MessageFacts(kind, roughly(place), 0, 0, "")
         if entry.waiting is not None and place <= FOLLOWED:
             measure = entry.waiting.parts[0].request.measure
             free = self.open.sum.get(measure, 0)
@@ -389,7 +388,7 @@ class QueueCache:
             exact = entry.unit.key in self.starts
             minute = start.at.minute if exact else start.at.minute // 10
             expected = f"{start.at:%Y%m%d%H} {minute} {start.after}"
-        return Gist(kind, roughly(place), free, used, expected)
+        return MessageFacts(kind, roughly(place), free, used, expected)
 
     def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:
         """Bring holdings, occupancy and line up to date with a unit and the grants."""

@@ -5,10 +5,10 @@ Values only.
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from controller.model.resources import Resources
-from controller.model.waiting import Gist
+from controller.model.waiting import MessageFacts
 from controller.queueing.shapes import Shape
 from controller.queueing.units import OrderInQueue, Part, Unit
 
@@ -39,6 +39,18 @@ class End:
     overdue: bool = False
 
 
+class StaleMessage(NamedTuple):
+    """A HyperJob whose message is out of date, and how long that may wait.
+
+    It may not wait at all where the HyperJob waits for something else now. `news` is a first
+    message, or the first time that a start is expected.
+    """
+
+    key: str
+    wait: timedelta
+    news: bool = False
+
+
 @dataclass(slots=True)
 class Entry:
     """What is known of one HyperJob.
@@ -46,9 +58,9 @@ class Entry:
     `granted` are sub-jobs that the engine admitted and that no object shows yet; `spots` the
     clusters reserved for sub-jobs that do not exist yet; `holding` the sub-jobs that hold a share
     of their queue, with their clusters, `queues` those queues, and `frees` what each cluster has
-    free again when the HyperJob ends, `end` that moment if it is known; `told` the gist of what its
-    status said last, and `told_at` since when; `refreshes` counts how often only numbers of it
-    changed.
+    free again when the HyperJob ends, `end` that moment if it is known; `written`
+    the facts of the message in its status, `written_at` when that was written; `refreshes` counts
+    how often only numbers of it changed.
     """
 
     unit: Unit
@@ -62,8 +74,8 @@ class Entry:
     rests_until: datetime | None = None
     rests: int = 0
     reclaims: int = 0
-    told: Gist | None = None
-    told_at: datetime | None = None
+    written: MessageFacts | None = None
+    written_at: datetime | None = None
     refreshes: int = 0
 
     def hold(self, holding: dict[str, tuple[Part, str]]) -> None:
@@ -84,20 +96,20 @@ class Entry:
         known = self.unit.clusters.get(name) or self.spots.get(name)
         return known or (self.holding[name][1] if name in self.holding else "")
 
-    def tell(self, gist: Gist | None, *, now: datetime) -> None:
+    def note_written(self, facts: MessageFacts | None, *, now: datetime) -> None:
         """Note what the status says from now on."""
-        if gist == self.told:
+        if facts == self.written:
             return
-        alike = gist is not None and self.told is not None and gist.kind is self.told.kind
+        alike = facts is not None and self.written is not None and facts.kind is self.written.kind
         self.refreshes = self.refreshes + 1 if alike else 0
-        self.told, self.told_at = gist, now
+        self.written, self.written_at = facts, now
 
     def refresh_in(self, *, now: datetime) -> timedelta:
         """Return how long numbers of its message may be stale: twice as long every time.
 
         What it waits for is never stale: the caller asks only where numbers alone changed.
         """
-        if self.told_at is None:
+        if self.written_at is None:
             return timedelta()
         pause = _FIRST_REFRESH * (1 << min(self.refreshes, _DOUBLINGS))
-        return max(timedelta(), self.told_at + pause - now)
+        return max(timedelta(), self.written_at + pause - now)

@@ -96,7 +96,7 @@ def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> QueueVe
         wait=wait,
         reclaimed_for=reclaimed_for,
         preempted=preempted,
-        gist=cache.gist(entry, place_),
+        message_facts=cache.message_facts(entry, place_),
         unplaced=unplaced,
     )
 

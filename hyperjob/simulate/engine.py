@@ -10,6 +10,7 @@ from typing import Final
 from controller.manager import Manager
 from controller.model.observed import QueueAdmission
 from controller.options import Options
+from hyperjob.garbage import collect_rarely
 from hyperjob.kube.client import Kube
 from hyperjob.simulate.breakage import Breakage
 from hyperjob.simulate.clock import now, run
@@ -43,9 +44,9 @@ def simulate(
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for garbage in circles less often: a simulation makes many objects and few circles."""
+    """Look for reference cycles still more rarely than the controller does, for a while."""
     before = gc.get_threshold()
-    gc.set_threshold(100_000, 20, 20)
+    collect_rarely(100_000)
     try:
         yield
     finally:

@@ -168,7 +168,7 @@ def ui(
                     sys.stdout.flush()
                     if not no_open and not require_login:
                         click.launch(address)
-                    await _until_told()
+                    await _until_stopped()
             except OSError as error:
                 raise FailureError(
                     f"cannot listen on {host}:{port}: {error.strerror}", code=Code.FAILED
@@ -177,12 +177,12 @@ def ui(
     run(serve())
 
 
-async def _until_told() -> None:
+async def _until_stopped() -> None:
     """Wait for SIGTERM; Ctrl-C ends everything by itself."""
-    told = asyncio.Event()
+    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, told.set)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
     try:
-        await told.wait()
+        await stop.wait()
     finally:
         loop.remove_signal_handler(signal.SIGTERM)

@@ -163,7 +163,7 @@ class GangWorld(World):
         clusters = [replace(each, free=room[each.name]) for each in self.clusters.values()]
         self.cache.begin(clusters, shown=self._shown(), now=self.now)
         granted = play(self.cache, now=self.now)
-        for key in [*granted, *(key for key, _ in self.cache.untold(now=self.now))]:
+        for key in [*granted, *(stale.key for stale in self.cache.stale_messages(now=self.now))]:
             self.due[key.partition("/")[2]] = None
         for key in self._forecast().passed_over:
             self.due[key.partition("/")[2].rsplit("-", 2)[0]] = None

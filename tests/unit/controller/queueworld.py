@@ -163,7 +163,7 @@ class QueueWorld:
         verdict = self.verdict(name)
         entry = self.cache.entries.get(f"ns/{name}")
         if entry is not None and entry.waiting is not None:
-            entry.tell(verdict.gist, now=self.now)
+            entry.note_written(verdict.message_facts, now=self.now)
         return wait_text(verdict.wait)
 
 

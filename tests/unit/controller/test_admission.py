@@ -183,7 +183,7 @@ async def test_a_stale_message_is_written_anew_each_time() -> None:
             admission.learn(seen(one("waits")))
             verdict = admission.verdict(key)
             messages.append(wait_text(verdict.wait))
-            admission.told(key, verdict)
+            admission.message_written(key, verdict)
             queue.done(key)
             capacity.gpus = free
             admission.wake()

@@ -54,12 +54,12 @@ def test_a_start_is_written_at_once_when_it_is_first_known() -> None:
     made.submit(job("run", 8, None, age=0), job("head", 16, HOUR, age=1))
     made.settle()
     made.message("head")
-    assert list(made.cache.untold(now=made.now)) == []
+    assert list(made.cache.stale_messages(now=made.now)) == []
     estimated = replace(made.units["ns/run"], estimate=timedelta(hours=1))
     made.cache.put("ns/run", estimated, now=made.now)
     made.settle()
     assert expected(made) == {"ns/head": (1.0, "ns/run")}
-    assert list(made.cache.untold(now=made.now)) == [("ns/head", timedelta())]
+    assert list(made.cache.stale_messages(now=made.now)) == [("ns/head", timedelta(), True)]
 
 
 def test_behind_one_that_runs_longer_than_its_estimate_nothing_is_known() -> None:

@@ -424,7 +424,7 @@ def test_a_round_admits_no_more_while_enough_is_not_made_yet() -> None:
     made.submit(*(unit(f"j{number}", 2, 2, age=number) for number in range(5)))
     made.cache.begin(made.clusters(), now=made.now)
     assert play(made.cache, now=made.now) == ["ns/j0", "ns/j1"], "the second fills it"
-    assert list(made.cache.untold(now=made.now)) == [], "no round has come to the others"
+    assert list(made.cache.stale_messages(now=made.now)) == [], "no round has come to the others"
     assert play(made.cache, now=made.now) == []
     made.make("ns/j0")
     made.make("ns/j1")
@@ -488,47 +488,49 @@ def test_a_step_of_a_long_line_changes_few_messages() -> None:
     units = [unit(f"job{index}", 32, age=index) for index in range(500)]
     made = world(units)
     made.decide()
-    first = list(made.cache.untold(now=made.now))
+    first = list(made.cache.stale_messages(now=made.now))
     assert len(first) == 499
     for each in units[1:]:
         made.message(each.key[3:])
     made.end("ns/job0")
     made.decide()
-    assert len(list(made.cache.untold(now=made.now))) < 70
-    assert list(made.cache.untold(now=made.now)) == []
+    assert len(list(made.cache.stale_messages(now=made.now))) < 70
+    assert list(made.cache.stale_messages(now=made.now)) == []
 
 
 def test_places_far_behind_are_looked_at_every_half_minute_and_those_in_front_at_once() -> None:
     units = [unit(f"job{index}", 32, age=index) for index in range(60)]
     made = world(units)
     made.decide()
-    assert len(list(made.cache.untold(now=made.now))) == 59
+    assert len(list(made.cache.stale_messages(now=made.now))) == 59
     for each in units[1:]:
         made.message(each.key[3:])
     for index in range(11):  # one after the other goes
         made.end(f"ns/job{index}")
         made.decide()
-    in_front = {key for key, _ in made.cache.untold(now=made.now)}
+    in_front = {stale.key for stale in made.cache.stale_messages(now=made.now)}
     assert in_front == {f"ns/job{index}" for index in range(12, 22)}
     made.now += timedelta(seconds=31)
     made.end("ns/job11")
     made.decide()
-    behind = {key for key, _ in made.cache.untold(now=made.now)}
+    behind = {stale.key for stale in made.cache.stale_messages(now=made.now)}
     assert "ns/job59" in behind
 
 
 def test_numbers_of_a_message_are_written_the_more_seldom_the_longer_it_waits() -> None:
     made = world([unit("one", 8), unit("large", 64, age=1)])
     made.decide()
-    assert list(made.cache.untold(now=made.now)) == [("ns/large", timedelta())], "nothing was said"
+    assert list(made.cache.stale_messages(now=made.now)) == [("ns/large", timedelta(), True)], (
+        "nothing was said"
+    )
     made.message("large")
     pauses = []
     for number in range(9):
         made.submit(unit(f"small{number}", 1, age=-number))
         made.decide()
-        (stale,) = made.cache.untold(now=made.now)
-        pauses.append(stale[1].total_seconds())
-        made.now += stale[1]
+        (stale,) = made.cache.stale_messages(now=made.now)
+        pauses.append(stale.wait.total_seconds())
+        made.now += stale.wait
         made.message("large")
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 64, 64]
 
@@ -539,23 +541,23 @@ def test_what_a_hyperjob_waits_for_is_written_at_once_however_often_numbers_chan
     made.message("large")
     made.submit(unit("small", 1, age=-1))
     made.decide()
-    assert [pause > timedelta() for _, pause in made.cache.untold(now=made.now)] == [True]
+    assert [stale.wait > timedelta() for stale in made.cache.stale_messages(now=made.now)] == [True]
     made.set_queues(queue("default", state="Closed"))
     made.decide()
-    assert list(made.cache.untold(now=made.now)) == [("ns/large", timedelta())]
+    assert list(made.cache.stale_messages(now=made.now)) == [("ns/large", timedelta(), False)]
 
 
 def test_of_a_long_line_all_are_written_to_that_wait_for_something_else_now() -> None:
     units = [unit(f"job{index}", 32, age=index) for index in range(30)]
     made = world(units, queue("default", gpus=32), a=64)
     made.decide()
-    list(made.cache.untold(now=made.now))
+    list(made.cache.stale_messages(now=made.now))
     for index in range(1, 30):
         made.message(f"job{index}")
     made.foreign["a"] = 64
     made.end("ns/job0")  # the queue could admit another one, and no cluster has room for it
     made.decide()
-    found = dict(made.cache.untold(now=made.now))
+    found = {stale.key: stale.wait for stale in made.cache.stale_messages(now=made.now)}
     assert found == {each.key: timedelta() for each in units[1:]}
 
 

@@ -15,6 +15,7 @@ from certs.source import FileSource
 from certs.x509 import issue_ca, issue_serving
 from webhook import server as server_module
 from webhook.admission import Reply, admit
+from webhook.connections import MAX_HEADER_BYTES
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from webhook.review import MAX_BODY_BYTES
 from webhook.server import LARGE_BODY_BYTES, Limits, WebhookServer
@@ -344,6 +345,29 @@ async def test_a_header_without_an_end_is_given_up(tls):
         )
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
+
+
+async def test_a_body_that_arrives_with_its_header_does_not_count_as_header(tls):
+    review = json.loads(REVIEW)
+    review["request"]["object"]["metadata"]["annotations"] = {"large": "y" * 3 * MAX_HEADER_BYTES}
+    body = json.dumps(review).encode()
+    async with serving(tls) as running:
+        reader, writer = await running.raw()
+        for _ in range(2):
+            writer.write(head(len(body)) + body)
+            assert (await answer(reader))[0] == 200
+        writer.close()
+
+
+async def test_requests_sent_without_waiting_for_answers_are_all_answered(tls):
+    async with serving(tls) as running:
+        reader, writer = await running.raw()
+        writer.write((head(len(REVIEW)) + REVIEW) * 3 + head(len(REVIEW))[:-2])
+        for _ in range(3):
+            assert (await answer(reader))[0] == 200
+        writer.write(b"\r\n" + REVIEW)
+        assert (await answer(reader))[0] == 200
+        writer.close()
 
 
 async def test_an_idle_connection_has_no_limit_of_a_header(tls):
