@@ -20,7 +20,7 @@ from controller.model.observed import Cluster, Observed, QueueAdmission
 from controller.model.parse import parse_hyperjob, parse_job, parse_policy
 from controller.model.request import Request
 from controller.model.resources import Resources, fits, parse_resources, subtract, whole
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.place import place
 from controller.placement.share import Wish, share
 from controller.plan import plan
@@ -180,7 +180,7 @@ def main() -> None:
             pod=_resources(1),
         )
         bare, _ = timed(lambda wish=wish: fill(wish, where))
-        room = Room.of(where, ())
+        room = FreeRoom.of(where, ())
         took, shares = timed(lambda wish=wish, room=room: share(wish, room, max_domains=None))
         print(
             f"automatic split of {wish.accelerators} GPUs ({share_of} % of what is free) over"

@@ -20,7 +20,7 @@ from controller.model.resources import Resources, fits, parse_resources, subtrac
 from controller.queueing.cache import QueueCache
 from controller.queueing.queues import parse_queue
 from controller.queueing.round import play
-from controller.queueing.units import Part, Unit
+from controller.queueing.units import QueuedHyperJob, QueuedSubJob
 
 GPU = "nvidia.com/gpu"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -47,23 +47,25 @@ class Scene:
             f"cluster-{number:03}": _resources(256) for number in range(clusters)
         }
         self.whole = dict(self.free)
-        self.units: dict[str, Unit] = {}
+        self.units: dict[str, QueuedHyperJob] = {}
         self.now = NOW
         self.number = 0
         while len(self.units) < waiting + clusters * 8:
             self.submit()
         self.round()
 
-    def submit(self) -> Unit:
+    def submit(self) -> QueuedHyperJob:
         """Submit one more HyperJob to some queue."""
         self.number += 1
         name, queue = f"job-{self.number}", self.chance.choice(self.names)
         size = self.chance.choice(self.sizes)
         parts = tuple(
-            Part(queue=queue, request=Request(name=f"{name}-{i}", group="t", demand=_of(size)))
+            QueuedSubJob(
+                queue=queue, request=Request(name=f"{name}-{i}", group="t", demand=_of(size))
+            )
             for i in range(self.chance.choice(PODS_PER_JOB))
         )
-        unit = Unit(
+        unit = QueuedHyperJob(
             key=f"ns/{name}",
             created=f"2026-01-01T{self.number:08}",
             priority=self.chance.choice((0, 0, 0, 100)),
@@ -118,7 +120,7 @@ class Scene:
         """Sort everybody and try each in turn, as a plain scheduler does at each change."""
         free = total(self.free.values())
         used: dict[str, int] = dict.fromkeys(self.names, 0)
-        waiting: list[Unit] = []
+        waiting: list[QueuedHyperJob] = []
         for unit in self.units.values():
             if unit.made:
                 used[unit.parts[0].queue] += sum(part.request.demand[GPU] for part in unit.parts)

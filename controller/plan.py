@@ -11,8 +11,9 @@ from typing import Final
 
 from controller.expansion.auto import resolve
 from controller.expansion.expand import SpecError, expand
-from controller.gang.giveback import comes_again
+from controller.gang.giveback import next_try
 from controller.lifecycle.causes import unexplained
+from controller.lifecycle.decisions import End, Restart
 from controller.lifecycle.ending import ending
 from controller.lifecycle.failures import judge
 from controller.lifecycle.finished import after_end, needs_more
@@ -23,7 +24,6 @@ from controller.lifecycle.records import with_restart
 from controller.lifecycle.requests import answer, refuse_after_end
 from controller.lifecycle.stops import suspending
 from controller.lifecycle.unstarted import not_started
-from controller.lifecycle.verdict import End, Restart
 from controller.model.observed import Observed
 from controller.model.parse import with_fields
 from controller.model.planned import Plan
@@ -33,11 +33,11 @@ from controller.status.outcomes import again_text, refusal_events
 from controller.status.outlook import Outlook, Outlooks
 from controller.status.training import with_last_lines
 from controller.status.transitions import restart_events, status_events
-from controller.steps.again import look_again_after
 from controller.steps.draft import Draft
-from controller.steps.release import give_back, let_through, plug_in
+from controller.steps.release import apply_plugins, give_back, open_gates
+from controller.steps.requeue import requeue_after
 from controller.steps.scale import scale
-from controller.steps.settle import look_again, needs, place_missing
+from controller.steps.settle import needs, place_missing, review_pinned
 from controller.steps.sort import sort
 from controller.steps.target import no_target
 from hyperjob.api.meta import Object
@@ -108,11 +108,11 @@ def _decide(observed: Observed) -> ExplainedPlan:
     # 9. What is missing is placed, the gang whole or not at all.
     place_missing(draft)
     # 10. What no member has seen yet moves where its place is gone.
-    look_again(draft)
+    review_pinned(draft)
     # 11. Plugins tell the sub-jobs of each other.
-    plug_in(draft)
+    apply_plugins(draft)
     # 12. What the queue has admitted and still fits is let through together.
-    let_through(draft)
+    open_gates(draft)
     # 13. A gang that stays in parts gives back what it holds.
     give_back(draft)
     # 14. What has ended holds no quota of Volcano Global.
@@ -153,7 +153,7 @@ def _record(draft: Draft) -> Plan | None:
         observed,
         children,
         minimum=draft.together,
-        comes_again=partial(comes_again, observed),
+        next_try=partial(next_try, observed),
     )
     return None if verdict is None else _restart(draft, verdict)
 
@@ -213,7 +213,7 @@ def _tell(draft: Draft) -> Plan:
         actions=tuple(draft.actions),
         status=status,
         events=status_events(observed.hyperjob.status, status),
-        requeue_after=look_again_after(draft),
+        requeue_after=requeue_after(draft),
         waits_for_capacity=draft.is_short,
         needs=needs(draft),
         questions=draft.split.questions,

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from controller.admission.line import Line
-from controller.apply.applier import Applier, Failure, Result
+from controller.apply.applier import Applier, FailedAction, Result
 from controller.caches.informers import Caches
 from controller.causes.reader import CauseReader
 from controller.insight.measures import Meter
@@ -243,7 +243,7 @@ def _sooner(decided: Plan, wait: timedelta) -> timedelta:
     return wait if decided.requeue_after is None else min(wait, decided.requeue_after)
 
 
-def _log(key: str, failure: Failure) -> None:
+def _log(key: str, failure: FailedAction) -> None:
     namespace, name = split_key(key)
     log.warning(
         "Sub-job could not be brought about",

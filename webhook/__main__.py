@@ -25,7 +25,7 @@ from hyperjob.telemetry.metrics import Metrics
 from webhook.decisionlog import DecisionLog
 from webhook.defaulting import default
 from webhook.options import Options, parse
-from webhook.report import Report
+from webhook.requestlog import RequestLog
 from webhook.server import Limits, WebhookServer
 from webhook.validation import validate_create
 from webhook.validation.context import NOTHING_KNOWN, Context
@@ -101,7 +101,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
     source = _load(options, metrics)
     metrics.show_certificate(lambda: _expiry(source))
     admitted = DecisionLog(sys.stderr.buffer) if options.log_format == "json" else None
-    report = Report(metrics, admitted=admitted)
+    report = RequestLog(metrics, admitted=admitted)
     server = WebhookServer(
         reporter=report,
         limits=Limits(

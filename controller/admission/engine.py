@@ -18,7 +18,7 @@ from controller.model.request import Request
 from controller.model.resources import Resources
 from controller.model.wire import at
 from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
+from controller.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
 from controller.queueing.queues import parse_queue
 from controller.queueing.read import unit_of, unit_of_remains
 from controller.queueing.round import play
@@ -36,7 +36,7 @@ _SWEEP: Final = 50
 _PATIENCE: Final = 10.0
 
 
-class Capacity(Protocol):
+class ClusterCapacity(Protocol):
     """What is known of the clusters."""
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
@@ -56,7 +56,7 @@ class Admission:
         caches: Caches,
         queue: WorkQueue[str],
         cache: QueueCache,
-        capacity: Capacity,
+        capacity: ClusterCapacity,
         *,
         mode: Callable[[], QueueAdmission],
         now: Callable[[], datetime],
@@ -93,9 +93,9 @@ class Admission:
     def _confirmer(self, mode: QueueAdmission) -> Confirmer:
         match mode:
             case QueueAdmission.NONE:
-                return Nobody()
+                return NoConfirmation()
             case QueueAdmission.BUILTIN:
-                return OurQueues()
+                return BuiltinQueues()
             case QueueAdmission.VOLCANO_GLOBAL:
                 return VolcanoGlobal(self._releases.others)
 

@@ -51,7 +51,7 @@ REFUSALS: Final = (Invalid, Forbidden, BadRequest, NotFound, InternalError)
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedAction:
     """An action that did not succeed."""
 
     name: str
@@ -68,7 +68,7 @@ class Result:
     """What became of a plan; `stale`: some cache was behind, look again at once."""
 
     done: Sequence[Action]
-    failures: Sequence[Failure]
+    failures: Sequence[FailedAction]
     stale: bool
 
 
@@ -88,7 +88,7 @@ class Applier:
     async def apply(self, namespace: str, actions: Sequence[Action]) -> Result:
         """Carry actions out: those of one sub-job in order, deletions after all others."""
         done: list[Action] = []
-        failures: list[Failure] = []
+        failures: list[FailedAction] = []
         stale: list[str] = []
 
         async def run(batch: Sequence[Action]) -> None:
@@ -101,7 +101,7 @@ class Applier:
                     stale.append(action.name)
                     return
                 except KubeError as error:
-                    failures.append(Failure(action.name, error))
+                    failures.append(FailedAction(action.name, error))
                     return
 
         for chosen in (

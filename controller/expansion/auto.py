@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from controller.expansion.expand import check_size, expand_group, sub_jobs
 from controller.expansion.members import members_of
-from controller.expansion.parts import Part, is_auto, part_of
+from controller.expansion.parts import AutoSplit, is_auto, part_of
 from controller.lifecycle.dependencies import waiting
 from controller.model.child import child_of
 from controller.model.detail import Detail, Plain
@@ -20,9 +20,9 @@ from controller.model.reasons import Reason
 from controller.model.request import Request
 from controller.model.shortage import SplitOverflow
 from controller.model.subjobs import Group, SubJob
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.search import assign
-from controller.placement.share import Share, Wish, share
+from controller.placement.share import SplitShare, Wish, share
 from controller.placement.shortfall import explain_overflow_of, explain_shortfall
 from controller.splitting.outside import consult
 from hyperjob.api.names import child_name
@@ -82,7 +82,7 @@ def resolve(observed: Observed) -> Split:
         elif child.name not in later and sub_job.group.name not in open_groups:
             missing.append(sub_job.request())
     dependent = {sub_job.group.name for sub_job, child in members if child.name in later}
-    room = Room.of(observed.clusters, standing)
+    room = FreeRoom.of(observed.clusters, standing)
     ready = [part for part in parts if part.group.name not in dependent]
     return _decide(observed, parts, ready, _rooms(room, missing, hyperjob.max_domains))
 
@@ -101,7 +101,7 @@ def is_admitted(hyperjob: str, sub_job: SubJob, verdict: QueueVerdict) -> bool:
     )
 
 
-def _rooms(room: Room, missing: Sequence[Request], max_domains: int | None) -> list[Room]:
+def _rooms(room: FreeRoom, missing: Sequence[Request], max_domains: int | None) -> list[FreeRoom]:
     """Return what is free beside the sub-jobs of other groups, and without regard to them."""
     if not missing:
         return [room]
@@ -111,7 +111,10 @@ def _rooms(room: Room, missing: Sequence[Request], max_domains: int | None) -> l
 
 
 def _decide(
-    observed: Observed, parts: Sequence[Part], ready: Sequence[Part], rooms: Iterable[Room]
+    observed: Observed,
+    parts: Sequence[AutoSplit],
+    ready: Sequence[AutoSplit],
+    rooms: Iterable[FreeRoom],
 ) -> Split:
     parked: dict[str, tuple[Reason, Detail]] = {
         part.group.name: (Reason.BEING_DELETED, Plain.OLD_SUB_JOBS_LEAVE)
@@ -135,13 +138,13 @@ def _decide(
 class _Outcome:
     """What became of wishes: shares, or a reason, by group."""
 
-    shares: dict[str, Sequence[Share]] = field(default_factory=dict)
+    shares: dict[str, Sequence[SplitShare]] = field(default_factory=dict)
     short: dict[str, tuple[Reason, Detail]] = field(default_factory=dict)
     questions: list[Question] = field(default_factory=list)
     again: list[timedelta] = field(default_factory=list)
 
 
-def _share_out(observed: Observed, wishes: Iterable[Wish], room: Room) -> _Outcome:
+def _share_out(observed: Observed, wishes: Iterable[Wish], room: FreeRoom) -> _Outcome:
     """Share out one wish after the other; say of those that cannot be why."""
     limit = observed.hyperjob.max_domains
     outcome = _Outcome()
@@ -161,7 +164,9 @@ def _share_out(observed: Observed, wishes: Iterable[Wish], room: Room) -> _Outco
     return outcome
 
 
-def _ask(observed: Observed, wish: Wish, room: Room, outcome: _Outcome) -> tuple[Share, ...]:
+def _ask(
+    observed: Observed, wish: Wish, room: FreeRoom, outcome: _Outcome
+) -> tuple[SplitShare, ...]:
     """Take an external splitter's shares; without any, note what is said and asked."""
     said = consult(observed, wish, room)
     if not said.shares:
@@ -173,8 +178,8 @@ def _ask(observed: Observed, wish: Wish, room: Room, outcome: _Outcome) -> tuple
 
 def _split(
     observed: Observed,
-    parts: Iterable[Part],
-    shares: Mapping[str, Sequence[Share]],
+    parts: Iterable[AutoSplit],
+    shares: Mapping[str, Sequence[SplitShare]],
     short: Mapping[str, tuple[Reason, Detail]],
 ) -> Split:
     sizes: dict[str, Sequence[int]] = {}

@@ -23,7 +23,7 @@ _PIECES: Final = 128  # an automatic split is judged in no more pieces than this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class AutoSplit:
     """One automatic split: pods that scale by index where decided, and a wish for the rest.
 
     `parked`: no sub-job of it exists, and none is to be made yet.
@@ -40,7 +40,7 @@ def is_auto(group: ReplicatedJob) -> bool:
     return group.split is not None and group.split.mode == "auto"
 
 
-def part_of(observed: Observed, group: ReplicatedJob) -> Part:
+def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
     """Look at one automatic split; raises SpecError."""
     split, scale = _scale_of(group)
     standing: dict[int, int] = {}
@@ -68,7 +68,7 @@ def part_of(observed: Observed, group: ReplicatedJob) -> Part:
     if excluded.issuperset(cluster.name for cluster in observed.clusters):
         excluded.clear()  # each of them left some cluster; together they may try all again
     wish = _wish(group, split, scale, left, frozenset(excluded)) if left > 0 else None
-    return Part(group=group, decided=decided, wish=wish, parked=parked)
+    return AutoSplit(group=group, decided=decided, wish=wish, parked=parked)
 
 
 def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[Request]:

@@ -51,7 +51,7 @@ def to_give_back(
     return [child for child in children if is_undispatched(child) and child.name not in opening]
 
 
-def go_on(
+def next_state(
     observed: Observed,
     children: Sequence[Child],
     *,
@@ -89,7 +89,7 @@ def go_on(
     return _gathering(observed, record, released=released, limit=limit)
 
 
-def comes_again(observed: Observed, attempts: int) -> GangRecord | None:
+def next_try(observed: Observed, attempts: int) -> GangRecord | None:
     """Return the record of a gang that gives back, for this time; None where no queue admits."""
     if observed.admission is QueueAdmission.NONE:
         return None

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller.gang.gate import is_cleared, is_held, is_released, is_through
-from controller.gang.review import Review, Seat, review
+from controller.gang.review import PinnedPlace, Review, review
 from controller.model.child import Child
 from controller.model.observed import Observed, Ownership, QueueAdmission
 from controller.model.request import Request
@@ -20,9 +20,9 @@ FRESH: Final = timedelta(seconds=30)
 """How long the room that a vcjob was made for counts as certain: as old as a summary may be."""
 
 
-def seat_of(
+def pinned_place_of(
     observed: Observed, sub_job: SubJob, child: Child, excluded: frozenset[str]
-) -> Seat | None:
+) -> PinnedPlace | None:
     """Return the place of a sub-job that no member has seen; None where nothing may move it."""
     policy, binding = child.policy, child.binding
     if child.phase is not JobPhase.UNKNOWN or (binding is not None and binding.applied):
@@ -32,7 +32,7 @@ def seat_of(
     held = observed.admission is not QueueAdmission.NONE and is_held(child)
     if not held and policy.clusters != (child.cluster,):
         return None  # on its way already
-    return Seat(
+    return PinnedPlace(
         request=sub_job.request(excluded),
         pin=policy.clusters[0],
         held=held,
@@ -52,25 +52,25 @@ def _is_fresh(observed: Observed, child: Child) -> bool:
     return created is not None and observed.now < created + FRESH
 
 
-def domains(observed: Observed, seats: Iterable[Seat]) -> list[tuple[str, str]]:
+def domains(observed: Observed, pinned_places: Iterable[PinnedPlace]) -> list[tuple[str, str]]:
     """Return (group, cluster) of the seats that can be kept, in the form that placement takes."""
     usable = {cluster.name for cluster in observed.clusters if cluster.usable}
     return [
-        (seat.request.group, seat.pin)
-        for seat in seats
-        if seat.pin in usable and seat.pin not in seat.request.excluded
+        (pinned.request.group, pinned.pin)
+        for pinned in pinned_places
+        if pinned.pin in usable and pinned.pin not in pinned.request.excluded
     ]
 
 
-def look_again(
+def review_places(
     observed: Observed,
-    seats: Sequence[Seat],
+    pinned_places: Sequence[PinnedPlace],
     *,
     standing: Sequence[tuple[str, str]],
     placed: Iterable[tuple[Request, str]],
 ) -> Review:
     """Look at every seat, after what was just placed, each with its cluster."""
-    if not seats:
+    if not pinned_places:
         return Review()
     taken: dict[str, list[Request]] = {}
     stays = list(standing)
@@ -78,7 +78,9 @@ def look_again(
         taken.setdefault(name, []).append(request)
         stays.append((request.group, name))
     clusters = less_each(observed.clusters, taken)
-    return review(seats, clusters, standing=stays, max_domains=observed.hyperjob.max_domains)
+    return review(
+        pinned_places, clusters, standing=stays, max_domains=observed.hyperjob.max_domains
+    )
 
 
 def ready(

@@ -21,7 +21,7 @@ _REMEMBERED: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class RejectionCheck:
     """What a sub-job remembers, where it must not go now, and when that changes by time alone."""
 
     rejections: tuple[Rejection, ...] = ()
@@ -34,10 +34,10 @@ class Lesson:
         return tuple(item for item in self.rejections if item.cluster in self.excluded)
 
 
-def learn(child: Child, *, now: datetime) -> Lesson:
+def check_rejection(child: Child, *, now: datetime) -> RejectionCheck:
     """Take in what Karmada says now."""
     if child.phase is not JobPhase.UNKNOWN:
-        return Lesson()
+        return RejectionCheck()
     known = {item.cluster: item for item in (child.record.rejections if child.record else ())}
     rejected = _rejected_pin(child)
     for cluster, item in list(known.items()):
@@ -50,7 +50,7 @@ def learn(child: Child, *, now: datetime) -> Lesson:
     if rejected:
         known[rejected] = _rejection(known.get(rejected), rejected, now)
     kept = tuple(sorted(known.values(), key=lambda item: item.cluster)[:_REMEMBERED])
-    return Lesson(
+    return RejectionCheck(
         rejections=kept,
         excluded=frozenset(item.cluster for item in kept if is_active(item, now)),
         wait=_wait(kept, now),

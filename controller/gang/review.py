@@ -16,7 +16,7 @@ from controller.placement.place import Placement, place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class PinnedPlace:
     """A sub-job that no member has seen, and the cluster it is pinned to.
 
     `held`: its gate is closed, so its room is our reservation. `released`: the queue let it go.
@@ -45,7 +45,7 @@ class Review:
 
 
 def review(
-    seats: Sequence[Seat],
+    pinned_places: Sequence[PinnedPlace],
     clusters: Sequence[Cluster],
     *,
     standing: Iterable[tuple[str, str]],
@@ -56,70 +56,73 @@ def review(
     `clusters` are as observed, all reservations taken off; `standing` are the sub-jobs that stay
     where they are whatever comes of this.
     """
-    if not seats:
+    if not pinned_places:
         return Review()
     standing = list(standing)
-    given = _given_back(seats, clusters)
-    kept, unsettled, leaving, left = _sort(seats, given)
-    settled = [(seat.request.group, seat.pin) for seat in kept]
+    given = _given_back(pinned_places, clusters)
+    kept, unsettled, leaving, left = _sort(pinned_places, given)
+    settled = [(pinned.request.group, pinned.pin) for pinned in kept]
     first = _place(leaving, left, [*standing, *settled], max_domains)
     waits = {
-        seat.name: Shortage(code=ShortageCode.UNSETTLED, cluster=seat.pin) for seat in unsettled
+        pinned.name: Shortage(code=ShortageCode.UNSETTLED, cluster=pinned.pin)
+        for pinned in unsettled
     }
-    if first.unplaced and len(leaving) < len(seats):
-        again = _place(seats, given, standing, max_domains)
+    if first.unplaced and len(leaving) < len(pinned_places):
+        again = _place(pinned_places, given, standing, max_domains)
         if len(again.assigned) > len(kept) + len(first.assigned):
-            return _rearranged(seats, again)
-    ready = {seat.name for seat in kept if seat.held} - waits.keys()
+            return _rearranged(pinned_places, again)
+    ready = {pinned.name for pinned in kept if pinned.held} - waits.keys()
     return Review(ready=frozenset(ready), moves=first.assigned, short={**waits, **first.unplaced})
 
 
 def _sort(
-    seats: Sequence[Seat], clusters: Sequence[Cluster]
-) -> tuple[list[Seat], list[Seat], list[Seat], list[Cluster]]:
+    pinned_places: Sequence[PinnedPlace], clusters: Sequence[Cluster]
+) -> tuple[list[PinnedPlace], list[PinnedPlace], list[PinnedPlace], list[Cluster]]:
     """Return who keeps its place, who of them not for certain, who leaves, and what is left."""
     left = {cluster.name: cluster for cluster in clusters}
     kept, unsettled, leaving = [], [], []
-    for seat in sorted(seats, key=lambda seat: not seat.released):
-        cluster = left.get(seat.pin)
-        if cluster is None or not cluster.usable or seat.pin in seat.request.excluded:
-            leaving.append(seat)
+    for pinned in sorted(pinned_places, key=lambda pinned: not pinned.released):
+        cluster = left.get(pinned.pin)
+        if cluster is None or not cluster.usable or pinned.pin in pinned.request.excluded:
+            leaving.append(pinned)
             continue
-        demand = seat.request.demand
-        certain = not seat.held or fits(demand, cluster.free)
+        demand = pinned.request.demand
+        certain = not pinned.held or fits(demand, cluster.free)
         if not certain and not fits(demand, total((cluster.free, cluster.settling))):
-            leaving.append(seat)
+            leaving.append(pinned)
             continue
-        kept.append(seat)
-        if not certain and not seat.fresh:
-            unsettled.append(seat)
-        if seat.held:
-            left[seat.pin] = less(cluster, [seat.request])
+        kept.append(pinned)
+        if not certain and not pinned.fresh:
+            unsettled.append(pinned)
+        if pinned.held:
+            left[pinned.pin] = less(cluster, [pinned.request])
     return kept, unsettled, leaving, list(left.values())
 
 
-def _given_back(seats: Sequence[Seat], clusters: Sequence[Cluster]) -> Sequence[Cluster]:
+def _given_back(
+    pinned_places: Sequence[PinnedPlace], clusters: Sequence[Cluster]
+) -> Sequence[Cluster]:
     """Return the clusters as if nothing were reserved for the seats that are held."""
     own: dict[str, list[Request]] = {}
-    for seat in seats:
-        if seat.held:
-            own.setdefault(seat.pin, []).append(seat.request)
+    for pinned in pinned_places:
+        if pinned.held:
+            own.setdefault(pinned.pin, []).append(pinned.request)
     return less_each(clusters, own, -1)
 
 
 def _place(
-    seats: Sequence[Seat],
+    pinned_places: Sequence[PinnedPlace],
     clusters: Sequence[Cluster],
     standing: Sequence[tuple[str, str]],
     max_domains: int | None,
 ) -> Placement:
-    requests = [seat.request for seat in seats]
+    requests = [pinned.request for pinned in pinned_places]
     return place(requests, clusters, standing=standing, max_domains=max_domains)
 
 
-def _rearranged(seats: Sequence[Seat], placement: Placement) -> Review:
-    pins = {seat.name: seat.pin for seat in seats}
-    held = {seat.name for seat in seats if seat.held}
+def _rearranged(pinned_places: Sequence[PinnedPlace], placement: Placement) -> Review:
+    pins = {pinned.name: pinned.pin for pinned in pinned_places}
+    held = {pinned.name for pinned in pinned_places if pinned.held}
     same = {name for name, cluster in placement.assigned.items() if cluster == pins[name]}
     return Review(
         ready=frozenset(same & held),

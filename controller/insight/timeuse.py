@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from controller.model.wire import at, string
-from controller.status.goodput import Account, parse_account
+from controller.status.goodput import GoodputAccount, parse_account
 from hyperjob.api.choices import TimeUse
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
@@ -82,7 +82,7 @@ class TimeUses:
         if not self._hyperjobs[queue]:
             del self._hyperjobs[queue], self._uses[queue]
 
-    def _add(self, queue: str, account: Account, sign: int) -> None:
+    def _add(self, queue: str, account: GoodputAccount, sign: int) -> None:
         uses = self._uses[queue]
         for use, spent in account.spent.items():
             uses[use].milliseconds += sign * spent

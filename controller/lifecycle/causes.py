@@ -6,7 +6,7 @@ What follows from a failure removes the pods that know its cause.
 from collections.abc import Sequence
 from typing import Final
 
-from controller.lifecycle.verdict import Member
+from controller.lifecycle.decisions import Member
 from controller.model.observed import Observed
 from controller.model.planned import FailedJob
 

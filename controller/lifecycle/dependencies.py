@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from controller.lifecycle.decisions import Member
 from controller.lifecycle.loss import losses_of
-from controller.lifecycle.verdict import Member
 from controller.model.detail import Unmet
 from controller.model.observed import Dependency, Observed, ReplicatedJob
 from controller.model.outcomes import Loss

@@ -5,9 +5,9 @@ Only the present attempts of its own sub-jobs decide it.
 
 from collections.abc import Mapping, Sequence
 
+from controller.lifecycle.decisions import End, Member
 from controller.lifecycle.dependencies import Waiting
 from controller.lifecycle.quorum import has_trained
-from controller.lifecycle.verdict import End, Member
 from controller.model.observed import HyperJob, Observed, Ownership
 from controller.model.outcomes import AllCompleted, Loss, NeverCompleted, OneCompleted
 from controller.model.reasons import Reason

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from controller.lifecycle.decisions import End, Member, Recreation, Restart
 from controller.lifecycle.quorum import trainers
 from controller.lifecycle.runs import failure_of
-from controller.lifecycle.verdict import Again, End, Member, Restart
 from controller.model.observed import FailurePolicy, FailureRule, Observed
 from controller.model.outcomes import (
     Failed,
@@ -106,7 +106,7 @@ def judge(
         again = tuple(
             _again(*answered[child.name])
             if child.name in answered
-            else Again(
+            else Recreation(
                 name=child.name, reason=Reason.RESTARTED_WITH_ALL, cause=with_all, delayed=True
             )
             for _, child in members
@@ -127,10 +127,10 @@ def _affordable(
     return [answer for answer in answers if answer not in too_many]
 
 
-def _again(failure: Failure, rule: FailureRule) -> Again:
+def _again(failure: Failure, rule: FailureRule) -> Recreation:
     child = failure.member[1]
     moves = rule.action is FailurePolicyAction.MIGRATE_JOB
-    return Again(
+    return Recreation(
         name=child.name,
         reason=Reason.CLUSTER_LOST if failure.phase is None else Reason.JOB_FAILED,
         cause=failure.cause,

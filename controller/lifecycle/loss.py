@@ -7,7 +7,7 @@ that is no longer registered is lost at once, for Karmada has taken its sub-jobs
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from controller.lifecycle.verdict import Member
+from controller.lifecycle.decisions import Member
 from controller.model.child import Child
 from controller.model.observed import Observed
 from controller.model.outcomes import Loss

@@ -6,7 +6,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from controller.lifecycle.verdict import Member
+from controller.lifecycle.decisions import Member
 from controller.model.child import Child
 from controller.model.observed import HyperJob
 from controller.model.outcomes import Loss, QuorumCompleted

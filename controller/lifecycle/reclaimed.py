@@ -5,7 +5,7 @@ It spends no restart of `maxRestarts`, because no sub-job has failed.
 
 from collections.abc import Sequence
 
-from controller.lifecycle.verdict import Again, Member, Restart
+from controller.lifecycle.decisions import Member, Recreation, Restart
 from controller.model.observed import Observed
 from controller.model.outcomes import MadeWay
 from controller.model.reasons import Reason
@@ -19,7 +19,7 @@ def giving_back(observed: Observed, members: Sequence[Member]) -> Restart | None
     reason = Reason.PREEMPTED if verdict.preempted else Reason.RECLAIMED
     cause = MadeWay(other=verdict.reclaimed_for, preempted=verdict.preempted)
     again = tuple(
-        Again(name=child.name, reason=reason, cause=cause)
+        Recreation(name=child.name, reason=reason, cause=cause)
         for _, child in members
         if child.name in verdict.admitted and not (child.is_terminal or child.is_outdated)
     )

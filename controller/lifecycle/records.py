@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from controller.lifecycle.backoff import retry_time
+from controller.lifecycle.decisions import Member, Recreation, Restart
 from controller.lifecycle.runs import failure_of, run_over, started
 from controller.lifecycle.stops import cause_of, stopped
-from controller.lifecycle.verdict import Again, Member, Restart
 from controller.model.child import Child
 from controller.model.observed import Observed, QueueVerdict, Record
 from controller.model.outcomes import AgainCause
@@ -59,7 +59,9 @@ def with_restart(
     return replace(observed, hyperjob=hyperjob, verdict=verdict, stopped_by=stopped_by)
 
 
-def _record(observed: Observed, sub_job: SubJob, child: Child, again: Again, why: str) -> Record:
+def _record(
+    observed: Observed, sub_job: SubJob, child: Child, again: Recreation, why: str
+) -> Record:
     old, attempt = child.record, child.attempt + 1
     began = old.retry_time if old is not None else None
     if began is None:
@@ -86,7 +88,7 @@ def _record(observed: Observed, sub_job: SubJob, child: Child, again: Again, why
 
 
 def _history(
-    observed: Observed, sub_job: SubJob, child: Child, again: Again, why: str
+    observed: Observed, sub_job: SubJob, child: Child, again: Recreation, why: str
 ) -> tuple[Run, ...]:
     """Return the runs that are over once a sub-job is made again; what never ran adds none."""
     report = child.report

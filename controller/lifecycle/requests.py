@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from controller.lifecycle.verdict import Again, Member, Restart
+from controller.lifecycle.decisions import Member, Recreation, Restart
 from controller.model.observed import HyperJob
 from controller.model.outcomes import RefusedRequest, Requested, RequestProblem
 from controller.model.reasons import Reason
@@ -18,7 +18,7 @@ from hyperjob.api.names import MAX_TOKEN, MIGRATE_REQUEST, RESTART_REQUEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandledRequests:
+class RequestAnswer:
     """What becomes of the requests that were not handled yet."""
 
     restart: Restart
@@ -28,14 +28,14 @@ class HandledRequests:
 @dataclass(slots=True)
 class _Draft:
     no_target: Callable[[str], Sequence[Shortage]] = lambda _name: ()
-    again: dict[str, Again] = field(default_factory=dict)
+    again: dict[str, Recreation] = field(default_factory=dict)
     handled: dict[str, str] = field(default_factory=dict)
     refused: list[RefusedRequest] = field(default_factory=list)
 
 
 def answer(
     hyperjob: HyperJob, members: Sequence[Member], *, no_target: Callable[[str], Sequence[Shortage]]
-) -> HandledRequests | None:
+) -> RequestAnswer | None:
     """Return the restarts and moves that are asked for; None when nothing new is.
 
     `no_target` gives by a sub-job's name what other clusters lack for it; nothing if one has room.
@@ -49,10 +49,10 @@ def answer(
     if not draft.handled:
         return None
     restart = Restart(again=tuple(draft.again.values()), handled=draft.handled)
-    return HandledRequests(restart=restart, refused=tuple(draft.refused))
+    return RequestAnswer(restart=restart, refused=tuple(draft.refused))
 
 
-def refuse_after_end(hyperjob: HyperJob) -> HandledRequests | None:
+def refuse_after_end(hyperjob: HyperJob) -> RequestAnswer | None:
     """Return the answer to requests that come after the end: nothing is run again."""
     draft = _Draft()
     for kind, annotation in (("restart", RESTART_REQUEST), ("migrate", MIGRATE_REQUEST)):
@@ -64,7 +64,7 @@ def refuse_after_end(hyperjob: HyperJob) -> HandledRequests | None:
             )
     if not draft.handled:
         return None
-    return HandledRequests(restart=Restart(handled=draft.handled), refused=tuple(draft.refused))
+    return RequestAnswer(restart=Restart(handled=draft.handled), refused=tuple(draft.refused))
 
 
 def _new_request(hyperjob: HyperJob, kind: str, annotation: str) -> list[str]:
@@ -106,7 +106,7 @@ def _take(
                 )
             )
             continue
-        draft.again[name] = Again(
+        draft.again[name] = Recreation(
             name=name,
             reason=Reason.MIGRATE_REQUESTED if kind == "migrate" else Reason.RESTART_REQUESTED,
             cause=Requested(kind, token),

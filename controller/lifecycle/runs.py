@@ -29,7 +29,7 @@ _HAS_RUN: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Present:
+class PresentRun:
     """The present run, and those before it; `start` is empty while no pod has run."""
 
     start: str = ""
@@ -37,18 +37,18 @@ class Present:
     history: tuple[Run, ...] = ()
 
 
-def present_run(observed: Observed, child: Child, *, reason: str, message: str) -> Present:
+def present_run(observed: Observed, child: Child, *, reason: str, message: str) -> PresentRun:
     """Return the run of a sub-job; `reason` and `message` are why it is where it is now."""
     record = child.record
     history = record.history if record is not None else ()
     start = record.start_time if record is not None else ""
     failure = failure_of(observed, child)
     if child.exists or child.is_terminal:
-        return Present(start=start or started(observed, child), failure=failure, history=history)
+        return PresentRun(start=start or started(observed, child), failure=failure, history=history)
     if record is not None and start:
         ended = run_over(record, end=rfc3339(observed.now), reason=reason, message=message)
-        return Present(history=(*history, ended))
-    return Present(history=history)
+        return PresentRun(history=(*history, ended))
+    return PresentRun(history=history)
 
 
 def failure_of(observed: Observed, child: Child) -> ContainerFailure | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller.lifecycle.verdict import Member
+from controller.lifecycle.decisions import Member
 from controller.model.child import Child
 from controller.model.detail import SilenceCode, SilenceStep, Silent
 from controller.model.observed import Observed, Silence
@@ -31,7 +31,7 @@ IMAGES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hush:
+class SilenceCheck:
     """How a silence goes on; `silent` is None while it is no longer than usual."""
 
     step: SilenceStep = SilenceStep.WAIT
@@ -40,21 +40,21 @@ class Hush:
     wait: timedelta | None = None
 
 
-_HEARD: Final = Hush()
+_HEARD: Final = SilenceCheck()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quiet:
+class SilentCounts:
     """Of how many sub-jobs nothing is reported for longer than usual, of how many no progress."""
 
     silent: int = 0
     unmoved: int = 0
 
 
-_NONE: Final = Quiet()
+_NONE: Final = SilentCounts()
 
 
-def count_quiet(observed: Observed, members: Sequence[Member]) -> Quiet:
+def count_silent(observed: Observed, members: Sequence[Member]) -> SilentCounts:
     """Count the sub-jobs that are quiet for longer than usual."""
     limit = observed.now - observed.silence_timeout
     found = [
@@ -62,38 +62,40 @@ def count_quiet(observed: Observed, members: Sequence[Member]) -> Quiet:
         for _, child in members
         if (since := _silent_since(observed, child)) is not None and since <= limit
     ]
-    return Quiet(silent=sum(found), unmoved=len(found) - sum(found))
+    return SilentCounts(silent=sum(found), unmoved=len(found) - sum(found))
 
 
-def listen(observed: Observed, child: Child, *, quiet: Quiet = _NONE) -> Hush:
+def check_silence(
+    observed: Observed, child: Child, *, counts: SilentCounts = _NONE
+) -> SilenceCheck:
     """Judge the silence about a sub-job, one of so many; what is reported of it ends it."""
     if child.report is not None and not _may_be_lost(observed, child):
         return _HEARD
     record = child.record.silence if child.record is not None else None
     since = _silent_since(observed, child)
     if since is None:
-        return _HEARD if record is None else Hush(record=record)
+        return _HEARD if record is None else SilenceCheck(record=record)
     now, due = observed.now, since + observed.silence_timeout
     if child.report is not None:
         patience = IMAGES if child.report.pods.total else 1
-        due += observed.silence_timeout * max(patience, quiet.unmoved / FEW)
+        due += observed.silence_timeout * max(patience, counts.unmoved / FEW)
     if now < due:
-        return Hush(record=record, wait=due - now)
+        return SilenceCheck(record=record, wait=due - now)
     if record is not None and record.retry_time is not None and now < record.retry_time:
         wait = record.retry_time - now
         step = _step(child, record.times)
-        return Hush(record=record, silent=_silent(observed, child, since, step), wait=wait)
+        return SilenceCheck(record=record, silent=_silent(observed, child, since, step), wait=wait)
     times = record.times if record is not None else 0
     if (
-        quiet.silent > FEW and child.report is None
+        counts.silent > FEW and child.report is None
     ):  # each report makes a pass, so this is judged anew
-        return Hush(record=record, silent=_silent(observed, child, since, SilenceStep.WAIT))
+        return SilenceCheck(record=record, silent=_silent(observed, child, since, SilenceStep.WAIT))
     if times >= TIMES:
         silent = _silent(observed, child, since, _step(child, times))
-        return Hush(record=record, silent=replace(silent, times=TIMES, helpless=True))
+        return SilenceCheck(record=record, silent=replace(silent, times=TIMES, helpless=True))
     times += 1
     step, wait = _step(child, times), observed.silence_timeout * 2**times
-    return Hush(
+    return SilenceCheck(
         step=step,
         record=Silence(times=times, retry_time=now.replace(microsecond=0) + wait),
         silent=_silent(observed, child, since, step),

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller.lifecycle.verdict import Member, Restart
+from controller.lifecycle.decisions import Member, Restart
 from controller.model.child import Child
 from controller.model.observed import Observed
 from controller.model.reasons import Reason

@@ -13,7 +13,7 @@ than the sub-job requests, some of its pods have a node.
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from controller.lifecycle.verdict import Again, Member, Restart
+from controller.lifecycle.decisions import Member, Recreation, Restart
 from controller.model.child import Child
 from controller.model.observed import Cluster, GangRecord, Observed, QueueAdmission
 from controller.model.outcomes import GivenBackWith, NoPodRan
@@ -28,11 +28,11 @@ def not_started(
     members: Sequence[Member],
     *,
     minimum: int,
-    comes_again: Callable[[int], GangRecord | None],
+    next_try: Callable[[int], GangRecord | None],
 ) -> Restart | None:
     """Return the restart of the sub-jobs that did not start in time; None while all may.
 
-    `comes_again` says when the queue is asked once more, by the number of the attempt.
+    `next_try` says when the queue is asked once more, by the number of the attempt.
     All sub-jobs that have not ended go with them where fewer than `minimum` would stay. It spends
     none of the restarts: no program has failed.
     """
@@ -50,7 +50,7 @@ def not_started(
     again = [
         *(_again(observed, child) for child in late.values()),
         *(
-            Again(
+            Recreation(
                 name=child.name,
                 reason=Reason.RESTARTED_WITH_ALL,
                 cause=GivenBackWith(first.name, first.cluster),
@@ -62,7 +62,7 @@ def not_started(
     return Restart(
         again=tuple(again),
         gives_back=True,
-        gang=comes_again(1 + max(child.attempt for child in late.values())),
+        gang=next_try(1 + max(child.attempt for child in late.values())),
     )
 
 
@@ -103,8 +103,8 @@ def _counts(child: Child) -> bool:
     return child.exists or child.is_terminal
 
 
-def _again(observed: Observed, child: Child) -> Again:
-    return Again(
+def _again(observed: Observed, child: Child) -> Recreation:
+    return Recreation(
         name=child.name,
         reason=Reason.PODS_PENDING,
         cause=NoPodRan(child.cluster, observed.start_timeout),

@@ -13,7 +13,7 @@ from controller.model.resources import Resources
 from controller.model.wire import at, string, string_map
 from controller.queueing.priority import value_of
 from controller.queueing.queues import Queue
-from controller.queueing.quota import Charge, Charges, charge_of, foretell
+from controller.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
 from hyperjob.api.meta import Object
 from hyperjob.api.names import VCJOB_KIND, binding_name
 from hyperjob.kube.client import EventType
@@ -59,7 +59,7 @@ class Releases:
     def look(self, queues: Sequence[Queue], *, now: datetime) -> set[str]:
         """Work out the next dispatch; return the HyperJobs whose release is overdue now."""
         classes = {each["metadata"]["name"]: each for each in self._caches.priority_classes.items()}
-        found = foretell(self._charges, queues, partial(self._priority, classes))
+        found = forecast_dispatch(self._charges, queues, partial(self._priority, classes))
         states = dict.fromkeys(found.released, True) | dict.fromkeys(found.passed_over, False)
         self._note_skipped(now=now)
         self._looked = now

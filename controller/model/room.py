@@ -8,7 +8,7 @@ from hyperjob.api.meta import Object
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class ClusterUsage:
     """The resources of a Cluster: all, and those that pods use or are about to use.
 
     `unscheduled` is the part of `taken` that pods without a node request.
@@ -24,9 +24,9 @@ class Room:
         return subtract(self.allocatable, self.taken)
 
 
-def room_of(cluster: Object | None) -> Room:
+def room_of(cluster: Object | None) -> ClusterUsage:
     """Read the resourceSummary of a Cluster; a Cluster that reports none has nothing."""
     summary = mapping(at(cluster, "status", "resourceSummary"))
     used, unscheduled = (parse_resources(summary.get(part)) for part in ("allocated", "allocating"))
     allocatable = parse_resources(summary.get("allocatable"))
-    return Room(allocatable, total((used, unscheduled)), unscheduled)
+    return ClusterUsage(allocatable, total((used, unscheduled)), unscheduled)

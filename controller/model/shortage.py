@@ -149,7 +149,7 @@ class Shortage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ClusterOffer:
     """What one cluster can take of an automatic split: accelerators, or why none."""
 
     cluster: str
@@ -175,7 +175,7 @@ class SplitShortage:
     found: int
     together: int
     fewest: int
-    parts: tuple[Part, ...]
+    parts: tuple[ClusterOffer, ...]
     hidden: int = 0
 
 
@@ -196,4 +196,4 @@ class SplitOverflow:
 
     accelerators: int
     kind: str
-    parts: Sequence[Part]
+    parts: Sequence[ClusterOffer]

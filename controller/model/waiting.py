@@ -12,19 +12,6 @@ from typing import NamedTuple
 from controller.model.shortage import Shortage
 
 
-class MessageFacts(NamedTuple):
-    """The parts of the message of a waiting HyperJob that are kept up to date.
-
-    `kind` is what the HyperJob waits for; the others are the numbers of the message.
-    """
-
-    kind: object
-    place: int
-    free: int
-    used: int
-    expected: str
-
-
 class QueueTroubleCode(enum.StrEnum):
     """Why a queue takes no jobs."""
 
@@ -132,6 +119,19 @@ class WaitCode(enum.StrEnum):
     CAPACITY = "Capacity"
     BEHIND = "Behind"
     RESTING = "Resting"
+
+
+class MessageFacts(NamedTuple):
+    """The parts of the message of a waiting HyperJob that are kept up to date.
+
+    `code` is what the HyperJob waits for; the others are the numbers of the message.
+    """
+
+    code: WaitCode | None
+    place: int
+    free: int
+    used: int
+    expected: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.shortage import Hindrance, Obstacle
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.shortage import obstacle
 
 
@@ -16,7 +16,7 @@ def alternatives(
     request: Request,
     chosen: str,
     clusters: Iterable[Cluster],
-    room: Room,
+    room: FreeRoom,
     *,
     max_domains: int | None,
     unplaced: tuple[Obstacle, str] = (Obstacle.NOT_FOR_ALL, ""),
@@ -41,7 +41,7 @@ def alternatives(
     return found
 
 
-def _less_good(request: Request, chosen: str, other: str, room: Room) -> tuple[Obstacle, str]:
+def _less_good(request: Request, chosen: str, other: str, room: FreeRoom) -> tuple[Obstacle, str]:
     """Return the first wish that speaks for the chosen cluster, and what it speaks of."""
     if chosen not in room.clusters:
         return Obstacle.SETTLED, ""

@@ -29,7 +29,7 @@ class Cost(NamedTuple):
 
 
 @dataclass(slots=True)
-class Room:
+class FreeRoom:
     """Free resources while an assignment is being made; `put` and `take` change it."""
 
     clusters: Mapping[str, Cluster]
@@ -48,7 +48,7 @@ class Room:
         *,
         free: Mapping[str, Resources] | None = None,
         slots: Slots | None = None,
-    ) -> "Room":
+    ) -> "FreeRoom":
         """Make room from usable clusters and (group, cluster) of sub-jobs that stand already.
 
         `free` and `slots` are what is left where that is known; else as the clusters say.
@@ -66,9 +66,9 @@ class Room:
             room.domains[where] = room.domains.get(where, 0) + 1
         return room
 
-    def copy(self) -> "Room":
+    def copy(self) -> "FreeRoom":
         """Return an independent copy."""
-        return Room(
+        return FreeRoom(
             self.clusters,
             dict(self.free),
             self.slots.copy(),
@@ -142,7 +142,7 @@ class Room:
         return _FAR - sum(where in near for where in whereabouts(self.clusters[name]))
 
 
-def greedy(requests: Sequence[Request], room: Room) -> None:
+def greedy(requests: Sequence[Request], room: FreeRoom) -> None:
     """Put every request where it costs least now; those without room are left out."""
     kinds = {request.kind: request for request in requests}
     costs, near = {kind: room.costs(request) for kind, request in kinds.items()}, room.near
@@ -162,7 +162,7 @@ def greedy(requests: Sequence[Request], room: Room) -> None:
                 costs[each].pop(best.name, None)
 
 
-def ordered(requests: Sequence[Request], room: Room) -> list[Request]:
+def ordered(requests: Sequence[Request], room: FreeRoom) -> list[Request]:
     """Sort requests: fewest choices first, then the largest, then as the spec has them."""
     kinds = {request.kind: request for request in requests}
     choices = {kind: len(room.options(request)) for kind, request in kinds.items()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.shortage import Overflow, Shortage, ShortageCode
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.search import assign
 from controller.placement.shortage import explain, explain_overflow
 
@@ -44,7 +44,7 @@ def place(
     """
     if not requests:
         return Placement()
-    room = Room.of(clusters, standing)
+    room = FreeRoom.of(clusters, standing)
     done = assign(requests, room, max_domains=max_domains)
     done.free = {**room.free, **done.free}
     short = {
@@ -91,6 +91,6 @@ def could_hold(
     max_domains: int | None,
 ) -> bool:
     """Tell whether the usable clusters, empty, would hold as many requests as the minimum."""
-    empty = Room.of((replace(each, nodes=None) for each in clusters), ())
+    empty = FreeRoom.of((replace(each, nodes=None) for each in clusters), ())
     empty.free = {name: cluster.allocatable for name, cluster in empty.clusters.items()}
     return len(assign(requests, empty, max_domains=max_domains).assigned) >= minimum

@@ -10,7 +10,7 @@ from math import comb
 from typing import Final
 
 from controller.model.request import Request
-from controller.placement.assign import Room, greedy, ordered, preference_cost
+from controller.placement.assign import FreeRoom, greedy, ordered, preference_cost
 
 _STEPS: Final = 4000
 _DOMAIN_SETS: Final = 400
@@ -20,15 +20,15 @@ _SEARCHED: Final = 200  # sub-jobs; beyond it the greedy assignment is taken
 
 
 def assign(
-    requests: Sequence[Request], room: Room, *, max_domains: int | None, least: int = 0
-) -> Room:
+    requests: Sequence[Request], room: FreeRoom, *, max_domains: int | None, least: int = 0
+) -> FreeRoom:
     """Return the room after placing as many requests as it can, preferences first.
 
     Where it is sure that fewer than `least` fit, none is placed.
     """
     if max_domains is None:
         return _assign_freely(requests, room)
-    best: Room | None = None
+    best: FreeRoom | None = None
     best_score: tuple[int, int] | None = None
     for allowed, most in _domain_sets(requests, room, max_domains):
         if most < least:
@@ -44,7 +44,7 @@ def assign(
     return best if best is not None else room
 
 
-def _assign_freely(requests: Sequence[Request], room: Room) -> Room:
+def _assign_freely(requests: Sequence[Request], room: FreeRoom) -> FreeRoom:
     trial = room.copy()
     greedy(requests, trial)
     if len(trial.assigned) == len(requests) or len(requests) > _SEARCHED:
@@ -57,13 +57,13 @@ def _assign_freely(requests: Sequence[Request], room: Room) -> Room:
 class _Search:
     """Depth-first search for an assignment of more requests than the one found so far."""
 
-    def __init__(self, requests: Sequence[Request], room: Room, found: Room) -> None:
+    def __init__(self, requests: Sequence[Request], room: FreeRoom, found: FreeRoom) -> None:
         self._room = room.copy()
         self._requests = [request for request in ordered(requests, room) if room.options(request)]
         self._best = found
         self._steps = _STEPS
 
-    def run(self) -> Room:
+    def run(self) -> FreeRoom:
         """Return the best assignment found within the steps."""
         self._descend(0)
         return self._best
@@ -87,7 +87,7 @@ class _Search:
 
 
 def _domain_sets(
-    requests: Sequence[Request], room: Room, max_domains: int
+    requests: Sequence[Request], room: FreeRoom, max_domains: int
 ) -> Iterator[tuple[frozenset[str], int]]:
     """Give the sets of clusters to try, and the most that each can hold; the largest first.
 
@@ -131,7 +131,7 @@ def _domain_sets(
         yield used.union(chosen), most
 
 
-def _holds(kinds: Sequence[Request], room: Room, name: str) -> list[int]:
+def _holds(kinds: Sequence[Request], room: FreeRoom, name: str) -> list[int]:
     """Count how many requests of each kind a cluster could hold if it held nothing else."""
     free = room.free[name]
     return [

@@ -17,7 +17,7 @@ from typing import Final
 from controller.model.nodes import PodGroup
 from controller.model.request import Request
 from controller.model.resources import Resources, scale, subtract, total
-from controller.placement.assign import Room, whereabouts
+from controller.placement.assign import FreeRoom, whereabouts
 
 _COMBINATIONS: Final = 5000
 _Cost = tuple[int, int, int, int, int, tuple[str, ...]]
@@ -67,21 +67,21 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class SplitShare:
     """A sub-job of an automatic split: its cluster, and its pods that scale."""
 
     cluster: str
     pods: int
 
 
-def capacities(wish: Wish, room: Room) -> dict[str, int]:
+def capacities(wish: Wish, room: FreeRoom) -> dict[str, int]:
     """Return, for each cluster that can hold a sub-job at all, the most pods it can have."""
     return {name: _most(wish, room, name) for name in sorted(room.options(wish.request(1)))}
 
 
 def share(
-    wish: Wish, room: Room, *, max_domains: int | None, most: Mapping[str, int] | None = None
-) -> tuple[Share, ...]:
+    wish: Wish, room: FreeRoom, *, max_domains: int | None, most: Mapping[str, int] | None = None
+) -> tuple[SplitShare, ...]:
     """Share the accelerators out over clusters with room; empty when that cannot be done.
 
     Clusters in use by `room` count as domains already; `most` bounds the pods on clusters further.
@@ -100,7 +100,9 @@ def share(
     return ()
 
 
-def most_together(capacity: Mapping[str, int], room: Room, *, max_domains: int | None) -> list[str]:
+def most_together(
+    capacity: Mapping[str, int], room: FreeRoom, *, max_domains: int | None
+) -> list[str]:
     """Return the clusters that hold most together, without exceeding the domains; largest first."""
     slots = _slots(room, max_domains)
     chosen = []
@@ -117,7 +119,7 @@ class _Chooser:
     """Chooses among the clusters of one pool."""
 
     def __init__(
-        self, wish: Wish, room: Room, capacity: Mapping[str, int], max_domains: int | None
+        self, wish: Wish, room: FreeRoom, capacity: Mapping[str, int], max_domains: int | None
     ) -> None:
         self._wish = wish
         self._room = room
@@ -127,7 +129,7 @@ class _Chooser:
         self._used = [whereabouts(room.clusters[n]) for n in room.domains if n in room.clusters]
         self._where = {name: whereabouts(room.clusters[name]) for name in capacity}
 
-    def choose(self) -> tuple[Share, ...]:
+    def choose(self) -> tuple[SplitShare, ...]:
         """Return the best shares of the fewest clusters."""
         for parts in range(1, min(len(self._largest), self._wish.most_parts) + 1):
             pods = self._wish.pods_of(parts)
@@ -200,7 +202,7 @@ class _Chooser:
         common = set(places[0]).intersection(*places[1:])
         return max(map(len, places)) - len(common) if len(places) > 1 else 0
 
-    def _shares(self, names: Sequence[str], pods: int) -> tuple[Share, ...]:
+    def _shares(self, names: Sequence[str], pods: int) -> tuple[SplitShare, ...]:
         """Fill the preferred clusters in their order, a pod left for each; then share equally."""
         first = [name for name in self._wish.preferred if name in names]
         others = sorted(
@@ -210,27 +212,27 @@ class _Chooser:
         given = []
         for position, name in enumerate(first, start=1):
             amount = min(self._capacity[name], pods - (len(names) - position))
-            given.append(Share(name, amount))
+            given.append(SplitShare(name, amount))
             pods -= amount
         return (*given, *_equally([(name, self._capacity[name]) for name in others], pods))
 
 
-def _equally(clusters: Sequence[tuple[str, int]], pods: int) -> list[Share]:
+def _equally(clusters: Sequence[tuple[str, int]], pods: int) -> list[SplitShare]:
     """Share pods as equally as capacities, given largest first, allow; the larger get more."""
     found = []
     for left in range(len(clusters), 0, -1):
         name, capacity = clusters[left - 1]
         amount = min(capacity, pods // left)
-        found.append(Share(name, amount))
+        found.append(SplitShare(name, amount))
         pods -= amount
     return found[::-1]
 
 
-def _slots(room: Room, max_domains: int | None) -> int | None:
+def _slots(room: FreeRoom, max_domains: int | None) -> int | None:
     return None if max_domains is None else max(0, max_domains - len(room.domains))
 
 
-def _most(wish: Wish, room: Room, name: str) -> int:
+def _most(wish: Wish, room: FreeRoom, name: str) -> int:
     """Return the most pods of a sub-job on a cluster that can hold the smallest one."""
     others = total(scale(group.request, group.number) for group in wish.others)
     free = subtract(room.free[name], others)

@@ -18,7 +18,7 @@ from controller.model.shortage import (
     Shortage,
     ShortageCode,
 )
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from hyperjob.hints import nearest
 
 _CLUSTERS_SHOWN: Final = 5
@@ -26,7 +26,7 @@ _RESOURCES_SHOWN: Final = 2
 
 
 def explain(
-    request: Request, clusters: Iterable[Cluster], room: Room, *, max_domains: int | None
+    request: Request, clusters: Iterable[Cluster], room: FreeRoom, *, max_domains: int | None
 ) -> Shortage:
     """Return what a sub-job needs and what each cluster lacks, given the room after all others."""
     known = {cluster.name: cluster for cluster in clusters}
@@ -44,7 +44,7 @@ def explain(
 
 
 def explain_overflow(
-    request: Request, clusters: Iterable[Cluster], room: Room, *, max_domains: int | None
+    request: Request, clusters: Iterable[Cluster], room: FreeRoom, *, max_domains: int | None
 ) -> Overflow:
     """Return what the preferred clusters lack for a sub-job that is on another."""
     known = {cluster.name: cluster for cluster in clusters}
@@ -56,7 +56,7 @@ def _hindrances(
     names: Sequence[str],
     request: Request,
     known: Mapping[str, Cluster],
-    room: Room,
+    room: FreeRoom,
     max_domains: int | None,
 ) -> tuple[Hindrance, ...]:
     return tuple(
@@ -66,7 +66,7 @@ def _hindrances(
 
 
 def why_not(
-    request: Request, name: str, cluster: Cluster | None, room: Room, max_domains: int | None
+    request: Request, name: str, cluster: Cluster | None, room: FreeRoom, max_domains: int | None
 ) -> Hindrance:
     """Return why a sub-job is not on a cluster, given the room that is left beside all others."""
     if cluster is None:
@@ -76,7 +76,7 @@ def why_not(
 
 
 def obstacle(
-    request: Request, cluster: Cluster, room: Room, max_domains: int | None
+    request: Request, cluster: Cluster, room: FreeRoom, max_domains: int | None
 ) -> Hindrance | None:
     """Return what keeps a sub-job from a cluster; None when nothing does."""
     name = cluster.name

@@ -7,16 +7,22 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from controller.model.observed import Cluster
-from controller.model.shortage import Hindrance, Obstacle, Part, SplitOverflow, SplitShortage
-from controller.placement.assign import Room
-from controller.placement.share import Share, Wish, capacities, most_together
+from controller.model.shortage import (
+    ClusterOffer,
+    Hindrance,
+    Obstacle,
+    SplitOverflow,
+    SplitShortage,
+)
+from controller.placement.assign import FreeRoom
+from controller.placement.share import SplitShare, Wish, capacities, most_together
 from controller.placement.shortage import why_not
 
 _CLUSTERS_SHOWN: Final = 5
 
 
 def explain_shortfall(
-    wish: Wish, clusters: Iterable[Cluster], room: Room, *, max_domains: int | None
+    wish: Wish, clusters: Iterable[Cluster], room: FreeRoom, *, max_domains: int | None
 ) -> SplitShortage:
     """Return how many accelerators are wanted, how many fit, and what each cluster can take."""
     known = {cluster.name: cluster for cluster in clusters}
@@ -46,7 +52,7 @@ def explain_shortfall(
 
 
 def explain_overflow_of(
-    wish: Wish, clusters: Iterable[Cluster], shares: Sequence[Share]
+    wish: Wish, clusters: Iterable[Cluster], shares: Sequence[SplitShare]
 ) -> SplitOverflow:
     """Return what the preferred clusters take of accelerators that they cannot hold alone."""
     known = {cluster.name: cluster for cluster in clusters}
@@ -59,7 +65,7 @@ def explain_overflow_of(
         elif name not in taken and not known[name].usable:
             trouble = known[name].trouble
             hindrance = Hindrance(cluster=name, code=Obstacle.UNUSABLE, trouble=trouble)
-        parts.append(Part(cluster=name, room=taken.get(name, 0), hindrance=hindrance))
+        parts.append(ClusterOffer(cluster=name, room=taken.get(name, 0), hindrance=hindrance))
     return SplitOverflow(accelerators=wish.accelerators, kind=wish.kind, parts=tuple(parts))
 
 
@@ -68,11 +74,15 @@ def _part(
     name: str,
     pods: int,
     cluster: Cluster | None,
-    room: Room,
+    room: FreeRoom,
     together: Sequence[str],
     max_domains: int | None,
-) -> Part:
+) -> ClusterOffer:
     if not pods:
         least = wish.request(1)
-        return Part(cluster=name, hindrance=why_not(least, name, cluster, room, max_domains))
-    return Part(cluster=name, room=wish.fixed + pods * wish.per_pod, used_up=name not in together)
+        return ClusterOffer(
+            cluster=name, hindrance=why_not(least, name, cluster, room, max_domains)
+        )
+    return ClusterOffer(
+        cluster=name, room=wish.fixed + pods * wish.per_pod, used_up=name not in together
+    )

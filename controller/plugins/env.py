@@ -7,9 +7,9 @@ so only the index, which Volcano writes on each pod, differs between them.
 from collections.abc import Sequence
 from typing import Final
 
-from controller.plugins.plugin import Place
+from controller.plugins.plugin import PluginContext
 from controller.plugins.template import from_field, variable
-from controller.plugins.world import Crew, World
+from controller.plugins.world import TaskPods, World
 from hyperjob.api.meta import Object
 
 INDEX_FIELD: Final = "metadata.labels['volcano.sh/task-index']"
@@ -18,18 +18,20 @@ INDEX_FIELD: Final = "metadata.labels['volcano.sh/task-index']"
 class Env:
     """Gives a pod its place."""
 
-    def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
+    def variables(
+        self, place: PluginContext, task_pods: TaskPods, container: Object
+    ) -> Sequence[Object]:
         """Return HyperJob, sub-job, attempt, cluster, and the place in the row of all pods."""
-        world, site = place.world, place.site
+        world, member = place.world, place.member
         return (
             variable("HYPERJOB_NAME", world.hyperjob),
-            variable("HYPERJOB_JOB_NAME", site.name),
-            variable("HYPERJOB_REPLICATED_JOB", site.group),
-            variable("HYPERJOB_JOB_INDEX", site.index),
-            variable("HYPERJOB_JOB_COUNT", len(world.sites)),
-            variable("HYPERJOB_ATTEMPT", site.attempt),
-            variable("HYPERJOB_CLUSTER", site.cluster),
-            *ranks(place, crew),
+            variable("HYPERJOB_JOB_NAME", member.name),
+            variable("HYPERJOB_REPLICATED_JOB", member.group),
+            variable("HYPERJOB_JOB_INDEX", member.index),
+            variable("HYPERJOB_JOB_COUNT", len(world.members)),
+            variable("HYPERJOB_ATTEMPT", member.attempt),
+            variable("HYPERJOB_CLUSTER", member.cluster),
+            *ranks(place, task_pods),
             *_checkpoint(world),
         )
 
@@ -44,10 +46,10 @@ def _checkpoint(world: World) -> Sequence[Object]:
     return found
 
 
-def ranks(place: Place, crew: Crew) -> Sequence[Object]:
+def ranks(place: PluginContext, task_pods: TaskPods) -> Sequence[Object]:
     """Return what a pod's rank and the size of the world are computed from."""
     return (
         variable("HYPERJOB_WORLD_SIZE", place.world.size),
-        variable("HYPERJOB_RANK_OFFSET", crew.offset),
+        variable("HYPERJOB_RANK_OFFSET", task_pods.offset),
         from_field("HYPERJOB_TASK_INDEX", INDEX_FIELD),
     )

@@ -12,11 +12,11 @@ from controller.plugins.env import Env
 from controller.plugins.hosts import hosts_of
 from controller.plugins.jax import Jax
 from controller.plugins.mpi import Mpi
-from controller.plugins.plugin import Place, Plugin
+from controller.plugins.plugin import Plugin, PluginContext
 from controller.plugins.pytorch import PyTorch
 from controller.plugins.template import with_service, with_variables
 from controller.plugins.torchft import TorchFT
-from controller.plugins.world import Crew, Site, World
+from controller.plugins.world import TaskPods, World, WorldMember
 from hyperjob.api.arguments import values_of
 from hyperjob.api.meta import Object
 from hyperjob.api.names import SERVICE_EXPORT_API_VERSION, SERVICE_EXPORT_KIND
@@ -47,7 +47,7 @@ class Equipped:
     digest: str
 
 
-def equip(hyperjob: HyperJob, template: Object, site: Site, world: World) -> Equipped:
+def equip(hyperjob: HyperJob, template: Object, member: WorldMember, world: World) -> Equipped:
     """Return a vcjob's template as its plugins want it.
 
     Raises UnknownHostError while a host that it must name has no cluster, and TooLongError.
@@ -55,10 +55,10 @@ def equip(hyperjob: HyperJob, template: Object, site: Site, world: World) -> Equ
     if have_hosts(hyperjob.plugins):
         template = with_service(template)
     written: list[Object] = []
-    crews = {crew.task: crew for crew in site.crews}
+    tasks = {task_pods.task: task_pods for task_pods in member.tasks}
 
     def variables(task: str, container: Object) -> Sequence[Object]:
-        found = list(_variables(hyperjob, world, site, crews[task], container))
+        found = list(_variables(hyperjob, world, member, tasks[task], container))
         written.extend(found)
         return found
 
@@ -83,7 +83,7 @@ def export_of(hyperjob: HyperJob, name: str) -> Object | None:
 
 
 def _variables(
-    hyperjob: HyperJob, world: World, site: Site, crew: Crew, container: Object
+    hyperjob: HyperJob, world: World, member: WorldMember, task_pods: TaskPods, container: Object
 ) -> Iterator[Object]:
     """Yield what the plugins set in one container, each variable once."""
     hosts = hosts_of(hyperjob.plugins)
@@ -92,8 +92,8 @@ def _variables(
         if name not in hyperjob.plugins:
             continue
         arguments = values_of(hyperjob.plugins[name], PLUGINS[name].flags)
-        place = Place(world=world, site=site, hosts=hosts, arguments=arguments)
-        for variable in plugin.variables(place, crew, container):
+        place = PluginContext(world=world, member=member, hosts=hosts, arguments=arguments)
+        for variable in plugin.variables(place, task_pods, container):
             if len(variable.get("value", "")) > LONGEST_VALUE:
                 raise TooLongError(
                     f"plugin {name}: {variable['name']} would be longer than {LONGEST_VALUE} bytes;"

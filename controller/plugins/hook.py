@@ -35,7 +35,7 @@ class Plugged:
     outdated: frozenset[str]
 
 
-def plug_in(
+def set_up(
     observed: Observed,
     children: Children,
     actions: Sequence[Action],

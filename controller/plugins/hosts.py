@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.plugins.world import Crew, Site, World
+from controller.plugins.world import TaskPods, World, WorldMember
 from hyperjob.api.arguments import OFF, values_of
 from hyperjob.api.plugins import NAME_PATTERN, PLUGINS, fill, placeholders_of
 
@@ -19,41 +19,52 @@ class Hosts:
     pattern: str
     export: bool
 
-    def name(self, world: World, seen_from: Site, site: Site, crew: Crew, index: int) -> str:
+    def name(
+        self,
+        world: World,
+        seen_from: WorldMember,
+        member: WorldMember,
+        task_pods: TaskPods,
+        index: int,
+    ) -> str:
         """Return the name of a pod; raises UnknownHostError.
 
         Within a sub-job Volcano's own headless Service answers, without the way through the
         clusters' common DNS.
         """
-        pod = f"{site.name}-{crew.task}-{index}"
-        if site.name == seen_from.name:
-            return f"{pod}.{site.name}"
-        if not site.cluster and self.names_clusters:
-            raise UnknownHostError(f"waits for the cluster of {site.name}, whose pods it looks up")
+        pod = f"{member.name}-{task_pods.task}-{index}"
+        if member.name == seen_from.name:
+            return f"{pod}.{member.name}"
+        if not member.cluster and self.names_clusters:
+            raise UnknownHostError(
+                f"waits for the cluster of {member.name}, whose pods it looks up"
+            )
         return fill(
             self.pattern,
             {
                 "pod": pod,
-                "service": site.name,
+                "service": member.name,
                 "namespace": world.namespace,
-                "cluster": site.cluster,
+                "cluster": member.cluster,
             },
         )
 
-    def service(self, world: World, seen_from: Site, site: Site, crew: Crew) -> str:
+    def service(
+        self, world: World, seen_from: WorldMember, member: WorldMember, task_pods: TaskPods
+    ) -> str:
         """Return the name of the only pod of a sub-job, the same wherever that pod runs.
 
         The name of its Service without those of pod and cluster; that of the pod where the pattern
         has no such name.
         """
-        if site.name == seen_from.name or len(site.crews) > 1 or crew.pods > 1:
-            return self.name(world, seen_from, site, crew, 0)
+        if member.name == seen_from.name or len(member.tasks) > 1 or task_pods.pods > 1:
+            return self.name(world, seen_from, member, task_pods, 0)
         labels = self.pattern.split(".")
         rest = [label for label in labels if label not in ("{pod}", "{cluster}")]
         glued = any("{pod}" in label or "{cluster}" in label for label in rest)
         if glued or "{service}" not in rest:
-            return self.name(world, seen_from, site, crew, 0)
-        return fill(".".join(rest), {"service": site.name, "namespace": world.namespace})
+            return self.name(world, seen_from, member, task_pods, 0)
+        return fill(".".join(rest), {"service": member.name, "namespace": world.namespace})
 
     @property
     def names_clusters(self) -> bool:

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Final
 
 from controller.plugins.env import INDEX_FIELD, ranks
-from controller.plugins.plugin import Place
+from controller.plugins.plugin import PluginContext
 from controller.plugins.template import from_field, variable
-from controller.plugins.world import Crew, World
+from controller.plugins.world import TaskPods, World
 from hyperjob.api.meta import Object
 
 PORT: Final = 8476
@@ -21,7 +21,9 @@ PORT: Final = 8476
 class Jax:
     """Points every process to the coordinator."""
 
-    def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
+    def variables(
+        self, place: PluginContext, task_pods: TaskPods, container: Object
+    ) -> Sequence[Object]:
         """Return what jax.distributed.initialize is given; raises UnknownHostError."""
         first = place.world.first()
         if first is None:
@@ -30,19 +32,23 @@ class Jax:
         return (
             variable("JAX_COORDINATOR_ADDRESS", f"{host}:{place.number('port', PORT)}"),
             variable("JAX_NUM_PROCESSES", place.world.size),
-            *_process_id(place.world, crew),
-            *ranks(place, crew),
+            *_process_id(place.world, task_pods),
+            *ranks(place, task_pods),
         )
 
 
-def _process_id(world: World, crew: Crew) -> Sequence[Object]:
+def _process_id(world: World, task_pods: TaskPods) -> Sequence[Object]:
     if not _every_pod_can_be_told(world):
         return ()
-    if crew.offset == 0:
+    if task_pods.offset == 0:
         return (from_field("JAX_PROCESS_ID", INDEX_FIELD),)
-    return (variable("JAX_PROCESS_ID", crew.offset),)
+    return (variable("JAX_PROCESS_ID", task_pods.offset),)
 
 
 @lru_cache(maxsize=16)
 def _every_pod_can_be_told(world: World) -> bool:
-    return all(crew.pods <= 1 or crew.offset == 0 for site in world.sites for crew in site.crews)
+    return all(
+        task_pods.pods <= 1 or task_pods.offset == 0
+        for member in world.members
+        for task_pods in member.tasks
+    )

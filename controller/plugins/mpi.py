@@ -6,9 +6,9 @@ that Volcano makes differ from one vcjob to the next.
 
 from collections.abc import Sequence
 
-from controller.plugins.plugin import Place
+from controller.plugins.plugin import PluginContext
 from controller.plugins.template import variable
-from controller.plugins.world import Crew
+from controller.plugins.world import TaskPods
 from hyperjob.api.meta import Object
 from hyperjob.api.plugins import MPI_MASTER, MPI_WORKER
 
@@ -16,16 +16,18 @@ from hyperjob.api.plugins import MPI_MASTER, MPI_WORKER
 class Mpi:
     """Gives the launcher its list of hosts."""
 
-    def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
+    def variables(
+        self, place: PluginContext, task_pods: TaskPods, container: Object
+    ) -> Sequence[Object]:
         """Return MPI_HOST for the one task that launches; raises UnknownHostError."""
         launcher = place.world.first(place.arguments.get("master") or MPI_MASTER)
-        if launcher != (place.site, crew):
+        if launcher != (place.member, task_pods):
             return ()
         worker = place.arguments.get("worker") or MPI_WORKER
         hosts = [
-            place.host(site, other, index)
-            for site in place.world.sites
-            for other in site.crews
+            place.host(member, other, index)
+            for member in place.world.members
+            for other in member.tasks
             if other.task == worker
             for index in range(other.pods)
         ]

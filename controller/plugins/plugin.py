@@ -5,22 +5,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from controller.plugins.hosts import Hosts
-from controller.plugins.world import Crew, Site, World
+from controller.plugins.world import TaskPods, World, WorldMember
 from hyperjob.api.meta import Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PluginContext:
     """The sub-job that a plugin sets up, in its world, with the plugin's arguments."""
 
     world: World
-    site: Site
+    member: WorldMember
     hosts: Hosts
     arguments: Mapping[str, str]
 
-    def host(self, site: Site, crew: Crew, index: int = 0) -> str:
+    def host(self, member: WorldMember, task_pods: TaskPods, index: int = 0) -> str:
         """Return the name by which this sub-job's pods look up a pod; raises UnknownHostError."""
-        return self.hosts.name(self.world, self.site, site, crew, index)
+        return self.hosts.name(self.world, self.member, member, task_pods, index)
 
     def number(self, name: str, default: int) -> int:
         """Return an argument that is a number."""
@@ -34,6 +34,8 @@ class Place:
 class Plugin(Protocol):
     """Gives each container of a sub-job the variables of a framework."""
 
-    def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
+    def variables(
+        self, place: PluginContext, task_pods: TaskPods, container: Object
+    ) -> Sequence[Object]:
         """Return the variables of one container; raises UnknownHostError."""
         ...

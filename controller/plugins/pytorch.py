@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Final
 
 from controller.model.resources import accelerator_of, pod_request
-from controller.plugins.plugin import Place
+from controller.plugins.plugin import PluginContext
 from controller.plugins.template import from_field, variable
-from controller.plugins.world import Crew, Site, World
+from controller.plugins.world import TaskPods, World, WorldMember
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
 
@@ -24,13 +24,15 @@ TIMEOUT_SECONDS: Final = 900
 class PyTorch:
     """Leads all agents to one store."""
 
-    def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
+    def variables(
+        self, place: PluginContext, task_pods: TaskPods, container: Object
+    ) -> Sequence[Object]:
         """Return torchrun's options; raises UnknownHostError."""
         world = place.world
         named = (place.arguments.get("master", ""), place.arguments.get("worker", ""))
         chosen = frozenset(name for name in named if name)
         holder = world.first(named[0] or named[1])
-        if holder is None or (chosen and crew.task not in chosen):
+        if holder is None or (chosen and task_pods.task not in chosen):
             return ()
         endpoint = f"{place.host(*holder)}:{place.number('port', PORT)}"
         return (
@@ -39,27 +41,27 @@ class PyTorch:
             variable("PET_RDZV_BACKEND", "c10d"),
             variable("PET_RDZV_ENDPOINT", endpoint),
             variable("PET_RDZV_ID", f"{world.hyperjob}-{world.uid}-{world.generation}"),
-            variable("PET_RDZV_CONF", _configuration(place, crew, holder)),
+            variable("PET_RDZV_CONF", _configuration(place, task_pods, holder)),
             # What others connect to must be known in their clusters too, as no host name is.
             from_field("PET_LOCAL_ADDR", "status.podIP"),
         )
 
 
 @lru_cache(maxsize=16)
-def _nodes(world: World, chosen: frozenset[str], holder: Site) -> str:
+def _nodes(world: World, chosen: frozenset[str], holder: WorldMember) -> str:
     """Return the number of agents; a range where fewer sub-jobs than all may start."""
-    counts = {site.name: _count(site.crews, chosen) for site in world.sites}
+    counts = {member.name: _count(member.tasks, chosen) for member in world.members}
     total = sum(counts.values())
     others = sorted(count for name, count in counts.items() if name != holder.name)
     fewest = counts[holder.name] + sum(others[: max(0, world.minimum - 1)])
     return str(total) if fewest >= total else f"{fewest}:{total}"
 
 
-def _count(crews: Iterable[Crew], chosen: frozenset[str]) -> int:
-    return sum(crew.pods for crew in crews if not chosen or crew.task in chosen)
+def _count(tasks: Iterable[TaskPods], chosen: frozenset[str]) -> int:
+    return sum(task_pods.pods for task_pods in tasks if not chosen or task_pods.task in chosen)
 
 
-def _processes(place: Place, container: Object) -> Sequence[Object]:
+def _processes(place: PluginContext, container: Object) -> Sequence[Object]:
     """Return one process for each accelerator of the container, where it has any."""
     given = place.number("nproc-per-node", 0)
     request = pod_request({"containers": [container]})
@@ -68,13 +70,15 @@ def _processes(place: Place, container: Object) -> Sequence[Object]:
     return (variable("PET_NPROC_PER_NODE", number),) if number > 0 else ()
 
 
-def _configuration(place: Place, crew: Crew, holder: tuple[Site, Crew]) -> str:
+def _configuration(
+    place: PluginContext, task_pods: TaskPods, holder: tuple[WorldMember, TaskPods]
+) -> str:
     """Say who holds the store where the template can tell, and how long to wait for it.
 
     Among several pods of one task torchrun finds the holder by its own address.
     """
     seconds = place.number("timeout", TIMEOUT_SECONDS)
     waits = f"join_timeout={seconds},read_timeout={seconds}"
-    if (place.site, crew) != holder:
+    if (place.member, task_pods) != holder:
         return f"is_host=0,{waits}"
-    return f"is_host=1,{waits}" if crew.pods == 1 else waits
+    return f"is_host=1,{waits}" if task_pods.pods == 1 else waits

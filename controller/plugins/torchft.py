@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from controller.plugins.plugin import Place
+from controller.plugins.plugin import PluginContext
 from controller.plugins.pytorch import PyTorch
 from controller.plugins.template import from_field, variable
-from controller.plugins.world import Crew, Site, World
+from controller.plugins.world import TaskPods, World, WorldMember
 from hyperjob.api.meta import Object
 
 PORT: Final = 29510
@@ -26,7 +26,9 @@ _TORCHRUN: Final = PyTorch()
 class TorchFT:
     """Makes a replica group of each sub-job, and gives it the address of the lighthouse."""
 
-    def variables(self, place: Place, crew: Crew, container: Object) -> Sequence[Object]:
+    def variables(
+        self, place: PluginContext, task_pods: TaskPods, container: Object
+    ) -> Sequence[Object]:
         """Return what torchft and torchrun read; raises UnknownHostError."""
         world, task = place.world, place.arguments.get("lighthouse", "")
         shared = [
@@ -34,49 +36,53 @@ class TorchFT:
             # torchft gives other groups the name of its host, which no other cluster knows.
             from_field("HYPERJOB_POD_IP", "status.podIP"),
         ]
-        if crew.task == task:
+        if task_pods.task == task:
             return shared
-        groups = [site for site in world.sites if _training(site, task)]
+        groups = [member for member in world.members if _training(member, task)]
         address = place.arguments.get("address") or _lighthouse(place, task)
         return (
             *shared,
             variable("TORCHFT_LIGHTHOUSE", address),
             variable("TORCHFT_QUORUM_RETRIES", RETRIES),
-            variable("REPLICA_GROUP_ID", _number(groups, place.site)),
+            variable("REPLICA_GROUP_ID", _number(groups, place.member)),
             variable("NUM_REPLICA_GROUPS", len(groups)),
-            *_TORCHRUN.variables(_alone(place, task), crew, container),
+            *_TORCHRUN.variables(_alone(place, task), task_pods, container),
         )
 
 
-def _training(site: Site, lighthouse: str) -> tuple[Crew, ...]:
-    return tuple(crew for crew in site.crews if crew.task != lighthouse and crew.pods > 0)
+def _training(member: WorldMember, lighthouse: str) -> tuple[TaskPods, ...]:
+    return tuple(
+        task_pods
+        for task_pods in member.tasks
+        if task_pods.task != lighthouse and task_pods.pods > 0
+    )
 
 
-def _number(groups: Sequence[Site], site: Site) -> int:
+def _number(groups: Sequence[WorldMember], member: WorldMember) -> int:
     """Return a number of a group that stays while others come and go, where one can be had."""
     if len({each.group for each in groups}) == 1:
-        return site.number
-    return [each.name for each in groups].index(site.name)
+        return member.number
+    return [each.name for each in groups].index(member.name)
 
 
-def _lighthouse(place: Place, task: str) -> str:
+def _lighthouse(place: PluginContext, task: str) -> str:
     found = place.world.first(task)
     port = place.number("port", PORT)
     if found is None:
         return f"http://localhost:{port}"
-    site, crew = found
-    return f"http://{place.hosts.service(place.world, place.site, site, crew)}:{port}"
+    member, task_pods = found
+    return f"http://{place.hosts.service(place.world, place.member, member, task_pods)}:{port}"
 
 
-def _alone(place: Place, lighthouse: str) -> Place:
+def _alone(place: PluginContext, lighthouse: str) -> PluginContext:
     """Return a sub-job as a world of its own, as its torchrun sees it."""
-    site = replace(place.site, crews=_training(place.site, lighthouse))
+    member = replace(place.member, tasks=_training(place.member, lighthouse))
     world: World = replace(
-        place.world, sites=(site,), by_name={site.name: site}, minimum=1, size=site.pods
+        place.world, members=(member,), by_name={member.name: member}, minimum=1, size=member.pods
     )
     given = {
         name: text
         for name, text in place.arguments.items()
         if name in ("nproc-per-node", "timeout")
     }
-    return replace(place, world=world, site=site, arguments=given)
+    return replace(place, world=world, member=member, arguments=given)

@@ -14,7 +14,7 @@ from hyperjob.api.meta import Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
+class TaskPods:
     """The pods of one task of one sub-job; `offset` is the rank of the first."""
 
     task: str
@@ -23,7 +23,7 @@ class Crew:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class WorldMember:
     """One sub-job in the world; its cluster is empty while it has none.
 
     `number` is its index in its replicatedJob, which it keeps while others come and go.
@@ -34,13 +34,13 @@ class Site:
     index: int
     attempt: int
     cluster: str
-    crews: tuple[Crew, ...]
+    tasks: tuple[TaskPods, ...]
     number: int = 0
 
     @property
     def pods(self) -> int:
         """Count the pods."""
-        return sum(crew.pods for crew in self.crews)
+        return sum(task_pods.pods for task_pods in self.tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,19 +58,19 @@ class World:
     generation: int
     minimum: int
     size: int
-    sites: tuple[Site, ...]
-    by_name: Mapping[str, Site]
+    members: tuple[WorldMember, ...]
+    by_name: Mapping[str, WorldMember]
     quorum: int | None = None
     checkpoint_dir: str = ""
     resume_step: int | None = None
 
-    def first(self, task: str = "") -> tuple[Site, Crew] | None:
+    def first(self, task: str = "") -> tuple[WorldMember, TaskPods] | None:
         """Return the first task that has pods, of that name where one is given."""
         wanted = (
-            (site, crew)
-            for site in self.sites
-            for crew in site.crews
-            if crew.pods > 0 and task in ("", crew.task)
+            (member, task_pods)
+            for member in self.members
+            for task_pods in member.tasks
+            if task_pods.pods > 0 and task in ("", task_pods.task)
         )
         return next(wanted, None)
 
@@ -85,21 +85,21 @@ def world_of(
     minimum: int,
 ) -> World:
     """Build the world of all sub-jobs, given in the order of the spec."""
-    sites: list[Site] = []
+    members: list[WorldMember] = []
     offset = 0
     for index, sub_job in enumerate(sub_jobs):
-        crews = tuple(_crews(sub_job.size.template, offset))
-        site = Site(
+        tasks = tuple(_tasks(sub_job.size.template, offset))
+        member = WorldMember(
             name=sub_job.name,
             group=sub_job.group.name,
             index=index,
             attempt=attempts.get(sub_job.name, 0),
             cluster=clusters.get(sub_job.name, ""),
-            crews=crews,
+            tasks=tasks,
             number=sub_job.index,
         )
-        sites.append(site)
-        offset += site.pods
+        members.append(member)
+        offset += member.pods
     return World(
         hyperjob=hyperjob.name,
         uid=hyperjob.uid,
@@ -107,8 +107,8 @@ def world_of(
         generation=generation,
         minimum=minimum,
         size=offset,
-        sites=tuple(sites),
-        by_name={site.name: site for site in sites},
+        members=tuple(members),
+        by_name={member.name: member for member in members},
         quorum=hyperjob.quorum,
         checkpoint_dir="" if hyperjob.checkpoint is None else hyperjob.checkpoint.directory,
         resume_step=hyperjob.resume_step,
@@ -120,8 +120,8 @@ def task_name(task: Object, index: int) -> str:
     return string(task.get("name")) or f"default{index}"
 
 
-def _crews(template: Object, offset: int) -> Iterator[Crew]:
+def _tasks(template: Object, offset: int) -> Iterator[TaskPods]:
     for index, task in enumerate(objects(template.get("tasks"))):
         pods = count(task.get("replicas"))
-        yield Crew(task=task_name(task, index), pods=pods, offset=offset)
+        yield TaskPods(task=task_name(task, index), pods=pods, offset=offset)
         offset += pods

@@ -3,35 +3,23 @@
 Changes nothing.
 """
 
-import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller.model.resources import Resources, accumulate, total
-from controller.model.waiting import Limit, QueueTrouble
+from controller.model.waiting import Limit, QueueTrouble, WaitCode
 from controller.queueing.account import Account
 from controller.queueing.room import Space
-from controller.queueing.shapes import Site
-from controller.queueing.units import Part
-
-
-class Kind(enum.Enum):
-    """Which rule refuses."""
-
-    NOT_OPEN = enum.auto()
-    LIMIT = enum.auto()
-    GUARANTEE = enum.auto()
-    CAPACITY = enum.auto()
-    BEHIND = enum.auto()
-    RESTING = enum.auto()
+from controller.queueing.shapes import PlacementNeeds
+from controller.queueing.units import QueuedSubJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """Why a HyperJob cannot be admitted now."""
 
-    kind: Kind
+    code: WaitCode
     resource: str = ""
     trouble: QueueTrouble | None = None
     limit: Limit | None = None
@@ -45,19 +33,19 @@ class Grant:
 
 
 # HyperJobs with the same needs get the same answer, whatever their queue.
-CAPACITY: Final = Block(kind=Kind.CAPACITY)
+CAPACITY: Final = Block(code=WaitCode.CAPACITY)
 
 
 def closed(queues: Sequence[str], account: Account) -> Block | None:
     """Return the block of the first queue that takes no jobs."""
     for queue in dict.fromkeys(queues):
         if trouble := account.tree.trouble(queue):
-            return Block(kind=Kind.NOT_OPEN, trouble=trouble)
+            return Block(code=WaitCode.NOT_OPEN, trouble=trouble)
     return None
 
 
 def try_to_admit(
-    waiting: Sequence[Part], site: Site, account: Account, space: Space
+    waiting: Sequence[QueuedSubJob], site: PlacementNeeds, account: Account, space: Space
 ) -> Grant | Block:
     """Return clusters for at least as many sub-jobs as must start together, or why not."""
     verdict = _try_in_order(waiting, site, account, space)
@@ -69,7 +57,9 @@ def try_to_admit(
     return verdict
 
 
-def gang_of(waiting: Sequence[Part], site: Site, account: Account) -> Sequence[Part]:
+def gang_of(
+    waiting: Sequence[QueuedSubJob], site: PlacementNeeds, account: Account
+) -> Sequence[QueuedSubJob]:
     """Return the sub-jobs that a head of queue waits for: the smallest that must start together.
 
     Fewer than that: capabilities forbid it even while its queues use nothing.
@@ -79,7 +69,7 @@ def gang_of(waiting: Sequence[Part], site: Site, account: Account) -> Sequence[P
     if not any(tree.queues[each].capability for queue in queues for each in tree.path(queue)):
         return _smallest_first(waiting)[: site.needed or None]
     sums: dict[str, dict[str, int]] = {}
-    gang: list[Part] = []
+    gang: list[QueuedSubJob] = []
     for part in _smallest_first(waiting):
         if len(gang) == site.needed:
             break
@@ -91,14 +81,14 @@ def gang_of(waiting: Sequence[Part], site: Site, account: Account) -> Sequence[P
     return gang
 
 
-def is_guaranteed(waiting: Sequence[Part], account: Account) -> bool:
+def is_guaranteed(waiting: Sequence[QueuedSubJob], account: Account) -> bool:
     """Tell whether all of it is within what is guaranteed to its queue."""
     queues = {part.queue for part in waiting}
     demand = total(part.request.demand for part in waiting)
     return len(queues) == 1 and account.is_guaranteed(queues.pop(), demand)
 
 
-def leaves_guarantees(gang: Sequence[Part], account: Account, most: Resources) -> bool:
+def leaves_guarantees(gang: Sequence[QueuedSubJob], account: Account, most: Resources) -> bool:
     """Tell whether there is room for a gang beside all guarantees when nothing else runs."""
     if not account.tree.guaranteed:
         return True
@@ -112,22 +102,22 @@ def leaves_guarantees(gang: Sequence[Part], account: Account, most: Resources) -
 
 
 def _try_in_order(
-    waiting: Sequence[Part], site: Site, account: Account, space: Space
+    waiting: Sequence[QueuedSubJob], site: PlacementNeeds, account: Account, space: Space
 ) -> Grant | Block:
     """Try with as many as the limits allow in this order."""
     allowed, block = _within_limits(waiting, account, space)
     least = max(1, site.needed)
     if len(allowed) < least:
-        return block or Block(kind=Kind.CAPACITY)
+        return block or Block(code=WaitCode.CAPACITY)
     requests = [part.request for part in allowed]
     found = space.assign(requests, site.standing, site.max_domains, least=least)
     if len(found) < least:
-        return CAPACITY if len(allowed) == len(waiting) else block or Block(kind=Kind.CAPACITY)
+        return CAPACITY if len(allowed) == len(waiting) else block or Block(code=WaitCode.CAPACITY)
     return Grant(dict(found))
 
 
-def _smallest_first(parts: Sequence[Part]) -> list[Part]:
-    def size(part: Part) -> int:
+def _smallest_first(parts: Sequence[QueuedSubJob]) -> list[QueuedSubJob]:
+    def size(part: QueuedSubJob) -> int:
         return part.request.demand.get(part.request.measure, 0)
 
     return sorted(parts, key=size)
@@ -145,17 +135,17 @@ def _is_within(
 
 
 def _within_limits(
-    waiting: Sequence[Part], account: Account, space: Space
-) -> tuple[list[Part], Block | None]:
+    waiting: Sequence[QueuedSubJob], account: Account, space: Space
+) -> tuple[list[QueuedSubJob], Block | None]:
     """Pick the sub-jobs that limits allow, in order; give the first block of the others."""
-    allowed: list[Part] = []
+    allowed: list[QueuedSubJob] = []
     block: Block | None = None
     asked: dict[str, int] = {}
     for part in waiting:
         demand = part.request.demand
         limit = account.limit(part.queue, demand)
         if limit is not None:
-            block = block or Block(kind=Kind.LIMIT, limit=limit)
+            block = block or Block(code=WaitCode.LIMIT, limit=limit)
             continue
         account.add(part.queue, demand)
         trial = total((asked, demand))
@@ -167,7 +157,7 @@ def _within_limits(
         if short is not None:
             account.add(part.queue, demand, -1)
             if trial[short] <= space.sum.get(short, 0):
-                block = block or Block(kind=Kind.GUARANTEE, resource=short)
+                block = block or Block(code=WaitCode.GUARANTEE, resource=short)
             continue
         asked = trial
         allowed.append(part)

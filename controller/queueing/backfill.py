@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from controller.model.resources import Resources, fits
 from controller.model.waiting import Start
 from controller.model.wire import timestamp
-from controller.queueing.entries import End, Entry, Pending
+from controller.queueing.entries import Entry, ExpectedEnd, Pending
 from controller.queueing.queues import Tree
 from controller.queueing.room import Space
 
@@ -32,7 +32,7 @@ def estimate_of(entry: Entry, tree: Tree) -> timedelta | None:
     return max(known) if known and len(known) == len(queues) else None
 
 
-def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> End | None:
+def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> ExpectedEnd | None:
     """Return when a HyperJob ends that holds a share; None where no estimate supports a time.
 
     What does not run yet begins now. What runs beyond its estimate ends now at the earliest.
@@ -44,16 +44,16 @@ def end_of(key: str, entry: Entry, tree: Tree, *, now: datetime) -> End | None:
         return None
     since = timestamp(entry.unit.since)
     at = (since or now) + estimate
-    end = End(max(now, at), key, entry.frees, overdue=at <= now)
+    end = ExpectedEnd(max(now, at), key, entry.frees, overdue=at <= now)
     if since is not None and entry.unit.estimate is not None:
         entry.end = end  # the same until the HyperJob, or what it holds, is another
     return end
 
 
-class Outlook:
+class CapacityTimeline:
     """What is free after each end, worked out once for all heads of a round."""
 
-    def __init__(self, space: Space, ends: Sequence[End]) -> None:
+    def __init__(self, space: Space, ends: Sequence[ExpectedEnd]) -> None:
         """`space` is what is free now; `ends` are sorted by time."""
         self._ends = ends
         self._space = space.emptied(()) if ends else space

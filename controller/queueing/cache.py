@@ -13,26 +13,26 @@ from weakref import WeakKeyDictionary
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import Resources
-from controller.model.waiting import MessageFacts, Start, roughly
+from controller.model.waiting import MessageFacts, Start, WaitCode, roughly
 from controller.queueing.account import Account
-from controller.queueing.admit import Block, Kind, gang_of
+from controller.queueing.admit import Block, gang_of
 from controller.queueing.backfill import end_of, estimate_of
-from controller.queueing.confirm import Confirmer, OurQueues
-from controller.queueing.entries import End, Entry, Pending, StaleMessage
+from controller.queueing.confirm import BuiltinQueues, Confirmer
+from controller.queueing.entries import Entry, ExpectedEnd, Pending, StaleMessage
 from controller.queueing.holdings import Holdings
 from controller.queueing.lines import Lines
 from controller.queueing.queues import Queue, Tree
 from controller.queueing.reclaims import Reclaim, Reclaims
 from controller.queueing.room import Space
-from controller.queueing.shapes import Shape, Shapes, Site
+from controller.queueing.shapes import PlacementNeeds, Shape, Shapes
 from controller.queueing.shares import Shares
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 
 _FIRST_REST: Final = timedelta(seconds=5)
 _LONGEST_REST: Final = timedelta(minutes=5)
 FOLLOWED: Final = 10
 """HyperJobs of each line whose messages say what is free and when they start."""
-_RESTING: Final = Block(kind=Kind.RESTING)
+_RESTING: Final = Block(code=WaitCode.RESTING)
 
 
 class QueueCache:
@@ -63,7 +63,7 @@ class QueueCache:
         self.most_in_flight = most_in_flight
         self._counts = counts
         self._lag = lag
-        self._confirmer = confirmer or OurQueues()
+        self._confirmer = confirmer or BuiltinQueues()
         self.names_others = names_others
         self.known = False
         self.entries: dict[str, Entry] = {}
@@ -78,8 +78,8 @@ class QueueCache:
         self._forecast: tuple[frozenset[str], Mapping[str, Start]] = frozenset(), self.later
         self._now: datetime | None = None
         self.blocks: dict[tuple[str, Shape], Block] = {}
-        self.could: WeakKeyDictionary[Site, bool] = WeakKeyDictionary()
-        self.wants: WeakKeyDictionary[Site, Mapping[str, Resources]] = WeakKeyDictionary()
+        self.could: WeakKeyDictionary[PlacementNeeds, bool] = WeakKeyDictionary()
+        self.wants: WeakKeyDictionary[PlacementNeeds, Mapping[str, Resources]] = WeakKeyDictionary()
         self._exceeds: WeakKeyDictionary[Shape, bool] = WeakKeyDictionary()
         self._exceeds_in: Tree | None = None  # for which the above was worked out
         self._shares = Shares(self._confirmer, self.lines)
@@ -135,18 +135,18 @@ class QueueCache:
         self.known = True
         self._shares.set_queues(queues, self.entries.values())
 
-    def put(self, key: str, unit: Unit | None, *, now: datetime) -> bool:
+    def put(self, key: str, unit: QueuedHyperJob | None, *, now: datetime) -> bool:
         """Learn what a HyperJob says now; None: it has ended. Return whether that matters."""
         entry = self.entries.get(key)
         unit = None if unit is None else self._confirmer.unit(unit)
         if unit is None:
             if entry is None:
                 return False
-            self._change(key, entry, Unit(key=key, minimum=0, parts=()), now)
+            self._change(key, entry, QueuedHyperJob(key=key, minimum=0, parts=()), now)
             del self.entries[key]
             return True
         if entry is None:
-            entry = self.entries[key] = Entry(Unit(key=key, minimum=0, parts=()))
+            entry = self.entries[key] = Entry(QueuedHyperJob(key=key, minimum=0, parts=()))
         elif entry.unit == unit:
             entry.unit = unit  # its checkpoint may be a newer one
             return False
@@ -233,7 +233,7 @@ class QueueCache:
             self._forecast_at = now
         return due
 
-    def ends(self, *, now: datetime) -> list[End]:
+    def ends(self, *, now: datetime) -> list[ExpectedEnd]:
         """Return when those that hold a share end by their estimates, the soonest first."""
         tree = self.account.tree
         found = (
@@ -244,7 +244,7 @@ class QueueCache:
         )
         space = self.open
         unseen = self._holdings.occupancy.unseen(space.clusters, space.free)
-        gone = [End(now, "", tuple(unseen))] if unseen else []
+        gone = [ExpectedEnd(now, "", tuple(unseen))] if unseen else []
         known = [each for each in found if each is not None]
         return sorted([*gone, *known], key=lambda end: (end.at, end.key))
 
@@ -356,7 +356,7 @@ class QueueCache:
                 written = entry.written
                 if written is None or (facts.expected and not written.expected):
                     yield StaleMessage(order[2], timedelta(), news=True)
-                elif written.kind is not facts.kind:
+                elif written.code is not facts.code:
                     yield StaleMessage(order[2], timedelta())
                 elif written != facts:
                     yield StaleMessage(order[2], entry.refresh_in(now=now))
@@ -376,9 +376,9 @@ class QueueCache:
         return self._facts(entry, self.block_of(entry), place)
 
     def _facts(self, entry: Entry, block: Block | None, place: int) -> MessageFacts:
-        kind, free, used = block.kind if block is not None else None, 0, 0
+        code, free, used = block.code if block is not None else None, 0, 0
         if place > FOLLOWED and not self.starts:
-            return MessageFacts(kind, roughly(place), 0, 0, "")
+            return MessageFacts(code, roughly(place), 0, 0, "")
         if entry.waiting is not None and place <= FOLLOWED:
             measure = entry.waiting.parts[0].request.measure
             free = self.open.sum.get(measure, 0)
@@ -388,9 +388,9 @@ class QueueCache:
             exact = entry.unit.key in self.starts
             minute = start.at.minute if exact else start.at.minute // 10
             expected = f"{start.at:%Y%m%d%H} {minute} {start.after}"
-        return MessageFacts(kind, roughly(place), free, used, expected)
+        return MessageFacts(code, roughly(place), free, used, expected)
 
-    def _change(self, key: str, entry: Entry, unit: Unit, now: datetime) -> None:
+    def _change(self, key: str, entry: Entry, unit: QueuedHyperJob, now: datetime) -> None:
         """Bring holdings, occupancy and line up to date with a unit and the grants."""
         entry.unit, entry.end = unit, None
         if entry.granted:
@@ -432,4 +432,4 @@ def _may_use(block: Block | None) -> bool:
     if block is None:
         return True
     over = block.limit is not None and not block.limit.ever
-    return block.kind is not Kind.NOT_OPEN and not over
+    return block.code is not WaitCode.NOT_OPEN and not over

@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeAlias
 from controller.model.observed import Cluster
 from controller.model.resources import PODS, Resources, total
 from controller.queueing.queues import Queue
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 
 IMPLICIT: Final = ""
 """The one queue, without limits, of the mode without confirmation."""
@@ -37,7 +37,7 @@ class Confirmer(Protocol):
         """Return the queues by which HyperJobs are admitted."""
         ...
 
-    def unit(self, unit: Unit) -> Unit:
+    def unit(self, unit: QueuedHyperJob) -> QueuedHyperJob:
         """Return a HyperJob with the queues that it waits in."""
         ...
 
@@ -46,7 +46,7 @@ class Confirmer(Protocol):
         ...
 
 
-class Nobody:
+class NoConfirmation:
     """No component confirms: all HyperJobs are in one line for the clusters' room."""
 
     needs_queues = False
@@ -55,7 +55,7 @@ class Nobody:
         """Return the implicit queue."""
         return (Queue(name=IMPLICIT),)
 
-    def unit(self, unit: Unit) -> Unit:
+    def unit(self, unit: QueuedHyperJob) -> QueuedHyperJob:
         """Move every sub-job to the implicit queue."""
         return replace(unit, parts=tuple(replace(part, queue=IMPLICIT) for part in unit.parts))
 
@@ -64,7 +64,7 @@ class Nobody:
         return {}
 
 
-class OurQueues:
+class BuiltinQueues:
     """Volcano's Queues, by our own account; `others` is what vcjobs without a HyperJob use."""
 
     needs_queues = True
@@ -76,7 +76,7 @@ class OurQueues:
         """Return the queues as they are."""
         return found
 
-    def unit(self, unit: Unit) -> Unit:
+    def unit(self, unit: QueuedHyperJob) -> QueuedHyperJob:
         """Return the HyperJob as it is."""
         return unit
 
@@ -85,7 +85,7 @@ class OurQueues:
         return self._others(holds)
 
 
-class VolcanoGlobal(OurQueues):
+class VolcanoGlobal(BuiltinQueues):
     """Volcano Global confirms each binding by its own arithmetic.
 
     A queue may use min(capability, all that the Ready clusters have) of each resource; `others`

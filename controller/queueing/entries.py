@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from controller.model.resources import Resources
 from controller.model.waiting import MessageFacts
 from controller.queueing.shapes import Shape
-from controller.queueing.units import OrderInQueue, Part, Unit
+from controller.queueing.units import OrderInQueue, QueuedHyperJob, QueuedSubJob
 
 _FIRST_REFRESH: Final = timedelta(seconds=1)
 _DOUBLINGS: Final = 6  # numbers of a message are a minute old at most
@@ -20,14 +20,14 @@ _DOUBLINGS: Final = 6  # numbers of a message are a minute old at most
 class Pending:
     """The sub-jobs that a HyperJob waits for, and its queue."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[QueuedSubJob, ...]
     shape: Shape
     queue: str
     order: OrderInQueue
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ExpectedEnd:
     """When a HyperJob that holds a share ends by its estimate, and what that frees by cluster.
 
     An `overdue` one runs beyond its estimate: nothing is known of its end.
@@ -63,13 +63,13 @@ class Entry:
     how often only numbers of it changed.
     """
 
-    unit: Unit
+    unit: QueuedHyperJob
     granted: frozenset[str] = frozenset()
     spots: dict[str, str] = field(default_factory=dict)
-    holding: dict[str, tuple[Part, str]] = field(default_factory=dict)
+    holding: dict[str, tuple[QueuedSubJob, str]] = field(default_factory=dict)
     queues: frozenset[str] = frozenset()
     frees: tuple[tuple[str, Resources], ...] = ()
-    end: End | None = None
+    end: ExpectedEnd | None = None
     waiting: Pending | None = None
     rests_until: datetime | None = None
     rests: int = 0
@@ -78,7 +78,7 @@ class Entry:
     written_at: datetime | None = None
     refreshes: int = 0
 
-    def hold(self, holding: dict[str, tuple[Part, str]]) -> None:
+    def hold(self, holding: dict[str, tuple[QueuedSubJob, str]]) -> None:
         """Note which sub-jobs hold a share, and where."""
         self.holding = holding
         self.queues = frozenset(part.queue for part, _ in holding.values())
@@ -87,7 +87,7 @@ class Entry:
         )
 
     @property
-    def missing(self) -> list[Part]:
+    def missing(self) -> list[QueuedSubJob]:
         """Return the sub-jobs that hold a share and do not exist."""
         return [part for name, (part, _) in self.holding.items() if name not in self.unit.made]
 
@@ -100,7 +100,7 @@ class Entry:
         """Note what the status says from now on."""
         if facts == self.written:
             return
-        alike = facts is not None and self.written is not None and facts.kind is self.written.kind
+        alike = facts is not None and self.written is not None and facts.code is self.written.code
         self.refreshes = self.refreshes + 1 if alike else 0
         self.written, self.written_at = facts, now
 

@@ -9,18 +9,17 @@ from bisect import insort
 from collections.abc import Iterator
 from datetime import datetime
 
-from controller.model.waiting import Start
-from controller.queueing.admit import Kind
+from controller.model.waiting import Start, WaitCode
 from controller.queueing.backfill import estimate_of, has_room, room_for
 from controller.queueing.cache import FOLLOWED, QueueCache
-from controller.queueing.entries import End, Entry, Pending
+from controller.queueing.entries import Entry, ExpectedEnd, Pending
 
 
 def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:
     """Return when the first of every line are expected to start, by key; heads are among them."""
     space, ends = cache.open.emptied(()), list(cache.ends(now=now))
     found: dict[str, Start] = {}
-    last: End | None = None
+    last: ExpectedEnd | None = None
     position = 0
     for key, entry, waiting in _in_turn(cache):
         while not (fits := has_room(waiting, space)) and position < len(ends):
@@ -40,7 +39,9 @@ def forecasts(cache: QueueCache, *, now: datetime) -> dict[str, Start]:
         if estimate is not None:
             at = (last.at if last is not None else now) + estimate
             frees = tuple((cluster, part.request.demand) for part, cluster in taken)
-            insort(ends, End(at, key, frees), lo=position, key=lambda end: (end.at, end.key))
+            insort(
+                ends, ExpectedEnd(at, key, frees), lo=position, key=lambda end: (end.at, end.key)
+            )
     return found
 
 
@@ -58,5 +59,7 @@ def _in_turn(cache: QueueCache) -> Iterator[tuple[str, Entry, Pending]]:
             continue
         if cache.exceeds(waiting):
             continue
-        if block.kind in (Kind.CAPACITY, Kind.BEHIND) and cache.could.get(waiting.shape.site, True):
+        if block.code in (WaitCode.CAPACITY, WaitCode.BEHIND) and cache.could.get(
+            waiting.shape.site, True
+        ):
             yield key, entry, waiting

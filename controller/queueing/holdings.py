@@ -15,7 +15,7 @@ from controller.queueing.entries import Entry
 from controller.queueing.occupancy import Occupancy
 from controller.queueing.room import Space
 from controller.queueing.shares import Shares
-from controller.queueing.units import Part
+from controller.queueing.units import QueuedSubJob
 
 
 class Holdings:
@@ -98,7 +98,7 @@ class Holdings:
         """Return what each cluster will have free when all HyperJobs have ended."""
         return self.occupancy.eventual(clusters, shown, now=now)
 
-    def _reservations(self, entry: Entry) -> list[Part]:
+    def _reservations(self, entry: Entry) -> list[QueuedSubJob]:
         """Return the sub-jobs that hold a share and take nothing that is counted yet."""
         namespace = entry.unit.key.partition("/")[0]
         return [part for part in entry.missing if not self._counts(f"{namespace}/{part.name}")]
@@ -106,8 +106,8 @@ class Holdings:
     def _count(
         self,
         namespace: str,
-        before: Mapping[str, tuple[Part, str]],
-        after: Mapping[str, tuple[Part, str]],
+        before: Mapping[str, tuple[QueuedSubJob, str]],
+        after: Mapping[str, tuple[QueuedSubJob, str]],
         now: datetime,
     ) -> None:
         self.changed = True

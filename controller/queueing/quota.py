@@ -77,7 +77,7 @@ class Forecast:
     passed_over: frozenset[str] = frozenset()
 
 
-def foretell(
+def forecast_dispatch(
     charges: Charges, queues: Iterable[Queue], priority: Callable[[str], int | None]
 ) -> Forecast:
     """Work out the next dispatch; `queues` are bounded by what there is.

@@ -23,7 +23,7 @@ from controller.model.subjobs import Group, SubJob, queue_of
 from controller.model.wire import mapping, rfc3339, string
 from controller.placement.share import Wish
 from controller.queueing.queues import estimate
-from controller.queueing.units import Part, Unit
+from controller.queueing.units import QueuedHyperJob, QueuedSubJob
 from hyperjob.api.meta import Object
 from hyperjob.api.names import GATE_OPEN
 from hyperjob.api.phases import JobPhase
@@ -33,7 +33,7 @@ _DEFAULT_QUEUE: Final = "default"
 _NONE: Final[frozenset[str]] = frozenset()  # Python makes another empty set at each call
 
 
-def unit_of(observed: Observed) -> Unit | None:
+def unit_of(observed: Observed) -> QueuedHyperJob | None:
     """Return a HyperJob as a unit; None when it holds nothing and waits for nothing.
 
     Sub-jobs that wait for others to be ready or complete are left out until their time has come,
@@ -55,14 +55,14 @@ def unit_of(observed: Observed) -> Unit | None:
     if hyperjob.stop is not None:
         later |= {child.name for _, child in members if not (child.exists or _is_held(child))}
     parts = [
-        Part(queue=queue_of(sub_job.size.template), request=_request(sub_job, child))
+        QueuedSubJob(queue=queue_of(sub_job.size.template), request=_request(sub_job, child))
         for sub_job, child in members
         if child.name not in later
     ]
     if not parts and backs_off(observed):
         return None
     growing = [
-        Part(queue=queue_of(sub_job.size.template), request=more, grows=True)
+        QueuedSubJob(queue=queue_of(sub_job.size.template), request=more, grows=True)
         for sub_job, child in members
         if child.name not in later and (more := growth(sub_job, child)) is not None
     ]
@@ -71,7 +71,7 @@ def unit_of(observed: Observed) -> Unit | None:
         taken = {child.name for sub_job, child in members if sub_job.group.name == group}
         queue = next(queue_of(g.template) for g in hyperjob.replicated_jobs if g.name == group)
         cut = [
-            Part(queue=queue, request=each, piece=True)
+            QueuedSubJob(queue=queue, request=each, piece=True)
             for each in pieces(hyperjob.name, wish, taken)
         ]
         parts += cut
@@ -88,7 +88,7 @@ def unit_of(observed: Observed) -> Unit | None:
     leaving = {child.name for child in children if _is_still_there(child)}
     held = recorded | made | kept | leaving
     all_at_once = bool(wishes) or not parts
-    return Unit(
+    return QueuedHyperJob(
         key=f"{hyperjob.namespace}/{hyperjob.name}",
         created=hyperjob.created,
         priority=observed.priority,
@@ -130,14 +130,14 @@ def _started(child: Child) -> str:
     return rfc3339(report.since)
 
 
-def _living(observed: Observed) -> Unit | None:
+def _living(observed: Observed) -> QueuedHyperJob | None:
     """Return what a HyperJob that is deleted, suspended or ended still holds: its vcjobs that live.
 
     A vcjob that no member has holds nothing, and nothing new is admitted.
     """
     children = [child_of(observed, name) for name in sorted(observed.jobs)]
     parts = [
-        Part(
+        QueuedSubJob(
             queue=child.job.queue or _DEFAULT_QUEUE,
             request=Request(name=child.name, group="", demand=demand_of(child.job.spec)),
         )
@@ -147,7 +147,7 @@ def _living(observed: Observed) -> Unit | None:
     if not parts:
         return None
     names = frozenset(part.name for part in parts)
-    return Unit(
+    return QueuedHyperJob(
         key=observed.hyperjob.key,
         created=observed.hyperjob.created,
         priority=observed.priority,
@@ -159,7 +159,7 @@ def _living(observed: Observed) -> Unit | None:
     )
 
 
-def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Unit | None:
+def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> QueuedHyperJob | None:
     """Return what the vcjobs of a HyperJob that does not exist any more hold of their queues.
 
     `remains` are vcjobs, orphaned or not yet collected, with their bindings. A vcjob that no member
@@ -171,11 +171,13 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Unit
         if binding.job_uid != metadata.get("uid") or not _is_in_member(binding):
             continue
         request = Request(name=string(metadata.get("name")), group="", demand=demand_of(spec))
-        parts.append(Part(queue=string(spec.get("queue")) or _DEFAULT_QUEUE, request=request))
+        parts.append(
+            QueuedSubJob(queue=string(spec.get("queue")) or _DEFAULT_QUEUE, request=request)
+        )
     if not parts:
         return None
     names = frozenset(part.name for part in parts)
-    return Unit(
+    return QueuedHyperJob(
         key=key, created="", priority=0, minimum=0, parts=tuple(parts), held=names, made=names
     )
 

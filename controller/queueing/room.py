@@ -12,7 +12,7 @@ from dataclasses import replace
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import Resources, fits, scale, total
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.search import assign
 from controller.placement.slots import Slots
 
@@ -27,7 +27,7 @@ class Space:
         self.free: dict[str, Resources] = {
             cluster.name: cluster.free for cluster in self.clusters if cluster.usable
         }
-        self.slots = Room.of(self.clusters, ()).slots
+        self.slots = FreeRoom.of(self.clusters, ()).slots
         self._eventual = eventual
         self.most: Resources = total(eventual.values())
         self.sum: dict[str, int] = {}  # of what is free, wherever that is
@@ -57,7 +57,7 @@ class Space:
 
         Where it is sure that there is room for fewer than `least`, none gets a cluster.
         """
-        room = Room.of(self.clusters, standing, free=self.free, slots=self.slots)
+        room = FreeRoom.of(self.clusters, standing, free=self.free, slots=self.slots)
         return assign(requests, room, max_domains=max_domains, least=least).assigned
 
     def holds(
@@ -96,7 +96,7 @@ class Space:
     ) -> int:
         """Count the requests that there will be room for when all HyperJobs have ended."""
         # What single nodes hold now says nothing of what they will hold then.
-        room = Room.of((replace(each, nodes=None) for each in self.clusters), standing)
+        room = FreeRoom.of((replace(each, nodes=None) for each in self.clusters), standing)
         room.free = {name: self._eventual.get(name, {}) for name in room.free}
         return len(assign(requests, room, max_domains=max_domains).assigned)
 

@@ -11,28 +11,27 @@ from datetime import datetime
 from typing import Final
 
 from controller.model.resources import Resources, fits, total
-from controller.model.waiting import Start
+from controller.model.waiting import Start, WaitCode
 from controller.queueing.admit import (
     CAPACITY,
     Block,
     Grant,
-    Kind,
     closed,
     gang_of,
     is_guaranteed,
     leaves_guarantees,
     try_to_admit,
 )
-from controller.queueing.backfill import Outlook
+from controller.queueing.backfill import CapacityTimeline
 from controller.queueing.cache import QueueCache
 from controller.queueing.entries import Pending
 from controller.queueing.forecast import forecasts
 from controller.queueing.reclaim import borrowers_for
 from controller.queueing.room import Space
-from controller.queueing.shapes import Shape, Site
-from controller.queueing.units import OrderInQueue, Part
+from controller.queueing.shapes import PlacementNeeds, Shape
+from controller.queueing.units import OrderInQueue, QueuedSubJob
 
-_BEHIND: Final = Block(kind=Kind.BEHIND)
+_BEHIND: Final = Block(code=WaitCode.BEHIND)
 
 
 def play(cache: QueueCache, *, now: datetime) -> list[str]:
@@ -49,11 +48,11 @@ class _Round:
         self._now = now
         self._blocks: dict[tuple[str, Shape], Block] = {}
         self._closed: dict[tuple[str, ...], Block | None] = {}
-        self._failed: set[Site] = set()
+        self._failed: set[PlacementNeeds] = set()
         self._led: set[str] = set()
         self._granted: dict[str, None] = {}
         self._asked: dict[str, None] = {}
-        self._outlook: Outlook | None = None  # until another HyperJob is admitted
+        self._outlook: CapacityTimeline | None = None  # until another HyperJob is admitted
         self._starts: dict[str, Start | None] = {}  # of heads, by queue
 
     def play(self) -> list[str]:
@@ -73,7 +72,7 @@ class _Round:
         self._backfill()
         for (queue, shape), block in self._blocks.items():
             before = cache.blocks.get((queue, shape))
-            if before is None or before.kind is not block.kind:
+            if before is None or before.code is not block.code:
                 cache.lines.changed.add(queue)
         cache.blocks = {**cache.blocks, **self._blocks} if ahead else self._blocks
         if cache.starts and cache.wants_forecasts(now=self._now):
@@ -168,7 +167,7 @@ class _Round:
             if order is not None:
                 heapq.heappush(firsts, order)
 
-    def _will_go(self, gang: Sequence[Part], waiting: Pending) -> bool:
+    def _will_go(self, gang: Sequence[QueuedSubJob], waiting: Pending) -> bool:
         """Tell whether a gang will have room, or a share, when all HyperJobs have ended."""
         site, account, space = waiting.shape.site, self._account, self._cache.space
         if self._cache.exceeds(waiting):
@@ -183,14 +182,14 @@ class _Round:
     def _lead(self, queue: str, key: str, waiting: Pending, block: Block) -> bool:
         """Let the first of a line keep its place if it will go some day; tell whether it does."""
         site, account, space = waiting.shape.site, self._account, self._cache.space
-        if not site.needed or block.kind is Kind.NOT_OPEN:
+        if not site.needed or block.code is WaitCode.NOT_OPEN:
             return False
         gang = gang_of(waiting.parts, site, account)
         if not self._will_go(gang, waiting):
             return False
-        if block.kind is Kind.GUARANTEE:
+        if block.code is WaitCode.GUARANTEE:
             account.speak_for(total(part.request.demand for part in gang), space.sum)
-        elif block.kind is not Kind.LIMIT:
+        elif block.code is not WaitCode.LIMIT:
             wants = self._cache.wants.get(site)
             if wants is None:
                 requests = [part.request for part in waiting.parts]
@@ -213,7 +212,7 @@ class _Round:
         start = None
         if known is None or known.head != key:  # what is given back for it is its own at once
             if self._outlook is None:
-                self._outlook = Outlook(cache.open, cache.ends(now=self._now))
+                self._outlook = CapacityTimeline(cache.open, cache.ends(now=self._now))
             start = self._outlook.earliest(waiting)
         if start is not None and start.after:
             cache.starts[key] = start
@@ -227,7 +226,7 @@ class _Round:
             return
         until = min(each.at for each in known.values())
         spare = self._spare(self._starts.keys() - known.keys())
-        failed: set[Site] = set()  # what is spare only shrinks
+        failed: set[PlacementNeeds] = set()  # what is spare only shrinks
         ahead = {queue: self._fillers(queue, until, spare) for queue in cache.lines.queues()}
         while ahead := {queue: orders for queue, orders in ahead.items() if orders}:
             queue = self._account.whose_turn(

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from controller.model.resources import Resources, total
-from controller.queueing.units import Part, Unit
+from controller.queueing.units import QueuedHyperJob, QueuedSubJob
 
 Kinds = tuple[tuple[object, ...], ...]
 Standing = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class Site:
+class PlacementNeeds:
     """What clusters must have; `floor` is the least that can be admitted at once.
 
     `alike`: all that waits is of one kind.
@@ -34,7 +34,7 @@ class Site:
 class Shape:
     """What clusters must have, and which queues must allow it."""
 
-    site: Site
+    site: PlacementNeeds
     queues: tuple[str, ...]
 
 
@@ -42,13 +42,13 @@ class Shapes:
     """All shapes in use."""
 
     def __init__(self) -> None:
-        self._sites: WeakValueDictionary[tuple[object, ...], Site] = WeakValueDictionary()
+        self._sites: WeakValueDictionary[tuple[object, ...], PlacementNeeds] = WeakValueDictionary()
         self._shapes: WeakValueDictionary[tuple[object, ...], Shape] = WeakValueDictionary()
 
     def of(
         self,
-        unit: Unit,
-        waiting: Sequence[Part],
+        unit: QueuedHyperJob,
+        waiting: Sequence[QueuedSubJob],
         *,
         needed: int,
         promised: Mapping[str, str] | None = None,
@@ -70,7 +70,7 @@ class Shapes:
         key = needed, unit.max_domains, standing, kinds
         site = self._sites.get(key)
         if site is None:
-            site = self._sites[key] = Site(
+            site = self._sites[key] = PlacementNeeds(
                 needed=needed,
                 max_domains=unit.max_domains,
                 standing=standing,
@@ -85,7 +85,7 @@ class Shapes:
         return shape
 
 
-def _floor(waiting: Sequence[Part], number: int) -> Resources:
+def _floor(waiting: Sequence[QueuedSubJob], number: int) -> Resources:
     """Bound from below what any `number` of the parts demand together."""
     demands = [part.request.demand for part in waiting]
     if number >= len(demands):

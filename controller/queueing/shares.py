@@ -12,7 +12,7 @@ from controller.queueing.confirm import Confirmer, Holds
 from controller.queueing.entries import Entry
 from controller.queueing.lines import Lines
 from controller.queueing.queues import Queue, Tree
-from controller.queueing.units import Part
+from controller.queueing.units import QueuedSubJob
 
 
 class Shares:
@@ -46,7 +46,7 @@ class Shares:
             self._others = others
             self._count_others(1)
 
-    def count(self, part: Part, sign: int = 1) -> None:
+    def count(self, part: QueuedSubJob, sign: int = 1) -> None:
         """Count a sub-job that holds a share, or take it off."""
         self.account.add(part.queue, part.request.demand, sign)
 

@@ -14,7 +14,7 @@ OrderInQueue: TypeAlias = tuple[int, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class QueuedSubJob:
     """One sub-job."""
 
     queue: str
@@ -29,7 +29,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class QueuedHyperJob:
     """One HyperJob that has not ended; `made` are sub-jobs that exist, `clusters` where they are.
 
     `held` are those that hold a share of their queue, made or about to be made again. `preempts`:
@@ -44,7 +44,7 @@ class Unit:
     priority: int = 0
     minimum: int
     max_domains: int | None = None
-    parts: tuple[Part, ...]
+    parts: tuple[QueuedSubJob, ...]
     held: frozenset[str] = frozenset()
     made: frozenset[str] = frozenset()
     ended: frozenset[str] = frozenset()

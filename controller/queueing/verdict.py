@@ -24,7 +24,6 @@ from controller.model.waiting import (
     WaitCode,
 )
 from controller.placement.place import Placement, place
-from controller.queueing.admit import Kind
 from controller.queueing.cache import QueueCache
 from controller.queueing.confirm import IMPLICIT
 from controller.queueing.entries import Pending
@@ -35,12 +34,12 @@ from hyperjob.api.quantity import NANO
 _NAMES_SHOWN: Final = 3
 _CLUSTERS_SHOWN: Final = 5
 _CODES: Final = {
-    Kind.NOT_OPEN: (WaitCode.NOT_OPEN, Reason.QUEUE_NOT_OPEN),
-    Kind.LIMIT: (WaitCode.LIMIT, Reason.QUEUE_LIMIT_REACHED),
-    Kind.GUARANTEE: (WaitCode.GUARANTEE, Reason.QUEUE_LIMIT_REACHED),
-    Kind.CAPACITY: (WaitCode.CAPACITY, Reason.INSUFFICIENT_CAPACITY),
-    Kind.BEHIND: (WaitCode.BEHIND, Reason.WAITING_FOR_QUEUE),
-    Kind.RESTING: (WaitCode.RESTING, Reason.WAITING_FOR_QUEUE),
+    WaitCode.NOT_OPEN: (WaitCode.NOT_OPEN, Reason.QUEUE_NOT_OPEN),
+    WaitCode.LIMIT: (WaitCode.LIMIT, Reason.QUEUE_LIMIT_REACHED),
+    WaitCode.GUARANTEE: (WaitCode.GUARANTEE, Reason.QUEUE_LIMIT_REACHED),
+    WaitCode.CAPACITY: (WaitCode.CAPACITY, Reason.INSUFFICIENT_CAPACITY),
+    WaitCode.BEHIND: (WaitCode.BEHIND, Reason.WAITING_FOR_QUEUE),
+    WaitCode.RESTING: (WaitCode.RESTING, Reason.WAITING_FOR_QUEUE),
 }
 
 
@@ -61,10 +60,10 @@ def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> QueueVe
     block = cache.block_of(entry)
     if block is None and (cache.known or patient) and not entry.holding:
         return QueueVerdict(undecided=True)
-    code, reason = _CODES[block.kind] if block is not None else _UNBLOCKED
+    code, reason = _CODES[block.code] if block is not None else _UNBLOCKED
     if not cache.known:
         code = WaitCode.QUEUES_UNKNOWN
-    if block is not None and block.kind is Kind.LIMIT and cache.exceeds(waiting):
+    if block is not None and block.code is WaitCode.LIMIT and cache.exceeds(waiting):
         reason = Reason.EXCEEDS_QUEUE
         code = WaitCode.LIMIT_OF_GANG if code is WaitCode.LIMIT else code
     room: RoomDetail | None = None

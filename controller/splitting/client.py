@@ -17,7 +17,7 @@ import aiohttp
 
 from controller.model.planned import Question
 from controller.model.splitting import CallFailed, CallFault, NoneGiven, SplitAnswer, SplitTrouble
-from controller.splitting.protocol import AnswerError, Said, read_answer
+from controller.splitting.protocol import AnswerError, RawAnswer, read_answer
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Splitter:
             if entry is None or entry.next is None:
                 continue  # gone meanwhile
             question, entry.next = entry.next, None
-            said = Said()
+            said = RawAnswer()
             trouble: SplitTrouble | None
             try:
                 said = read_answer(await self._post(session, question.body))

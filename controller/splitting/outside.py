@@ -10,8 +10,8 @@ from typing import Final
 from controller.model.detail import SplitterWait
 from controller.model.observed import Observed
 from controller.model.planned import Question
-from controller.placement.assign import Room
-from controller.placement.share import Share, Wish
+from controller.placement.assign import FreeRoom
+from controller.placement.share import SplitShare, Wish
 from controller.splitting.protocol import question, usable
 
 _ASKED: Final = SplitterWait()
@@ -21,13 +21,13 @@ _ASKED: Final = SplitterWait()
 class Outside:
     """Shares, or why there are none yet; `ask` and `again` say what to do about it."""
 
-    shares: tuple[Share, ...] = ()
+    shares: tuple[SplitShare, ...] = ()
     wait: SplitterWait = _ASKED
     ask: Question | None = None
     again: timedelta | None = None
 
 
-def consult(observed: Observed, wish: Wish, room: Room) -> Outside:
+def consult(observed: Observed, wish: Wish, room: FreeRoom) -> Outside:
     """Use the last answer if it holds now, whatever it was asked; else wait, and ask when due."""
     limit = observed.hyperjob.max_domains
     asked = question(observed.hyperjob, wish, room, max_domains=limit)

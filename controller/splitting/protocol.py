@@ -25,8 +25,8 @@ from controller.model.splitting import (
     WrongTotal,
 )
 from controller.model.wire import integer, mapping, string
-from controller.placement.assign import Room
-from controller.placement.share import Share, Wish, capacities
+from controller.placement.assign import FreeRoom
+from controller.placement.share import SplitShare, Wish, capacities
 from hyperjob.api.meta import Object
 
 VERSION: Final = "splitter.training.volcano.sh/v1alpha1"
@@ -43,14 +43,16 @@ class AnswerError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class RawAnswer:
     """An answer as it was sent: shares as (cluster, accelerators), or the reason for none."""
 
     shares: Sequence[tuple[str, int]] = ()
     reason: str = ""
 
 
-def question(hyperjob: HyperJob, wish: Wish, room: Room, *, max_domains: int | None) -> Question:
+def question(
+    hyperjob: HyperJob, wish: Wish, room: FreeRoom, *, max_domains: int | None
+) -> Question:
     """Put everything that the built-in splitter goes by into a question."""
     most = capacities(wish, room)
     asked: Object = {
@@ -84,8 +86,8 @@ def question(hyperjob: HyperJob, wish: Wish, room: Room, *, max_domains: int | N
 
 
 def usable(
-    answer: SplitAnswer, wish: Wish, room: Room, *, max_domains: int | None
-) -> tuple[Share, ...] | SplitTrouble:
+    answer: SplitAnswer, wish: Wish, room: FreeRoom, *, max_domains: int | None
+) -> tuple[SplitShare, ...] | SplitTrouble:
     """Return the shares of an answer that hold now, else why they do not."""
     most = capacities(wish, room)
     found: dict[str, int] = {}
@@ -103,10 +105,10 @@ def usable(
         return WrongTotal(total, wish.accelerators)
     if max_domains is not None and len(room.domains.keys() | found.keys()) > max_domains:
         return TooManyClusters(max_domains)
-    return tuple(Share(cluster, pods) for cluster, pods in found.items())
+    return tuple(SplitShare(cluster, pods) for cluster, pods in found.items())
 
 
-def read_answer(body: bytes) -> Said:
+def read_answer(body: bytes) -> RawAnswer:
     """Read what a splitter sent; raises AnswerError."""
     answer = _object(body)
     shares = []
@@ -119,7 +121,7 @@ def read_answer(body: bytes) -> Said:
         if not cluster or accelerators is None or accelerators < 1:
             raise AnswerError(CallFault.INCOMPLETE_SHARE)
         shares.append((cluster, accelerators))
-    return Said(shares=tuple(shares), reason=string(answer.get("reason"))[:_REASON])
+    return RawAnswer(shares=tuple(shares), reason=string(answer.get("reason"))[:_REASON])
 
 
 def _object(body: bytes) -> Object:
@@ -132,7 +134,7 @@ def _object(body: bytes) -> Object:
     return found
 
 
-def _cluster(room: Room, name: str, most: int) -> Object:
+def _cluster(room: FreeRoom, name: str, most: int) -> Object:
     cluster = room.clusters[name]
     return {
         "name": name,

@@ -5,7 +5,7 @@ Set only when every sub-job has ended; conditions of others are kept.
 
 from collections.abc import Sequence
 
-from controller.lifecycle.verdict import End
+from controller.lifecycle.decisions import End
 from controller.status.jobs import JobState
 from controller.status.outcomes import end_text
 from hyperjob.api import conditions

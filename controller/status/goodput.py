@@ -21,7 +21,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class OpenStop:
     """A stop that the training has not said to have recovered from.
 
     The work since `since` is kept until `kept_until`, as far as is known; `work` is of the last
@@ -36,7 +36,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class GoodputAccount:
     """Milliseconds by use until `since`, and what time goes to since then.
 
     `share` is the part of the sub-jobs that train in a degraded HyperJob.
@@ -46,7 +46,7 @@ class Account:
     state: TimeUse | None
     spent: Mapping[TimeUse, int] = field(default_factory=dict)
     share: float = 0.0
-    stop: Stop | None = None
+    stop: OpenStop | None = None
 
     @property
     def trains(self) -> bool:
@@ -55,7 +55,7 @@ class Account:
             self.state is TimeUse.DEGRADED and self.share > 0
         )
 
-    def until(self, now: datetime) -> "Account":
+    def until(self, now: datetime) -> "GoodputAccount":
         """Count the time until a moment; a moment that has passed already counts nothing."""
         if self.state is None or now <= self.since:
             return self
@@ -68,7 +68,9 @@ class Account:
             counted = self.move(lasted, to=self.state)
         return replace(counted, since=now)
 
-    def move(self, time: timedelta, *, to: TimeUse, out_of: TimeUse | None = None) -> "Account":
+    def move(
+        self, time: timedelta, *, to: TimeUse, out_of: TimeUse | None = None
+    ) -> "GoodputAccount":
         """Count time as of one use, and no longer as of another, which has at least none left."""
         number = round(time / _MILLISECOND)
         spent = dict(self.spent)
@@ -99,16 +101,16 @@ class Moment:
     steps: int | None = None
 
 
-def begin(moment: Moment) -> Account:
+def begin(moment: Moment) -> GoodputAccount:
     """Begin an account; one of a HyperJob that an earlier release started takes it from there."""
     state = time_use(moment.phase, moment.reason, before=None, cause=None)
-    account = Account(since=moment.created, state=TimeUse.WAITING_FOR_QUEUE)
+    account = GoodputAccount(since=moment.created, state=TimeUse.WAITING_FOR_QUEUE)
     if moment.started is not None:
         account = account.until(moment.started)
     return replace(account, state=state, share=moment.share)
 
 
-def advance(account: Account, moment: Moment) -> Account:
+def advance(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     """Bring an account up to a look; the same account where nothing has changed."""
     account = _heard(account, moment)
     cause = moment.stopped_by or (account.stop.cause if account.stop is not None else None)
@@ -129,7 +131,7 @@ def advance(account: Account, moment: Moment) -> Account:
     return _heard(after, moment) if after.trains and after.stop is not None else after
 
 
-def finish(account: Account, work: JobTraining | None, steps: int | None) -> Account:
+def finish(account: GoodputAccount, work: JobTraining | None, steps: int | None) -> GoodputAccount:
     """Take the time after the last of all steps out of the productive time, once.
 
     The last lines of a program may be read when its HyperJob has ended already. The account has
@@ -146,14 +148,14 @@ def finish(account: Account, work: JobTraining | None, steps: int | None) -> Acc
     )
 
 
-def ratio(account: Account, now: datetime) -> float:
+def ratio(account: GoodputAccount, now: datetime) -> float:
     """Return the productive part of all time until now that was not suspended; 0 of no time."""
     spent = account.until(now).spent
     whole = sum(spent.values()) - spent.get(TimeUse.SUSPENDED, 0)
     return spent.get(TimeUse.PRODUCTIVE, 0) / whole if whole > 0 else 0.0
 
 
-def _heard(account: Account, moment: Moment) -> Account:
+def _heard(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     """Take in what the programs have said since the last look."""
     work, stop = moment.work, account.stop
     if work is None or account.state is None:
@@ -184,7 +186,7 @@ def _goes_on(before: JobTraining, work: JobTraining) -> bool:
     return work.started < before.updated and work.step >= before.step
 
 
-def _loaded(account: Account, work: JobTraining, now: datetime) -> Account:
+def _loaded(account: GoodputAccount, work: JobTraining, now: datetime) -> GoodputAccount:
     """Count the time until the first line of a program as its start."""
     if account.state is not TimeUse.PRODUCTIVE or work.started <= account.since:
         return account
@@ -193,7 +195,9 @@ def _loaded(account: Account, work: JobTraining, now: datetime) -> Account:
     return replace(loading, state=account.state)
 
 
-def _trained_before(after: Account, before: Account, work: JobTraining | None) -> Account:
+def _trained_before(
+    after: GoodputAccount, before: GoodputAccount, work: JobTraining | None
+) -> GoodputAccount:
     """Count as productive what a program did before its clusters reported that it runs."""
     if work is None or before.state is None or before.trains or not after.trains:
         return after
@@ -204,8 +208,8 @@ def _trained_before(after: Account, before: Account, work: JobTraining | None) -
 
 
 def _began_again(
-    account: Account, before: JobTraining, work: JobTraining, now: datetime
-) -> Account:
+    account: GoodputAccount, before: JobTraining, work: JobTraining, now: datetime
+) -> GoodputAccount:
     """Count what a program makes again that began anew by itself, and what it stood still for."""
     began = max(account.since, min(work.started, now))
     kept = min(before.reached(work.start_step), began)
@@ -213,7 +217,9 @@ def _began_again(
     return counted.move(began - kept, to=TimeUse.LOST_TO_FAILURES, out_of=TimeUse.PRODUCTIVE)
 
 
-def _stopped(after: Account, trained: Account, moment: Moment, cause: TimeUse) -> Account:
+def _stopped(
+    after: GoodputAccount, trained: GoodputAccount, moment: Moment, cause: TimeUse
+) -> GoodputAccount:
     """Count what a stop loses: all that was done since the last checkpoint."""
     work, stop = moment.work, trained.stop
     if stop is not None:
@@ -229,23 +235,23 @@ def _stopped(after: Account, trained: Account, moment: Moment, cause: TimeUse) -
     lost += max(timedelta(), trained.since - kept)
     return replace(
         after.move(lost, to=cause, out_of=TimeUse.PRODUCTIVE),
-        stop=Stop(time=moment.now, since=since, kept_until=kept, cause=cause, work=work),
+        stop=OpenStop(time=moment.now, since=since, kept_until=kept, cause=cause, work=work),
     )
 
 
-def _corrected(account: Account, stop: Stop, *, kept: datetime) -> Account:
+def _corrected(account: GoodputAccount, stop: OpenStop, *, kept: datetime) -> GoodputAccount:
     """Count work of a stop as kept until another moment than was known before."""
     kept = min(max(kept, stop.since), stop.time)
     counted = account.move(kept - stop.kept_until, to=TimeUse.PRODUCTIVE, out_of=stop.cause)
     return replace(counted, stop=replace(stop, kept_until=kept))
 
 
-def _finished(account: Account, moment: Moment) -> Account:
+def _finished(account: GoodputAccount, moment: Moment) -> GoodputAccount:
     account = replace(account, stop=None)
     return finish(account, moment.work, moment.steps)
 
 
-def parse_account(raw: object) -> Account | None:
+def parse_account(raw: object) -> GoodputAccount | None:
     """Read an account; None where there is none that can be gone on with."""
     told = mapping(raw)
     since = timestamp(told.get("since"))
@@ -253,7 +259,7 @@ def parse_account(raw: object) -> Account | None:
     if since is None or (state and state not in set(TimeUse)):
         return None
     spent = mapping(told.get("milliseconds"))
-    return Account(
+    return GoodputAccount(
         since=since,
         state=TimeUse(state) if state else None,
         spent={use: count(spent.get(use)) for use in TimeUse if count(spent.get(use))},
@@ -262,7 +268,7 @@ def parse_account(raw: object) -> Account | None:
     )
 
 
-def account_object(account: Account, *, now: datetime) -> Object:
+def account_object(account: GoodputAccount, *, now: datetime) -> Object:
     """Return `status.goodput`."""
     entry: Object = {
         "ratio": f"{ratio(account, now):.3f}",
@@ -285,14 +291,14 @@ def account_object(account: Account, *, now: datetime) -> Object:
     return entry
 
 
-def _parse_stop(raw: Object) -> Stop | None:
+def _parse_stop(raw: Object) -> OpenStop | None:
     times = [timestamp(raw.get(name)) for name in ("time", "since", "keptUntil")]
     cause = string(raw.get("cause"))
     time, since, kept = times
     if time is None or since is None or kept is None or cause not in LOST:
         return None
     work = parse_training(raw)
-    return Stop(time=time, since=since, kept_until=kept, cause=TimeUse(cause), work=work)
+    return OpenStop(time=time, since=since, kept_until=kept, cause=TimeUse(cause), work=work)
 
 
 def _decimal(value: object) -> float:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.gang.gate import is_held, is_released
-from controller.lifecycle.runs import Present, failure_of, present_run
-from controller.lifecycle.verdict import End
+from controller.lifecycle.decisions import End
+from controller.lifecycle.runs import PresentRun, failure_of, present_run
 from controller.model.detail import Delayed
 from controller.model.observed import (
     Observed,
@@ -65,7 +65,7 @@ class JobState:
     pods: int
     report: Report | None
     last_transition_time: str
-    run: Present
+    run: PresentRun
     lost: bool = False
     is_next: bool = False
     starts_again: str = ""

@@ -6,7 +6,7 @@ Carries what was decided; takes no decision and has no words.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from controller.lifecycle.verdict import End
+from controller.lifecycle.decisions import End
 from controller.model.child import Child
 from controller.model.detail import Detail, Silent
 from controller.model.observed import GangRecord, QueueVerdict, Rejection, Silence

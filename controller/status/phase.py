@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.lifecycle.verdict import End
+from controller.lifecycle.decisions import End
 from controller.model.reasons import Reason
 from controller.status.jobs import QUEUED, UNPLACED, JobState
 from controller.status.outcomes import end_text

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 from controller.model.resources import PODS, Resources, accelerator_of, amount_text, order_of
 from controller.model.shortage import (
+    ClusterOffer,
     ClusterTrouble,
     Crowding,
     Hindrance,
@@ -15,7 +16,6 @@ from controller.model.shortage import (
     NoDevice,
     Obstacle,
     Overflow,
-    Part,
     Shortage,
     ShortageCode,
     SplitOverflow,
@@ -175,7 +175,7 @@ def _split_shortage(short: SplitShortage) -> str:
     return f"needs {wanted}{only}, {fitting}: {reasons}"
 
 
-def _part(part: Part, short: SplitShortage) -> tuple[str, str]:
+def _part(part: ClusterOffer, short: SplitShortage) -> tuple[str, str]:
     if part.hindrance is not None:
         return part.cluster, hindrance_text(part.hindrance)
     text = f"has room for {part.room}"
@@ -184,7 +184,7 @@ def _part(part: Part, short: SplitShortage) -> tuple[str, str]:
     return part.cluster, text
 
 
-def _overflown(part: Part, overflow: SplitOverflow) -> str:
+def _overflown(part: ClusterOffer, overflow: SplitOverflow) -> str:
     if part.hindrance is not None:
         return f"{part.cluster} {hindrance_text(part.hindrance)}"
     if part.room:

@@ -29,7 +29,7 @@ _LONGEST: Final = timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voice:
+class SubJobProgress:
     """What a sub-job says; `attempt` is its present one."""
 
     group: str
@@ -41,14 +41,17 @@ def training_status(observed: Observed, jobs: Sequence[JobState]) -> Object | No
     """Return `status.training`; None while no program has said anything."""
     return _told(
         observed,
-        [Voice(group=job.group, attempt=job.attempt, training=job.training) for job in jobs],
+        [
+            SubJobProgress(group=job.group, attempt=job.attempt, training=job.training)
+            for job in jobs
+        ],
     )
 
 
 def with_last_lines(observed: Observed, status: Object) -> Object:
     """Add to the status of a HyperJob that has ended what its programs said last."""
     voices = [
-        Voice(
+        SubJobProgress(
             group=record.replicated_job,
             attempt=record.attempt,
             training=known(observed.trainings.get(record.name), record.training),
@@ -63,7 +66,7 @@ def with_last_lines(observed: Observed, status: Object) -> Object:
     return {**status, "training": training, "goodput": account_object(after, now=account.since)}
 
 
-def _told(observed: Observed, voices: Sequence[Voice]) -> Object | None:
+def _told(observed: Observed, voices: Sequence[SubJobProgress]) -> Object | None:
     old = mapping(observed.hyperjob.status.get("training"))
     if not observed.trainings:
         return old or None
@@ -87,7 +90,7 @@ def _told(observed: Observed, voices: Sequence[Voice]) -> Object | None:
     return entry
 
 
-def whole(voices: Sequence[Voice]) -> JobTraining | None:
+def whole(voices: Sequence[SubJobProgress]) -> JobTraining | None:
     """Put the sub-jobs together: the furthest step, and the checkpoint that all of them have.
 
     Only the sub-jobs of the first replicated job that says anything count, and of them only those

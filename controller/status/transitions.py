@@ -7,7 +7,7 @@ a pass that changes nothing makes no Event.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, assert_never
 
-from controller.lifecycle.verdict import Restart
+from controller.lifecycle.decisions import Restart
 from controller.model.planned import (
     Action,
     Adopt,

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from controller.expansion.auto import Split
 from controller.gang.giveback import GangBackOff, backs_off
-from controller.gang.rejections import Lesson
-from controller.gang.review import Review, Seat
+from controller.gang.rejections import RejectionCheck
+from controller.gang.review import PinnedPlace, Review
+from controller.lifecycle.decisions import Member
 from controller.lifecycle.dependencies import Waiting
 from controller.lifecycle.quorum import together
-from controller.lifecycle.silence import Hush, Quiet
-from controller.lifecycle.verdict import Member
+from controller.lifecycle.silence import SilenceCheck, SilentCounts
 from controller.model.child import Child
 from controller.model.detail import Detail
 from controller.model.observed import Observed
@@ -31,10 +31,10 @@ from controller.status.outlook import Outlook
 class Draft:
     """What is known of all wanted sub-jobs, and what is to be done about them.
 
-    `blocked` has reason and detail by sub-job; `standing` (group, cluster) of those that stay;
-    `quiet` counts those of which nothing, or no pods, are reported, `secured` those that need no
-    place; `needed` says how many of the missing had to fit together, `sought` what they ask for,
-    and `outdated` which sub-jobs plugins have made again.
+    `blocked` has reason and detail by sub-job, `standing` (group, cluster) of those that stay.
+    `silent_counts` says of how many no report, or no progress, has come; `secured` counts those
+    that need no place. `needed` of the missing sub-jobs had to fit together, `sought` is what they
+    ask for. Plugins have made the `outdated` sub-jobs again.
     """
 
     observed: Observed
@@ -42,13 +42,13 @@ class Draft:
     children: Sequence[Member]
     losses: Mapping[str, Loss]
     waiting: Waiting
-    quiet: Quiet = field(default_factory=Quiet)
+    silent_counts: SilentCounts = field(default_factory=SilentCounts)
     actions: list[Action] = field(default_factory=list)
     blocked: dict[str, tuple[Reason, Detail | None]] = field(default_factory=dict)
-    lessons: dict[str, Lesson] = field(default_factory=dict)
-    hushes: dict[str, Hush] = field(default_factory=dict)
+    rejection_checks: dict[str, RejectionCheck] = field(default_factory=dict)
+    silence_checks: dict[str, SilenceCheck] = field(default_factory=dict)
     missing: dict[str, Member] = field(default_factory=dict)
-    seats: dict[str, tuple[Seat, SubJob, Child]] = field(default_factory=dict)
+    pinned_places: dict[str, tuple[PinnedPlace, SubJob, Child]] = field(default_factory=dict)
     standing: list[tuple[str, str]] = field(default_factory=list)
     secured: int = 0
     needed: int = 0
@@ -97,8 +97,8 @@ class Draft:
     def excluded(self, child: Child) -> frozenset[str]:
         """Return where a sub-job must not stand: moved away from there, or refused by Karmada."""
         recorded = child.record.excluded_clusters if child.record is not None else ()
-        lesson = self.lessons.get(child.name, Lesson())
-        return lesson.excluded.union(recorded)
+        rejection_check = self.rejection_checks.get(child.name, RejectionCheck())
+        return rejection_check.excluded.union(recorded)
 
     def outlook(self, member: Member) -> Outlook:
         """Return what is intended for one sub-job."""
@@ -112,8 +112,8 @@ class Draft:
             gang = shortage.code is ShortageCode.WAITS_FOR_GANG
             reason = Reason.WAITING_FOR_GANG if gang else Reason.INSUFFICIENT_CAPACITY
         loss = self.losses.get(name)
-        lesson = self.lessons.get(name, Lesson())
-        hush = self.hushes.get(name, Hush())
+        rejection_check = self.rejection_checks.get(name, RejectionCheck())
+        silence_check = self.silence_checks.get(name, SilenceCheck())
         return Outlook(
             sub_job=sub_job,
             child=child,
@@ -124,10 +124,10 @@ class Draft:
             admitted=self._holds_share(child),
             loss=loss,
             no_room=self.review.short.get(name),
-            left_out=lesson.left_out,
-            rejections=lesson.rejections,
-            silence=hush.record,
-            unheard=hush.silent,
+            left_out=rejection_check.left_out,
+            rejections=rejection_check.rejections,
+            silence=silence_check.record,
+            unheard=silence_check.silent,
         )
 
     def _holds_share(self, child: Child) -> bool:

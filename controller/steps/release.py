@@ -4,18 +4,18 @@ Only sub-jobs that no member cluster has seen are released or deleted here.
 """
 
 from controller.gang.gate import openings
-from controller.gang.giveback import gave_back, go_on, to_give_back
+from controller.gang.giveback import gave_back, next_state, to_give_back
 from controller.gang.places import ready
 from controller.lifecycle.delete import deletion
 from controller.model.planned import DeletionCause
 from controller.model.reasons import Reason
-from controller.plugins.hook import plug_in as plug
+from controller.plugins.hook import set_up
 from controller.steps.draft import Draft
 
 
-def plug_in(draft: Draft) -> None:
+def apply_plugins(draft: Draft) -> None:
     """Let the plugins act on the actions so far."""
-    plugged = plug(
+    plugged = set_up(
         draft.observed,
         draft.children,
         draft.actions,
@@ -27,7 +27,7 @@ def plug_in(draft: Draft) -> None:
     draft.outdated = plugged.outdated
 
 
-def let_through(draft: Draft) -> None:
+def open_gates(draft: Draft) -> None:
     """Open the gates of what the queue has admitted and still fits, all together."""
     observed, minimum, staying = draft.observed, draft.together, draft.staying
     if observed.hyperjob.suspend:
@@ -45,7 +45,7 @@ def let_through(draft: Draft) -> None:
 def give_back(draft: Draft) -> None:
     """Judge how the gang goes on; a gang that stays in parts lets go of what it holds."""
     observed, staying = draft.observed, draft.staying
-    draft.back_off = go_on(
+    draft.back_off = next_state(
         observed, staying, opening=draft.opening, leaving=len(staying) < len(draft.children)
     )
     for child in to_give_back(observed, staying, opening=draft.opening):

@@ -11,7 +11,7 @@ from controller.expansion.members import members_of, strangers
 from controller.lifecycle.delete import deletion
 from controller.lifecycle.dependencies import waiting
 from controller.lifecycle.loss import losses_of
-from controller.lifecycle.silence import count_quiet
+from controller.lifecycle.silence import count_silent
 from controller.model.child import child_of
 from controller.model.observed import Observed
 from controller.model.planned import DeleteChild
@@ -38,6 +38,6 @@ def scale(observed: Observed, split: Split, groups: Sequence[Group]) -> Draft:
         children=children,
         losses=losses_of(observed, children),
         waiting=waiting(observed, children),
-        quiet=count_quiet(observed, children),
+        silent_counts=count_silent(observed, children),
         actions=[*deletions],
     )

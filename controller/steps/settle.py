@@ -8,9 +8,8 @@ from controller.expansion.objects import policy as policy_object
 from controller.expansion.objects import vcjob
 from controller.gang.gate import is_held
 from controller.gang.giveback import backs_off
-from controller.gang.places import domains
-from controller.gang.places import look_again as review_places
-from controller.lifecycle.verdict import Member
+from controller.gang.places import domains, review_places
+from controller.lifecycle.decisions import Member
 from controller.model.child import Child
 from controller.model.observed import Observed, Policy, QueueAdmission
 from controller.model.planned import CreateChild, DeleteChild, Repin
@@ -44,12 +43,12 @@ def place_missing(draft: Draft) -> None:
     draft.actions.sort(key=lambda action: isinstance(action, DeleteChild))
 
 
-def look_again(draft: Draft) -> None:
+def review_pinned(draft: Draft) -> None:
     """Look at the places of what no member has seen, and plan the moves."""
     observed, placed = draft.observed, draft.placement.assigned
     draft.review = review_places(
         observed,
-        [seat for seat, _, _ in draft.seats.values()],
+        [pinned for pinned, _, _ in draft.pinned_places.values()],
         standing=draft.standing,
         placed=[
             (request, placed[request.name]) for request in draft.sought if request.name in placed
@@ -58,7 +57,7 @@ def look_again(draft: Draft) -> None:
     if backs_off(observed):
         return
     for name, cluster in draft.review.moves.items():
-        _, sub_job, child = draft.seats[name]
+        _, sub_job, child = draft.pinned_places[name]
         if child.policy is not None:
             draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
 
@@ -74,8 +73,8 @@ def needs(draft: Draft) -> tuple[Resources, ...]:
 
 def _stays(draft: Draft) -> tuple[tuple[str, str], ...]:
     """Return (group, cluster) of the sub-jobs that have a place."""
-    seats = [seat for seat, _, _ in draft.seats.values()]
-    return *draft.standing, *domains(draft.observed, seats)
+    pinned_places = [pinned for pinned, _, _ in draft.pinned_places.values()]
+    return *draft.standing, *domains(draft.observed, pinned_places)
 
 
 def _homeless(draft: Draft) -> dict[str, Member]:

@@ -8,10 +8,10 @@ from controller.expansion.auto import is_admitted
 from controller.expansion.growth import grown_name, growth
 from controller.expansion.resize import resize
 from controller.gang.giveback import backs_off, gave_back
-from controller.gang.places import seat_of
-from controller.gang.rejections import learn
+from controller.gang.places import pinned_place_of
+from controller.gang.rejections import check_rejection
 from controller.lifecycle.delete import deletion
-from controller.lifecycle.silence import listen
+from controller.lifecycle.silence import check_silence
 from controller.model.child import Child
 from controller.model.detail import (
     BindingTaken,
@@ -32,8 +32,8 @@ from controller.model.observed import QueueAdmission
 from controller.model.planned import AskAgain, DeletionCause, Look
 from controller.model.reasons import Reason
 from controller.model.subjobs import SubJob, queue_of
-from controller.steps.again import until_look
 from controller.steps.draft import Draft
+from controller.steps.requeue import until_look
 
 _SILENT: Final = {
     SilenceCode.NOTHING: DeletionCause.NOTHING_REPORTED,
@@ -70,17 +70,21 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
     if held_back := _held_back(draft, child):
         draft.blocked[name] = held_back
         return
-    draft.lessons[name] = learn(child, now=draft.observed.now)
+    draft.rejection_checks[name] = check_rejection(child, now=draft.observed.now)
     refused = _is_refused(draft, name)
-    draft.hushes[name] = hush = listen(draft.observed, child, quiet=draft.quiet)
-    if hush.step is SilenceStep.MAKE_AGAIN:
-        draft.actions += deletion(child, why=_SILENT[hush.silent.code] if hush.silent else None)
+    draft.silence_checks[name] = silence_check = check_silence(
+        draft.observed, child, counts=draft.silent_counts
+    )
+    if silence_check.step is SilenceStep.MAKE_AGAIN:
+        draft.actions += deletion(
+            child, why=_SILENT[silence_check.silent.code] if silence_check.silent else None
+        )
         reason = Reason.NOTHING_REPORTED if child.report is None else Reason.PODS_PENDING
-        draft.blocked[name] = reason, hush.silent
+        draft.blocked[name] = reason, silence_check.silent
         return
     if child.exists and child.job is not None:
-        if hush.step is SilenceStep.ASK and hush.record is not None:
-            mark = str(hush.record.times)
+        if silence_check.step is SilenceStep.ASK and silence_check.record is not None:
+            mark = str(silence_check.record.times)
             draft.actions.append(AskAgain(name=name, uid=child.job.uid, mark=mark))
         _sort_standing(draft, sub_job, child)
         if refused:
@@ -133,9 +137,9 @@ def _is_refused(draft: Draft, name: str) -> bool:
 def _sort_standing(draft: Draft, sub_job: SubJob, child: Child) -> None:
     """Note the cluster of a sub-job, and whether it may move."""
     draft.secured += 1
-    seat = seat_of(draft.observed, sub_job, child, draft.excluded(child))
-    if seat is not None:
-        draft.seats[child.name] = seat, sub_job, child
+    pinned = pinned_place_of(draft.observed, sub_job, child, draft.excluded(child))
+    if pinned is not None:
+        draft.pinned_places[child.name] = pinned, sub_job, child
     elif child.cluster:
         draft.standing.append((sub_job.group.name, child.cluster))
 

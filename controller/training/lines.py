@@ -26,7 +26,7 @@ _METRIC: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ProgressLine:
     """One progress line and its time by the node's clock."""
 
     time: datetime
@@ -36,7 +36,7 @@ class Said:
     metrics: Mapping[str, str] = field(default_factory=dict)
 
 
-def said(log: bytes, *, since: bytes = b"") -> Iterator[Said]:
+def said(log: bytes, *, since: bytes = b"") -> Iterator[ProgressLine]:
     """Yield the progress lines of a log with timestamps that are later than `since`."""
     for line in log.split(b"\n"):
         time = time_of(line)
@@ -55,7 +55,7 @@ def time_of(line: bytes) -> bytes:
     return found[1] + b"." + (found[2] or b"").ljust(9, b"0") + b"Z" if found else b""
 
 
-def parse(line: bytes) -> Said | None:
+def parse(line: bytes) -> ProgressLine | None:
     """Read one line with its timestamp; None when it is no progress line."""
     stamp = _TIME.match(line)
     start = _OBJECT.search(line)
@@ -74,7 +74,7 @@ def parse(line: bytes) -> Said | None:
     if step is None:
         return None
     steps, saved = _step(told.get("steps")), _step(told.get("saved"))
-    return Said(
+    return ProgressLine(
         time=time,
         step=step,
         steps=steps or None,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller.model.training import JobTraining
-from controller.training.lines import Said
+from controller.training.lines import ProgressLine
 
 _SAMPLES: Final = 64
 WINDOW: Final = timedelta(minutes=10)
@@ -36,7 +36,7 @@ class Track:
         return self.samples[-1]
 
 
-def advance(track: Track | None, line: Said, *, now: datetime) -> Track:
+def advance(track: Track | None, line: ProgressLine, *, now: datetime) -> Track:
     """Add a line to a track."""
     time = min(line.time, now)
     if track is None:
@@ -91,7 +91,7 @@ def speed(samples: tuple[tuple[int, datetime], ...]) -> float | None:
     return (last_step - first_step) / seconds if seconds > 0 else None
 
 
-def _beginning(line: Said, time: datetime) -> Track:
+def _beginning(line: ProgressLine, time: datetime) -> Track:
     return Track(
         start_step=line.step,
         started=time,

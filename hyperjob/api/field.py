@@ -14,28 +14,58 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 
+Step = str | int | tuple[str]
+"""A field by its name, an item of a list by its index, or an entry of a map by its key."""
 
-@dataclass(frozen=True, slots=True)
+
 class Path:
-    """The place of a field in an object, printed as `spec.replicatedJobs[0].name`."""
+    """The place of a field in an object, printed as `spec.replicatedJobs[0].name`.
 
-    text: str = ""
+    A valid object has hundreds of fields and no error: a path is a chain of links, and its text is
+    made only for an error.
+    """
+
+    __slots__ = ("parent", "step")
+
+    def __init__(self, step: Step = "", parent: "Path | None" = None) -> None:
+        self.step = step
+        self.parent = parent
 
     def child(self, name: str, *more: str) -> "Path":
         """Return the path of a named field below this one."""
-        names = ".".join((name, *more))
-        return Path(f"{self.text}.{names}" if self.text else names)
+        return Path(name, self).below(more) if more else Path(name, self)
 
     def index(self, position: int) -> "Path":
         """Return the path of a list item."""
-        return Path(f"{self.text}[{position}]")
+        return Path(position, self)
 
     def key(self, key: str) -> "Path":
         """Return the path of a map entry, the key unquoted as Kubernetes prints it."""
-        return Path(f"{self.text}[{key}]")
+        return Path((key,), self)
+
+    def below(self, steps: Iterable[str | int]) -> "Path":
+        """Return the path of a field or item further down."""
+        path = self
+        for step in steps:
+            path = Path(step, path)
+        return path
 
     def __str__(self) -> str:
-        return self.text or "<nil>"
+        parts: list[str] = []
+        path: Path | None = self
+        while path is not None:
+            match path.step:
+                case str() as name:
+                    parts.append(f".{name}" if name else "")
+                case int() as position:
+                    parts.append(f"[{position}]")
+                case (key,):
+                    parts.append(f"[{key}]")
+            path = path.parent
+        return "".join(reversed(parts)).removeprefix(".") or "<nil>"
+
+
+ROOT: Final = Path()
 
 
 class ErrorType(StrEnum):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic_core import ErrorDetails
 
 from hyperjob.api import field
-from hyperjob.api.field import FieldError, Path
+from hyperjob.api.field import ROOT, FieldError, Path
 from hyperjob.api.meta import Object
 from hyperjob.api.shape import INT_OR_STRING, schema_at
 
@@ -64,7 +64,7 @@ def explain(
     error always is the whole one. A finding of an unknown field is none of the API server's.
     """
     value, whole = detail["input"], detail["loc"]
-    at, name = path_to(whole), str(path_to(whole if location is None else location))
+    at, name = ROOT.below(whole), str(ROOT.below(whole if location is None else location))
     context: dict[str, Any] = detail.get("ctx") or {}
     match detail["type"]:
         case "missing":
@@ -93,14 +93,6 @@ def explain(
             return _wrong_type(at, name, value, _EXPECTED.get(kind, kind), schema_at(schema, whole))
 
 
-def path_to(location: tuple[int | str, ...]) -> Path:
-    """Return the path of a location, map entries like fields, as the API server prints them."""
-    path = Path()
-    for step in location:
-        path = path.index(step) if isinstance(step, int) else path.child(step)
-    return path
-
-
 def _out_of_bounds(
     at: Path, name: str, value: object, context: dict[str, Any], node: Object, kind: str
 ) -> FieldError:
@@ -116,7 +108,7 @@ def _no_place(name: str, node: Object) -> FieldError:
     """Say that a number has no place in its type and format at all."""
     form = f"with format {node['format']}" if node.get("format") else "(default format)"
     text = f"Checked value must be of type {node.get('type')} {form} in {name}"
-    return field.invalid(Path(), "", text)
+    return field.invalid(ROOT, "", text)
 
 
 def _wrong_type(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from controller.model.nodes import PodGroup
 from controller.model.resources import accumulate, scale
-from hyperjob.simulate.nodes import Node, Nodes, Spot, devices
+from hyperjob.simulate.nodes import BoundPods, Node, Nodes, devices
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class Pods:
     key: str
     uid: str
     groups: tuple[PodGroup, ...]
-    spots: list[Spot] = field(default_factory=list)
+    spots: list[BoundPods] = field(default_factory=list)
 
     @property
     def number(self) -> int:

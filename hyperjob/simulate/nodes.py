@@ -38,7 +38,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class BoundPods:
     """Pods on a node."""
 
     node: Node
@@ -59,16 +59,16 @@ class Nodes:
         sizes = [node.size for node in self.all]
         self.accelerators = sum(devices(size) for size in sizes)
 
-    def place(self, key: str, groups: Sequence[PodGroup]) -> list[Spot] | None:
+    def place(self, key: str, groups: Sequence[PodGroup]) -> list[BoundPods] | None:
         """Take room for all pods of a vcjob, or for none of them."""
-        taken: list[Spot] = []
+        taken: list[BoundPods] = []
         for group in sorted(groups, key=lambda each: -devices(each.request)):
             left = group.number
             measure = measure_of(group.request)
             for node in sorted(self.all, key=lambda each: each.free.get(measure, 0)):
                 number = min(left, node.room(group.request))
                 if number:
-                    taken.append(Spot(node, group.request, number))
+                    taken.append(BoundPods(node, group.request, number))
                     accumulate(node.free, group.request, -number)
                     left -= number
                 if not left:
@@ -80,7 +80,7 @@ class Nodes:
             spot.node.held[key] = None
         return taken
 
-    def give_back(self, key: str, spots: Iterable[Spot]) -> None:
+    def give_back(self, key: str, spots: Iterable[BoundPods]) -> None:
         """Free what a vcjob took."""
         for spot in spots:
             accumulate(spot.node.free, spot.request, spot.number)

@@ -17,7 +17,7 @@ from controller.plugins.hook import generation_of
 from hyperjob.api import formats
 from hyperjob.api.arguments import Kind, read_arguments
 from hyperjob.api.duration import nanoseconds
-from hyperjob.api.field import Path, go_quote, invalid
+from hyperjob.api.field import ROOT, Path, go_quote, invalid
 from hyperjob.api.names import binding_name
 from hyperjob.api.plugins import fill, placeholders_of
 from hyperjob.api.quantity import Quantity
@@ -28,7 +28,6 @@ from webhook.patch import escape
 from webhook.response import cut_warnings
 from webhook.validation.arguments import validate_arguments
 from webhook.validation.durations import validate_duration
-from webhook.validation.fieldpath import ROOT
 from webhook.validation.forms import check, validate_annotations, validate_labels
 from webhook.validation.report import Report
 

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from hyperjob.api import formats
 from hyperjob.api.arguments import OFF, ON, Flags, Kind, read_arguments
+from hyperjob.api.field import Path
 from hyperjob.api.plugins import PLACEHOLDERS, fill, placeholders_of
-from webhook.validation.fieldpath import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, WARNING, rule
 from webhook.validation.suggest import did_you_mean
@@ -78,7 +78,7 @@ IGNORED = rule(
 _NUMBER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]{1,15}|[0-9]{1,18})")
 
 
-class Argument(NamedTuple):
+class GivenArgument(NamedTuple):
     """One argument that was understood, and its index."""
 
     value: str
@@ -93,9 +93,9 @@ class Argument(NamedTuple):
 
 def validate_arguments(
     plugin: str, given: Sequence[str], flags: Flags, path: Path, report: Report
-) -> dict[str, Argument]:
+) -> dict[str, GivenArgument]:
     """Check the arguments of one plugin, and return those that were understood by name."""
-    found: dict[str, Argument] = {}
+    found: dict[str, GivenArgument] = {}
     if given and not flags:
         report.warn(IGNORED, path, plugin=plugin)
         return found
@@ -112,13 +112,13 @@ def validate_arguments(
         elif item.value is None:
             report.add(NO_VALUE, path.index(item.named_at), item.text, name=name)
         else:
-            argument = Argument(item.value, path, item.value_at)
+            argument = GivenArgument(item.value, path, item.value_at)
             if kind in _FREE or _validate_value(kind, argument, item.text, report):
                 found[name] = argument
     return found
 
 
-def _validate_value(kind: Kind, argument: Argument, text: str, report: Report) -> bool:
+def _validate_value(kind: Kind, argument: GivenArgument, text: str, report: Report) -> bool:
     """Check the value of one argument; returns whether it can be used."""
     value = argument.value
     match kind:

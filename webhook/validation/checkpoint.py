@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from hyperjob.api.checkpoint import DEFAULT_GRACE_SECONDS, DEFAULT_PATH, VOLUME_NAME
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import SPEC, Path
+from webhook.validation.fieldpath import SPEC
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, rule
 from webhook.validation.split import sub_jobs

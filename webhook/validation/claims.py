@@ -3,9 +3,9 @@
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.amounts import parse
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, rule

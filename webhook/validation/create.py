@@ -7,7 +7,7 @@ from webhook.validation.context import Context
 from webhook.validation.hyperjob import validate_hyperjob
 from webhook.validation.references import warn_references
 from webhook.validation.report import EnoughError, Report
-from webhook.validation.structure import Shape, check_structure
+from webhook.validation.structure import TypedObject, check_structure
 
 
 def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
@@ -18,7 +18,7 @@ def inspect(raw: Object, *, context: Context, strict: bool) -> Report:
     return inspect_checked(shape, report, context=context)
 
 
-def inspect_checked(shape: Shape, report: Report, *, context: Context) -> Report:
+def inspect_checked(shape: TypedObject, report: Report, *, context: Context) -> Report:
     """Report the same of a HyperJob whose shape was checked, with the report of that."""
     found = Report()
     with suppress(EnoughError):

@@ -1,7 +1,7 @@
 """Lengths of time as Go writes them, such as 1h30m."""
 
 from hyperjob.api.duration import nanoseconds
-from webhook.validation.fieldpath import Path
+from hyperjob.api.field import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, rule
 

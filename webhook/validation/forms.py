@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, TOO_LONG, rule
 

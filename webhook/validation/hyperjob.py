@@ -1,9 +1,10 @@
 """The HyperJob as a whole: its parts, and what they must be together."""
 
+from hyperjob.api.field import Path
 from hyperjob.api.limits import MAX_PODS, MAX_SUB_JOBS
 from hyperjob.api.meta import Object
 from webhook.validation.checkpoint import validate_checkpoint
-from webhook.validation.fieldpath import METADATA, SPEC, Path
+from webhook.validation.fieldpath import METADATA, SPEC
 from webhook.validation.forms import validate_annotations, validate_labels
 from webhook.validation.hyperplugins import validate_hyperjob_plugins
 from webhook.validation.lifecycle import (

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hyperjob.api.arguments import Kind
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.plugins import MPI_MASTER, MPI_WORKER, PLUGINS, have_hosts
-from webhook.validation.arguments import Argument, validate_arguments
-from webhook.validation.fieldpath import SPEC, Path
+from webhook.validation.arguments import GivenArgument, validate_arguments
+from webhook.validation.fieldpath import SPEC
 from webhook.validation.lighthouse import TWO_WORLDS, validate_lighthouse
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, NOT_SUPPORTED, WARNING, rule
@@ -94,7 +95,7 @@ def validate_hyperjob_plugins(
 
 
 def _validate_tasks(
-    name: str, found: Mapping[str, Argument], jobs: list[Object], path: Path, report: Report
+    name: str, found: Mapping[str, GivenArgument], jobs: list[Object], path: Path, report: Report
 ) -> None:
     """Check that the tasks which a plugin is about are there."""
     names = {task for job in jobs for task in _task_names(job)}
@@ -110,7 +111,7 @@ def _validate_tasks(
 
 
 def _validate_launcher(
-    found: Mapping[str, Argument], jobs: list[Object], path: Path, report: Report
+    found: Mapping[str, GivenArgument], jobs: list[Object], path: Path, report: Report
 ) -> None:
     """Check that mpi has one launcher, whose list of hosts is not overwritten."""
     given = found.get("master")

@@ -6,9 +6,9 @@ A number that Volcano fills in counts as filled in.
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.durations import validate_duration
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.plugins import validate_plugins
 from webhook.validation.policies import validate_policies

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.arguments import Argument
-from webhook.validation.fieldpath import Path
+from webhook.validation.arguments import GivenArgument
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, WARNING, rule
 from webhook.validation.split import sub_jobs
@@ -59,7 +59,7 @@ _ADDRESS: Final = re.compile(r"https?://[^\s/:]+:[0-9]{1,5}/?")
 
 
 def validate_lighthouse(
-    found: Mapping[str, Argument], jobs: list[Object], path: Path, report: Report
+    found: Mapping[str, GivenArgument], jobs: list[Object], path: Path, report: Report
 ) -> None:
     """Check where plugin torchft finds its lighthouse."""
     task, address = found.get("lighthouse"), found.get("address")

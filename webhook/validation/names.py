@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, Self
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
 from hyperjob.api.plugins import have_hosts
 from webhook.defaulting.job import SVC_USERS
-from webhook.validation.fieldpath import METADATA, SPEC, Path
+from webhook.validation.fieldpath import METADATA, SPEC
 from webhook.validation.forms import check
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, REQUIRED, rule

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import SPEC, Path
+from webhook.validation.fieldpath import SPEC
 
 Reference = tuple[str, str, Path]
 

@@ -1,7 +1,7 @@
 """Partitions of a task: groups of pods of equal size."""
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, WARNING, rule
 from webhook.validation.topology import validate_topology

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Final
 
 from hyperjob.api.arguments import Flags, Kind
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.arguments import Argument, validate_arguments
-from webhook.validation.fieldpath import Path
+from webhook.validation.arguments import GivenArgument, validate_arguments
 from webhook.validation.report import Report
 from webhook.validation.rules import INVALID, NOT_SUPPORTED, WARNING, rule
 
@@ -16,7 +16,7 @@ TASK, PORT, TEXT, NUMBER, SWITCH = Kind.TASK, Kind.PORT, Kind.TEXT, Kind.NUMBER,
 
 
 @dataclass(frozen=True)
-class Plugin:
+class VolcanoPlugin:
     """What is known of a plugin."""
 
     flags: Flags = field(default_factory=dict)
@@ -32,14 +32,14 @@ class Plugin:
         return tuple(flag for flag, kind in self.flags.items() if kind is Kind.TASK)
 
 
-PLUGINS: Final[Mapping[str, Plugin]] = {
-    "env": Plugin(),
-    "hcclrank": Plugin({"master": TASK, "worker": TASK}, since="1.13"),
-    "mpi": Plugin(
+PLUGINS: Final[Mapping[str, VolcanoPlugin]] = {
+    "env": VolcanoPlugin(),
+    "hcclrank": VolcanoPlugin({"master": TASK, "worker": TASK}, since="1.13"),
+    "mpi": VolcanoPlugin(
         {"master": TASK, "worker": TASK, "port": PORT},
         needs={"master": "master", "worker": "worker"},
     ),
-    "pytorch": Plugin(
+    "pytorch": VolcanoPlugin(
         {
             "master": TASK,
             "worker": TASK,
@@ -50,7 +50,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
         },
         uses={"master": "master"},
     ),
-    "ray": Plugin(
+    "ray": VolcanoPlugin(
         {
             "head": TASK,
             "headContainer": TEXT,
@@ -63,7 +63,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
         uses={"head": "head"},
         since="1.13",
     ),
-    "ssh": Plugin(
+    "ssh": VolcanoPlugin(
         {
             "ssh-key-file-path": TEXT,
             "ssh-private-key": TEXT,
@@ -71,14 +71,14 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
             "ssh-port": PORT,
         }
     ),
-    "svc": Plugin(
+    "svc": VolcanoPlugin(
         {
             "publish-not-ready-addresses": SWITCH,
             "disable-network-policy": SWITCH,
             "inject-hosts-env": SWITCH,
         }
     ),
-    "tensorflow": Plugin(
+    "tensorflow": VolcanoPlugin(
         {"ps": TASK, "worker": TASK, "chief": TASK, "evaluator": TASK, "port": PORT}
     ),
 }
@@ -143,7 +143,11 @@ def validate_plugins(plugins: Object, tasks: list[Object], path: Path, report: R
 
 
 def _validate_tasks(
-    plugin: Plugin, arguments: Mapping[str, Argument], names: list[str], path: Path, report: Report
+    plugin: VolcanoPlugin,
+    arguments: Mapping[str, GivenArgument],
+    names: list[str],
+    path: Path,
+    report: Report,
 ) -> None:
     """Check that the tasks which a plugin works with are there."""
     for flag in plugin.tasks:

@@ -5,9 +5,9 @@ Volcano stops at the first mistake in a list and lets some pass; here all are na
 
 from typing import Final
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.durations import validate_duration
-from webhook.validation.fieldpath import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,

@@ -6,10 +6,11 @@ The objects may be created later: no HyperJob is refused for a missing object.
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.names import child_name
 from webhook.validation.context import NOTHING_KNOWN, Context
-from webhook.validation.fieldpath import SPEC, Path
+from webhook.validation.fieldpath import SPEC
 from webhook.validation.needs import needed_by
 from webhook.validation.report import Report
 from webhook.validation.rules import WARNING, rule

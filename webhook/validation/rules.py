@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperjob.api import field
-from hyperjob.api.field import ErrorType, FieldError
-from webhook.validation.fieldpath import Path
+from hyperjob.api.field import ErrorType, FieldError, Path
 from webhook.validation.suggest import did_you_mean
 
 REQUIRED: Final = ErrorType.REQUIRED
@@ -50,7 +49,7 @@ class Rule:
 
     def unsupported(self, path: Path, value: str, supported: tuple[str, ...]) -> FieldError:
         """Return the error of a value outside a closed set, with the nearest one in it."""
-        error = field.not_supported(field.Path(str(path)), value, supported)
+        error = field.not_supported(path, value, supported)
         hint = did_you_mean(value, supported)
         return FieldError(error.type, error.field, value, error.detail + hint)
 

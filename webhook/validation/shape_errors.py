@@ -5,8 +5,8 @@ from typing import Final
 from pydantic_core import ErrorDetails
 
 from hyperjob.api import shapeerrors as words
+from hyperjob.api.field import ROOT, Path
 from hyperjob.api.shape import schema_at
-from webhook.validation.fieldpath import ROOT, Path
 from webhook.validation.report import Refusal
 from webhook.validation.rules import (
     FORBIDDEN,

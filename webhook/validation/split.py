@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from math import gcd
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
 from webhook.validation.amounts import try_parse
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, INVALID, REQUIRED, rule

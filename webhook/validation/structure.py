@@ -4,16 +4,15 @@ Says it in the API server's words. What it hands on has the right types througho
 rule about the sense of an object ever meets a value that it does not expect.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pydantic_core import ValidationError
 
+from hyperjob.api.field import ROOT
 from hyperjob.api.meta import Object
 from hyperjob.api.shapeerrors import empty_value, is_harmless, is_unusable
 from webhook.validation import shape_errors
-from webhook.validation.fieldpath import ROOT, Path
 from webhook.validation.repair import Location, Repair
 from webhook.validation.report import Report
 from webhook.validation.schema import hyperjob_shape
@@ -22,7 +21,7 @@ MAX_ERRORS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TypedObject:
     """An object with the right types, and where the types were wrong before."""
 
     checked: Object
@@ -40,19 +39,19 @@ class Shape:
         return any(not at or path.startswith((f"{at}.", f"{at}[")) for at in self.broken)
 
 
-def check_structure(raw: Object, report: Report, *, strict: bool) -> Shape:
+def check_structure(raw: Object, report: Report, *, strict: bool) -> TypedObject:
     """Check a HyperJob's shape; fields that the API lacks are errors only if `strict`."""
     try:
         hyperjob_shape().validate_python(raw)
     except ValidationError as error:
         return _broken(raw, error, report, strict=strict)
-    return Shape(raw)
+    return TypedObject(raw)
 
 
-def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool) -> Shape:
+def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool) -> TypedObject:
     if error.error_count() > MAX_ERRORS:
         report.refusals.append(shape_errors.too_many(error.error_count()))
-        return Shape({}, broken=frozenset({""}))
+        return TypedObject({}, broken=frozenset({""}))
     repair = Repair(raw)
     broken: set[str] = set()
     doubtful: set[str] = set()
@@ -63,23 +62,18 @@ def _broken(raw: Object, error: ValidationError, report: Report, *, strict: bool
             continue
         unknown = detail["type"] == "extra_forbidden"
         if not unknown or strict:
-            path = to_path(location)
+            path = ROOT.below(location)
             report.refusals.extend(shape_errors.to_refusals(path, detail))
             broken.add(str(path) if location else "")
         if unknown or is_unusable(detail):
             repair.drop(location, empty_value(detail))
         if not unknown and is_unusable(detail):
             doubtful.update(_ancestors(location))
-    return Shape(repair.root, broken=frozenset(broken), doubtful=frozenset(doubtful))
-
-
-def to_path(location: Sequence[int | str]) -> Path:
-    """Return the path of a location, map entries like fields, as the API server prints them."""
-    return ROOT.below(location)
+    return TypedObject(repair.root, broken=frozenset(broken), doubtful=frozenset(doubtful))
 
 
 def _ancestors(location: Location) -> list[str]:
-    return [str(to_path(location[:depth])) for depth in range(1, len(location))]
+    return [str(ROOT.below(location[:depth])) for depth in range(1, len(location))]
 
 
 def _parent(path: str) -> str:

@@ -5,8 +5,8 @@ Volcano only says that the tasks form no directed acyclic graph; here is why the
 
 from collections.abc import Mapping
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import (
     DUPLICATE,

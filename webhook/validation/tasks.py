@@ -3,10 +3,10 @@
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
 from webhook.validation.amounts import parse
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.partitions import validate_partitions
 from webhook.validation.podtemplate import validate_pod_template

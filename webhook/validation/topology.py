@@ -1,7 +1,7 @@
 """How far apart in the network the pods of a vcjob, or of one partition, may be."""
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.report import Report
 from webhook.validation.rules import FORBIDDEN, WARNING, rule
 

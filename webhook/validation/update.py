@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.names import CONDITION_COMPLETED, CONDITION_FAILED
 from hyperjob.api.plugins import knowing_world
@@ -15,12 +16,12 @@ from webhook.defaulting import default
 from webhook.validation.changes import Steps, changes
 from webhook.validation.context import Context
 from webhook.validation.create import inspect, inspect_checked
-from webhook.validation.fieldpath import SPEC, Path
+from webhook.validation.fieldpath import SPEC
 from webhook.validation.report import Report
 from webhook.validation.requests import validate_requests
 from webhook.validation.rules import FORBIDDEN, WARNING, rule
 from webhook.validation.size import validate_size
-from webhook.validation.structure import check_structure, to_path
+from webhook.validation.structure import check_structure
 
 MAX_TOLD: Final = 20
 
@@ -298,7 +299,7 @@ def _judge_scale(step: Steps, pair: tuple[Object, Object], report: Report) -> No
 
 
 def _path(step: Steps) -> Path:
-    return to_path(("spec", *step))
+    return SPEC.below(step)
 
 
 def _phase(status: Object) -> str:

@@ -1,9 +1,9 @@
 """The volumes that a vcjob mounts into all of its pods."""
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.claims import validate_claim_spec
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.report import Report
 from webhook.validation.rules import DUPLICATE, FORBIDDEN, REQUIRED, rule

@@ -12,7 +12,7 @@ from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster
 from controller.model.resources import parse_resources
 from controller.model.wire import count, integer, objects, string, strings
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.share import Wish, share
 from controller.splitting.protocol import VERSION
 from hyperjob.api.meta import Object
@@ -27,7 +27,7 @@ class Asked:
     """A question as the splitter reads it; `most` are the pods that scale, by cluster."""
 
     wish: Wish
-    room: Room
+    room: FreeRoom
     max_domains: int | None
     most: Mapping[str, int] = field(default_factory=dict)
 
@@ -62,7 +62,7 @@ def read_question(body: bytes) -> Asked:
     in_use = strings(asked.get("clustersInUse"))
     return Asked(
         wish=wish,
-        room=Room.of(clusters, [("", name) for name in in_use]),
+        room=FreeRoom.of(clusters, [("", name) for name in in_use]),
         max_domains=integer(asked.get("maxDomains")),
         most={
             string(item.get("name")): count(item.get("mostPods"))

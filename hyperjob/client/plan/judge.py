@@ -21,7 +21,7 @@ from controller.model.subjobs import SubJob, queue_of
 from controller.model.waiting import Share
 from controller.model.wire import at, mapping, objects, rfc3339, string
 from controller.placement.alternatives import alternatives
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.plan import decide
 from controller.status.detail import detail_text
 from controller.status.shortage import hindrance_text
@@ -209,7 +209,7 @@ def _pieces(
         child = child_of(observed, item.name)
         if item.name not in created and child.cluster:
             standing.append((item.group.name, child.cluster))
-    room = Room.of(observed.clusters, standing)
+    room = FreeRoom.of(observed.clusters, standing)
     for name, action in created.items():
         if action.cluster in room.free:
             room.put(requests[name], action.cluster)
@@ -251,7 +251,7 @@ def _elsewhere(
     observed: Observed,
     request: Request,
     cluster: str,
-    room: Room,
+    room: FreeRoom,
     split: Split,
     *,
     unplaced: tuple[Obstacle, str],

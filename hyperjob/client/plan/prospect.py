@@ -8,7 +8,7 @@ from controller.model.request import Request
 from controller.model.resources import amount_text, is_extended
 from controller.model.shortage import ClusterTrouble
 from controller.model.subjobs import SubJob
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.place import could_hold
 from controller.placement.search import assign
 from hyperjob.client.devices import no_device
@@ -29,7 +29,7 @@ class Gang:
 
 def has_room(gang: Gang, clusters: Iterable[Cluster]) -> bool:
     """Tell whether what must go together has room as it is."""
-    room = Room.of(clusters, gang.standing)
+    room = FreeRoom.of(clusters, gang.standing)
     return len(assign(gang.requests, room, max_domains=gang.max_domains).assigned) >= gang.needed
 
 

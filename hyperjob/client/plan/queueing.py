@@ -11,12 +11,12 @@ from controller.model.observed import Observed, QueueAdmission
 from controller.model.waiting import Share
 from controller.placement.capacity import less_each
 from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
+from controller.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
 from controller.queueing.queues import parse_queue
 from controller.queueing.quota import Charges
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import share_of, verdict_of
 from controller.status.waiting import after_its_name
 from hyperjob.client.plan.prospect import Gang
@@ -55,7 +55,7 @@ def ask(observed: Observed, world: World) -> tuple[Observed, Standing]:
     return _judged(observed, cache, mine), _standing(cache, mine)
 
 
-def unit_in(world: World, observed: Observed) -> Unit | None:
+def unit_in(world: World, observed: Observed) -> QueuedHyperJob | None:
     """Return a HyperJob as its queue sees it; sub-jobs on drained clusters wait for new places."""
     unit = unit_of(observed)
     if unit is None or not world.drained:
@@ -69,7 +69,7 @@ def unit_in(world: World, observed: Observed) -> Unit | None:
     )
 
 
-def played(units: Mapping[str, Unit | None], world: World) -> QueueCache:
+def played(units: Mapping[str, QueuedHyperJob | None], world: World) -> QueueCache:
     """Return the queue cache once all rounds are played that admit any of the HyperJobs."""
     cache = QueueCache(
         lag=timedelta(),
@@ -90,9 +90,9 @@ def played(units: Mapping[str, Unit | None], world: World) -> QueueCache:
 def _confirmer(world: World) -> Confirmer:
     match world.admission:
         case QueueAdmission.NONE:
-            return Nobody()
+            return NoConfirmation()
         case QueueAdmission.BUILTIN:
-            return OurQueues()
+            return BuiltinQueues()
         case QueueAdmission.VOLCANO_GLOBAL:
             charges = Charges()
             for key, charge in world.charges():

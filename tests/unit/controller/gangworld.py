@@ -23,9 +23,9 @@ from controller.model.resources import Resources, subtract
 from controller.placement.capacity import less
 from controller.plan import plan
 from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import Confirmer, Nobody, OurQueues, VolcanoGlobal
+from controller.queueing.confirm import BuiltinQueues, Confirmer, NoConfirmation, VolcanoGlobal
 from controller.queueing.queues import parse_queue
-from controller.queueing.quota import Charge, Charges, Forecast, foretell
+from controller.queueing.quota import Charge, Charges, Forecast, forecast_dispatch
 from controller.queueing.read import unit_of
 from controller.queueing.round import play
 from controller.queueing.verdict import verdict_of
@@ -377,8 +377,8 @@ class GangWorld(World):
     def _forget(self) -> None:
         self.waiting = Unplaced(self._wakes)
         confirmers: dict[QueueAdmission, Confirmer] = {
-            QueueAdmission.NONE: Nobody(),
-            QueueAdmission.BUILTIN: OurQueues(),
+            QueueAdmission.NONE: NoConfirmation(),
+            QueueAdmission.BUILTIN: BuiltinQueues(),
             QueueAdmission.VOLCANO_GLOBAL: VolcanoGlobal(
                 lambda holds: self._charges().beside(holds)
             ),
@@ -408,7 +408,7 @@ class GangWorld(World):
     def _forecast(self) -> Forecast:
         if self.admission is not QueueAdmission.VOLCANO_GLOBAL:
             return Forecast()
-        return foretell(self._charges(), self.cache.queues, lambda _key: 0)
+        return forecast_dispatch(self._charges(), self.cache.queues, lambda _key: 0)
 
     def _counts(self, key: str) -> bool:
         return key.partition("/")[2] in self.jobs

@@ -9,7 +9,7 @@ from controller.model.resources import Resources, parse_resources, subtract, tot
 from controller.queueing.cache import QueueCache
 from controller.queueing.queues import Queue, parse_queue
 from controller.queueing.round import play
-from controller.queueing.units import Part, Unit
+from controller.queueing.units import QueuedHyperJob, QueuedSubJob
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
 from tests.unit.controller.builders import GPU, NOW, Object, cluster, request
@@ -39,16 +39,16 @@ def unit(
     minimum: int | None = None,
     max_domains: int | None = None,
     only_on: tuple[str, ...] = (),
-) -> Unit:
+) -> QueuedHyperJob:
     """Make a HyperJob with a sub-job for each number of GPUs; the smaller `age`, the older."""
     parts = tuple(
-        Part(
+        QueuedSubJob(
             queue=queues[index] if queues else queue,
             request=request(f"{name}-{index}", number, preferred=only_on, required=bool(only_on)),
         )
         for index, number in enumerate(gpus)
     )
-    return Unit(
+    return QueuedHyperJob(
         key=f"ns/{name}",
         created=f"2026-01-01T00:{age // 60:02}:{age % 60:02}Z",
         priority=priority,
@@ -66,7 +66,7 @@ class QueueWorld:
     lengths: dict[str, int] = field(default_factory=dict)
     now: datetime = NOW
     cache: QueueCache = field(default_factory=lambda: QueueCache(lag=LAG))
-    units: dict[str, Unit] = field(default_factory=dict)
+    units: dict[str, QueuedHyperJob] = field(default_factory=dict)
     ends: dict[str, datetime] = field(default_factory=dict)
     started: dict[str, datetime] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class QueueWorld:
     def set_queues(self, *queues: Queue) -> None:
         self.cache.set_queues(queues)
 
-    def submit(self, *units: Unit) -> None:
+    def submit(self, *units: QueuedHyperJob) -> None:
         for each in units:
             self.units[each.key] = each
             self.cache.put(each.key, each, now=self.now)
@@ -167,7 +167,7 @@ class QueueWorld:
         return wait_text(verdict.wait)
 
 
-def world(units: Iterable[Unit] = (), *queues: Queue, **gpus: int) -> QueueWorld:
+def world(units: Iterable[QueuedHyperJob] = (), *queues: Queue, **gpus: int) -> QueueWorld:
     """Make a world with clusters of so many GPUs; without queues there is `default`."""
     made = QueueWorld(gpus or {"a": 32})
     made.set_queues(*(queues or (queue("default"),)))

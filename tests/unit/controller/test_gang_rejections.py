@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controller.gang.rejections import learn
+from controller.gang.rejections import check_rejection
 from controller.model.child import child_of
 from controller.model.observed import Record, Rejection
 from controller.model.planned import Plan, Repin
@@ -160,6 +160,6 @@ def test_a_cluster_that_karmada_schedules_on_after_all_is_no_longer_left_out() -
     record = Record(name="hj-trainer-0", replicated_job="trainer", index=0, rejections=(earlier,))
     seen = observed(hyperjob(), job(), policy(), binding(cluster="a"), clusters=(A, B))
     child = replace(child_of(seen, "hj-trainer-0"), record=record)
-    assert learn(child, now=NOW).rejections == ()
+    assert check_rejection(child, now=NOW).rejections == ()
     elsewhere = replace(child, record=replace(record, rejections=(replace(earlier, cluster="b"),)))
-    assert [item.cluster for item in learn(elsewhere, now=NOW).rejections] == ["b"]
+    assert [item.cluster for item in check_rejection(elsewhere, now=NOW).rejections] == ["b"]

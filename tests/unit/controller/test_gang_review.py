@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.gang.review import Review, Seat, review
+from controller.gang.review import PinnedPlace, Review, review
 from controller.model.observed import Cluster
 from controller.model.resources import Resources, fits, parse_resources, subtract, total
 from controller.model.shortage import ShortageCode
@@ -14,13 +14,15 @@ from controller.status.detail import detail_text
 from tests.unit.controller.builders import GPU, cluster, request
 
 
-def seat(name: str, pin: str, gpus: int = 8, *, released: bool = True, **fields: object) -> Seat:
+def seat(
+    name: str, pin: str, gpus: int = 8, *, released: bool = True, **fields: object
+) -> PinnedPlace:
     held = bool(fields.pop("held", True))
     wanted = request(name, gpus, **fields)
-    return Seat(request=wanted, pin=pin, held=held, released=released)
+    return PinnedPlace(request=wanted, pin=pin, held=held, released=released)
 
 
-def look(*seats: Seat, on: list[Cluster], max_domains: int | None = None) -> Review:
+def look(*seats: PinnedPlace, on: list[Cluster], max_domains: int | None = None) -> Review:
     return review(seats, on, standing=(), max_domains=max_domains)
 
 

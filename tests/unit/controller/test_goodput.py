@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controller.model.reasons import Reason
 from controller.model.training import JobTraining
 from controller.status.goodput import (
-    Account,
+    GoodputAccount,
     Moment,
     account_object,
     advance,
@@ -52,9 +52,9 @@ def work(start: tuple[int, float], last: tuple[int, float], saved: tuple[int, fl
     )  # fmt: skip
 
 
-def play(looks: Sequence[Look], steps: int | None = None) -> Account:
+def play(looks: Sequence[Look], steps: int | None = None) -> GoodputAccount:
     """Take an account through looks, by way of the wire each time."""
-    account: Account | None = None
+    account: GoodputAccount | None = None
     before: JobTraining | None = None
     for look in looks:
         moment = Moment(
@@ -71,7 +71,7 @@ def play(looks: Sequence[Look], steps: int | None = None) -> Account:
     return account
 
 
-def seconds(account: Account) -> dict[str, float]:
+def seconds(account: GoodputAccount) -> dict[str, float]:
     return {str(use): number / 1000 for use, number in account.spent.items()}
 
 
@@ -254,14 +254,14 @@ def test_the_time_after_the_last_step_is_no_training() -> None:
 
 
 def test_the_ratio_leaves_out_what_was_suspended() -> None:
-    account = Account(
+    account = GoodputAccount(
         since=at(100),
         state=TimeUse.PRODUCTIVE,
         spent={TimeUse.SUSPENDED: 50_000, TimeUse.STARTING: 10_000, TimeUse.PRODUCTIVE: 40_000},
     )
     assert ratio(account, at(100)) == pytest.approx(0.8)
     assert ratio(account, at(150)) == pytest.approx(0.9)
-    assert ratio(Account(since=T0, state=TimeUse.STARTING), T0) == 0
+    assert ratio(GoodputAccount(since=T0, state=TimeUse.STARTING), T0) == 0
 
 
 def test_a_hyperjob_of_an_earlier_release_is_counted_from_its_start() -> None:
@@ -293,7 +293,7 @@ def test_what_is_wrong_in_an_account_reads_as_absent() -> None:
         "share": "much",
         "stopped": {"time": "then", "cause": "productive"},
     }
-    assert parse_account(raw) == Account(since=T0, state=None, spent={TimeUse.DEGRADED: 8})
+    assert parse_account(raw) == GoodputAccount(since=T0, state=None, spent={TimeUse.DEGRADED: 8})
 
 
 @pytest.mark.parametrize("phase", Phase)

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.gang.review import Seat, review
+from controller.gang.review import PinnedPlace, review
 from controller.model.nodes import Nodes, PodGroup, parse_nodes
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import parse_resources, scale, total, whole
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.capacity import Candidacy, less, summarise
 from controller.placement.place import place
 from controller.placement.share import Wish, share
 from controller.queueing.cache import QueueCache
 from controller.queueing.round import play
-from controller.queueing.units import Part, Unit
+from controller.queueing.units import QueuedHyperJob, QueuedSubJob
 from controller.status.detail import detail_text
 from controller.status.shortage import trouble_text
 from hyperjob_sandbox.karmada.clusterstatus import cluster_status, default_resource_models
@@ -161,7 +161,7 @@ def test_shares_of_a_split_are_bounded_by_nodes() -> None:
         pod=parse_resources({GPU: "3", "pods": "1"}),
     )
     clusters = (crowded, cluster("b", 13))
-    found = share(wish, Room.of(clusters, ()), max_domains=None)
+    found = share(wish, FreeRoom.of(clusters, ()), max_domains=None)
     assert {item.cluster: item.pods for item in found} == {"a": 4, "b": 4}
 
 
@@ -213,11 +213,11 @@ def test_what_the_nodes_can_hold_is_never_ruled_out(
             free[i] = gpus
         packed.append(PodGroup(parse_resources({GPU: str(size)}), fitted))
     a = replace(cluster("a", 400), nodes=found)
-    assert Room.of([a], ()).slots.crowding("a", packed) is None
+    assert FreeRoom.of([a], ()).slots.crowding("a", packed) is None
 
 
 def test_pods_taken_back_leave_their_nodes() -> None:
-    room = Room.of([replace(cluster("a", 100), nodes=known(FOUR, HALF, GPU))], ())
+    room = FreeRoom.of([replace(cluster("a", 100), nodes=known(FOUR, HALF, GPU))], ())
     wanted = sized(4, 4)
     room.put(wanted, "a")
     assert room.options(replace(wanted, name="k")) == []
@@ -234,25 +234,25 @@ def halved(free: int = 100, *reserved: Request) -> Cluster:
 
 def test_what_is_reserved_takes_its_nodes_and_gives_them_back() -> None:
     wanted, other = sized(4, 4), replace(sized(1, 4), name="k")
-    assert Room.of([halved()], ()).options(wanted) == ["a"]
+    assert FreeRoom.of([halved()], ()).options(wanted) == ["a"]
     taken = halved(100, other)
-    assert Room.of([taken], ()).options(wanted) == []
-    assert Room.of([less(taken, [other], -1)], ()).options(wanted) == ["a"]
+    assert FreeRoom.of([taken], ()).options(wanted) == []
+    assert FreeRoom.of([less(taken, [other], -1)], ()).options(wanted) == ["a"]
     again = less(halved(), [other], -1)  # nobody knows of it
-    assert Room.of([again], ()).options(replace(wanted, name="l")) == ["a"]
-    assert Room.of([again], ()).options(sized(4, 5)) == [], "that makes no room"
+    assert FreeRoom.of([again], ()).options(replace(wanted, name="l")) == ["a"]
+    assert FreeRoom.of([again], ()).options(sized(4, 5)) == [], "that makes no room"
 
 
 def test_what_is_placed_again_does_not_stand_in_its_own_way() -> None:
     """Two held sub-jobs of 2 pods each are reserved; the cluster of one is lost."""
     one, two = (replace(sized(4, 2), name=name) for name in "jk")
     seats = [
-        Seat(request=one, pin="a", held=True, released=True),
-        Seat(request=two, pin="gone", held=True, released=True),
+        PinnedPlace(request=one, pin="a", held=True, released=True),
+        PinnedPlace(request=two, pin="gone", held=True, released=True),
     ]
     found = review(seats, [halved(92, one)], standing=(), max_domains=None)
     assert (found.ready, dict(found.moves)) == (frozenset({"j"}), {"k": "a"})
-    third = Seat(request=replace(two, name="l"), pin="gone", held=True, released=True)
+    third = PinnedPlace(request=replace(two, name="l"), pin="gone", held=True, released=True)
     found = review([*seats, third], [halved(92, one)], standing=(), max_domains=None)
     assert (found.moves, list(found.short)) == ({"k": "a"}, ["l"])
 
@@ -261,8 +261,8 @@ def test_two_of_one_round_are_not_promised_the_same_nodes() -> None:
     cache = QueueCache(lag=timedelta(seconds=30))
     cache.set_queues([queue("default")])
     for name in ("first", "second"):
-        part = Part(queue="default", request=replace(sized(4, 3), name=f"{name}-0"))
-        alone = Unit(key=f"ns/{name}", created=name, minimum=1, parts=(part,))
+        part = QueuedSubJob(queue="default", request=replace(sized(4, 3), name=f"{name}-0"))
+        alone = QueuedHyperJob(key=f"ns/{name}", created=name, minimum=1, parts=(part,))
         cache.put(alone.key, alone, now=NOW)
     cache.begin([halved()], now=NOW)
     assert play(cache, now=NOW) == ["ns/first"]

@@ -5,7 +5,7 @@ import pytest
 from controller.model.shortage import Hindrance, Obstacle
 from controller.placement import search, share
 from controller.placement.alternatives import alternatives
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.place import place
 from controller.placement.share import capacities
 from controller.placement.shortfall import explain_shortfall
@@ -100,7 +100,7 @@ def test_of_few_sub_jobs_many_sets_are_tried() -> None:
 
 def test_a_tie_is_said_to_be_decided_by_name() -> None:
     clusters = [cluster("a", 10), cluster("b", 10)]
-    told = alternatives(request("j", 8), "a", clusters, Room.of(clusters, ()), max_domains=None)
+    told = alternatives(request("j", 8), "a", clusters, FreeRoom.of(clusters, ()), max_domains=None)
     assert {name: hindrance_text(each) for name, each in told.items()} == {
         "b": "has as much room as a, which comes first by name"
     }
@@ -108,7 +108,7 @@ def test_a_tie_is_said_to_be_decided_by_name() -> None:
 
 def test_a_cluster_that_fits_less_closely_is_no_tie() -> None:
     clusters = [cluster("a", 10), cluster("b", 11)]
-    told = alternatives(request("j", 8), "a", clusters, Room.of(clusters, ()), max_domains=None)
+    told = alternatives(request("j", 8), "a", clusters, FreeRoom.of(clusters, ()), max_domains=None)
     assert {name: hindrance_text(each) for name, each in told.items()} == {
         "b": "has room, but fits less closely than a"
     }
@@ -117,7 +117,7 @@ def test_a_cluster_that_fits_less_closely_is_no_tie() -> None:
 def test_what_fits_beside_a_master_counts_the_master_in_each_sub_job() -> None:
     clusters = [cluster("a", 17), cluster("b", 9)]
     what = wish(130, fixed=1, per_pod=8)
-    room = Room.of(clusters, ())
+    room = FreeRoom.of(clusters, ())
     assert capacities(what, room) == {"a": 2, "b": 1}
     told = detail_text(explain_shortfall(what, clusters, room, max_domains=None))
     assert "26 fit on 2 clusters" in told

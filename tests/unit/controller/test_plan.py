@@ -12,7 +12,7 @@ from controller.model.planned import (
 )
 from controller.plan import plan
 from controller.status.transitions import action_events
-from controller.steps.again import CONFLICT_RECHECK
+from controller.steps.requeue import CONFLICT_RECHECK
 from tests.unit.controller.builders import (
     GPU,
     NOW,

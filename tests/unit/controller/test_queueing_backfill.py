@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model.wire import rfc3339
-from controller.queueing.backfill import Outlook
+from controller.queueing.backfill import CapacityTimeline
 from controller.queueing.queues import parse_queue
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
 from hyperjob.api.quantity import NANO
@@ -40,7 +40,7 @@ class Estimating(QueueWorld):
             self.expected.setdefault(key, start.at)
             self.latest[key] = start.at
 
-    def run(self, arrivals: list[tuple[int, Unit]], lengths: dict[str, int]) -> None:
+    def run(self, arrivals: list[tuple[int, QueuedHyperJob]], lengths: dict[str, int]) -> None:
         self.lengths = lengths
         coming = sorted(arrivals, key=lambda each: (each[0], each[1].key))
         while coming or self.ends:
@@ -64,7 +64,7 @@ def world(**gpus: int) -> Estimating:
     return made
 
 
-def job(name: str, gpus: int, seconds: int | None, *, age: int) -> Unit:
+def job(name: str, gpus: int, seconds: int | None, *, age: int) -> QueuedHyperJob:
     estimate = None if seconds is None else timedelta(seconds=seconds)
     return replace(unit(name, gpus, age=age), estimate=estimate)
 
@@ -127,7 +127,7 @@ def test_of_a_head_that_has_room_already_no_end_is_the_start() -> None:
     assert waiting is not None
     ends = made.cache.ends(now=made.now)
     assert len(ends) == 1
-    assert Outlook(made.cache.open, ends).earliest(waiting) is None
+    assert CapacityTimeline(made.cache.open, ends).earliest(waiting) is None
 
 
 def test_a_head_behind_one_that_overran_its_estimate_is_given_no_time() -> None:
@@ -179,7 +179,9 @@ JOBS = st.lists(
 )
 
 
-def arrivals(rows: list[tuple[int, int, int]], *, factors: list[float]) -> list[tuple[int, Unit]]:
+def arrivals(
+    rows: list[tuple[int, int, int]], *, factors: list[float]
+) -> list[tuple[int, QueuedHyperJob]]:
     ordered = sorted(rows, key=lambda row: row[2])
     return [
         (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import OurQueues
+from controller.queueing.confirm import BuiltinQueues
 from controller.queueing.room import Space
 from controller.queueing.round import play
 from hyperjob.api.quantity import NANO
@@ -157,7 +157,7 @@ def test_only_the_borrowers_of_a_reclaim_are_called_preempted() -> None:
 @pytest.mark.parametrize("later", [0, 2, 4, 7])
 def test_what_others_use_of_a_queue_replaces_what_they_used_before(later: int) -> None:
     used = {"default": {GPU: 4 * NANO}}
-    cache = QueueCache(lag=LAG, confirmer=OurQueues(lambda _holds: used))
+    cache = QueueCache(lag=LAG, confirmer=BuiltinQueues(lambda _holds: used))
     cache.set_queues([queue("default")])
     cache.begin([cluster("a", 8)], now=NOW)
     used = {"default": {GPU: later * NANO}}

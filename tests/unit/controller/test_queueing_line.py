@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from controller.model.observed import Cluster
 from controller.model.request import Request
 from controller.model.resources import Resources, fits, subtract, total
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.search import assign
 from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import IMPLICIT, Nobody
+from controller.queueing.confirm import IMPLICIT, NoConfirmation
 from controller.queueing.round import play
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 from tests.unit.controller.builders import NOW, cluster
 from tests.unit.controller.queueworld import unit
 
@@ -23,7 +23,7 @@ LAG = timedelta(seconds=30)
 
 
 @st.composite
-def lines(draw: st.DrawFn) -> tuple[list[Cluster], list[Unit]]:
+def lines(draw: st.DrawFn) -> tuple[list[Cluster], list[QueuedHyperJob]]:
     """Make clusters that others use in part, and HyperJobs that all wait."""
     clusters = [
         cluster(name, draw(st.integers(0, 24)), total=24)
@@ -47,7 +47,7 @@ def lines(draw: st.DrawFn) -> tuple[list[Cluster], list[Unit]]:
 
 
 def one_after_the_other(
-    clusters: list[Cluster], units: list[Unit]
+    clusters: list[Cluster], units: list[QueuedHyperJob]
 ) -> tuple[set[str], str | None, dict[str, Resources]]:
     """Return what starts, who is first of the rest, and the room that is kept for it.
 
@@ -79,7 +79,7 @@ def fill(
     requests: Sequence[Request],
     max_domains: int | None,
 ) -> Mapping[str, str]:
-    room = Room.of(clusters, ())
+    room = FreeRoom.of(clusters, ())
     room.free = dict(free)
     return assign(requests, room, max_domains=max_domains).assigned
 
@@ -88,7 +88,7 @@ def without(free: Resources, wanted: Resources) -> Resources:
     return {name: amount - min(amount, wanted.get(name, 0)) for name, amount in free.items()}
 
 
-def could_use(most: Mapping[str, Resources], each: Unit) -> dict[str, Resources]:
+def could_use(most: Mapping[str, Resources], each: QueuedHyperJob) -> dict[str, Resources]:
     """Return per cluster as many sub-jobs of each size as it would hold, as often as needed."""
     found: dict[str, Resources] = {}
     sizes = Counter(part.request.kind for part in each.parts)
@@ -115,10 +115,10 @@ def could_use(most: Mapping[str, Resources], each: Unit) -> dict[str, Resources]
 @settings(deadline=None, max_examples=300)
 @given(lines())
 def test_a_book_with_one_queue_without_limits_orders_and_reserves_as_one_line(
-    made: tuple[list[Cluster], list[Unit]],
+    made: tuple[list[Cluster], list[QueuedHyperJob]],
 ) -> None:
     clusters, units = made
-    cache = QueueCache(lag=LAG, confirmer=Nobody())
+    cache = QueueCache(lag=LAG, confirmer=NoConfirmation())
     cache.set_queues(())
     for each in units:
         cache.put(each.key, each, now=NOW)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controller.queueing.entries import Entry
 from controller.queueing.reclaim import loss_of
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 from hyperjob.kube.microtime import micro_time
 from tests.unit.controller.builders import NOW
 from tests.unit.controller.queueworld import LAG, QueueWorld, unit, world
@@ -19,7 +19,7 @@ URGENT = 1000
 
 def saved(
     name: str, gpus: int, *, seconds_ago: int | None, priority: int = 0, age: int = 0
-) -> Unit:
+) -> QueuedHyperJob:
     """A HyperJob whose work is kept until so many seconds before the urgent one comes."""
     made = unit(name, gpus, priority=priority, age=age)
     if seconds_ago is None:
@@ -27,7 +27,7 @@ def saved(
     return replace(made, kept=micro_time(NOW + 2 * LAG - timedelta(seconds=seconds_ago)))
 
 
-def stopped_for(gpus: int, *running: Unit) -> list[str]:
+def stopped_for(gpus: int, *running: QueuedHyperJob) -> list[str]:
     """Return who makes way for a more urgent HyperJob of so many GPUs."""
     made = world(running, a=sum(_gpus(each) for each in running))
     made.decide()
@@ -37,7 +37,7 @@ def stopped_for(gpus: int, *running: Unit) -> list[str]:
     return sorted(made.reclaimed)
 
 
-def _gpus(each: Unit) -> int:
+def _gpus(each: QueuedHyperJob) -> int:
     return sum(part.request.demand["nvidia.com/gpu"] // 10**9 for part in each.parts)
 
 

@@ -8,17 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.queueing.cache import QueueCache
-from controller.queueing.confirm import Nobody
+from controller.queueing.confirm import NoConfirmation
 from controller.queueing.queues import PREEMPTION, Queue, parse_queue
 from controller.queueing.round import play
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import name_for
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 URGENT = 1000
 
 
-def after(running: list[Unit], urgent: list[Unit], *queues: Queue, **gpus: int) -> QueueWorld:
+def after(
+    running: list[QueuedHyperJob], urgent: list[QueuedHyperJob], *queues: Queue, **gpus: int
+) -> QueueWorld:
     """Let some run for a while, then submit others."""
     made = world(running, *queues, **gpus)
     made.decide()
@@ -75,8 +77,8 @@ def test_messages_name_hyperjobs_of_other_namespaces_unless_told_not_to(
 
 
 def test_without_names_a_tenant_reads_nothing_of_the_hyperjob_that_preempts_it() -> None:
-    cache = QueueCache(lag=LAG, confirmer=Nobody(), names_others=False)
-    made = QueueWorld({"a": 32}, cache=cache.fresh(Nobody()))
+    cache = QueueCache(lag=LAG, confirmer=NoConfirmation(), names_others=False)
+    made = QueueWorld({"a": 32}, cache=cache.fresh(NoConfirmation()))
     made.set_queues()
     made.submit(unit("low", 32))
     made.decide()
@@ -116,7 +118,7 @@ def test_without_names_a_tenant_reads_nothing_of_the_head_of_a_line(
     assert "other/" not in message
 
 
-NEVER: dict[str, tuple[list[Unit], list[Unit], list[Queue]]] = {
+NEVER: dict[str, tuple[list[QueuedHyperJob], list[QueuedHyperJob], list[Queue]]] = {
     "an equally urgent one stops nobody": (
         [unit("low", 32, priority=URGENT)],
         [unit("urgent", 16, priority=URGENT, age=5)],
@@ -163,7 +165,7 @@ def test_the_fewest_go_the_least_urgent_first_and_of_those_the_last_that_started
 
 
 def test_it_works_where_nobody_confirms() -> None:
-    made = QueueWorld({"a": 32}, cache=QueueCache(lag=LAG, confirmer=Nobody()))
+    made = QueueWorld({"a": 32}, cache=QueueCache(lag=LAG, confirmer=NoConfirmation()))
     made.set_queues()
     made.submit(unit("low", 32))
     made.decide()

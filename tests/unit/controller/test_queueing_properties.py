@@ -7,10 +7,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from controller.model.resources import total
-from controller.queueing.admit import Grant, Kind, closed, is_guaranteed, try_to_admit
+from controller.model.waiting import WaitCode
+from controller.queueing.admit import Grant, closed, is_guaranteed, try_to_admit
 from controller.queueing.cache import QueueCache
 from controller.queueing.round import play
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 from tests.unit.controller.builders import GPU
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
@@ -38,7 +39,7 @@ cluster_sets = st.dictionaries(st.sampled_from("abc"), st.integers(4, 32), min_s
 
 
 @st.composite
-def submissions(draw: st.DrawFn, *, most: int = 12) -> list[Unit]:
+def submissions(draw: st.DrawFn, *, most: int = 12) -> list[QueuedHyperJob]:
     made = []
     for number in range(draw(st.integers(1, most))):
         sizes = draw(st.lists(st.integers(1, 24), min_size=1, max_size=3))
@@ -87,8 +88,8 @@ def check_nobody_waits_in_vain(made: QueueWorld) -> None:
         block = cache.block_of(entry)
         assert block is not None
         if closed(waiting.shape.queues, cache.account):
-            assert block.kind in (Kind.NOT_OPEN, Kind.BEHIND)
-        elif block.kind is not Kind.BEHIND:
+            assert block.code in (WaitCode.NOT_OPEN, WaitCode.BEHIND)
+        elif block.code is not WaitCode.BEHIND:
             space = cache.open if is_guaranteed(waiting.parts, cache.account) else cache.space
             tried = try_to_admit(waiting.parts, waiting.shape.site, cache.account, space)
             assert not isinstance(tried, Grant), (entry.unit.key, block)
@@ -238,7 +239,7 @@ def test_nobody_waits_for_ever(clusters, queues, units, data) -> None:
     for entry in made.cache.entries.values():
         block = made.cache.block_of(entry)
         assert block is not None
-        assert block.kind in (Kind.NOT_OPEN, Kind.BEHIND) or entry.waiting is not None
+        assert block.code in (WaitCode.NOT_OPEN, WaitCode.BEHIND) or entry.waiting is not None
     capacity = total(found.allocatable for found in made.clusters())
     assert made.used("root") == 0
     assert capacity

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controller.model.resources import parse_resources
 from controller.queueing.confirm import bounded
-from controller.queueing.quota import Charge, Charges, charge_of, foretell
+from controller.queueing.quota import Charge, Charges, charge_of, forecast_dispatch
 from hyperjob_sandbox.karmada.volcano_global import Candidate, dispatch
 from tests.unit.controller.builders import GPU
 from tests.unit.controller.queueworld import queue
@@ -101,7 +101,7 @@ def test_a_binding_asks_for_replicas_times_its_request(
 
 def test_unknown_queues_and_priority_classes_are_passed_over_without_a_word() -> None:
     charges = filled(charge("a", 1), charge("b", 1, queue="gone"), charge("c", 1))
-    found = foretell(
+    found = forecast_dispatch(
         charges,
         [bounded(queue("q"), gpus(8))],
         lambda key: None if key == "ns/c" else 0,
@@ -149,7 +149,7 @@ def test_it_foretells_what_the_dispatcher_does(
         for each, urgency in made
     ]
     urgencies = {each.sub_job: urgency for each, urgency in made}
-    found = foretell(
+    found = forecast_dispatch(
         filled(*(replace(each) for each, _ in made)),
         [bounded(each, gpus(everything)) for each in queues.values()],
         urgencies.__getitem__,

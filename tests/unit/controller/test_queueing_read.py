@@ -8,7 +8,7 @@ import pytest
 from controller.model.observed import QueueAdmission
 from controller.queueing.priority import priority_of, value_of
 from controller.queueing.read import unit_of
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 from tests.unit.controller.builders import (
     GPU,
     Object,
@@ -27,18 +27,18 @@ from tests.unit.controller.builders import (
 PRIORITIES: dict[str, Object] = {"low": {"value": 10}, "high": {"value": 1000}}
 
 
-def read(raw: Object, *objects: Object) -> Unit | None:
+def read(raw: Object, *objects: Object) -> QueuedHyperJob | None:
     seen = observed(raw, *objects, clusters=(cluster("a"),), admission=QueueAdmission.BUILTIN)
     return unit_of(replace(seen, priority=priority_of(seen.hyperjob, PRIORITIES)))
 
 
-def unit(raw: Object, *objects: Object) -> Unit:
+def unit(raw: Object, *objects: Object) -> QueuedHyperJob:
     found = read(raw, *objects)
     assert found is not None
     return found
 
 
-def gpus(found: Unit) -> dict[str, int]:
+def gpus(found: QueuedHyperJob) -> dict[str, int]:
     return {part.name: part.request.demand[GPU] // 10**9 for part in found.parts}
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controller.queueing.queues import Queue
 from controller.queueing.round import play
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
 
 LENDS = queue("x", reclaimable=True)
@@ -16,7 +16,7 @@ OWNER = queue("y")
 
 
 def after_borrowing(
-    borrowers: list[Unit], owners: list[Unit], *queues: Queue, **gpus: int
+    borrowers: list[QueuedHyperJob], owners: list[QueuedHyperJob], *queues: Queue, **gpus: int
 ) -> QueueWorld:
     """Let borrowers run for a while, then submit what belongs to others."""
     made = world(borrowers, *(queues or (LENDS, OWNER)), **gpus)
@@ -50,7 +50,7 @@ def test_the_one_that_waits_names_who_gives_back_and_they_for_whom() -> None:
 
 
 BORROWED = [unit("lent", 32, queue="x")]
-KEEPS: dict[str, tuple[list[Unit], list[Unit], list[Queue]]] = {
+KEEPS: dict[str, tuple[list[QueuedHyperJob], list[QueuedHyperJob], list[Queue]]] = {
     "a queue that does not say reclaimable keeps what runs": (
         BORROWED,
         [unit("owner", 16, queue="y")],

@@ -12,7 +12,7 @@ from controller.queueing.admit import is_guaranteed
 from controller.queueing.cache import QueueCache
 from controller.queueing.queues import Queue
 from controller.queueing.round import play
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import share_of
 from controller.status.detail import detail_text
 from tests.unit.controller.queueworld import LAG, QueueWorld, queue, unit, world
@@ -584,7 +584,7 @@ def test_units_of_a_vanished_queue_still_count() -> None:
     made = world([unit("one", 32, queue="x")], queue("x"), queue("y"))
     made.decide()
     made.set_queues(queue("y"))
-    late: Unit = unit("late", 8, queue="y")
+    late: QueuedHyperJob = unit("late", 8, queue="y")
     made.submit(late)
     assert made.decide() == []
     assert made.used("root") == 32

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from controller.model.nodes import PodGroup
 from controller.model.observed import Cluster
 from controller.model.resources import fits, parse_resources, whole
-from controller.placement.assign import Room
-from controller.placement.share import Share, Wish, share
+from controller.placement.assign import FreeRoom
+from controller.placement.share import SplitShare, Wish, share
 from controller.placement.shortfall import explain_overflow_of, explain_shortfall
 from controller.status.detail import detail_text
 from tests.unit.controller.builders import GPU, cluster
@@ -38,7 +38,7 @@ def wish(
 
 def shared(what: Wish, *clusters: Cluster, max_domains: int | None = None) -> dict[str, int]:
     """Accelerators by cluster, in the order of the shares."""
-    found = share(what, Room.of(clusters, ()), max_domains=max_domains)
+    found = share(what, FreeRoom.of(clusters, ()), max_domains=max_domains)
     return {item.cluster: what.fixed + item.pods * what.per_pod for item in found}
 
 
@@ -107,7 +107,7 @@ def test_never_over_more_clusters_than_allowed(
 
 
 def test_clusters_in_use_count_as_domains() -> None:
-    room = Room.of((A, B, C), [("other", "b")])
+    room = FreeRoom.of((A, B, C), [("other", "b")])
     assert [item.cluster for item in share(wish(60), room, max_domains=1)] == ["b"]
     assert share(wish(61), room, max_domains=1) == ()
     assert {item.cluster for item in share(wish(190), room, max_domains=2)} == {"b", "c"}
@@ -180,13 +180,13 @@ def test_shares_are_exact_fit_and_are_as_few_as_possible(
     case: tuple[Wish, tuple[Cluster, ...], int | None],
 ) -> None:
     what, clusters, max_domains = case
-    room = Room.of(clusters, ())
+    room = FreeRoom.of(clusters, ())
     found = share(what, room, max_domains=max_domains)
     everywhere = tuple(item.name for item in clusters)
     alone = fewest(what, clusters, max_domains, what.preferred)
     allowed = what.preferred if what.required else everywhere
     assert len(found) == (alone or fewest(what, clusters, max_domains, allowed))
-    assert share(what, Room.of(clusters[::-1], ()), max_domains=max_domains) == found
+    assert share(what, FreeRoom.of(clusters[::-1], ()), max_domains=max_domains) == found
     if not found:
         text = detail_text(explain_shortfall(what, clusters, room, max_domains=max_domains))
         assert text.startswith(f"needs {what.accelerators} {GPU}")
@@ -206,7 +206,7 @@ def test_shares_outside_the_preferred_clusters_are_as_equal_as_possible(
     case: tuple[Wish, tuple[Cluster, ...], int | None],
 ) -> None:
     what, clusters, max_domains = case
-    room = Room.of(clusters, ())
+    room = FreeRoom.of(clusters, ())
     others = [
         item
         for item in share(what, room, max_domains=max_domains)
@@ -276,7 +276,7 @@ def test_a_large_choice_is_made_in_steps_and_still_fewest_and_equal() -> None:
 def test_a_shortfall_is_told_exactly(
     what: Wish, clusters: tuple[Cluster, ...], max_domains: int | None, text: str
 ) -> None:
-    room = Room.of(clusters, ())
+    room = FreeRoom.of(clusters, ())
     assert share(what, room, max_domains=max_domains) == ()
     assert detail_text(explain_shortfall(what, clusters, room, max_domains=max_domains)) == text
 
@@ -284,7 +284,7 @@ def test_a_shortfall_is_told_exactly(
 def test_a_shortfall_over_many_clusters_stays_readable() -> None:
     clusters = [cluster(f"c{i:03}", 1) for i in range(300)]
     text = detail_text(
-        explain_shortfall(wish(301), clusters, Room.of(clusters, ()), max_domains=None)
+        explain_shortfall(wish(301), clusters, FreeRoom.of(clusters, ()), max_domains=None)
     )
     assert "300 fit on 300 clusters" in text
     assert text.endswith("and 295 more clusters")
@@ -293,8 +293,10 @@ def test_a_shortfall_over_many_clusters_stays_readable() -> None:
 def test_an_overflow_says_what_the_preferred_clusters_take() -> None:
     what = wish(preferred=("a", "x", "n"))
     clusters = (A, B, cluster("n", 9, unusable="is not Ready"))
-    found = [Share("a", 100), Share("b", 28)]
-    empty = explain_overflow_of(wish(preferred=("b",)), (A, cluster("b", 0)), [Share("a", 128)])
+    found = [SplitShare("a", 100), SplitShare("b", 28)]
+    empty = explain_overflow_of(
+        wish(preferred=("b",)), (A, cluster("b", 0)), [SplitShare("a", 128)]
+    )
     assert detail_text(empty) == "b has too little room"
     assert detail_text(explain_overflow_of(what, clusters, found)) == (
         f"a has room for 100 of 128 {GPU}; x does not exist; n is not Ready"

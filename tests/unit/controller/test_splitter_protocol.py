@@ -11,7 +11,7 @@ from controller.model.parse import parse_hyperjob
 from controller.model.planned import Question
 from controller.model.resources import parse_resources
 from controller.model.splitting import CallFailed, CallFault, SplitAnswer
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.share import Wish, share
 from controller.plan import plan
 from controller.splitting.protocol import AnswerError, question, read_answer, usable
@@ -49,7 +49,7 @@ def wish(accelerators: int = 128, per_pod: int = 8, fixed: int = 0, **fields: ob
 
 
 def asked(what: Wish, *clusters, max_domains: int | None = None) -> Question:
-    return question(HJ, what, Room.of(clusters, ()), max_domains=max_domains)
+    return question(HJ, what, FreeRoom.of(clusters, ()), max_domains=max_domains)
 
 
 def test_a_question_has_all_that_the_built_in_splitter_goes_by() -> None:
@@ -95,7 +95,7 @@ def test_the_reference_answers_as_the_built_in_splitter_decides(data: st.DataObj
         preferred=preferred,
     )
     limit = data.draw(st.sampled_from([None, 1, 2]))
-    room = Room.of(clusters, ())
+    room = FreeRoom.of(clusters, ())
     made = question(HJ, what, room, max_domains=limit)
     said = read_answer(answer(read_question(made.body)))
     built_in = share(what, room, max_domains=limit)
@@ -122,7 +122,7 @@ def test_the_reference_answers_as_the_built_in_splitter_decides(data: st.DataObj
 )
 def test_an_answer_is_checked(shares: list[tuple[str, int]], text: str) -> None:
     given_ = SplitAnswer(digest="", occasion="", shares=tuple(shares), retry_at=NOW)
-    trouble = usable(given_, wish(), Room.of((A, B), ()), max_domains=1)
+    trouble = usable(given_, wish(), FreeRoom.of((A, B), ()), max_domains=1)
     assert not isinstance(trouble, tuple)
     assert split_trouble_text(trouble) == text
 

@@ -8,7 +8,7 @@ from controller.model.observed import QueueAdmission
 from controller.model.planned import Adopt, DeleteChild, OpenGate, Plan
 from controller.plan import plan
 from controller.status.transitions import action_events
-from controller.steps.again import CONFLICT_RECHECK
+from controller.steps.requeue import CONFLICT_RECHECK
 from tests.unit.controller.builders import (
     Object,
     binding,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.insight.timeuse import TimeUses
-from controller.status.goodput import Account, account_object, ratio
+from controller.status.goodput import GoodputAccount, account_object, ratio
 from hyperjob.api.choices import TimeUse
 from hyperjob.kube.client import EventType
 from tests.unit.controller.builders import Object
@@ -14,7 +14,7 @@ from tests.unit.controller.builders import Object
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def hyperjob(account: Account | None, queue: str = "q", step: int | None = None) -> Object:
+def hyperjob(account: GoodputAccount | None, queue: str = "q", step: int | None = None) -> Object:
     status: Object = {"queue": queue}
     if account is not None:
         status["goodput"] = account_object(account, now=T0)
@@ -25,7 +25,7 @@ def hyperjob(account: Account | None, queue: str = "q", step: int | None = None)
 
 def test_time_runs_on_between_changes() -> None:
     uses = TimeUses()
-    account = Account(
+    account = GoodputAccount(
         since=T0, state=TimeUse.PRODUCTIVE, spent={TimeUse.STARTING: 30_000, TimeUse.SUSPENDED: 999}
     )
     uses.seen(EventType.ADDED, None, hyperjob(account, step=3))
@@ -37,7 +37,7 @@ def test_time_runs_on_between_changes() -> None:
 
 
 def test_of_hyperjobs_that_are_gone_nothing_is_left() -> None:
-    uses, one = TimeUses(), hyperjob(Account(since=T0, state=TimeUse.STARTING), step=1)
+    uses, one = TimeUses(), hyperjob(GoodputAccount(since=T0, state=TimeUse.STARTING), step=1)
     moved = {"status": {**one["status"], "queue": "other"}}
     uses.seen(EventType.ADDED, None, one)
     uses.seen(EventType.MODIFIED, one, moved)
@@ -49,7 +49,7 @@ def test_of_hyperjobs_that_are_gone_nothing_is_left() -> None:
 
 
 ACCOUNTS = st.builds(
-    Account,
+    GoodputAccount,
     since=st.integers(0, 10**6).map(lambda number: T0 + timedelta(milliseconds=number)),
     state=st.sampled_from([*TimeUse, None]),
     spent=st.dictionaries(st.sampled_from(TimeUse), st.integers(1, 10**9)),
@@ -57,7 +57,7 @@ ACCOUNTS = st.builds(
 
 
 @given(st.lists(st.lists(ACCOUNTS | st.none(), min_size=1, max_size=4), max_size=5))
-def test_the_sums_are_those_of_the_accounts(histories: list[list[Account | None]]) -> None:
+def test_the_sums_are_those_of_the_accounts(histories: list[list[GoodputAccount | None]]) -> None:
     uses, now = TimeUses(), T0 + timedelta(hours=1)
     for history in histories:
         before: Object | None = None

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.model.training import JobTraining
-from controller.training.lines import MAX_LINE, MAX_METRICS, MAX_STEP, Said, parse, said, time_of
+from controller.training.lines import (
+    MAX_LINE,
+    MAX_METRICS,
+    MAX_STEP,
+    ProgressLine,
+    parse,
+    said,
+    time_of,
+)
 from controller.training.track import Track, advance, speed, training_of
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -22,26 +30,26 @@ def line(told: Any, *, before: bytes = b"", after: bytes = b"") -> bytes:
 
 
 GOOD = {
-    "a step alone": ({"step": 7}, Said(time=T0, step=7)),
+    "a step alone": ({"step": 7}, ProgressLine(time=T0, step=7)),
     "all fields": (
         {"step": 7, "steps": 9, "saved": 5, "metrics": {"loss": 2.5, "lr": 1}},
-        Said(time=T0, step=7, steps=9, saved=5, metrics={"loss": "2.5", "lr": "1"}),
+        ProgressLine(time=T0, step=7, steps=9, saved=5, metrics={"loss": "2.5", "lr": "1"}),
     ),
-    "a language with one kind of number": ({"step": 7.0}, Said(time=T0, step=7)),
-    "fields of a later release": ({"step": 7, "epoch": {"of": [1]}}, Said(time=T0, step=7)),
-    "no number of steps is none": ({"step": 7, "steps": 0}, Said(time=T0, step=7)),
-    "steps that are no number": ({"step": 7, "steps": "many"}, Said(time=T0, step=7)),
-    "a checkpoint from the future": ({"step": 7, "saved": 8}, Said(time=T0, step=7)),
+    "a language with one kind of number": ({"step": 7.0}, ProgressLine(time=T0, step=7)),
+    "fields of a later release": ({"step": 7, "epoch": {"of": [1]}}, ProgressLine(time=T0, step=7)),
+    "no number of steps is none": ({"step": 7, "steps": 0}, ProgressLine(time=T0, step=7)),
+    "steps that are no number": ({"step": 7, "steps": "many"}, ProgressLine(time=T0, step=7)),
+    "a checkpoint from the future": ({"step": 7, "saved": 8}, ProgressLine(time=T0, step=7)),
     "metrics that are none": (
         {"step": 7, "metrics": {"a": "1", "b": True, "c": None, "d e": 1, "ok": 3}},
-        Said(time=T0, step=7, metrics={"ok": "3"}),
+        ProgressLine(time=T0, step=7, metrics={"ok": "3"}),
     ),
-    "metrics that are a list": ({"step": 7, "metrics": [1]}, Said(time=T0, step=7)),
+    "metrics that are a list": ({"step": 7, "metrics": [1]}, ProgressLine(time=T0, step=7)),
 }
 
 
 @pytest.mark.parametrize(("told", "wanted"), GOOD.values(), ids=GOOD)
-def test_a_progress_line_is_read(told: Any, wanted: Said) -> None:
+def test_a_progress_line_is_read(told: Any, wanted: ProgressLine) -> None:
     found = parse(line(told))
     assert found is not None
     assert found.time == T0 + timedelta(milliseconds=250)
@@ -149,7 +157,7 @@ def track(*points: tuple[float, int] | tuple[float, int, int], now: float = 1e6)
     """Follow lines given as (seconds, step) or (seconds, step, saved)."""
     made: Track | None = None
     for seconds, step, *saved in points:
-        each = Said(time=at(seconds), step=step, saved=saved[0] if saved else None)
+        each = ProgressLine(time=at(seconds), step=step, saved=saved[0] if saved else None)
         made = advance(made, each, now=at(now))
     assert made is not None
     return made
@@ -162,7 +170,7 @@ def at(seconds: float) -> datetime:
 def test_the_number_of_steps_is_the_last_that_was_said() -> None:
     made: Track | None = None
     for second, steps in enumerate((None, 100, None, 200, None)):
-        made = advance(made, Said(time=at(second), step=second, steps=steps), now=at(9))
+        made = advance(made, ProgressLine(time=at(second), step=second, steps=steps), now=at(9))
         assert made.steps == (None, 100, 100, 200, 200)[second]
 
 
@@ -218,7 +226,7 @@ POINTS = st.lists(
 def test_a_track_is_bounded_and_in_order(points: list[tuple[float, int, int]]) -> None:
     made: Track | None = None
     for seconds, step, saved in points:
-        each = Said(time=at(seconds), step=step, saved=min(saved, step))
+        each = ProgressLine(time=at(seconds), step=step, saved=min(saved, step))
         made = advance(made, each, now=at(0))
     assert made is not None
     assert len(made.samples) <= 64

@@ -8,7 +8,7 @@ import pytest
 
 from controller.model.training import JobTraining
 from controller.plan import plan
-from controller.status.training import Voice, whole
+from controller.status.training import SubJobProgress, whole
 from tests.unit.controller.builders import NOW, binding, hyperjob, job, observed
 
 
@@ -18,8 +18,8 @@ def said(step: int, *, minute: int = 0, **fields: Any) -> JobTraining:
     return JobTraining(step=step, **given)
 
 
-def voice(training: JobTraining | None, *, group: str = "a", attempt: int = 0) -> Voice:
-    return Voice(group=group, attempt=attempt, training=training)
+def voice(training: JobTraining | None, *, group: str = "a", attempt: int = 0) -> SubJobProgress:
+    return SubJobProgress(group=group, attempt=attempt, training=training)
 
 
 def test_the_furthest_step_counts_since_the_first_start() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.validation.fieldpath import ROOT, SPEC
+from hyperjob.api.field import ROOT
+from webhook.validation.fieldpath import SPEC
 from webhook.validation.report import Report
 from webhook.validation.split import demands, largest_task, sub_jobs, validate_split
 

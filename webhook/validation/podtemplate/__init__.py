@@ -3,8 +3,8 @@
 What the API server fills in when a field is left out counts as filled in.
 """
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.metadata import validate_pod_metadata
 from webhook.validation.podtemplate.spec import validate_pod_spec
 from webhook.validation.report import Report

@@ -3,8 +3,8 @@
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
@@ -17,9 +17,9 @@ from webhook.validation.podtemplate.selectors import (
     selected_keys,
 )
 from webhook.validation.podtemplate.table import (
+    Cell,
     Check,
     Maker,
-    Spot,
     Type,
     always,
     between,
@@ -94,11 +94,11 @@ def has_selector(term: Object, path: Path, field: str, report: Report) -> bool:
     return True
 
 
-def _label_keys(spot: Spot) -> Check:
-    inner = each(form(formats.qualified_name))(spot)
+def _label_keys(cell: Cell) -> Check:
+    inner = each(form(formats.qualified_name))(cell)
 
     def validate(value: list[str], term: Object, path: Path, pod: Pod, report: Report) -> None:
-        if has_selector(term, path, spot.field, report):
+        if has_selector(term, path, cell.field, report):
             inner(value, term, path, pod, report)
 
     return validate

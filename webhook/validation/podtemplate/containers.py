@@ -3,8 +3,8 @@
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.env import ENV_FROM_SOURCE, ENV_VAR
 from webhook.validation.podtemplate.mounts import (
     VOLUME_DEVICE,

@@ -4,15 +4,15 @@ import ipaddress
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
+    Cell,
     Check,
     Maker,
-    Spot,
     Type,
     always,
     code,
@@ -43,14 +43,14 @@ def _is_address(value: str) -> bool:
     return "%" not in value
 
 
-def address(spot: Spot) -> Check:
+def address(cell: Cell) -> Check:
     """Hold a text to be an IP address."""
 
     def validate(
-        value: str, _o: object, path: Path, _p: Pod, report: Report, step: str | int = spot.field
+        value: str, _o: object, path: Path, _p: Pod, report: Report, step: str | int = cell.field
     ) -> None:
         if not _is_address(value):
-            report.add(ADDRESS, Path(path, step), value)
+            report.add(ADDRESS, Path(step, path), value)
 
     return validate
 
@@ -58,18 +58,18 @@ def address(spot: Spot) -> Check:
 def at_most(count: int, what: str) -> Maker:
     """Limit the length of a list, in the words that Kubernetes has for this one."""
 
-    def make(spot: Spot) -> Check:
-        too_many = spot.rule(
+    def make(cell: Cell) -> Check:
+        too_many = cell.rule(
             "max",
             INVALID,
             f"must not have more than {count} {what}",
-            f"{spot.noun} has more {what} than a resolver reads",
+            f"{cell.noun} has more {what} than a resolver reads",
             "remove some",
         )
 
         def validate(value: list[str], _o: object, path: Path, _p: Pod, report: Report) -> None:
             if len(value) > count:
-                report.add(too_many, path.child(spot.field), value)
+                report.add(too_many, path.child(cell.field), value)
 
         return validate
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.amounts import parse
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row

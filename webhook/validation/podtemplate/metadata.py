@@ -6,8 +6,8 @@ The names of pods are Volcano's to give, so none is looked at here.
 import re
 from typing import Final
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import validate_annotations, validate_labels
 from webhook.validation.podtemplate.rows import row
 from webhook.validation.report import Report

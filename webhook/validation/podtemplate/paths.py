@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-from webhook.validation.fieldpath import Path
+from hyperjob.api.field import Path
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row
-from webhook.validation.podtemplate.table import Check, Spot
+from webhook.validation.podtemplate.table import Cell, Check
 from webhook.validation.report import Report
 from webhook.validation.rules import Rule
 
@@ -18,12 +18,12 @@ RESERVED: Final = row("V8.path.reserved")
 Breaks = Callable[[str], bool]
 
 
-def _held(*rules: tuple[Rule, Breaks]) -> Callable[[Spot], Check]:
-    def make(spot: Spot) -> Check:
+def _held(*rules: tuple[Rule, Breaks]) -> Callable[[Cell], Check]:
+    def make(cell: Cell) -> Check:
         def check(value: str, _o: object, path: Path, _p: Pod, report: Report) -> None:
             for known, breaks in rules:
                 if breaks(value):
-                    report.add(known, path.child(spot.field), value)
+                    report.add(known, path.child(cell.field), value)
 
         return check
 

@@ -4,8 +4,8 @@ import re
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row

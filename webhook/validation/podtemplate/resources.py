@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
 from webhook.resourcenames import (
@@ -17,7 +18,6 @@ from webhook.resourcenames import (
     may_be_overcommitted,
 )
 from webhook.validation.amounts import parse, try_parse
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row

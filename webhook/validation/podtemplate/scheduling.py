@@ -3,8 +3,8 @@
 from typing import Final
 
 from hyperjob.api import formats
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.forms import check
 from webhook.validation.podtemplate.affinity import clashing_keys, has_selector
 from webhook.validation.podtemplate.pod import Pod

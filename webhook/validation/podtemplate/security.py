@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.paths import descend
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.rows import row

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Final
 
+from hyperjob.api.field import Path
 from hyperjob.api.meta import Object
 from webhook.validation.amounts import parse
 from webhook.validation.claims import validate_claim_spec
-from webhook.validation.fieldpath import Path
 from webhook.validation.podtemplate.paths import absolute, descending, without_backsteps
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.podtemplate.projected import DOWNWARD, KEY_TO_PATH, MODE, PROJECTED
 from webhook.validation.podtemplate.rows import row
 from webhook.validation.podtemplate.table import (
+    Cell,
     Check,
     Maker,
-    Spot,
     Type,
     between,
     code,
@@ -98,8 +98,8 @@ def _claim(source: Object, _h: object, path: Path, _p: Pod, report: Report) -> N
         validate_claim_spec(template.get("spec") or {}, at.child("spec"), report)
 
 
-def _host_path_type(spot: Spot) -> Check:
-    inner = enum(*HOST_PATH_TYPES)(spot)
+def _host_path_type(cell: Cell) -> Check:
+    inner = enum(*HOST_PATH_TYPES)(cell)
 
     def validate(kind: str, source: Object, path: Path, pod: Pod, report: Report) -> None:
         if source.get("path"):  # Kubernetes looks no further where there is no path.

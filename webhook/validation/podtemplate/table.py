@@ -8,9 +8,8 @@ rules, `V8.<type>.<field>.<what>`, so that every message of the API server has a
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from hyperjob.api.field import ErrorType
+from hyperjob.api.field import ErrorType, Path, Step
 from hyperjob.api.meta import Object
-from webhook.validation.fieldpath import Path, Step
 from webhook.validation.forms import FormCheck, validate_labels
 from webhook.validation.podtemplate.pod import Pod
 from webhook.validation.report import Report
@@ -34,7 +33,7 @@ or the index of the value in a list. An object's walk takes the object, its hold
 ENUM_REMEDY: Final = "use one of the values listed; upper and lower case matter"
 
 
-class Spot(NamedTuple):
+class Cell(NamedTuple):
     """One cell of the table: a field of a type, and the words for both."""
 
     type: str
@@ -46,7 +45,7 @@ class Spot(NamedTuple):
         return rule(f"V8.{self.type}.{self.field}.{what}", kind, form, cause, remedy)
 
 
-Maker = Callable[[Spot], Check]
+Maker = Callable[[Cell], Check]
 """What a cell of the table holds: makes the check of the field that it is written beside."""
 
 
@@ -108,8 +107,8 @@ def _all(checks: Sequence[Check]) -> Check:
 
 
 def _made(owner: Type, name: str, makers: Sequence[Maker]) -> Check:
-    spot = Spot(owner.name, owner.noun, name)
-    return _all([make(spot) for make in makers])
+    cell = Cell(owner.name, owner.noun, name)
+    return _all([make(cell) for make in makers])
 
 
 def optional(name: str, *makers: Maker) -> Field:
@@ -143,12 +142,12 @@ def required(
     """Refuse an object without the field, and check what the field holds."""
 
     def field(owner: Type) -> Row:
-        spot = Spot(owner.name, owner.noun, name)
+        cell = Cell(owner.name, owner.noun, name)
         cause_ = cause or f"{owner.noun} has no {name}"
-        missing = spot.rule("required", REQUIRED, detail, cause_, remedy or f"set {name}")
+        missing = cell.rule("required", REQUIRED, detail, cause_, remedy or f"set {name}")
 
         def refuse(_v: object, _o: object, path: Path, _p: object, report: Report) -> None:
-            report.add(missing, Path(path, name))
+            report.add(missing, Path(name, path))
 
         return Row(name, _made(owner, name, makers), refuse, refuse)
 
@@ -162,12 +161,12 @@ def enum(*known: str, cause: str = "") -> Maker:
     """Allow a closed set of values."""
     values = frozenset(known)
 
-    def make(spot: Spot) -> Check:
-        unknown = spot.rule(
+    def make(cell: Cell) -> Check:
+        unknown = cell.rule(
             "enum",
             NOT_SUPPORTED,
             "supported values: {values}",
-            cause or f"{spot.field} of {spot.noun} has a value that Kubernetes does not know",
+            cause or f"{cell.field} of {cell.noun} has a value that Kubernetes does not know",
             ENUM_REMEDY,
         )
 
@@ -177,10 +176,10 @@ def enum(*known: str, cause: str = "") -> Maker:
             path: Path,
             _p: Pod,
             report: Report,
-            step: Step = spot.field,
+            step: Step = cell.field,
         ) -> None:
             if value not in values:
-                report.unsupported(unknown, Path(path, step), value, known)
+                report.unsupported(unknown, Path(step, path), value, known)
 
         return check
 
@@ -190,12 +189,12 @@ def enum(*known: str, cause: str = "") -> Maker:
 def form(judge: FormCheck) -> Maker:
     """Hold a text to a form that Kubernetes has a message for."""
 
-    def make(spot: Spot) -> Check:
-        malformed = spot.rule(
+    def make(cell: Cell) -> Check:
+        malformed = cell.rule(
             "form",
             INVALID,
             "{message}",
-            f"{spot.field} of {spot.noun} has a form that Kubernetes does not accept",
+            f"{cell.field} of {cell.noun} has a form that Kubernetes does not accept",
             "use the characters and the length that the message names",
         )
 
@@ -205,10 +204,10 @@ def form(judge: FormCheck) -> Maker:
             path: Path,
             _p: Pod,
             report: Report,
-            step: Step = spot.field,
+            step: Step = cell.field,
         ) -> None:
             for message in judge(value):
-                report.add(malformed, Path(path, step), value, message=message)
+                report.add(malformed, Path(step, path), value, message=message)
 
         return check
 
@@ -218,12 +217,12 @@ def form(judge: FormCheck) -> Maker:
 def between(low: int, high: float, *, text: str = "", remedy: str = "") -> Maker:
     """Hold a number to a range, both ends included."""
 
-    def make(spot: Spot) -> Check:
-        outside = spot.rule(
+    def make(cell: Cell) -> Check:
+        outside = cell.rule(
             "range",
             INVALID,
             text or f"must be between {low} and {high}, inclusive",
-            f"{spot.field} of {spot.noun} is out of range",
+            f"{cell.field} of {cell.noun} is out of range",
             remedy or f"use a number from {low} to {high}",
         )
 
@@ -233,10 +232,10 @@ def between(low: int, high: float, *, text: str = "", remedy: str = "") -> Maker
             path: Path,
             _p: Pod,
             report: Report,
-            step: Step = spot.field,
+            step: Step = cell.field,
         ) -> None:
             if not low <= value <= high:
-                report.add(outside, Path(path, step), value)
+                report.add(outside, Path(step, path), value)
 
         return check
 
@@ -251,8 +250,8 @@ def at_least(low: int, *, text: str) -> Maker:
 def never(kind: ErrorType, text: str, cause: str, remedy: str) -> Maker:
     """Refuse the field, whatever its value is."""
 
-    def make(spot: Spot) -> Check:
-        refused = spot.rule("forbidden", kind, text, cause, remedy)
+    def make(cell: Cell) -> Check:
+        refused = cell.rule("forbidden", kind, text, cause, remedy)
 
         def check(
             value: object,
@@ -260,9 +259,9 @@ def never(kind: ErrorType, text: str, cause: str, remedy: str) -> Maker:
             path: Path,
             _p: Pod,
             report: Report,
-            step: Step = spot.field,
+            step: Step = cell.field,
         ) -> None:
-            report.add(refused, Path(path, step), value)
+            report.add(refused, Path(step, path), value)
 
         return check
 
@@ -272,9 +271,9 @@ def never(kind: ErrorType, text: str, cause: str, remedy: str) -> Maker:
 def labels() -> Maker:
     """Hold the keys and values of a map to the form of labels."""
 
-    def make(spot: Spot) -> Check:
+    def make(cell: Cell) -> Check:
         def check(value: Object, _o: object, path: Path, _p: Pod, report: Report) -> None:
-            validate_labels(value, Path(path, spot.field), report)
+            validate_labels(value, Path(cell.field, path), report)
 
         return check
 
@@ -289,11 +288,11 @@ def code(check: Check) -> Maker:
 def struct(kind: Type, *together: Check) -> Maker:
     """Walk the object that the field holds; `together` is called after its own walk."""
 
-    def make(spot: Spot) -> Check:
-        walk, name = _all([kind.walk, *together]), spot.field
+    def make(cell: Cell) -> Check:
+        walk, name = _all([kind.walk, *together]), cell.field
 
         def check(value: Object, obj: Object, path: Path, pod: Pod, report: Report) -> None:
-            walk(value, obj, Path(path, name), pod, report)
+            walk(value, obj, Path(name, path), pod, report)
 
         return check
 
@@ -303,11 +302,11 @@ def struct(kind: Type, *together: Check) -> Maker:
 def each(maker: Maker) -> Maker:
     """Hold every value of a list to a rule."""
 
-    def make(spot: Spot) -> Check:
-        inner = maker(spot)
+    def make(cell: Cell) -> Check:
+        inner = maker(cell)
 
         def check(value: list[Any], obj: Object, path: Path, pod: Pod, report: Report) -> None:
-            at = Path(path, spot.field)
+            at = Path(cell.field, path)
             for index, item in enumerate(value):
                 inner(item, obj, at, pod, report, index)
 
@@ -329,26 +328,26 @@ class Unique(NamedTuple):
     taken: Callable[[Pod], Collection[str]] | None = None
     """Values that no item may have."""
 
-    def declare(self, spot: Spot, noun: str) -> Rule:
+    def declare(self, cell: Cell, noun: str) -> Rule:
         """Declare the rule."""
-        cause = f"two items of {spot.field} of {spot.noun} have the same {self.field}"
+        cause = f"two items of {cell.field} of {cell.noun} have the same {self.field}"
         what = f"unique-{self.field}"
-        return spot.rule(what, self.kind, self.text, cause, f"change {self.field} of {noun}")
+        return cell.rule(what, self.kind, self.text, cause, f"change {self.field} of {noun}")
 
 
 def items(kind: Type, *unique: Unique, together: Collection[Check] = ()) -> Maker:
     """Walk every object of a list; `together` is called with each item after its own walk."""
 
-    def make(spot: Spot) -> Check:
-        walk, name = _all([kind.walk, *together]), spot.field
+    def make(cell: Cell) -> Check:
+        walk, name = _all([kind.walk, *together]), cell.field
         fixed = any(key.taken for key in unique)
-        keys = [(key, key.declare(spot, kind.noun)) for key in unique]
+        keys = [(key, key.declare(cell, kind.noun)) for key in unique]
 
         def check(value: list[Object], obj: Object, path: Path, pod: Pod, report: Report) -> None:
-            listed = Path(path, name)
+            listed = Path(name, path)
             seen = _seen(keys, pod) if fixed or len(value) > 1 else ()
             for index, item in enumerate(value):
-                at = Path(listed, index)
+                at = Path(index, listed)
                 for key, repeated, known in seen:
                     _note(item, key, repeated, known, at, report)
                 walk(item, obj, at, pod, report)
@@ -375,7 +374,7 @@ def _note(
     if value not in known:
         known.add(value)
     elif key.form is None or not key.form(value):
-        report.add(repeated, path if key.of_item else Path(path, key.field), value)
+        report.add(repeated, path if key.of_item else Path(key.field, path), value)
 
 
 def one_of(
@@ -401,7 +400,7 @@ def one_of(
         f"{noun} sets two fields of which it can have one",
         twice[1],
     )
-    order = {name: maker(Spot(owner, noun, name)) for name, maker in kinds.items()}
+    order = {name: maker(Cell(owner, noun, name)) for name, maker in kinds.items()}
 
     def check(obj: Object, _holder: object, path: Path, pod: Pod, report: Report) -> None:
         given = [name for name, value in obj.items() if name in order and value is not None]

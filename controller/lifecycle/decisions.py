@@ -17,7 +17,7 @@ Member = tuple[SubJob, Child]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class Recreation:
     """A sub-job that is made again, and why.
 
     `leave` is the cluster that it must not come back to.
@@ -38,7 +38,7 @@ class Restart:
     of `gang`, where there is one.
     """
 
-    again: tuple[Again, ...] = ()
+    again: tuple[Recreation, ...] = ()
     spent: int = 0
     gives_back: bool = False
     gang: GangRecord | None = None

@@ -18,7 +18,7 @@ CONFLICT_RECHECK: Final = timedelta(seconds=30)
 _OVERDUE: Final = timedelta(seconds=5)
 
 
-def look_again_after(draft: Draft) -> timedelta | None:
+def requeue_after(draft: Draft) -> timedelta | None:
     """Return the time until the next look; None when only an event can change anything."""
     return min(_waits(draft), default=None)
 
@@ -27,8 +27,8 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
     observed, now = draft.observed, draft.observed.now
     known = [draft.back_off.wait, draft.split.again, next_loss(observed, draft.losses)]
     known.append(next_due(observed, draft.children))
-    known += [lesson.wait for lesson in draft.lessons.values()]
-    known += [hush.wait for hush in draft.hushes.values()]
+    known += [rejection_check.wait for rejection_check in draft.rejection_checks.values()]
+    known += [silence_check.wait for silence_check in draft.silence_checks.values()]
     yield from (wait for wait in known if wait is not None)
     stop = observed.hyperjob.stop
     if stop is not None:

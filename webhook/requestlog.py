@@ -16,7 +16,7 @@ _log: Final = logging.getLogger("webhook")
 _MESSAGE: Final = "admission decision"
 
 
-class Report:
+class RequestLog:
     """Logs and counts requests; decisions that admit go to `admitted`, which writes in batches."""
 
     def __init__(self, metrics: Metrics, *, admitted: DecisionLog | None = None) -> None:

@@ -14,7 +14,7 @@ from hyperjob.telemetry.metrics import Metrics
 from webhook.admission import Reply, admit, refuse
 from webhook.decisionlog import BATCH_BYTES, DecisionLog
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
-from webhook.report import Report
+from webhook.requestlog import RequestLog
 
 REVIEW = next(
     line
@@ -41,7 +41,7 @@ def said(caplog):
 
 
 def test_a_decision_names_user_object_operation_outcome_and_time(caplog):
-    Report(Metrics()).done(MUTATE_HYPERJOB, admit(MUTATE_HYPERJOB, REVIEW), 0.0012345678)
+    RequestLog(Metrics()).done(MUTATE_HYPERJOB, admit(MUTATE_HYPERJOB, REVIEW), 0.0012345678)
     level, line = said(caplog)
     assert level == "INFO"
     assert line["HyperJob"] == {"namespace": "default", "name": "llm-training"}
@@ -53,7 +53,7 @@ def test_a_decision_names_user_object_operation_outcome_and_time(caplog):
 
 
 def test_a_refusal_says_the_first_reason_and_how_many_there_are(caplog):
-    Report(Metrics()).done(VALIDATE_HYPERJOB, refused(), 0.001)
+    RequestLog(Metrics()).done(VALIDATE_HYPERJOB, refused(), 0.001)
     _, line = said(caplog)
     assert line["allowed"] is False
     assert line["errors"] == 1
@@ -62,7 +62,7 @@ def test_a_refusal_says_the_first_reason_and_how_many_there_are(caplog):
 
 
 def test_what_is_no_review_is_a_warning(caplog):
-    Report(Metrics()).done("unknown", refuse(404, "no webhook here"), 0.001)
+    RequestLog(Metrics()).done("unknown", refuse(404, "no webhook here"), 0.001)
     level, line = said(caplog)
     assert level == "WARNING"
     assert (line["code"], line["reason"]) == (404, "no webhook here")
@@ -71,7 +71,7 @@ def test_what_is_no_review_is_a_warning(caplog):
 def test_a_bug_is_an_error_with_its_trace(caplog):
     request = admit(VALIDATE_HYPERJOB, REVIEW).request
     bug = Reply(500, b"", request, problem="failed", bug=RuntimeError("boom"))
-    Report(Metrics()).done(VALIDATE_HYPERJOB, bug, 0.001)
+    RequestLog(Metrics()).done(VALIDATE_HYPERJOB, bug, 0.001)
     level, line = said(caplog)
     assert level == "ERROR"
     assert "RuntimeError: boom" in line["stacktrace"]
@@ -80,7 +80,7 @@ def test_a_bug_is_an_error_with_its_trace(caplog):
 
 def test_requests_are_counted_by_webhook_and_status():
     metrics = Metrics()
-    report = Report(metrics)
+    report = RequestLog(metrics)
     for code in (200, 200, 400):
         report.started(VALIDATE_HYPERJOB)
         report.done(VALIDATE_HYPERJOB, refuse(code, "x"), 0.002)
@@ -100,7 +100,7 @@ def test_requests_are_counted_by_webhook_and_status():
 def test_nothing_is_logged_above_info(caplog):
     caplog.set_level(logging.WARNING, logger="webhook")
     sink = io.BytesIO()
-    report = Report(Metrics(), admitted=DecisionLog(sink))
+    report = RequestLog(Metrics(), admitted=DecisionLog(sink))
     report.done(MUTATE_HYPERJOB, admit(MUTATE_HYPERJOB, REVIEW), 0.001)
     assert not caplog.records
     assert not sink.getvalue()
@@ -110,10 +110,10 @@ async def test_the_fast_way_prints_the_line_that_the_formatter_prints(caplog):
     reply = admit(MUTATE_HYPERJOB, REVIEW)
     sink = io.BytesIO()
     log = DecisionLog(sink)
-    Report(Metrics(), admitted=log).done(MUTATE_HYPERJOB, reply, 0.0012)
+    RequestLog(Metrics(), admitted=log).done(MUTATE_HYPERJOB, reply, 0.0012)
     assert not caplog.records
     log.flush()
-    Report(Metrics()).done(MUTATE_HYPERJOB, reply, 0.0012)
+    RequestLog(Metrics()).done(MUTATE_HYPERJOB, reply, 0.0012)
     fast, usual = orjson.loads(sink.getvalue()), said(caplog)[1]
     assert fast.keys() == usual.keys()
     assert len(fast.pop("ts")) == len(usual.pop("ts"))
@@ -123,7 +123,7 @@ async def test_the_fast_way_prints_the_line_that_the_formatter_prints(caplog):
 async def test_a_refusal_never_goes_the_fast_way(caplog):
     sink = io.BytesIO()
     log = DecisionLog(sink)
-    Report(Metrics(), admitted=log).done(VALIDATE_HYPERJOB, refused(), 0.001)
+    RequestLog(Metrics(), admitted=log).done(VALIDATE_HYPERJOB, refused(), 0.001)
     log.flush()
     assert not sink.getvalue()
     assert len(caplog.records) == 1
@@ -173,7 +173,7 @@ async def test_a_closed_stream_stops_nobody():
 
 @pytest.mark.parametrize("path", [MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB])
 def test_a_review_that_cannot_be_read_is_reported_without_an_object(path, caplog):
-    Report(Metrics()).done(path, admit(path, b"{"), 0.001)
+    RequestLog(Metrics()).done(path, admit(path, b"{"), 0.001)
     _, line = said(caplog)
     assert line["code"] == 400
     assert "user" not in line
