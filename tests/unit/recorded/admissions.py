@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from hyperjob.api.field import ROOT
 from hyperjob.api.meta import Object
 from tests.unit.recorded.generated import hyperjob_of, some
 from tests.unit.recorded.recording import Case, line
@@ -23,7 +24,6 @@ from webhook.defaulting import default
 from webhook.patch import diff
 from webhook.validation import validate_create, validate_update
 from webhook.validation.context import Cluster, Context, Queue
-from webhook.validation.structure import to_path
 
 KNOWN = Context(
     clusters={"a": Cluster(), "b": Cluster(ready=False), "cluster-a": Cluster()},
@@ -149,7 +149,7 @@ class Compared:
         value: Any = self.document
         for step in place:
             value = value[step]
-        where = _spoken(str(to_path(place)))
+        where = _spoken(str(ROOT.below(place)))
         found: dict[tuple[str, ...], list[str]] = {}
         taken = len(place)
         for other in near(value, deep=deep):

@@ -12,7 +12,7 @@ from controller.model.request import Request
 from controller.model.resources import parse_resources
 from controller.model.shortage import Obstacle
 from controller.placement.alternatives import alternatives
-from controller.placement.assign import Room
+from controller.placement.assign import FreeRoom
 from controller.placement.capacity import Candidacy, candidates, summarise
 from controller.placement.place import place
 from controller.placement.share import Wish, share
@@ -160,7 +160,7 @@ def _gang(rng: random.Random) -> Iterator[str]:
         texts.setdefault(f"overflow: {overflow_text(overflow)}", []).append(name)
     for text, alike in texts.items():
         yield f"  {' '.join(alike)}: {text}"
-    room = Room.of(clusters, standing)
+    room = FreeRoom.of(clusters, standing)
     for each in requests[1:]:
         if each.name in found.assigned:
             room.put(each, found.assigned[each.name])
@@ -204,7 +204,7 @@ def _split(rng: random.Random, seed: int) -> Iterator[str]:
     standing = [("g", rng.choice(names)) for _ in range(rng.choice((0, 0, 1)))]
     most = rng.choice((None, None, 1, 2, 3))
     bounds = {name: rng.randint(0, 6) for name in names} if some(rng, 0.15) else None
-    room = Room.of(clusters, standing)
+    room = FreeRoom.of(clusters, standing)
     yield line({each.name: amounts(each.free) for each in clusters}) if many else _shown(clusters)
     yield (
         f"{wanted} by {per_pod} + {fixed}, preferred {list(preferred)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.model.observed import Cluster
 from controller.queueing.queues import Queue, parse_queue
-from controller.queueing.units import Unit
+from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import verdict_of
 from controller.status.detail import detail_text
 from controller.status.waiting import wait_text
@@ -68,7 +68,7 @@ def _queues(rng: random.Random) -> Iterator[tuple[Object, Queue]]:
         yield raw, parse_queue(raw)
 
 
-def _unit(rng: random.Random, name: str, age: int) -> Unit:
+def _unit(rng: random.Random, name: str, age: int) -> QueuedHyperJob:
     sizes = [rng.choice((1, 2, 4, 4, 8, 8, 12)) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
     named = rng.choice(QUEUES)
     mixed = some(rng, 0.15)
@@ -94,7 +94,7 @@ def _unit(rng: random.Random, name: str, age: int) -> Unit:
     )
 
 
-def _said(each: Unit) -> str:
+def _said(each: QueuedHyperJob) -> str:
     parts = ", ".join(
         f"{part.request.demand[GPU] // 10**9} of {part.queue}{' split' if part.piece else ''}"
         for part in each.parts
@@ -207,7 +207,7 @@ def _decided(world: Rounds, woken: list[str], told: dict[str, str]) -> Iterator[
             text += f"; {name}: {detail_text(detail)}"
         rows[key[3:]] = f"{verdict.reason} {text}".strip()
         if entry.waiting is not None:
-            entry.tell(verdict.gist, now=world.now)
+            entry.note_written(verdict.message_facts, now=world.now)
     uses = {}
     for name in sorted(cache.account.tree.queues):
         used = cache.account.used(name).get(GPU, 0)
