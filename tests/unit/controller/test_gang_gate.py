@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from controller.gang.gate import is_through
+from controller.model.child import child_of
 from controller.model.observed import Cluster, QueueAdmission
 from controller.model.planned import OpenGate, Plan, Repin
 from controller.plan import plan
@@ -124,3 +126,9 @@ def test_a_users_suspension_of_one_that_went_stays(suspension: Object) -> None:
     gone = child(0, gate="open", suspended="dispatching" in suspension)
     gone[2]["spec"]["suspension"] = suspension
     assert told(look(*gone, replicatedJobs=[group(replicas=1)])) == []
+
+
+def test_what_has_ended_is_through_though_its_binding_is_gone() -> None:
+    ended = job("hj-trainer-0", phase="Completed")
+    assert is_through(child_of(observed(hyperjob(), ended), "hj-trainer-0"))
+    assert not is_through(child_of(observed(hyperjob(), job("hj-trainer-0")), "hj-trainer-0"))

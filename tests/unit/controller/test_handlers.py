@@ -386,3 +386,20 @@ def test_of_a_binding_of_ours_all_that_is_read_is_kept_and_nothing_else() -> Non
     text = str(slim)
     for dropped in ("managedFields", "applied-placement", "17", "propagateDeps", "labels"):
         assert dropped not in text
+
+
+def test_priorities_are_read_again_only_where_the_value_of_a_class_changed(rig: Rig) -> None:
+    changes: list[None] = []
+    rig.line.priorities_changed = lambda: changes.append(None)  # type: ignore[method-assign]
+    rig.handlers = rig.connected()
+    urgent = {"metadata": {"name": "urgent", "resourceVersion": "1"}, "value": 5}
+    labelled = changed(urgent, "metadata", "labels", value={"team": "x"})
+    (handler,) = rig.priority_classes.handlers[-1:]
+    for kind, old, new, expected in (
+        (EventType.ADDED, None, urgent, 1),
+        (EventType.MODIFIED, urgent, labelled, 1),
+        (EventType.MODIFIED, labelled, changed(labelled, "value", value=6), 2),
+        (EventType.DELETED, labelled, None, 3),
+    ):
+        handler(kind, old, new)
+        assert len(changes) == expected

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model.wire import rfc3339
-from controller.queueing.backfill import CapacityTimeline
-from controller.queueing.queues import parse_queue
+from controller.queueing.backfill import CapacityTimeline, end_of
+from controller.queueing.entries import Entry
+from controller.queueing.queues import ESTIMATE, Tree, parse_queue
 from controller.queueing.units import QueuedHyperJob
 from controller.queueing.verdict import verdict_of
 from controller.status.waiting import wait_text
@@ -226,3 +227,17 @@ def test_with_wrong_estimates_a_head_is_late_by_no_more_than_others_overran(
     )
     for key, expected in made.expected.items():
         assert made.started[key] <= expected + timedelta(seconds=overrun) + LAG, key
+
+
+@pytest.mark.parametrize(("own", "minutes"), [(None, 40), (timedelta(minutes=5), 5)])
+def test_an_end_by_the_estimate_of_a_queue_moves_with_that_estimate(
+    own: timedelta | None, minutes: int
+) -> None:
+    made = replace(unit("j", 8), since=rfc3339(NOW), estimate=own)
+    entry = Entry(made)
+    entry.hold({part.name: (part, "a") for part in made.parts})
+    for default in ("20m", "40m"):
+        raw = {"metadata": {"name": "default", "annotations": {ESTIMATE: default}}}
+        end = end_of(made.key, entry, Tree([parse_queue(raw)], {}), now=NOW)
+        assert end is not None
+    assert end.at == NOW + timedelta(minutes=minutes)

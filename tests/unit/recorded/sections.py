@@ -5,14 +5,9 @@ from typing import Final
 
 from controller.model.observed import QueueAdmission
 from tests.unit.recorded.admissions import mixed_cases, near_cases, pod_cases
-from tests.unit.recorded.clients import (
-    call_cases,
-    event_cases,
-    leader_cases,
-    watch_cases,
-    work_cases,
-)
+from tests.unit.recorded.clients import call_cases, watch_cases
 from tests.unit.recorded.histories import history_cases
+from tests.unit.recorded.loops import event_cases, leader_cases, work_cases
 from tests.unit.recorded.passes import pass_cases
 from tests.unit.recorded.placements import placement_cases, split_cases
 from tests.unit.recorded.recording import Section

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperjob.api.field import ROOT
+from webhook.validation import validate_update
 from webhook.validation.fieldpath import SPEC
 from webhook.validation.report import Report
 from webhook.validation.split import demands, largest_task, sub_jobs, validate_split
@@ -144,3 +145,26 @@ def test_an_init_container_may_need_more_than_the_containers_together():
 )
 def test_the_largest_task_that_a_split_can_make(raw: dict[str, Any], largest: tuple[int, int]):
     assert largest_task(raw) == largest
+
+
+@pytest.mark.parametrize(
+    ("policy", "sized"),
+    [
+        ({"mode": "auto"}, True),
+        ({"mode": "static", "accelerators": 8}, True),
+        ({"mode": "static"}, False),
+        (None, False),
+    ],
+)
+def test_replicas_cannot_change_where_a_split_decides_them(
+    policy: dict[str, Any] | None, sized: bool
+) -> None:
+    stored = {**job(8, task(2, 1), mode="auto"), "name": "a", "splitPolicy": policy}
+    old = {
+        "metadata": {"name": "x"},
+        "spec": {"replicatedJobs": [stored]},
+        "status": {"state": {"phase": "Running"}, "jobs": [{"name": "x-a-0"}]},
+    }
+    new = {**old, "spec": {"replicatedJobs": [{**stored, "replicas": 2}]}}
+    found = [str(error) for error in validate_update(new, old).errors]
+    assert any("splitPolicy" in each and ".replicas: " in each for each in found) is sized

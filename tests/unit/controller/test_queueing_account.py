@@ -1,0 +1,33 @@
+"""What the account says of a queue's limit, and what of a gang stands already."""
+
+from dataclasses import replace
+
+from controller.model.resources import parse_resources
+from controller.model.waiting import Limit
+from controller.queueing.account import Account
+from controller.queueing.queues import Tree
+from controller.queueing.shapes import Shapes
+from hyperjob.api.quantity import NANO
+from tests.unit.controller.builders import GPU
+from tests.unit.controller.queueworld import queue, unit
+
+
+def test_a_limit_tells_what_a_queue_uses_of_a_resource_that_it_does_not_use() -> None:
+    account = Account(Tree([queue("x", gpus=4)], {}))
+    account.add("x", parse_resources({"cpu": "1"}))
+    demand = parse_resources({GPU: "6"})
+    expected = Limit("x", GPU, capability=4 * NANO, used=0, missing=2 * NANO, ever=False)
+    assert account.limit("x", demand) == expected
+    account.add("x", parse_resources({GPU: "3"}))
+    found = account.limit("x", parse_resources({GPU: "2"}))
+    assert found == replace(expected, used=3 * NANO, missing=NANO, ever=True)
+
+
+def test_sub_jobs_that_were_granted_or_made_are_part_of_a_shape() -> None:
+    whole = replace(unit("j", 1, 2, 4), clusters={"j-1": "b"})
+    waiting = whole.parts[2:]
+    shapes = Shapes()
+    alone = shapes.of(whole, waiting, needed=1)
+    promised = shapes.of(whole, waiting, needed=1, promised={"j-0": "a", "j-1": "c"})
+    assert alone.site.standing == (("trainer", "b"),)
+    assert promised.site.standing == (("trainer", "a"), ("trainer", "b"))
