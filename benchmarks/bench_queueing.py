@@ -90,7 +90,7 @@ class Scene:
         granted = play(self.cache, now=self.now)
         for key in granted:
             entry = self.cache.entries[key]
-            spots, names = dict(entry.spots), self.cache.admitted(key)
+            spots, names = dict(entry.reserved_clusters), self.cache.admitted(key)
             unit = self.units[key]
             for part in unit.parts:
                 if part.name in spots:

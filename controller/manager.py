@@ -51,6 +51,7 @@ from hyperjob.kube.leaderelection import LeaderElector
 from hyperjob.kube.ratelimit import DefaultLimiter
 from hyperjob.kube.resources import LEASES, NAMESPACES, key_of
 from hyperjob.kube.workqueue import WorkQueue
+from hyperjob.tasks import cancel
 from hyperjob.telemetry.endpoints import serve
 from hyperjob.telemetry.health import Checks
 from hyperjob.telemetry.metrics import Metrics
@@ -309,9 +310,7 @@ class Manager:
                     task.result()
                 await changed
             finally:
-                for each in (task, changed):
-                    each.cancel()
-                await asyncio.gather(task, changed, return_exceptions=True)
+                await cancel([task, changed])
             self._own.reset()
             for obj in self.caches.hyperjobs.items():
                 self.queue.add(key_of(obj))

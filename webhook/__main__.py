@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from certs.source import FileSource
 from certs.x509 import InvalidPair
 from hyperjob.garbage import collect_rarely
+from hyperjob.tasks import cancel
 from hyperjob.telemetry import logs
 from hyperjob.telemetry.endpoints import Addresses, ListenError, serve
 from hyperjob.telemetry.health import Checks, Remark
@@ -141,8 +142,7 @@ async def _serve(options: Options, metrics: Metrics, around: "Surroundings | Non
             report.flush()
             _log.info("stopped")
     finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        await cancel([following])
         await server.stop(grace=0)
         report.flush()
 

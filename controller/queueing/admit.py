@@ -45,20 +45,20 @@ def closed(queues: Sequence[str], account: Account) -> Block | None:
 
 
 def try_to_admit(
-    waiting: Sequence[QueuedSubJob], site: PlacementNeeds, account: Account, space: Space
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: Account, space: Space
 ) -> Grant | Block:
     """Return clusters for at least as many sub-jobs as must start together, or why not."""
-    verdict = _try_in_order(waiting, site, account, space)
+    verdict = _try_in_order(waiting, needs, account, space)
     if isinstance(verdict, Block) and verdict is not CAPACITY:
         smallest = _smallest_first(waiting)
         if smallest != list(waiting):
-            other = _try_in_order(smallest, site, account, space)
+            other = _try_in_order(smallest, needs, account, space)
             return other if isinstance(other, Grant) else verdict
     return verdict
 
 
 def gang_of(
-    waiting: Sequence[QueuedSubJob], site: PlacementNeeds, account: Account
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: Account
 ) -> Sequence[QueuedSubJob]:
     """Return the sub-jobs that a head of queue waits for: the smallest that must start together.
 
@@ -67,11 +67,11 @@ def gang_of(
     tree = account.tree
     queues = {part.queue for part in waiting}
     if not any(tree.queues[each].capability for queue in queues for each in tree.path(queue)):
-        return _smallest_first(waiting)[: site.needed or None]
+        return _smallest_first(waiting)[: needs.needed or None]
     sums: dict[str, dict[str, int]] = {}
     gang: list[QueuedSubJob] = []
     for part in _smallest_first(waiting):
-        if len(gang) == site.needed:
+        if len(gang) == needs.needed:
             break
         path, demand = tree.path(part.queue), part.request.demand
         if all(_is_within(tree.queues[each].capability, sums, each, demand) for each in path):
@@ -102,15 +102,15 @@ def leaves_guarantees(gang: Sequence[QueuedSubJob], account: Account, most: Reso
 
 
 def _try_in_order(
-    waiting: Sequence[QueuedSubJob], site: PlacementNeeds, account: Account, space: Space
+    waiting: Sequence[QueuedSubJob], needs: PlacementNeeds, account: Account, space: Space
 ) -> Grant | Block:
     """Try with as many as the limits allow in this order."""
     allowed, block = _within_limits(waiting, account, space)
-    least = max(1, site.needed)
+    least = max(1, needs.needed)
     if len(allowed) < least:
         return block or Block(code=WaitCode.CAPACITY)
     requests = [part.request for part in allowed]
-    found = space.assign(requests, site.standing, site.max_domains, least=least)
+    found = space.assign(requests, needs.standing, needs.max_domains, least=least)
     if len(found) < least:
         return CAPACITY if len(allowed) == len(waiting) else block or Block(code=WaitCode.CAPACITY)
     return Grant(dict(found))

@@ -69,7 +69,7 @@ class CapacityTimeline:
         ends = self._ends
         if not ends or has_room(waiting, self._space):
             return None
-        low, high = self._enough(waiting.shape.site.floor) - 1, len(ends)  # no room at `low`
+        low, high = self._enough(waiting.shape.needs.floor) - 1, len(ends)  # no room at `low`
         step = 1  # most often one of the first moments with enough of everything is it
         while high - low > 1:
             middle = min(low + step, high - 1) if high == len(ends) else (low + high) // 2
@@ -106,22 +106,22 @@ class CapacityTimeline:
 
 def has_room(waiting: Pending, space: Space) -> bool:
     """Tell whether there is room for as many as must start together."""
-    site = waiting.shape.site
-    if not space.allows(site.floor):
+    needs = waiting.shape.needs
+    if not space.allows(needs.floor):
         return False
     return space.holds(
         [part.request for part in waiting.parts],
-        site.standing,
-        site.max_domains,
-        least=max(1, site.needed),
-        alike=site.alike,
+        needs.standing,
+        needs.max_domains,
+        least=max(1, needs.needed),
+        alike=needs.alike,
     )
 
 
 def room_for(waiting: Pending, space: Space) -> Mapping[str, str]:
     """Return clusters for as many as must start together, or more; nothing for fewer."""
-    site = waiting.shape.site
+    needs = waiting.shape.needs
     requests = [part.request for part in waiting.parts]
-    least = max(1, site.needed)
-    found = space.assign(requests, site.standing, site.max_domains, least=least)
+    least = max(1, needs.needed)
+    found = space.assign(requests, needs.standing, needs.max_domains, least=least)
     return found if len(found) >= least else {}

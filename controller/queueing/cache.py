@@ -159,7 +159,7 @@ class QueueCache:
         """Give sub-jobs a share and promise them their clusters."""
         entry = self.entries[key]
         entry.granted = entry.granted.union(clusters)
-        entry.spots |= clusters
+        entry.reserved_clusters |= clusters
         self._change(key, entry, entry.unit, now)
 
     def returned(self, key: str, names: frozenset[str], *, now: datetime) -> timedelta | None:
@@ -188,8 +188,8 @@ class QueueCache:
             self._exceeds.clear()
         known = self._exceeds.get(waiting.shape)
         if known is None:
-            site = waiting.shape.site
-            known = len(gang_of(waiting.parts, site, self.account)) < site.needed
+            needs = waiting.shape.needs
+            known = len(gang_of(waiting.parts, needs, self.account)) < needs.needed
             self._exceeds[waiting.shape] = known
         return known
 
@@ -308,7 +308,7 @@ class QueueCache:
         A HyperJob in a closed queue, or that asks for more than there will ever be, may not.
         """
         return any(other != key for other in self._resting) or any(
-            self.could.get(shape.site, True)
+            self.could.get(shape.needs, True)
             and _may_use(self.blocks.get((queue, shape)))
             and any(order[2] != key for order in orders[:2])
             for queue, shape, orders in self.lines.groups()
@@ -418,7 +418,7 @@ class QueueCache:
         else:
             standing = sum(not part.grows for part, _ in entry.holding.values())
             needed = max(0, unit.minimum - standing - len(unit.ended))
-            shape = self._shapes.of(unit, parts, needed=needed, promised=entry.spots)
+            shape = self._shapes.of(unit, parts, needed=needed, promised=entry.reserved_clusters)
             entry.waiting = Pending(parts, shape, parts[0].queue, unit.order)
             resting = entry.rests_until is not None
             self.lines.join(parts[0].queue, shape, unit.order, resting=resting)

@@ -55,17 +55,16 @@ class StaleMessage(NamedTuple):
 class Entry:
     """What is known of one HyperJob.
 
-    `granted` are sub-jobs that the engine admitted and that no object shows yet; `spots` the
-    clusters reserved for sub-jobs that do not exist yet; `holding` the sub-jobs that hold a share
-    of their queue, with their clusters, `queues` those queues, and `frees` what each cluster has
-    free again when the HyperJob ends, `end` that moment if it is known; `written`
-    the facts of the message in its status, `written_at` when that was written; `refreshes` counts
-    how often only numbers of it changed.
+    `granted` are sub-jobs that the engine admitted and that no object shows yet. The clusters of
+    `reserved_clusters` are reserved for sub-jobs that do not exist yet. `holding` are the sub-jobs
+    that hold a share of their queue, with their clusters, `queues` those queues. When the HyperJob
+    ends, at `end` if known, each cluster has `frees` free again. `written` are the facts of the
+    message in its status since `written_at`; `refreshes` counts changes of its numbers alone.
     """
 
     unit: QueuedHyperJob
     granted: frozenset[str] = frozenset()
-    spots: dict[str, str] = field(default_factory=dict)
+    reserved_clusters: dict[str, str] = field(default_factory=dict)
     holding: dict[str, tuple[QueuedSubJob, str]] = field(default_factory=dict)
     queues: frozenset[str] = frozenset()
     frees: tuple[tuple[str, Resources], ...] = ()
@@ -93,7 +92,7 @@ class Entry:
 
     def cluster_of(self, name: str) -> str:
         """Return where a sub-job is or will be; its last cluster while no object shows one."""
-        known = self.unit.clusters.get(name) or self.spots.get(name)
+        known = self.unit.clusters.get(name) or self.reserved_clusters.get(name)
         return known or (self.holding[name][1] if name in self.holding else "")
 
     def note_written(self, facts: MessageFacts | None, *, now: datetime) -> None:

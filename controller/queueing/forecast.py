@@ -55,11 +55,11 @@ def _in_turn(cache: QueueCache) -> Iterator[tuple[str, Entry, Pending]]:
     for _, _, key in firsts:
         entry = cache.entries[key]
         block, waiting = cache.block_of(entry), entry.waiting
-        if waiting is None or block is None or not waiting.shape.site.needed:
+        if waiting is None or block is None or not waiting.shape.needs.needed:
             continue
         if cache.exceeds(waiting):
             continue
         if block.code in (WaitCode.CAPACITY, WaitCode.BEHIND) and cache.could.get(
-            waiting.shape.site, True
+            waiting.shape.needs, True
         ):
             yield key, entry, waiting

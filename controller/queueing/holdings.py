@@ -47,9 +47,9 @@ class Holdings:
         """Bring the holdings of a HyperJob up to date with its unit and its grants."""
         unit = entry.unit
         holds = (unit.held | entry.granted) - unit.ended
-        entry.spots = {
-            name: spot
-            for name, spot in entry.spots.items()
+        entry.reserved_clusters = {
+            name: cluster
+            for name, cluster in entry.reserved_clusters.items()
             if name in holds and name not in unit.made
         }
         before = entry.holding
@@ -72,7 +72,7 @@ class Holdings:
             if key == but:
                 continue
             entry, namespace = self._entries[key], key.partition("/")[0]
-            for name, cluster in entry.spots.items():
+            for name, cluster in entry.reserved_clusters.items():
                 if not self._counts(f"{namespace}/{name}"):
                     found.setdefault(cluster, []).append(entry.holding[name][0].request)
         return found
@@ -81,16 +81,16 @@ class Holdings:
         """Take the room of all reservations; find other room where a cluster is not usable."""
         for key in sorted(self.missing, key=lambda key: self._entries[key].unit.order):
             entry = self._entries[key]
-            homeless = []
+            unplaced = []
             for part in self._reservations(entry):
-                spot = entry.spots.get(part.name)
-                if spot in space.free:
-                    space.put(part.request, spot)
+                cluster = entry.reserved_clusters.get(part.name)
+                if cluster in space.free:
+                    space.put(part.request, cluster)
                 else:
-                    entry.spots.pop(part.name, None)
-                    homeless.append(part.request)
-            if homeless:
-                _reserve_elsewhere(entry, homeless, space)
+                    entry.reserved_clusters.pop(part.name, None)
+                    unplaced.append(part.request)
+            if unplaced:
+                _reserve_elsewhere(entry, unplaced, space)
 
     def eventual(
         self, clusters: Sequence[Cluster], shown: Mapping[str, Resources], *, now: datetime
@@ -123,18 +123,18 @@ class Holdings:
             self.occupancy.hold(cluster, part.request.demand)
 
 
-def _reserve_elsewhere(entry: Entry, homeless: Sequence[Request], space: Space) -> None:
+def _reserve_elsewhere(entry: Entry, unplaced: Sequence[Request], space: Space) -> None:
     """Move reservations to clusters with room; keep all that those left over could use."""
     limit = entry.unit.max_domains
     standing = [
         (part.request.group, cluster) for part, cluster in entry.holding.values() if cluster
     ]
-    found = space.assign(homeless, standing, limit)
-    for request in homeless:
+    found = space.assign(unplaced, standing, limit)
+    for request in unplaced:
         if request.name in found:
-            entry.spots[request.name] = found[request.name]
+            entry.reserved_clusters[request.name] = found[request.name]
             space.put(request, found[request.name])
-    left = [request for request in homeless if request.name not in found]
+    left = [request for request in unplaced if request.name not in found]
     if left:
         space.keep(space.wants(left, most=len(left), max_domains=limit))
 

@@ -31,7 +31,7 @@ def borrowers_for(cache: QueueCache, waiting: Pending, *, now: datetime) -> Sequ
     all that they hold; then those that started last, then by name. None: that cannot help it.
     Empty: what has ended leaves enough, and only has to be seen.
     """
-    gang = gang_of(waiting.parts, waiting.shape.site, cache.account)
+    gang = gang_of(waiting.parts, waiting.shape.needs, cache.account)
     queues = {part.queue for part in gang}
     if len(queues) != 1:
         return None
@@ -133,10 +133,10 @@ class _Trial:
 
     def is_enough(self) -> bool:
         """Tell whether the head of line could start."""
-        site = self._waiting.shape.site
-        if not self._space.allows(site.floor):
+        needs = self._waiting.shape.needs
+        if not self._space.allows(needs.floor):
             return False
-        found = try_to_admit(self._waiting.parts, site, self.account, self._space)
+        found = try_to_admit(self._waiting.parts, needs, self.account, self._space)
         return isinstance(found, Grant)
 
     def _move(self, entry: Entry, sign: int) -> None:

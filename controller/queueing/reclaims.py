@@ -55,7 +55,7 @@ class Reclaims:
         if self._current is not None:
             entry = self._entries.get(self._current.head)
             waiting = entry.waiting if entry is not None else None
-            if waiting is None or not waiting.shape.site.needed:
+            if waiting is None or not waiting.shape.needs.needed:
                 self._current = None
         return self._current
 

@@ -97,7 +97,7 @@ class _Round:
     def _next(self, firsts: list[OrderInQueue]) -> Resources:
         """Return what the first of a line asks for."""
         waiting = self._cache.entries[firsts[0][2]].waiting if firsts else None
-        return waiting.shape.site.floor if waiting is not None else {}
+        return waiting.shape.needs.floor if waiting is not None else {}
 
     def _advance(self, queue: str, firsts: list[OrderInQueue]) -> bool:
         """Go along a line until a HyperJob is admitted; tell whether more may follow."""
@@ -115,7 +115,7 @@ class _Round:
             self._blocks[queue, waiting.shape] = verdict
             if queue not in self._led:
                 self._lead(queue, key, waiting, verdict)
-            if fifo and (queue in self._led or not waiting.shape.site.needed):
+            if fifo and (queue in self._led or not waiting.shape.needs.needed):
                 for behind in firsts:
                     later = self._cache.entries[behind[2]].waiting
                     if later is not None:
@@ -130,24 +130,24 @@ class _Round:
         block = self._closed[shape.queues]
         if block is not None:
             able = [part for part in waiting.parts if account.tree.trouble(part.queue) is None]
-            if len(able) < max(1, shape.site.needed):
+            if len(able) < max(1, shape.needs.needed):
                 return block
-            found = try_to_admit(able, shape.site, account, space)
+            found = try_to_admit(able, shape.needs, account, space)
             return found if isinstance(found, Grant) else block
         if account.tree.guaranteed and is_guaranteed(waiting.parts, account):
             # Not even a head of another queue keeps it from what it is guaranteed.
-            return try_to_admit(waiting.parts, shape.site, self._account, self._cache.open)
-        if self._cache.exceeds(waiting) and fits(shape.site.floor, space.most):
+            return try_to_admit(waiting.parts, shape.needs, self._account, self._cache.open)
+        if self._cache.exceeds(waiting) and fits(shape.needs.floor, space.most):
             # It waits for a higher limit, whether there is room now or not.
-            return try_to_admit(waiting.parts, shape.site, account, space)
-        if shape.site in self._failed:
+            return try_to_admit(waiting.parts, shape.needs, account, space)
+        if shape.needs in self._failed:
             return CAPACITY
-        if not space.allows(shape.site.floor):
-            self._failed.add(shape.site)
+        if not space.allows(shape.needs.floor):
+            self._failed.add(shape.needs)
             return CAPACITY
-        verdict = try_to_admit(waiting.parts, shape.site, self._account, space)
+        verdict = try_to_admit(waiting.parts, shape.needs, self._account, space)
         if verdict is CAPACITY:
-            self._failed.add(shape.site)
+            self._failed.add(shape.needs)
         return verdict
 
     def _grant(
@@ -169,33 +169,33 @@ class _Round:
 
     def _will_go(self, gang: Sequence[QueuedSubJob], waiting: Pending) -> bool:
         """Tell whether a gang will have room, or a share, when all HyperJobs have ended."""
-        site, account, space = waiting.shape.site, self._account, self._cache.space
+        needs, account, space = waiting.shape.needs, self._account, self._cache.space
         if self._cache.exceeds(waiting):
             return False
-        could = self._cache.could.get(site)
+        could = self._cache.could.get(needs)
         if could is None:
             requests = [part.request for part in waiting.parts]
-            found = space.could(requests, site.standing, site.max_domains)
-            could = self._cache.could[site] = found >= site.needed
+            found = space.could(requests, needs.standing, needs.max_domains)
+            could = self._cache.could[needs] = found >= needs.needed
         return could and leaves_guarantees(gang, account, space.most)
 
     def _lead(self, queue: str, key: str, waiting: Pending, block: Block) -> bool:
         """Let the first of a line keep its place if it will go some day; tell whether it does."""
-        site, account, space = waiting.shape.site, self._account, self._cache.space
-        if not site.needed or block.code is WaitCode.NOT_OPEN:
+        needs, account, space = waiting.shape.needs, self._account, self._cache.space
+        if not needs.needed or block.code is WaitCode.NOT_OPEN:
             return False
-        gang = gang_of(waiting.parts, site, account)
+        gang = gang_of(waiting.parts, needs, account)
         if not self._will_go(gang, waiting):
             return False
         if block.code is WaitCode.GUARANTEE:
             account.speak_for(total(part.request.demand for part in gang), space.sum)
         elif block.code is not WaitCode.LIMIT:
-            wants = self._cache.wants.get(site)
+            wants = self._cache.wants.get(needs)
             if wants is None:
                 requests = [part.request for part in waiting.parts]
-                most, limit = site.needed, site.max_domains
+                most, limit = needs.needed, needs.max_domains
                 wants = space.wants(requests, most=most, max_domains=limit)
-                self._cache.wants[site] = wants
+                self._cache.wants[needs] = wants
             space.keep(wants)
             self._cache.heads[queue] = key
         self._led.add(queue)
@@ -234,19 +234,19 @@ class _Round:
             )
             key = heapq.heappop(ahead[queue])[2]
             waiting = cache.entries[key].waiting
-            if waiting is None or waiting.shape.site in failed:
+            if waiting is None or waiting.shape.needs in failed:
                 continue
-            site = waiting.shape.site
+            needs = waiting.shape.needs
             found: Grant | Block = CAPACITY
-            if spare.allows(site.floor):
-                found = try_to_admit(waiting.parts, site, self._account, spare)
+            if spare.allows(needs.floor):
+                found = try_to_admit(waiting.parts, needs, self._account, spare)
             if isinstance(found, Grant):
                 for part in waiting.parts:
                     if cluster := found.clusters.get(part.name):
                         spare.put(part.request, cluster)
                 self._grant(queue, key, waiting.shape, found, [])
             elif found is CAPACITY:
-                failed.add(site)
+                failed.add(needs)
 
     def _spare(self, queues: Iterable[str]) -> Space:
         """Return what is free, less what the heads keep whose start is not known."""
@@ -255,7 +255,7 @@ class _Round:
         for queue in sorted(queues):
             head = cache.entries[cache.heads[queue]].waiting
             if head is not None:
-                spare.keep(cache.wants[head.shape.site])
+                spare.keep(cache.wants[head.shape.needs])
         return spare
 
     def _fillers(self, queue: str, until: datetime, spare: Space) -> list[OrderInQueue]:
@@ -269,7 +269,7 @@ class _Round:
         return sorted(
             order
             for shape, orders in cache.lines.shapes(queue)
-            if self._blocks.get((queue, shape)) is CAPACITY and spare.allows(shape.site.floor)
+            if self._blocks.get((queue, shape)) is CAPACITY and spare.allows(shape.needs.floor)
             for order in orders
             if order[2] not in heads and cache.ends_by(order[2], until, now=self._now)
         )

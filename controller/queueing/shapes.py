@@ -34,7 +34,7 @@ class PlacementNeeds:
 class Shape:
     """What clusters must have, and which queues must allow it."""
 
-    site: PlacementNeeds
+    needs: PlacementNeeds
     queues: tuple[str, ...]
 
 
@@ -42,7 +42,7 @@ class Shapes:
     """All shapes in use."""
 
     def __init__(self) -> None:
-        self._sites: WeakValueDictionary[tuple[object, ...], PlacementNeeds] = WeakValueDictionary()
+        self._needs: WeakValueDictionary[tuple[object, ...], PlacementNeeds] = WeakValueDictionary()
         self._shapes: WeakValueDictionary[tuple[object, ...], Shape] = WeakValueDictionary()
 
     def of(
@@ -68,9 +68,9 @@ class Shapes:
         )
         kinds = tuple(part.request.kind for part in waiting)
         key = needed, unit.max_domains, standing, kinds
-        site = self._sites.get(key)
-        if site is None:
-            site = self._sites[key] = PlacementNeeds(
+        needs = self._needs.get(key)
+        if needs is None:
+            needs = self._needs[key] = PlacementNeeds(
                 needed=needed,
                 max_domains=unit.max_domains,
                 standing=standing,
@@ -79,9 +79,9 @@ class Shapes:
                 alike=len(set(kinds)) == 1,
             )
         queues = tuple(part.queue for part in waiting)
-        shape = self._shapes.get((site, queues))
+        shape = self._shapes.get((needs, queues))
         if shape is None:
-            shape = self._shapes[site, queues] = Shape(site=site, queues=queues)
+            shape = self._shapes[needs, queues] = Shape(needs=needs, queues=queues)
         return shape
 
 

@@ -151,7 +151,7 @@ def _shortage(cache: QueueCache, waiting: Pending) -> tuple[RoomDetail, Mapping[
         whole = _split_shortage(cache, waiting)
     if whole is not None:
         return whole, {part.name: whole for part in waiting.parts}
-    found, needed = _placement(cache, waiting), max(1, waiting.shape.site.needed)
+    found, needed = _placement(cache, waiting), max(1, waiting.shape.needs.needed)
     short = {
         name: shortage
         for name, shortage in found.unplaced.items()
@@ -172,7 +172,7 @@ def _shortage(cache: QueueCache, waiting: Pending) -> tuple[RoomDetail, Mapping[
 
 def _kept(cache: QueueCache, waiting: Pending) -> KeptRoom | None:
     """Return the HyperJobs for which room is kept that this one could use; None without any."""
-    site = waiting.shape.site
+    needs = waiting.shape.needs
     requests = [part.request for part in waiting.parts]
     own = waiting.order[2]
     heads = [
@@ -182,8 +182,8 @@ def _kept(cache: QueueCache, waiting: Pending) -> KeptRoom | None:
     ]
     if not heads:
         return None
-    found = cache.open.assign(requests, site.standing, site.max_domains)
-    if len(found) < max(1, site.needed):
+    found = cache.open.assign(requests, needs.standing, needs.max_domains)
+    if len(found) < max(1, needs.needed):
         return None
     return KeptRoom(heads=heads[:_NAMES_SHOWN], hidden=len(heads[_NAMES_SHOWN:]))
 
@@ -200,21 +200,21 @@ def _first(cache: QueueCache, waiting: Pending) -> str:
 
 
 def _placement(cache: QueueCache, waiting: Pending) -> Placement:
-    site = waiting.shape.site
+    needs = waiting.shape.needs
     return place(
         [part.request for part in waiting.parts],
         [_with_free(cache.open, each.name, each) for each in cache.open.clusters],
-        standing=site.standing,
-        max_domains=site.max_domains,
-        minimum=max(1, site.needed),
+        standing=needs.standing,
+        max_domains=needs.max_domains,
+        minimum=max(1, needs.needed),
     )
 
 
 def _split_shortage(cache: QueueCache, waiting: Pending) -> SplitRoom | NextInLine:
     """Judge an automatic split, which is placed in pieces: the user asked for none of them."""
-    site, demands = waiting.shape.site, {part.name: part.request.demand for part in waiting.parts}
+    needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
     requests = [part.request for part in waiting.parts]
-    found = cache.open.assign(requests, site.standing, site.max_domains)
+    found = cache.open.assign(requests, needs.standing, needs.max_domains)
     if len(found) == len(demands):
         return NextInLine()
     wanted = total(demands.values())
@@ -226,7 +226,7 @@ def _split_shortage(cache: QueueCache, waiting: Pending) -> SplitRoom | NextInLi
         resource=measure,
         wanted=wanted.get(measure, 0),
         room=sum(room.values()),
-        max_domains=site.max_domains,
+        max_domains=needs.max_domains,
         clusters=sorted(room.items())[:_CLUSTERS_SHOWN],
     )
 

@@ -24,9 +24,9 @@ from hyperjob.api.meta import Object
 def place_missing(draft: Draft) -> None:
     """Place what is missing and plan its creation."""
     observed = draft.observed
-    homeless = _homeless(draft)
+    unplaced = _without_place(draft)
     draft.needed = max(0, draft.together - draft.secured)
-    draft.sought = [sub_job.request(draft.excluded(child)) for sub_job, child in homeless.values()]
+    draft.sought = [sub_job.request(draft.excluded(child)) for sub_job, child in unplaced.values()]
     draft.placement = place(
         [draft.split.pinned(request) for request in draft.sought],
         observed.clusters,
@@ -35,7 +35,7 @@ def place_missing(draft: Draft) -> None:
         minimum=draft.needed,
     )
     for name, cluster in draft.placement.assigned.items():
-        sub_job, child = homeless[name]
+        sub_job, child = unplaced[name]
         if child.policy is not None and child.policy.clusters != (cluster,):
             draft.actions.append(_repin(observed, sub_job, child.policy, cluster))
         overflow = draft.placement.overflow.get(name) or draft.split.overflow.get(name)
@@ -66,8 +66,8 @@ def needs(draft: Draft) -> tuple[Resources, ...]:
     """Return the sizes of what has no place; none while even the sizes wait."""
     if draft.awaits_split:
         return ()
-    homeless = {*draft.placement.unplaced, *draft.review.short}
-    sizes = [sub_job.size.demand for sub_job, _ in draft.children if sub_job.name in homeless]
+    unplaced = {*draft.placement.unplaced, *draft.review.short}
+    sizes = [sub_job.size.demand for sub_job, _ in draft.children if sub_job.name in unplaced]
     return tuple({id(demand): demand for demand in sizes}.values())
 
 
@@ -77,7 +77,7 @@ def _stays(draft: Draft) -> tuple[tuple[str, str], ...]:
     return *draft.standing, *domains(draft.observed, pinned_places)
 
 
-def _homeless(draft: Draft) -> dict[str, Member]:
+def _without_place(draft: Draft) -> dict[str, Member]:
     """Return the missing sub-jobs that need a cluster; those that have one are made there."""
     found: dict[str, Member] = {}
     for name, (sub_job, child) in draft.missing.items():

@@ -19,7 +19,7 @@ _READ = frozenset({JobPhase.RUNNING, JobPhase.COMPLETING, JobPhase.TERMINATING, 
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class LoggedTask:
     """The pods of one task of a vcjob, and the container whose log is read."""
 
     name: str
@@ -40,7 +40,7 @@ class Source:
     attempt: int
     namespace: str
     cluster: str
-    tasks: tuple[Task, ...]
+    tasks: tuple[LoggedTask, ...]
     since: datetime | None = None
     leaving: bool = False
     ended: bool = False
@@ -98,11 +98,11 @@ def sources_of(observed: Observed) -> Iterator[Source]:
         )
 
 
-def _tasks(spec: Object) -> Iterator[Task]:
+def _tasks(spec: Object) -> Iterator[LoggedTask]:
     for task in objects(spec.get("tasks")):
         template = mapping(task.get("template"))
         names = [string(item.get("name")) for item in objects(at(template, "spec", "containers"))]
         default = string_map(at(template, "metadata", "annotations")).get(_DEFAULT_CONTAINER, "")
         if names and string(task.get("name")):
             container = default if default in names else names[0]
-            yield Task(string(task.get("name")), container, count(task.get("replicas", 1)))
+            yield LoggedTask(string(task.get("name")), container, count(task.get("replicas", 1)))

@@ -21,6 +21,7 @@ from hyperjob.simulate.scene import Scene
 from hyperjob.simulate.static import StaticWeights
 from hyperjob.simulate.workload import Scenario
 from hyperjob.simulate.world import World
+from hyperjob.tasks import cancel
 
 Progress = Callable[[int, int, float], None]
 """Takes how many jobs have ended, of how many, and the seconds of virtual time so far."""
@@ -102,10 +103,7 @@ async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None)
             if task.done():
                 task.result()
     finally:
-        every: list[asyncio.Task[object] | asyncio.Task[None]] = [*tasks, ended]
-        for each in every:
-            each.cancel()
-        await asyncio.gather(*every, return_exceptions=True)
+        await cancel([*tasks, ended])
     return scene.history
 
 

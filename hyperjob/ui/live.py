@@ -12,6 +12,7 @@ import orjson
 from aiohttp import web
 from yarl import URL
 
+from hyperjob.tasks import cancel
 from hyperjob.ui.context import Context
 from hyperjob.ui.pages.page import Made, Page
 from hyperjob.ui.pages.resolve import resolve
@@ -54,9 +55,7 @@ class Live:
 
     async def close(self, _: web.Application) -> None:
         """End all streams."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(self._tasks)
 
     async def _page(self, request: web.Request) -> Page | None:
         """Give the page that a visitor watches; an HTTPException where that is over."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hyperjob.kube.client import Kube
+from hyperjob.tasks import cancel
 from hyperjob.ui.attention import Attention
 from hyperjob.ui.history.feed import fed
 from hyperjob.ui.history.recorder import History
@@ -42,5 +43,4 @@ async def running(
         try:
             yield Running(world, kept, attention)
         finally:
-            judging.cancel()
-            await asyncio.gather(judging, return_exceptions=True)
+            await cancel([judging])

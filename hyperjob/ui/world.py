@@ -28,6 +28,7 @@ from hyperjob.kube.resources import (
     QUEUES,
     key_of,
 )
+from hyperjob.tasks import cancel
 from hyperjob.ui.holdings import Holdings
 from hyperjob.ui.lines import QueueLines
 from hyperjob.ui.listing import Listing
@@ -90,9 +91,7 @@ class World:
         try:
             yield self
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel(tasks)
 
     async def synced(self) -> None:
         """Wait until HyperJobs, Clusters and Queues are known."""

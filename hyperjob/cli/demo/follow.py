@@ -9,6 +9,7 @@ from hyperjob.client.summary import Summary, read
 from hyperjob.kube.client import Kube
 from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import CLUSTERS, HYPERJOBS
+from hyperjob.tasks import cancel
 
 
 class Follower:
@@ -28,9 +29,7 @@ class Follower:
         try:
             yield self
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel(tasks)
 
     async def changed(self, *, seconds: float) -> bool:
         """Wait for a change; return False when none came within the time."""

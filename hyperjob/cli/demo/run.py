@@ -26,6 +26,7 @@ from hyperjob.client.why.gather import gather
 from hyperjob.kube.client import Kube
 from hyperjob.local.parts import StackError, kubectl, run_once
 from hyperjob.local.plane import Plane, PlaneOptions, local_plane
+from hyperjob.tasks import cancel
 from hyperjob.ui.here import served_here
 
 _LEASES: Final = "karmada-system"
@@ -95,8 +96,7 @@ def _news(summary: Summary) -> str:
 async def _finish(task: asyncio.Task[None]) -> None:
     """End a task that is not needed any more; an error that it had already is raised."""
     if not task.done():
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancel([task])
         return
     task.result()
 

@@ -15,12 +15,12 @@ from hyperjob.cli.install.common import (
     dry_run_option,
     end,
     kubeconfig_option,
-    lease_namespace_option,
     output_option,
     print_changes,
     release_option,
     timeout_option,
 )
+from hyperjob.cli.kubectl.access import lease_namespace_option
 from hyperjob.install.execute import execute
 from hyperjob.install.manifest import Settings, manifest
 from hyperjob.install.objects import Part

@@ -36,13 +36,6 @@ release_option = click.option(
     metavar="NAMESPACE/NAME",
     help="Helm release that does this, which stays away from what another one put there.",
 )
-lease_namespace_option = click.option(
-    "--lease-namespace",
-    metavar="NAME",
-    default="karmada-system",
-    show_default=True,
-    help="Namespace of the controller's Lease.",
-)
 timeout_option = click.option(
     "--timeout",
     type=click.FloatRange(min=1),

@@ -23,6 +23,14 @@ _USER_AGENT = f"kubectl-hyperjob/{__version__}"
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+lease_namespace_option = click.option(
+    "--lease-namespace",
+    metavar="NAME",
+    default="karmada-system",
+    show_default=True,
+    help="Namespace of the controller's Lease.",
+)
+
 
 class Duration(click.ParamType[float]):
     """A span of time in seconds, written as kubectl's flags are: 30s, 5m."""

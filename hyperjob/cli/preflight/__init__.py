@@ -12,9 +12,9 @@ from hyperjob.cli.install.common import (
     context_option,
     end,
     kubeconfig_option,
-    lease_namespace_option,
     output_option,
 )
+from hyperjob.cli.kubectl.access import lease_namespace_option
 from hyperjob.install.preflight import Report
 from hyperjob.install.preflight import preflight as look_over
 

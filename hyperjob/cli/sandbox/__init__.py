@@ -14,6 +14,7 @@ from hyperjob.cli.folders import ENDING, folder
 from hyperjob.cli.sandbox.options import cluster_options
 from hyperjob.kube.errors import ConfigError, KubeError
 from hyperjob.local.ready import READY_FILE
+from hyperjob.tasks import cancel
 
 if TYPE_CHECKING:
     from hyperjob.cli.embedded import SandboxConfig, Topology
@@ -103,9 +104,7 @@ async def _run(
             if failing.done():
                 failing.result()
         finally:
-            for task in (failing, stopping):
-                task.cancel()
-            await asyncio.gather(failing, stopping, return_exceptions=True)
+            await cancel([failing, stopping])
 
 
 def _announce(topology: "Topology", output: str) -> None:

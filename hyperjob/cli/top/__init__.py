@@ -10,7 +10,7 @@ from rich.text import Text
 from hyperjob.api.leader import leader_of
 from hyperjob.api.meta import Object
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.access import Access, access, lease_namespace_option
 from hyperjob.cli.kubectl.exits import run
 from hyperjob.cli.top import view
 from hyperjob.client import usage
@@ -33,13 +33,7 @@ _VOLCANO_GLOBAL: Final = "volcano-global"
     default=None,
     help="Only this table.  [default: both]",
 )
-@click.option(
-    "--lease-namespace",
-    metavar="NAME",
-    default="karmada-system",
-    show_default=True,
-    help="Namespace of the controller's Lease.",
-)
+@lease_namespace_option
 @out.output(out.JSON, out.YAML)
 def top(access: Access, by: str | None, lease_namespace: str, form: str) -> None:
     """Show accelerators: what clusters have, use and have free, and the use of each queue.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hyperjob.cli.files import file_option
-from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.access import Access, access, lease_namespace_option
 from hyperjob.cli.kubectl.exits import Code, FailureError, run
 from hyperjob.cli.kubectl.output import remark
 
@@ -94,13 +94,7 @@ async def _write(known: "Running", file: Path) -> None:
     help="A host name (NAME or NAME:PORT) under which visitors reach the page; with"
     " --require-login, any number of times.",
 )
-@click.option(
-    "--lease-namespace",
-    metavar="NAME",
-    default="karmada-system",
-    show_default=True,
-    help="Namespace of the controller's Lease.",
-)
+@lease_namespace_option
 def ui(
     access: Access,
     listen: tuple[str, int] | None,

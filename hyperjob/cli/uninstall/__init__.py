@@ -11,12 +11,12 @@ from hyperjob.cli.install.common import (
     dry_run_option,
     end,
     kubeconfig_option,
-    lease_namespace_option,
     output_option,
     print_changes,
     release_option,
     timeout_option,
 )
+from hyperjob.cli.kubectl.access import lease_namespace_option
 from hyperjob.install.objects import Item
 from hyperjob.install.problems import InstallError
 from hyperjob.install.release import other_release

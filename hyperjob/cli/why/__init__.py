@@ -5,7 +5,7 @@ import sys
 import click
 
 from hyperjob.cli.kubectl import output as out
-from hyperjob.cli.kubectl.access import Access, access
+from hyperjob.cli.kubectl.access import Access, access, lease_namespace_option
 from hyperjob.cli.kubectl.exits import Code, run
 from hyperjob.cli.kubectl.names import name_argument
 from hyperjob.cli.why import view
@@ -24,13 +24,7 @@ _CODES = {
 @click.command()
 @name_argument()
 @access()
-@click.option(
-    "--lease-namespace",
-    metavar="NAME",
-    default="karmada-system",
-    show_default=True,
-    help="Namespace of the controller's Lease.",
-)
+@lease_namespace_option
 @out.output(out.JSON, out.YAML)
 def why(name: str, access: Access, lease_namespace: str, form: str) -> None:
     """Say why a HyperJob is not running, and the command to type next.

@@ -19,13 +19,14 @@ from hyperjob.client.logs.choosing import (
     require_task,
     sources,
 )
-from hyperjob.client.logs.reading import Line, Reader, Say, end, tail_of
+from hyperjob.client.logs.reading import Line, Reader, Say, tail_of
 from hyperjob.client.members import pods_of_all
 from hyperjob.client.reading import changes
 from hyperjob.client.selection import choose, meant
 from hyperjob.client.summary import SubJob, Summary, read
 from hyperjob.kube.client import EventType, Kube
 from hyperjob.kube.resources import HYPERJOBS
+from hyperjob.tasks import cancel
 
 _POLL_SECONDS = 2.0
 _LINES_HELD = 500
@@ -79,12 +80,12 @@ class Following:
                 if getting.done():
                     yield getting.result()
                 else:
-                    await end([getting])
+                    await cancel([getting])
                 while not self._lines.empty():
                     yield self._lines.get_nowait()
             await producing
         finally:
-            await end([producing])
+            await cancel([producing])
 
     async def _produce(self) -> None:
         """Observe and discover until there is nothing more to discover."""
@@ -96,7 +97,7 @@ class Following:
                 observing.result()
             await discovering
         finally:
-            await end([observing, discovering, *self._pumps.values()])
+            await cancel([observing, discovering, *self._pumps.values()])
 
     async def _observe(self) -> None:
         """Keep the newest HyperJob."""

@@ -4,13 +4,13 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
 
 from hyperjob.client.errors import words
 from hyperjob.client.logs.choosing import Source
 from hyperjob.client.members import log_path
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError, Unavailable
+from hyperjob.tasks import cancel
 
 _TAIL = 10
 _AHEAD = 8
@@ -59,7 +59,7 @@ class Reader:
                     yield source, line
                 await tasks[position]
         finally:
-            await end(tasks)
+            await cancel(tasks)
 
     async def read(self, source: Source, params: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
         """Give the lines of one log to its end."""
@@ -130,10 +130,3 @@ def _time_of(line: bytes) -> bytes:
     """Return the time at the start of a line, empty where there is none."""
     found = _TIME.match(line)
     return found[0] if found else b""
-
-
-async def end(tasks: Sequence["asyncio.Task[Any]"]) -> None:
-    """Cancel tasks and wait until they are gone."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

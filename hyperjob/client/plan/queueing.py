@@ -121,12 +121,12 @@ def _standing(cache: QueueCache, mine: str) -> Standing:
     waiting = entry.waiting
     line = gang = None
     if waiting is not None:
-        site = waiting.shape.site
+        needs = waiting.shape.needs
         gang = Gang(
             requests=tuple(part.request for part in waiting.parts),
-            needed=site.needed,
-            standing=tuple(site.standing),
-            max_domains=site.max_domains,
+            needed=needs.needed,
+            standing=tuple(needs.standing),
+            max_domains=needs.max_domains,
         )
         if cache.needs_queues:
             line = Line(

@@ -5,6 +5,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from hyperjob.tasks import cancel
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -54,10 +56,7 @@ class Cached(Generic[K, V]):
 
     async def close(self) -> None:
         """Give up what is being asked."""
-        tasks = list(self._asked.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(self._asked.values())
 
     async def _fetch(self, key: K) -> V:
         async with self._turn:

@@ -10,6 +10,7 @@ from typing import Final
 from hyperjob.client.events import events_in
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
+from hyperjob.tasks import cancel
 from hyperjob.ui.history.backfill import changes_of
 from hyperjob.ui.history.recorder import History
 from hyperjob.ui.rows import Row
@@ -36,8 +37,7 @@ async def fed(history: History, world: World, kube: Kube) -> AsyncIterator[Histo
     try:
         yield history
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancel([task])
 
 
 async def _sample(history: History, world: World, kube: Kube) -> None:

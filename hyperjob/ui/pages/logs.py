@@ -18,6 +18,7 @@ from hyperjob.client.summary import read
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import KubeError
 from hyperjob.kube.resources import HYPERJOBS
+from hyperjob.tasks import cancel
 from hyperjob.text import printable, shortened
 
 SIZES: Final = (50, 200, 1000)
@@ -153,8 +154,7 @@ async def _pump(
             await _send(response, "lines", {"lines": lines, "remarks": remarks})
         await reading
     finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        await cancel([reading])
 
 
 async def _send(response: web.StreamResponse, event: str, value: object) -> None:

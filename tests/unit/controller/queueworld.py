@@ -124,14 +124,17 @@ class QueueWorld:
 
     def make(self, key: str) -> None:
         """Make all of a HyperJob that may be made."""
-        spots = self.cache.entries[key].spots
+        reserved_clusters = self.cache.entries[key].reserved_clusters
         known = self.units[key]
         names = self.cache.admitted(key)
         self.units[key] = replace(
             known,
             held=names,
             made=names,
-            clusters={**known.clusters, **{name: spots[name] for name in names if name in spots}},
+            clusters={
+                **known.clusters,
+                **{name: reserved_clusters[name] for name in names if name in reserved_clusters},
+            },
         )
         self.cache.put(key, self.units[key], now=self.now)
         self.started.setdefault(key, self.now)

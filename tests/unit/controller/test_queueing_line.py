@@ -131,4 +131,4 @@ def test_a_book_with_one_queue_without_limits_orders_and_reserves_as_one_line(
     if first is not None:
         waiting = cache.entries[first].waiting
         assert waiting is not None
-        assert dict(cache.wants[waiting.shape.site]) == room
+        assert dict(cache.wants[waiting.shape.needs]) == room

@@ -91,7 +91,7 @@ def check_nobody_waits_in_vain(made: QueueWorld) -> None:
             assert block.code in (WaitCode.NOT_OPEN, WaitCode.BEHIND)
         elif block.code is not WaitCode.BEHIND:
             space = cache.open if is_guaranteed(waiting.parts, cache.account) else cache.space
-            tried = try_to_admit(waiting.parts, waiting.shape.site, cache.account, space)
+            tried = try_to_admit(waiting.parts, waiting.shape.needs, cache.account, space)
             assert not isinstance(tried, Grant), (entry.unit.key, block)
 
 

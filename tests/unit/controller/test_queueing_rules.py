@@ -379,7 +379,7 @@ def test_reservations_that_move_to_another_cluster_keep_no_more_room_than_they_t
     made.submit(unit("small", 8, age=1))
     made.cache.begin(made.clusters(), now=made.now)
     assert "ns/small" in play(made.cache, now=made.now)
-    assert set(made.cache.entries["ns/gang"].spots.values()) == {"a"}
+    assert set(made.cache.entries["ns/gang"].reserved_clusters.values()) == {"a"}
 
 
 def test_nobody_is_admitted_before_queues_are_known() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from controller.model.observed import Observed
 from controller.training.reader import Reader
 from controller.training.schedule import Lane, Schedule
-from controller.training.sources import Source, Task, sources_of
+from controller.training.sources import LoggedTask, Source, sources_of
 from controller.training.watch import LIMIT_BYTES, Watch, watch
 from hyperjob.kube.errors import unreachable
 from tests.support.fakekube import refusal
@@ -140,7 +140,7 @@ def test_pods_are_named_by_volcano_s_rule_first_ones_first() -> None:
 
 def source(**fields: Any) -> Source:
     known = {"name": "j", "uid": "u", "attempt": 0, "namespace": "ns", "cluster": "a"}
-    tasks = (Task("worker", "main", fields.pop("pods", 4)),)
+    tasks = (LoggedTask("worker", "main", fields.pop("pods", 4)),)
     return Source(**{**known, "tasks": tasks, **fields})
 
 

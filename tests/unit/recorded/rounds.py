@@ -199,8 +199,11 @@ def _decided(world: Rounds, woken: list[str], told: dict[str, str]) -> Iterator[
         entry = cache.entries[key]
         text = wait_text(verdict.wait)
         if verdict.admitted:
-            spots = {name[len(key) - 2 :]: where for name, where in sorted(entry.spots.items())}
-            text += f"admitted {' '.join(sorted(verdict.admitted))} {line(spots)}"
+            reserved_clusters = {
+                name[len(key) - 2 :]: where
+                for name, where in sorted(entry.reserved_clusters.items())
+            }
+            text += f"admitted {' '.join(sorted(verdict.admitted))} {line(reserved_clusters)}"
         if verdict.reclaimed_for:
             text += f", makes way for {verdict.reclaimed_for}, preempted {verdict.preempted}"
         for name, detail in sorted(verdict.unplaced.items()):
