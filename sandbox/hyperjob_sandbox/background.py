@@ -21,30 +21,18 @@ class Background:
         """Run something in the background."""
         self._tasks.append(asyncio.create_task(work, name=name))
 
-    async def failure(self) -> None:
-        """Wait for a task to end early and raise what it died of; waits for ever if none does."""
-        if not self._tasks:
-            await asyncio.Event().wait()
-        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
-
-    async def until(self, work: Coroutine[None, None, None], *, seconds: float) -> None:
-        """Wait for `work`, so long; raises what a task dies of meanwhile, or TimeoutError."""
-        waiting = asyncio.create_task(work)
-        failing = asyncio.create_task(self.failure())
+    async def until(self, work: Coroutine[None, None, object]) -> None:
+        """Wait for the end of `work`; raises what it or a task dies of meanwhile."""
+        waiting = asyncio.ensure_future(work)
         try:
-            done, _ = await asyncio.wait(
-                (waiting, failing), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-            )
-            if not done:
-                raise TimeoutError
-            for task in done:
-                task.result()
+            pending = {waiting, *self._tasks}
+            while waiting in pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
         finally:
             waiting.cancel()
-            failing.cancel()
-            await asyncio.gather(waiting, failing, return_exceptions=True)
+            await asyncio.gather(waiting, return_exceptions=True)
 
     async def stop(self) -> None:
         """Cancel all tasks and wait for them; raises what one of them died of."""
@@ -84,7 +72,7 @@ class Part(ABC):
 
     async def failure(self) -> None:
         """Wait for a task in the background to die, and raise what it died of."""
-        await self._background.failure()
+        await self._background.until(asyncio.Event().wait())
 
     @abstractmethod
     async def _set_up(self, stack: AsyncExitStack) -> None:

@@ -33,27 +33,16 @@ class SandboxConfigError(ValueError):
 
 def _checked(check: Callable[[str], list[str]]) -> AfterValidator:
     def validate(value: str) -> str:
-        for error in check(value):
-            raise ValueError(error)
+        if errors := check(value):
+            raise ValueError(errors[0])
         return value
 
     return AfterValidator(validate)
 
 
-def _valid_labels(labels: dict[str, str]) -> dict[str, str]:
-    for key, value in labels.items():
-        for error in (*qualified_name(key), *label_value(value)):
-            raise ValueError(f"{key}: {error}")
-    return labels
-
-
-def _valid_amounts(amounts: dict[str, str | int]) -> dict[str, str | int]:
-    for name, amount in amounts.items():
-        try:
-            Quantity.parse(amount)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    return amounts
+def _quantity(amount: str | int) -> str | int:
+    Quantity.parse(amount)
+    return amount
 
 
 def _valid_images(images: dict[str, str]) -> dict[str, str]:
@@ -64,8 +53,8 @@ def _valid_images(images: dict[str, str]) -> dict[str, str]:
 
 Seconds = Annotated[float, Field(ge=0)]
 Subdomain = Annotated[str, _checked(dns1123_subdomain)]
-Labels = Annotated[dict[str, str], AfterValidator(_valid_labels)]
-Amounts = Annotated[dict[str, str | int], AfterValidator(_valid_amounts)]
+Labels = dict[Annotated[str, _checked(qualified_name)], Annotated[str, _checked(label_value)]]
+Amounts = dict[str, Annotated[str | int, AfterValidator(_quantity)]]
 Images = Annotated[dict[str, str], AfterValidator(_valid_images)]
 
 
@@ -196,8 +185,6 @@ class Karmada(_Model):
     """How long a cluster must not answer before it is not Ready."""
     resource_models: bool = True
     """Whether Clusters join with Karmada's default resource models (cpu and memory only)."""
-    multiple_pod_templates: bool = False
-    """Karmada's gate MultiplePodTemplatesScheduling."""
 
 
 class SandboxConfig(_Model):

@@ -160,6 +160,11 @@ class Informers:
         for informer in self._informers.values():
             await informer.synced.wait()
 
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds for the cached objects."""
+        while not holds():
+            await self._changed.wait()
+
     def of_kind(self, obj: Object) -> Informer | None:
         """Return the informer for an object, or for what a reference names; None if not watched."""
         return self._kinds.get((obj.get("apiVersion", ""), obj.get("kind", "")))
@@ -260,8 +265,7 @@ class Informers:
         return informer.resource
 
     async def _seen(self, resource: Resource, written: Object) -> None:
-        version = int(written["metadata"]["resourceVersion"])
+        informer, version = self._informers[resource], int(written["metadata"]["resourceVersion"])
         with suppress(TimeoutError):
             async with asyncio.timeout(_CACHE_SECONDS):
-                while self._informers[resource].seen_version < version:
-                    await self._changed.wait()
+                await self.until(lambda: informer.seen_version >= version)

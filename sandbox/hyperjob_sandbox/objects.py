@@ -3,8 +3,11 @@
 Pure.
 """
 
+from collections.abc import Mapping, Sequence
+
 from hyperjob.api.meta import Object
 from hyperjob.kube.resources import Resource
+from hyperjob_sandbox.apiserver.state.selectors import SelectorError, label_selector
 
 FIELD_MANAGER = "hyperjob-sandbox"
 """Owns what the sandbox installs."""
@@ -38,6 +41,11 @@ def annotations_of(obj: Object) -> dict[str, str]:
 def is_going(obj: Object) -> bool:
     """Tell whether an object is being deleted."""
     return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def phase_of(obj: Object) -> str:
+    """Return the phase of a pod or a PodGroup."""
+    return str((obj.get("status") or {}).get("phase") or "Pending")
 
 
 def owner_reference(owner: Object) -> Object:
@@ -101,3 +109,35 @@ def set_condition(
             result[index] = {**old, **entry}
             return result
     return [*result, entry]
+
+
+def matches_labels(selector: Object | None, labels: Mapping[str, str]) -> bool:
+    """Tell whether labels satisfy a LabelSelector: an empty one takes all, a malformed one none."""
+    try:
+        found = label_selector(selector or {})
+    except SelectorError:
+        return False
+    return found is not None and found.matches(labels)
+
+
+def untolerated_taint(
+    taints: Sequence[Object], tolerations: Sequence[Object], *, effects: frozenset[str]
+) -> Object | None:
+    """Return the first taint with one of the effects that nothing tolerates, or None."""
+    for taint in taints:
+        if taint.get("effect") in effects and not any(
+            _tolerates(toleration, taint) for toleration in tolerations
+        ):
+            return taint
+    return None
+
+
+def _tolerates(toleration: Object, taint: Object) -> bool:
+    if any(
+        toleration.get(field) and toleration[field] != taint.get(field)
+        for field in ("effect", "key")
+    ):
+        return False
+    if toleration.get("operator", "Equal") == "Exists":
+        return True
+    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")

@@ -8,22 +8,20 @@ It knows nothing of our webhook and controller: they come to it as they come to 
 
 import asyncio
 import shutil
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
-from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CRDS, QUEUES
 from hyperjob_sandbox.apiserver import ApiServer
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import LostCluster, SandboxConfig
-from hyperjob_sandbox.karmada import webhooks
 from hyperjob_sandbox.karmada.cluster_controller import Member
 from hyperjob_sandbox.karmada.controlplane import ControlPlane
 from hyperjob_sandbox.karmada.definitions import control_plane_definitions, member_definitions
 from hyperjob_sandbox.karmada.proxy import SUBRESOURCE, ClusterProxy
+from hyperjob_sandbox.karmada.webhooks import WebhookServer, registered
 from hyperjob_sandbox.member.cluster import MemberCluster
 from hyperjob_sandbox.member.kubelet import KubeletFactory
 from hyperjob_sandbox.objects import FIELD_MANAGER, find_condition
@@ -68,8 +66,9 @@ class Topology(Part):
             )
         )
         definitions = member_definitions()
-        self._machine = self._make_machine() if config.pods == "processes" else None
-        self._clusters = {
+        self.machine = self._make_machine() if config.pods == "processes" else None
+        """What runs the pods as processes, None where they are simulated."""
+        self.clusters = {
             cluster.name: MemberCluster(
                 cluster,
                 config,
@@ -79,54 +78,43 @@ class Topology(Part):
             )
             for cluster in config.clusters
         }
+        """The members by their names."""
         self._api = api
-        self._control_plane: ControlPlane | None = None
-
-    @property
-    def members(self) -> Mapping[str, Path]:
-        """Give the kubeconfig of every member by its name."""
-        return {name: cluster.kubeconfig for name, cluster in self._clusters.items()}
-
-    @property
-    def clusters(self) -> Mapping[str, MemberCluster]:
-        """Give the running members by their names."""
-        return self._clusters
 
     async def _set_up(self, stack: AsyncExitStack) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        if self._machine is not None:
-            await stack.enter_async_context(self._machine.host)
-        server = await stack.enter_async_context(webhooks.WebhookServer())
+        if self.machine is not None:
+            await stack.enter_async_context(self.machine.host)
+        server = await stack.enter_async_context(WebhookServer())
         kube = await self._connect(stack)
-        await asyncio.gather(*map(stack.enter_async_context, self._clusters.values()))
-        for name, each in self._clusters.items():
-            queues = each.caches[QUEUES]
-            volcano = webhooks.Registrations(
-                each.kube, server, queues, "volcano", prefix=f"/{name}"
+        await asyncio.gather(*map(stack.enter_async_context, self.clusters.values()))
+        for name, each in self.clusters.items():
+            volcano = registered(
+                each.kube, server, each.caches[QUEUES], "volcano", prefix=f"/{name}"
             )
-            await volcano.register()
-        self._control_plane = await stack.enter_async_context(
+            await stack.enter_async_context(volcano)
+        control_plane = await stack.enter_async_context(
             ControlPlane(
                 kube,
                 self.config,
                 members={
                     name: Member(each.caches, each.server.url)
-                    for name, each in self._clusters.items()
+                    for name, each in self.clusters.items()
                 },
                 server=server,
             )
         )
         stack.push_async_callback(self._background.stop)
+        self._background.start(control_plane.failure(), name="control plane")
+        for name, each in self.clusters.items():
+            self._background.start(each.failure(), name=name)
+        if self.machine is not None:
+            self._background.start(self.machine.host.failure(), name="process host")
         for lost in self.config.lost_clusters:
             self._background.start(self._lose(lost), name=f"lost/{lost.cluster}")
 
-    @property
-    def machine(self) -> Machine | None:
-        """Give what runs the pods as processes, None where they are simulated."""
-        return self._machine
-
     def _kubelet_of(self, cluster: str) -> KubeletFactory | None:
-        machine = self._machine
+        machine = self.machine
         if machine is None:
             return None
         return lambda caches: ProcessKubelet(cluster, machine, caches)
@@ -143,24 +131,8 @@ class Topology(Part):
         )
 
     def _member(self, name: str) -> Kube | None:
-        cluster = self._clusters.get(name)
+        cluster = self.clusters.get(name)
         return None if cluster is None else cluster.kube
-
-    async def failure(self) -> None:
-        """Wait for a part to die, and raise what it died of; waits for ever while all are well."""
-        assert self._control_plane is not None, "the sandbox is not started"
-        parts = [self._control_plane.failure(), *(c.failure() for c in self._clusters.values())]
-        if self._machine is not None:
-            parts.append(self._machine.host.failure())
-        tasks = [asyncio.ensure_future(part) for part in parts]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _connect(self, stack: AsyncExitStack) -> Kube:
         if self.server is not None:
@@ -178,7 +150,7 @@ class Topology(Part):
 
     async def _lose(self, lost: LostCluster) -> None:
         """Let a member's API server stop listening, and listen again, at its times."""
-        server = self._clusters[lost.cluster].server
+        server = self.clusters[lost.cluster].server
         await asyncio.sleep(lost.at / self.config.speed)
         await server.stop_listening()
         if lost.back_at is not None:
@@ -193,12 +165,9 @@ async def _install_definitions(kube: Kube) -> None:
     for definition in definitions:
         name = definition["metadata"]["name"]
         for _ in range(_ESTABLISHED_TRIES):
-            if _is_established(await kube.get(CRDS, name)):
+            established = find_condition(await kube.get(CRDS, name), "Established")
+            if established is not None and established["status"] == "True":
                 break
             await asyncio.sleep(_ESTABLISHED_PAUSE)
         else:
             raise TimeoutError(f"the API server does not establish {name}")
-
-
-def _is_established(definition: Object) -> bool:
-    return (find_condition(definition, "Established") or {}).get("status") == "True"

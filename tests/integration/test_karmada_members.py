@@ -150,7 +150,7 @@ async def test_a_failed_apply_wipes_the_status_while_the_job_runs_on(tmp_path):
 async def test_a_sandbox_ends_cleanly(tmp_path):
     before = asyncio.all_tasks()
     async with Topology(config(), tmp_path) as topology:
-        assert {path.name for path in topology.members.values()} == {
+        assert {each.kubeconfig.name for each in topology.clusters.values()} == {
             "member1.kubeconfig",
             "member2.kubeconfig",
         }

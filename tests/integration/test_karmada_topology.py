@@ -196,12 +196,9 @@ async def test_no_cluster_fits_until_the_policy_names_one_that_exists(kube):
         await bindings.until("default/nofit-job", lambda obj: placed_on(obj) == ["member1"])
 
 
-async def test_volcano_globals_webhook_refuses_a_gpu_request_without_limit(kube):
-    refused = job("refused")
-    container = refused["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
-    container["resources"] = {"requests": {"nvidia.com/gpu": 1}}
-    with pytest.raises((Forbidden, KubeError), match="Limit must be set for non overcommitable"):
-        await kube.create(VCJOBS, refused)
+async def test_volcano_globals_webhook_refuses_a_queue_that_is_not_there(kube):
+    with pytest.raises((Forbidden, KubeError), match="unable to find job queue"):
+        await kube.create(VCJOBS, job("refused", queue="ghost"))
 
 
 async def test_a_job_that_the_member_refuses_is_not_applied_until_it_can_be(topology, kube):

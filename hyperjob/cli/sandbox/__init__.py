@@ -111,13 +111,15 @@ def _announce(topology: "Topology", output: str) -> None:
     if output == "json":
         ready = {
             "kubeconfig": str(topology.kubeconfig),
-            "members": {name: str(path) for name, path in topology.members.items()},
+            "members": {
+                name: str(cluster.kubeconfig) for name, cluster in topology.clusters.items()
+            },
         }
         click.echo(json.dumps(ready, indent=2))
     else:
         click.echo("A Karmada control plane and its members are up.\n")
-        for name, path in topology.members.items():
-            click.echo(f"  {name:24} {path}")
+        for name, cluster in topology.clusters.items():
+            click.echo(f"  {name:24} {cluster.kubeconfig}")
         click.echo(f"\nexport KUBECONFIG={topology.kubeconfig}\nkubectl get clusters\n")
         if topology.machine is not None:
             click.echo(topology.machine.description + "\n")

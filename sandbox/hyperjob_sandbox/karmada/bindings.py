@@ -10,6 +10,7 @@ from copy import deepcopy
 from typing import Final
 
 from hyperjob.api.meta import Object
+from hyperjob.api.names import binding_name
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.policies import claim
 from hyperjob_sandbox.objects import annotations_of, controller_uid, merge_marks, owner_reference
@@ -44,7 +45,7 @@ def carrier(template: Object, *, spec: Object) -> Object:
     reference = {field: template[field] for field in ("apiVersion", "kind")}
     reference |= {field: meta[field] for field in kept if field in meta}
     metadata: Object = {
-        "name": names.binding_name(template["kind"], meta["name"]),
+        "name": binding_name(meta["name"], kind=template["kind"]),
         "finalizers": [names.BINDING_FINALIZER if namespaced else names.CLUSTER_BINDING_FINALIZER],
         "ownerReferences": [owner_reference(template)],
     }

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.errors import KubeError, Unavailable
+from hyperjob.kube.errors import KubeError
 from hyperjob.kube.resources import NAMESPACES
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.karmada import clusterstatus, names
 from hyperjob_sandbox.karmada.caches import Caches
-from hyperjob_sandbox.member.watching import MemberCaches
-from hyperjob_sandbox.objects import State, is_ready, new_object
+from hyperjob_sandbox.member.caches import MemberCaches
+from hyperjob_sandbox.objects import is_ready, new_object
 
 _NOT_READY: Final[Object] = {"key": names.TAINT_NOT_READY, "effect": "NoSchedule"}
 _HEALTH_SECONDS: Final = 3.0
@@ -78,15 +78,13 @@ class ClusterController:
 
     async def _status(self, cluster: Object, member: Member) -> Object:
         if cluster["spec"].get("apiEndpoint") != member.endpoint:  # nothing answers anywhere else
-            return self._failing(cluster, member, clusterstatus.UNREACHABLE)
+            return self._failing(cluster, member)
         try:
             async with asyncio.timeout(_HEALTH_SECONDS):
                 await member.caches.kube.raw("GET", "/readyz", accept="*/*")
                 await _learn(member)
-        except (TimeoutError, Unavailable):
-            return self._failing(cluster, member, clusterstatus.UNREACHABLE)
-        except KubeError:
-            return self._failing(cluster, member, clusterstatus.UNHEALTHY)
+        except (TimeoutError, KubeError):
+            return self._failing(cluster, member)
         member.failing_since = None
         await member.caches.synced()
         return clusterstatus.cluster_status(
@@ -98,7 +96,7 @@ class ClusterController:
             now=wire_now(),
         )
 
-    def _failing(self, cluster: Object, member: Member, state: State) -> Object:
+    def _failing(self, cluster: Object, member: Member) -> Object:
         """Return the status of a failing cluster; a short failure of a ready one does not count."""
         now = time.monotonic()
         if member.failing_since is None:
@@ -107,7 +105,7 @@ class ClusterController:
         if is_ready(cluster) and left > 0:
             self.status.add(cluster["metadata"]["name"], after=min(self._every, left))
             return dict(cluster.get("status") or {})
-        return clusterstatus.failing_status(cluster, state, now=wire_now())
+        return clusterstatus.failing_status(cluster, now=wire_now())
 
 
 async def _learn(member: Member) -> None:

@@ -11,16 +11,11 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
 from hyperjob_sandbox.member import resources
-from hyperjob_sandbox.member.watching import holds_node
-from hyperjob_sandbox.objects import State, is_ready, set_condition
+from hyperjob_sandbox.member.caches import holds_node
+from hyperjob_sandbox.objects import is_ready, set_condition
 
 READY: Final = ("True", "ClusterReady", "cluster is healthy and ready to accept workloads")
 UNREACHABLE: Final = ("False", "ClusterNotReachable", "cluster is not reachable")
-UNHEALTHY: Final = (
-    "False",
-    "ClusterNotReady",
-    "cluster is reachable but health endpoint responded without ok",
-)
 COMPLETE_APIS: Final = ("True", "Complete", "collected complete APIEnablements from the cluster")
 
 _UNLIMITED: Final = "9223372036854775807"
@@ -75,13 +70,11 @@ def cluster_status(
     }
 
 
-def failing_status(cluster: Object, state: State, *, now: str) -> Object:
+def failing_status(cluster: Object, *, now: str) -> Object:
     """Return the status of a cluster that does not answer: all that was collected stays."""
     old: Object = cluster.get("status") or {}
-    return {
-        **old,
-        "conditions": set_condition(old.get("conditions"), "Ready", state, now=now),
-    }
+    conditions = set_condition(old.get("conditions"), "Ready", UNREACHABLE, now=now)
+    return {**old, "conditions": conditions}
 
 
 def resource_summary(nodes: Iterable[Object], pods: Iterable[Object]) -> Object:

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Final
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.client import EventType, Kube
+from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import AlreadyExists
 from hyperjob.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
@@ -20,7 +20,6 @@ from hyperjob.kube.resources import (
 )
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Cluster, Queue, SandboxConfig
-from hyperjob_sandbox.karmada import webhooks
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.karmada.cluster_controller import ClusterController, Member
 from hyperjob_sandbox.karmada.clusterstatus import default_resource_models
@@ -31,6 +30,7 @@ from hyperjob_sandbox.karmada.execution import ExecutionController
 from hyperjob_sandbox.karmada.scheduler import Scheduler
 from hyperjob_sandbox.karmada.status_controller import StatusController
 from hyperjob_sandbox.karmada.volcano_global import Dispatcher
+from hyperjob_sandbox.karmada.webhooks import WebhookServer, registered
 from hyperjob_sandbox.objects import FIELD_MANAGER, is_ready, new_object
 
 _NAMESPACES: Final = ("karmada-system", "karmada-cluster", "volcano-global")
@@ -59,7 +59,7 @@ class ControlPlane(Part):
         config: SandboxConfig,
         *,
         members: Mapping[str, Member],
-        server: webhooks.WebhookServer,
+        server: WebhookServer,
     ) -> None:
         super().__init__()
         self._kube = kube
@@ -74,11 +74,12 @@ class ControlPlane(Part):
         self._background.start(self._caches.run(), name="informers")
         await self._install(stack)
         self._start()
-        await self._background.until(self._ready(), seconds=_READY_SECONDS)
+        async with asyncio.timeout(_READY_SECONDS):
+            await self._background.until(self._ready())
 
     def _start(self) -> None:
         config, caches = self._config, self._caches
-        detector = Detector(caches, components=config.karmada.multiple_pod_templates)
+        detector = Detector(caches)
         cluster = ClusterController(
             caches,
             self._members,
@@ -110,11 +111,8 @@ class ControlPlane(Part):
     async def _install(self, stack: AsyncExitStack) -> None:
         products = ("karmada", "volcano-global", "volcano")
         brought = products if self._config.volcano_global.enabled else products[:1]
-        registrations = webhooks.Registrations(
-            self._kube, self._server, self._caches[QUEUES], *brought
-        )
-        await registrations.register()
-        stack.push_async_callback(registrations.unregister)
+        queues = self._caches[QUEUES]
+        await stack.enter_async_context(registered(self._kube, self._server, queues, *brought))
         namespaces = [new_object(NAMESPACES, name) for name in _NAMESPACES]
         for obj in (*namespaces, _QUEUE_POLICY, *map(_queue, self._queues.values())):
             with suppress(AlreadyExists):
@@ -128,20 +126,13 @@ class ControlPlane(Part):
     async def _ready(self) -> None:
         """Wait until all clusters are Ready and all queues are Open, as an installation is."""
         clusters, queues = self._caches.clusters, self._caches[QUEUES]
-        changed = asyncio.Event()
-
-        def notice(_event: EventType, _old: Object | None, _new: Object | None) -> None:
-            changed.set()
-
-        clusters.add_handler(notice)
-        queues.add_handler(notice)
         await self._caches.synced()
-        while not (
-            all(is_ready(clusters.get(name)) for name in self._members)
-            and all(_is_open(queues.get(name)) for name in self._queues)
-        ):
-            changed.clear()
-            await changed.wait()
+        await self._caches.until(
+            lambda: (
+                all(is_ready(clusters.get(name)) for name in self._members)
+                and all(_is_open(queues.get(name)) for name in self._queues)
+            )
+        )
 
 
 def cluster_object(cluster: Cluster, *, endpoint: str, models: bool) -> Object:

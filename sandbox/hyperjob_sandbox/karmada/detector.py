@@ -22,9 +22,8 @@ from hyperjob_sandbox.objects import is_going
 class Detector:
     """Two controllers over one cache: templates (`kind|key`) and policies (`key`)."""
 
-    def __init__(self, caches: Caches, *, components: bool = False) -> None:
+    def __init__(self, caches: Caches) -> None:
         self._caches = caches
-        self._components = components
         self._informers = {each.resource.kind: each for each in caches.templates}
         self.templates = Controller("resource-detector", self._sync_template, workers=8)
         self.policies = Controller("policy-detector", self._sync_policy, workers=2)
@@ -73,9 +72,7 @@ class Detector:
         if claimed["metadata"] != template["metadata"]:
             await self._caches.replace(claimed)
             return
-        interpretation = interpreter.replicas_of(
-            template, hooks=self._caches.hooks(), components=self._components
-        )
+        interpretation = interpreter.replicas_of(template, hooks=self._caches.hooks())
         desired = build_binding(template, policy, interpretation=interpretation)
         if self._caches.live(desired) is None:
             desired = new_binding(desired, permanent_id=str(uuid4()))

@@ -50,26 +50,22 @@ def hooks(customizations: Iterable[Object]) -> frozenset[str]:
     )
 
 
-def replicas_of(template: Object, *, hooks: frozenset[str], components: bool) -> Object:
-    """Return `replicas` with `replicaRequirements`, or `components`, or nothing, of a template.
+def replicas_of(template: Object, *, hooks: frozenset[str]) -> Object:
+    """Return `replicas` with `replicaRequirements` of a template, or nothing.
 
-    `components` is Karmada's gate MultiplePodTemplatesScheduling. Without it a vcjob has replicas
-    only when a customization defines `replicaResource`: then the sum over all tasks, and the
-    average request of a pod in milli-units. A vcjob that has ended requests nothing.
+    A vcjob has replicas only when a customization defines `replicaResource`: the sum over all
+    tasks, and the average request of a pod in milli-units. A vcjob that has ended requests nothing.
     """
-    if not is_vcjob(template):
+    if not is_vcjob(template) or "replicaResource" not in hooks:
         return {}
-    tasks: list[Object] = template["spec"].get("tasks") or []
-    if components:
-        return {"components": [_component(task, index) for index, task in enumerate(tasks)]}
-    pods = sum(_replicas(task) for task in tasks)
-    if "replicaResource" not in hooks or not pods:
-        return {}
-    if _phase(template) in _ENDED:
-        return {"replicas": pods}
-    needed = resources.total(
-        resources.times(resources.pod_requests(_pod_spec(task)), _replicas(task)) for task in tasks
-    )
+    pods, needed = 0, resources.total(())
+    for task in template["spec"].get("tasks") or ():
+        replicas = int(task.get("replicas", 1))
+        spec = (task.get("template") or {}).get("spec") or {}
+        needed.update(resources.times(resources.pod_requests(spec), replicas))
+        pods += replicas
+    if _phase(template) in _ENDED or not pods:
+        return {"replicas": pods} if pods else {}
     average = {
         name: f"{-(-amount // (_MILLI * pods))}m"
         for name, amount in sorted(needed.items())
@@ -103,25 +99,6 @@ def aggregate_status(template: Object, items: list[Object]) -> Object | None:
     if template.get("kind") == QUEUES.kind:
         return _aggregate_queue(items)
     return deepcopy(items[0].get("status")) if len(items) == 1 else {}
-
-
-def _component(task: Object, index: int) -> Object:
-    needed = resources.wire(resources.pod_requests(_pod_spec(task)))
-    component: Object = {
-        "name": task.get("name") or f"task-{index}",
-        "replicas": int(task.get("minAvailable") or 1),
-    }
-    if needed:
-        component["replicaRequirements"] = {"resourceRequest": needed}
-    return component
-
-
-def _pod_spec(task: Object) -> Object:
-    return (task.get("template") or {}).get("spec") or {}
-
-
-def _replicas(task: Object) -> int:
-    return int(task.get("replicas", 1))
 
 
 def _phase(job: Object) -> str | None:

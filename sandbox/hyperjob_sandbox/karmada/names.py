@@ -60,11 +60,6 @@ def cluster_of(namespace: str) -> str | None:
     return namespace.removeprefix(_EXECUTION_SPACE_PREFIX)
 
 
-def binding_name(kind: str, name: str) -> str:
-    """Return the name of the binding of a template; its API group plays no part in it."""
-    return f"{name.replace(':', '.')}-{kind}".lower()
-
-
 def work_name(kind: str, name: str, namespace: str) -> str:
     """Return the name of the Work that carries a template, the same on every cluster."""
     plain = name.replace(":", ".").lower()

@@ -11,8 +11,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.karmada import names
-from hyperjob_sandbox.member.selectors import matches_labels
-from hyperjob_sandbox.objects import annotations_of, is_going, labels_of
+from hyperjob_sandbox.objects import annotations_of, is_going, labels_of, matches_labels
 
 _MARKS: Final = {
     "labels": (names.POLICY_ID, names.CLUSTER_POLICY_ID),

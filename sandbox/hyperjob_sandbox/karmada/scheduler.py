@@ -19,8 +19,15 @@ from hyperjob_sandbox.controller import Controller, change_of, generation_change
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.bindings import target_clusters
 from hyperjob_sandbox.karmada.caches import Caches
-from hyperjob_sandbox.member.selectors import matches_labels, untolerated_taint
-from hyperjob_sandbox.objects import State, annotations_of, is_going, labels_of, set_condition
+from hyperjob_sandbox.objects import (
+    State,
+    annotations_of,
+    is_going,
+    labels_of,
+    matches_labels,
+    set_condition,
+    untolerated_taint,
+)
 
 _TAINT_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 _DIVIDED: Final = "the embedded Karmada divides no replicas: use Duplicated"

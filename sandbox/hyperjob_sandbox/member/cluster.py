@@ -4,6 +4,7 @@ Everything in it reaches the API server over HTTPS, so a member that stops liste
 as a lost cluster does, and goes on when it comes back.
 """
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,12 +19,11 @@ from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Connector, Reply, Stream
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Cluster, NodeGroup, SandboxConfig
+from hyperjob_sandbox.member.caches import MemberCaches
 from hyperjob_sandbox.member.gang_scheduler import GangScheduler
 from hyperjob_sandbox.member.job_controller import JobController
-from hyperjob_sandbox.member.kubelet import Kubelet, KubeletFactory
+from hyperjob_sandbox.member.kubelet import Kubelet, KubeletFactory, SimulatedKubelet
 from hyperjob_sandbox.member.queue_controller import QueueController
-from hyperjob_sandbox.member.simulated import SimulatedKubelet
-from hyperjob_sandbox.member.watching import MemberCaches
 from hyperjob_sandbox.objects import new_object
 
 _QUEUES: Final = ("root", "default")
@@ -84,7 +84,8 @@ class MemberCluster(Part):
         stack.push_async_callback(self._stop_kubelet)
         stack.push_async_callback(self._background.stop)
         self._start(self._caches)
-        await self._background.until(self._caches.synced(), seconds=_SYNC_SECONDS)
+        async with asyncio.timeout(_SYNC_SECONDS):
+            await self._background.until(self._caches.synced())
 
     def _connectors(self) -> dict[tuple[str, str, str], Connector]:
         """Let the kubelet answer what the API server asks it."""

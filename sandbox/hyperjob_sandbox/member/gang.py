@@ -11,10 +11,9 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
+from hyperjob_sandbox.member.caches import ENDED
 from hyperjob_sandbox.member.resources import Amounts, allocatable, pod_requests
-from hyperjob_sandbox.member.selectors import matches_expressions, untolerated_taint
-from hyperjob_sandbox.member.watching import ENDED, phase_of_pod
-from hyperjob_sandbox.objects import labels_of
+from hyperjob_sandbox.objects import labels_of, matches_labels, phase_of, untolerated_taint
 
 _BLOCKING: Final = frozenset({"NoSchedule", "NoExecute"})
 _UNSCHEDULABLE_TAINT: Final[Object] = {
@@ -74,7 +73,7 @@ def free_node(node: Object, pods: Iterable[Object]) -> FreeNode:
         taints=tuple(taints),
     )
     for pod in pods:
-        if phase_of_pod(pod) not in ENDED:
+        if phase_of(pod) not in ENDED:
             free.free.subtract(request_of(pod["spec"]))
     return free
 
@@ -141,8 +140,8 @@ def _term_matches(term: Object, node: FreeNode) -> bool:
     fields: list[Object] = term.get("matchFields") or []
     if not expressions and not fields:
         return False
-    return matches_expressions(expressions, node.labels) and matches_expressions(
-        fields, {"metadata.name": node.name}
+    return matches_labels({"matchExpressions": expressions}, node.labels) and matches_labels(
+        {"matchExpressions": fields}, {"metadata.name": node.name}
     )
 
 

@@ -17,6 +17,7 @@ from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.member import resources
+from hyperjob_sandbox.member.caches import BY_GROUP, BY_NODE, ENDED, MemberCaches
 from hyperjob_sandbox.member.gang import (
     FreeNode,
     GangPod,
@@ -27,8 +28,7 @@ from hyperjob_sandbox.member.gang import (
     request_of,
 )
 from hyperjob_sandbox.member.jobstate import task_of
-from hyperjob_sandbox.member.watching import BY_GROUP, BY_NODE, ENDED, MemberCaches, phase_of_pod
-from hyperjob_sandbox.objects import is_going, labels_of
+from hyperjob_sandbox.objects import is_going, labels_of, phase_of
 
 _CYCLE: Final = "cycle"
 _GATHER_SECONDS: Final = 0.05
@@ -104,15 +104,15 @@ class GangScheduler:
         live = resources.total(
             resources.pod_requests(pod["spec"])
             for pod in self._caches.pods.by_index(BY_GROUP, key_of(group))
-            if phase_of_pod(pod) not in ENDED
+            if phase_of(pod) not in ENDED
         )
-        return live if _phase(group) == "Running" else live | _least(group)
+        return live if phase_of(group) == "Running" else live | _least(group)
 
     async def _allocate(self, group: Object, nodes: list[FreeNode]) -> None:
         running: Counter[str] = Counter()
         waiting: dict[str, Object] = {}
         for pod in self._caches.pods.by_index(BY_GROUP, key_of(group)):
-            if is_going(pod) or phase_of_pod(pod) == "Failed":
+            if is_going(pod) or phase_of(pod) == "Failed":
                 continue
             if pod["spec"].get("nodeName"):
                 running[task_of(pod)] += 1
@@ -133,7 +133,7 @@ class GangScheduler:
             await self._tell_unschedulable(group, len(waiting), minimum, why)
             return
         await asyncio.gather(*(self._bind(waiting[key], node) for key, node in placed.items()))
-        if _phase(group) != "Running":
+        if phase_of(group) != "Running":
             ready = _condition("Scheduled", "tasks in gang are ready to be scheduled", "")
             status: Object = {"phase": "Running", "running": len(placed), "conditions": [ready]}
             await self._caches.patch(group, {"status": status})
@@ -168,7 +168,7 @@ def _condition(kind: str, reason: str, message: str) -> Object:
 
 
 def _has_ended(pod: Object) -> bool:
-    return phase_of_pod(pod) in ENDED
+    return phase_of(pod) in ENDED
 
 
 def _face(obj: Object) -> object:
@@ -182,9 +182,5 @@ def _least(group: Object) -> resources.Amounts:
     return resources.parse(group["spec"].get("minResources"))
 
 
-def _phase(obj: Object) -> str:
-    return str((obj.get("status") or {}).get("phase") or "")
-
-
 def _is_let_in(group: Object) -> bool:
-    return _phase(group) not in ("", "Pending")
+    return phase_of(group) != "Pending"

@@ -17,9 +17,9 @@ from hyperjob.kube.errors import AlreadyExists
 from hyperjob.kube.resources import CONFIG_MAPS, SERVICES, VCJOBS
 from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.member import jobpods, jobstate
+from hyperjob_sandbox.member.caches import BY_JOB, MemberCaches
 from hyperjob_sandbox.member.jobpolicies import SYNC, Happening, action_for
-from hyperjob_sandbox.member.watching import BY_JOB, MemberCaches, phase_of_pod
-from hyperjob_sandbox.objects import annotations_of, controller_uid, is_going
+from hyperjob_sandbox.objects import annotations_of, controller_uid, is_going, phase_of
 
 _GATHER_SECONDS: Final = 0.1
 """Changes of pods that come this close together become one status write."""
@@ -37,9 +37,9 @@ class JobController:
         self._killed: set[str] = set()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self.controller.watch(
-            caches.jobs, when=change_of(lambda job: (job["spec"], jobstate.phase_of(job)))
+            caches.jobs, when=change_of(lambda job: (job["spec"], jobstate.job_phase(job)))
         )
-        self.controller.watch(caches.groups, when=change_of(_phase), keys=_owner_keys)
+        self.controller.watch(caches.groups, when=change_of(phase_of), keys=_owner_keys)
         caches.pods.add_handler(self._on_pod)
 
     def _on_pod(self, event: EventType, old: Object | None, new: Object | None) -> None:
@@ -64,8 +64,8 @@ class JobController:
             evicted = pod["metadata"]["uid"] not in self._killed
             self._killed.discard(pod["metadata"]["uid"])
             return Happening("PodEvicted", task, version=version) if evicted else None
-        phase = phase_of_pod(new)
-        if old is None or phase == phase_of_pod(old):
+        phase = phase_of(new)
+        if old is None or phase == phase_of(old):
             return None
         if phase == "Failed":
             return Happening("PodFailed", task, _exit_code(new), version)
@@ -82,10 +82,10 @@ class JobController:
             return
         if is_going(job):
             return
-        if not jobstate.phase_of(job):
+        if not jobstate.job_phase(job):
             await self._begin(job)
             return
-        if jobstate.phase_of(job) not in jobstate.TERMINAL:
+        if jobstate.job_phase(job) not in jobstate.TERMINAL:
             await self._caches.ensure(jobpods.build_pod_group(job), _sync_group)
         asked = [action_for(job, happening) for happening in self._happenings.pop(key, [])]
         actions = dict.fromkeys(action for action in asked if action != SYNC)
@@ -105,13 +105,13 @@ class JobController:
         name = jobpods.pod_group_name(job)
         group = self._caches.groups.get(f"{job['metadata']['namespace']}/{name}")
         pods = self._pods(key, job)
-        admitted = group is not None and _phase(group) not in ("", "Pending")
+        admitted = group is not None and phase_of(group) != "Pending"
         now = datetime.now(UTC)
         step = jobstate.step(job, pods, action, admitted=admitted, now=now)
         if step.status is not None and not step.create and not step.delete:
             # the end of a finished job follows at once: one write for both
             ended = {**job, "status": step.status}
-            if jobstate.phase_of(ended) in jobstate.TERMINAL:
+            if jobstate.job_phase(ended) in jobstate.TERMINAL:
                 follow = jobstate.step(ended, pods, SYNC, admitted=admitted, now=now)
                 step = replace(follow, status=follow.status or step.status)
         by_name = {str(pod["metadata"]["name"]): pod for pod in pods}
@@ -168,10 +168,6 @@ def _owner_keys(group: Object) -> list[str]:
         for reference in meta.get("ownerReferences") or ()
         if reference["kind"] == VCJOBS.kind
     ]
-
-
-def _phase(obj: Object) -> str:
-    return str((obj.get("status") or {}).get("phase") or "")
 
 
 def _exit_code(pod: Object) -> int:

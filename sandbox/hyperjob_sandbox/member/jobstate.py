@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from hyperjob.api.meta import Object
+from hyperjob_sandbox.member.caches import ENDED
 from hyperjob_sandbox.member.jobpods import (
     TASK_SPEC,
     build_pod,
@@ -20,7 +21,7 @@ from hyperjob_sandbox.member.jobpods import (
     task_minimum,
 )
 from hyperjob_sandbox.member.jobpolicies import RESUME, SYNC
-from hyperjob_sandbox.objects import annotations_of, is_going
+from hyperjob_sandbox.objects import annotations_of, is_going, phase_of
 
 TERMINAL: Final = frozenset({"Completed", "Failed", "Aborted", "Terminated"})
 _ENDING: Final = {"Completing": "Completed", "Aborting": "Aborted", "Terminating": "Terminated"}
@@ -30,7 +31,6 @@ _KILLS: Final = {
     "CompleteJob": "Completing",
     "RestartJob": "Restarting",
 }
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
 _COUNTERS: Final = ("pending", "running", "succeeded", "failed", "unknown", "terminating")
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -56,7 +56,7 @@ class _Count:
         self.by_task: dict[str, Counter[str]] = defaultdict(Counter)
 
     def add(self, pod: Object) -> None:
-        phase = _pod_phase(pod)
+        phase = phase_of(pod)
         counter = phase.lower()
         self.of[counter if counter in _COUNTERS else "unknown"] += 1
         self.by_task[task_of(pod)][phase] += 1
@@ -77,7 +77,7 @@ def initial_status(job: Object, *, now: datetime) -> Object:
     return _moved({"minAvailable": least, "state": {"phase": "Pending"}}, now)
 
 
-def phase_of(job: Object) -> str:
+def job_phase(job: Object) -> str:
     """Return the phase of a vcjob, "" before its first status."""
     return str(((job.get("status") or {}).get("state") or {}).get("phase") or "")
 
@@ -94,7 +94,7 @@ def step(
 
     `admitted` says that the scheduler let its PodGroup in, so that pods may be made.
     """
-    phase = phase_of(job)
+    phase = job_phase(job)
     if action == RESUME and phase in {"Aborting", "Aborted"}:
         return _kill(job, pods, now=now, to="Restarting")
     if phase in TERMINAL:
@@ -110,7 +110,7 @@ def step(
 
 def task_completed(job: Object, pods: Iterable[Object], task: str) -> bool:
     """Tell whether every pod of a task has succeeded."""
-    done = sum(1 for pod in pods if task_of(pod) == task and _pod_phase(pod) == "Succeeded")
+    done = sum(1 for pod in pods if task_of(pod) == task and phase_of(pod) == "Succeeded")
     sizes = [replicas_of(each) for each in job["spec"]["tasks"] if each["name"] == task]
     return any(0 < size <= done for size in sizes)
 
@@ -147,7 +147,7 @@ def _sync(job: Object, pods: Sequence[Object], *, now: datetime) -> Step:
 
 def _synced_phase(job: Object, count: _Count) -> str:
     spec: Object = job["spec"]
-    phase, least = phase_of(job), int(spec.get("minAvailable") or 0)
+    phase, least = job_phase(job), int(spec.get("minAvailable") or 0)
     ended = count.of["succeeded"] + count.of["failed"]
     replicas = sum(map(replicas_of, spec["tasks"]))
     wanted = spec.get("minSuccess")
@@ -192,9 +192,9 @@ def _kill(
     old: Object = job["status"]
     tries = int(old.get("retryCount") or 0)
     last = tries >= int(job["spec"].get("maxRetry") or 0) - 1
-    spared = frozenset() if all_of_them and not last else _ENDED
+    spared = frozenset() if all_of_them and not last else ENDED
     going = [pod for pod in pods if is_going(pod)]
-    delete = [_name(pod) for pod in pods if not is_going(pod) and _pod_phase(pod) not in spared]
+    delete = [_name(pod) for pod in pods if not is_going(pod) and phase_of(pod) not in spared]
     count = _Count()
     count.of["terminating"] = len(going) + len(delete)
     status: Object = {key: value for key, value in old.items() if key != "controlledResources"}
@@ -234,7 +234,7 @@ def _moved_to(job: Object, phase: str, now: datetime) -> Step:
 def _finish(job: Object, pods: Sequence[Object], *, now: datetime) -> Step:
     """End what is left of a finished vcjob, once."""
     old: Object = job["status"]
-    alive = any(not is_going(pod) and _pod_phase(pod) not in _ENDED for pod in pods)
+    alive = any(not is_going(pod) and phase_of(pod) not in ENDED for pod in pods)
     counted = any(old.get(counter) for counter in _COUNTERS if counter != "unknown")
     if not alive and not counted and "runningDuration" in old:
         return Step(ends_group=True)
@@ -244,7 +244,7 @@ def _finish(job: Object, pods: Sequence[Object], *, now: datetime) -> Step:
 def _dependencies_met(job: Object, task: Object, pods: Sequence[Object]) -> bool:
     depends: Object = task.get("dependsOn") or {}
     least = {each["name"]: task_minimum(each) for each in job["spec"]["tasks"]}
-    started = Counter(task_of(pod) for pod in pods if _pod_phase(pod) in {"Running", "Succeeded"})
+    started = Counter(task_of(pod) for pod in pods if phase_of(pod) in {"Running", "Succeeded"})
     met = [started[name] >= least.get(name, 1) for name in depends.get("name") or ()]
     return any(met) or not met if depends.get("iteration") == "any" else all(met)
 

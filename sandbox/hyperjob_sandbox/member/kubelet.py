@@ -1,14 +1,27 @@
-"""What a kubelet does, whatever it runs pods with.
+"""What a kubelet does, whatever it runs pods with, and the simulation of it.
 
-`simulated` lets pods run for their time and end as configured; `hyperjob_sandbox.processes` runs
-their containers as processes of this machine.
+Simulated pods run for their time and end as configured; `hyperjob_sandbox.processes` runs their
+containers as processes of this machine.
 """
 
+import time
 from collections.abc import Callable
-from typing import Protocol
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Protocol
 
+from hyperjob.api.meta import Object
+from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, Stream
-from hyperjob_sandbox.member.watching import MemberCaches
+from hyperjob_sandbox.clusters import SandboxConfig
+from hyperjob_sandbox.controller import Controller
+from hyperjob_sandbox.member.caches import ENDED, MemberCaches
+from hyperjob_sandbox.member.jobpods import JOB_NAME, JOB_RETRY_COUNT, TASK_INDEX, TASK_SPEC
+from hyperjob_sandbox.objects import annotations_of, is_going, phase_of
+
+_RESTART_BACKOFF: Final = 10.0
+"""Seconds before a container that failed is started again, before the speed factor."""
 
 
 class Kubelet(Protocol):
@@ -36,3 +49,148 @@ class Kubelet(Protocol):
 
 KubeletFactory = Callable[[MemberCaches], Kubelet]
 """Makes the kubelets of a member cluster, before its informers have run."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """A pod that runs: when it ends and how, and how often its container was restarted."""
+
+    uid: str
+    ends: float
+    exit_code: int
+    restarts: int
+    started_at: str
+    waiting: bool = False
+
+
+class SimulatedKubelet:
+    """One controller over the pods of a cluster; nothing of a pod really runs."""
+
+    def __init__(self, cluster: str, config: SandboxConfig, caches: MemberCaches) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._caches = caches
+        self._runs: dict[str, _Run] = {}
+        self.controller = Controller(f"kubelet/{cluster}", self._sync, workers=8)
+        self.controller.watch(caches.pods, when=_concerns_kubelet)
+
+    async def answer(self, call: Call) -> Reply | Stream:
+        """Refuse: nothing runs that could answer. The API server makes logs of the pods' times."""
+        raise errors.method_not_allowed()
+
+    async def run(self) -> None:
+        """Run the controller until cancelled."""
+        await self.controller.run()
+
+    async def stop(self) -> None:
+        """Forget what runs."""
+        self._runs.clear()
+
+    async def _sync(self, key: str) -> None:
+        pod = self._caches.pods.get(key)
+        if pod is None or is_going(pod):
+            self._runs.pop(key, None)
+            if pod is not None:
+                await self._caches.remove(pod)
+            return
+        if phase_of(pod) in ENDED:
+            return
+        run = self._runs.get(key)
+        if run is not None and run.uid != pod["metadata"]["uid"]:
+            run = None
+        now = time.monotonic()
+        if run is None or (run.waiting and now >= run.ends):
+            run = self._runs[key] = self._plan(pod, restarts=run.restarts if run else 0)
+            await self._caches.patch(pod, _running(pod, run), subresource="status")
+        elif now < run.ends:
+            pass
+        elif run.exit_code and pod["spec"].get("restartPolicy") != "Never":
+            run.restarts += 1
+            run.waiting = True
+            run.ends = now + _RESTART_BACKOFF / self._config.speed
+            await self._caches.patch(pod, _crashed(pod, run), subresource="status")
+        else:
+            await self._caches.patch(pod, _ended(pod, run), subresource="status")
+            return
+        self.controller.add(key, after=max(0.0, run.ends - time.monotonic()))
+
+    def _plan(self, pod: Object, *, restarts: int) -> _Run:
+        annotations = annotations_of(pod)
+        job = annotations.get(JOB_NAME) or str(pod["metadata"]["name"])
+        task = annotations.get(TASK_SPEC, "")
+        seconds = self._config.run_times.seconds(job=job, task=task, cluster=self._cluster)
+        with suppress(KeyError, ValueError):  # no time of its own, or a malformed one
+            seconds = float(annotations[self._config.run_times.annotation])
+        code, after = self._config.exit_code(
+            job=job,
+            task=task,
+            cluster=self._cluster,
+            pod=int(annotations.get(TASK_INDEX) or 0),
+            attempt=int(annotations.get(JOB_RETRY_COUNT) or 0) + restarts,
+        )
+        if code and after is not None:
+            seconds = after
+        ends = time.monotonic() + max(0.0, seconds) / self._config.speed
+        return _Run(pod["metadata"]["uid"], ends, code, restarts, wire_now())
+
+
+def _concerns_kubelet(_old: Object | None, new: Object | None) -> bool:
+    if new is None:
+        return True
+    return bool(new["spec"].get("nodeName")) and (phase_of(new) == "Pending" or is_going(new))
+
+
+def _running(pod: Object, run: _Run) -> Object:
+    state: Object = {"running": {"startedAt": run.started_at}}
+    return _status(pod, run, "Running", state, ready=True)
+
+
+def _crashed(pod: Object, run: _Run) -> Object:
+    reason = {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}
+    status = _status(pod, run, "Running", {"waiting": reason}, ready=False)
+    for container in status["status"]["containerStatuses"]:
+        container["lastState"] = _terminated(run)
+    return status
+
+
+def _ended(pod: Object, run: _Run) -> Object:
+    phase = "Failed" if run.exit_code else "Succeeded"
+    return _status(pod, run, phase, _terminated(run), ready=False)
+
+
+def _terminated(run: _Run) -> Object:
+    return {
+        "terminated": {
+            "exitCode": run.exit_code,
+            "reason": "Error" if run.exit_code else "Completed",
+            "startedAt": run.started_at,
+            "finishedAt": wire_now(),
+        }
+    }
+
+
+def _status(pod: Object, run: _Run, phase: str, state: Object, *, ready: bool) -> Object:
+    truth = "True" if ready else "False"
+    status: Object = {
+        "phase": phase,
+        "hostIP": "10.9.0.1",
+        "podIP": "10.9.0.1",
+        "startTime": (pod.get("status") or {}).get("startTime") or run.started_at,
+        "conditions": [
+            {"type": "PodScheduled", "status": "True"},
+            {"type": "Ready", "status": truth},
+        ],
+        "containerStatuses": [
+            {
+                "name": container["name"],
+                "image": container.get("image", ""),
+                "imageID": "",
+                "ready": ready,
+                "started": ready,
+                "restartCount": run.restarts,
+                "state": state,
+            }
+            for container in pod["spec"].get("containers") or ()
+        ],
+    }
+    return {"status": status}

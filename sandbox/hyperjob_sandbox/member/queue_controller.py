@@ -8,8 +8,8 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.controller import Controller
 from hyperjob_sandbox.member import resources
+from hyperjob_sandbox.member.caches import MemberCaches, holds_node
 from hyperjob_sandbox.member.jobpods import QUEUE_NAME
-from hyperjob_sandbox.member.watching import MemberCaches, holds_node
 from hyperjob_sandbox.objects import labels_of
 
 _GATHER_SECONDS: Final = 1.0

@@ -52,7 +52,7 @@ REFUSED = {
     "no time": (SMALL + "speed: 0\n", "speed: Input should be greater than 0"),
     "an amount nobody can read": (
         SMALL.replace("cpu: 4", "cpu: lots"),
-        "clusters[0].nodes[0].allocatable: cpu: quantities must match",
+        "clusters[0].nodes[0].allocatable.cpu: quantities must match",
     ),
     "a name that is none": (
         SMALL.replace("name: a", "name: A_b"),
@@ -60,7 +60,7 @@ REFUSED = {
     ),
     "a label that is none": (
         SMALL.replace("name: a,", "name: a, labels: {k: 'a b'},"),
-        "clusters[0].labels: k: a valid label must",
+        "clusters[0].labels.k: a valid label must",
     ),
     "a name twice": (
         SMALL.replace("]}]", "]}, {name: a, nodes: [{count: 1, allocatable: {}}]}]"),

@@ -53,7 +53,7 @@ def test_a_new_binding_equals_the_recorded_one_but_for_volcano_globals_suspensio
 
 def test_a_gated_binding_with_components_equals_the_recorded_one():
     gated = RECORDED["gated"]
-    interpretation = replicas_of(gated["template"], hooks=frozenset(), components=True)
+    interpretation = {"components": gated["binding"]["waiting"]["spec"]["components"]}
     binding = new_binding(
         build_binding(gated["template"], gated["policy"], interpretation=interpretation),
         permanent_id=recorded_id(gated["binding"]["created"]),
@@ -100,7 +100,7 @@ def test_a_sync_keeps_what_others_wrote_and_overwrites_what_is_the_policys():
 def test_a_sync_of_an_untouched_binding_changes_nothing():
     gated = RECORDED["gated"]
     live = gated["binding"]["waiting"]
-    interpretation = replicas_of(gated["template"], hooks=frozenset(), components=True)
+    interpretation = {"components": gated["binding"]["waiting"]["spec"]["components"]}
     desired = build_binding(gated["template"], gated["policy"], interpretation=interpretation)
     assert sync_binding(live, desired) == live
 
@@ -151,9 +151,7 @@ def test_only_dispatching_suspends_a_work(suspension, suspended):
 
 
 def test_an_interpreter_for_replicas_counts_all_tasks_and_averages_their_requests():
-    result = replicas_of(
-        RECORDED["gated"]["template"], hooks=frozenset({"replicaResource"}), components=False
-    )
+    result = replicas_of(RECORDED["gated"]["template"], hooks=frozenset({"replicaResource"}))
     # 24 pods with a GPU each, and 2 cpu in all
     assert result == {
         "replicas": 24,
@@ -161,6 +159,6 @@ def test_an_interpreter_for_replicas_counts_all_tasks_and_averages_their_request
     }
 
 
-def test_without_hook_and_gate_a_vcjob_has_no_replicas():
+def test_without_the_hook_a_vcjob_has_no_replicas():
     template = RECORDED["gated"]["template"]
-    assert replicas_of(template, hooks=frozenset(), components=False) == {}
+    assert replicas_of(template, hooks=frozenset()) == {}

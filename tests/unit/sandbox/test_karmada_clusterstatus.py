@@ -68,7 +68,7 @@ def test_the_default_models_equal_the_recorded_ones():
 
 def test_a_cluster_that_does_not_answer_keeps_what_was_collected():
     recorded = RECORDED["clusters"]["member1"]
-    status = clusterstatus.failing_status(recorded, clusterstatus.UNREACHABLE, now="later")
+    status = clusterstatus.failing_status(recorded, now="later")
     assert status["resourceSummary"] == recorded["status"]["resourceSummary"]
     ready = next(each for each in status["conditions"] if each["type"] == "Ready")
     assert ready == {
@@ -81,7 +81,7 @@ def test_a_cluster_that_does_not_answer_keeps_what_was_collected():
 
 
 def test_a_new_cluster_that_does_not_answer_has_no_resource_summary():
-    status = clusterstatus.failing_status({"spec": {}}, clusterstatus.UNREACHABLE, now="now")
+    status = clusterstatus.failing_status({"spec": {}}, now="now")
     assert set(status) == {"conditions"}
 
 

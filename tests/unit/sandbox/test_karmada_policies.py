@@ -2,6 +2,7 @@
 
 import pytest
 
+from hyperjob.api.names import binding_name
 from hyperjob_sandbox.karmada import names, policies
 
 
@@ -105,7 +106,7 @@ def test_claims_of_both_kinds_are_read_written_and_removed():
 
 
 def test_work_and_binding_names_equal_recorded_ones():
-    assert names.binding_name("Job", "LLM:x") == "llm.x-job"
+    assert binding_name("LLM:x") == "llm.x-job"
     assert (
         names.work_name("Job", "llm-training-trainer-0", "default")
         == "llm-training-trainer-0-55549d7546"

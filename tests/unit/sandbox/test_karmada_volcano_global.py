@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from hyperjob.kube.store import Store
-from hyperjob_sandbox.karmada import reviews
+from hyperjob_sandbox.karmada import webhooks
 from hyperjob_sandbox.karmada.volcano_global import Candidate, candidate_of, dispatch
 
 GPU = "nvidia.com/gpu"
@@ -118,24 +118,24 @@ REPLACED = [{"op": "add", "path": "/spec/suspension", "value": {"scheduling": Tr
 def test_the_webhook_replaces_the_whole_suspension_unless_scheduling_is_suspended(
     suspension, patch
 ):
-    assert operations(reviews.mutate_binding({"object": binding(**suspension)})) == patch
+    assert operations(webhooks.mutate_binding({"object": binding(**suspension)})) == patch
 
 
 def test_the_webhook_leaves_what_is_no_workload_alone():
     request = {"object": binding()}
     request["object"]["spec"]["resource"]["kind"] = "ConfigMap"
-    assert operations(reviews.mutate_binding(request)) == []
+    assert operations(webhooks.mutate_binding(request)) == []
 
 
 def test_a_review_is_answered_under_its_uid():
     review = {"request": {"uid": "u", "object": binding()}}
-    answered = reviews.answer(review, reviews.mutate_binding)
+    answered = webhooks.answer(review, webhooks.mutate_binding)
     assert answered["response"]["uid"] == "u"
     assert answered["kind"] == "AdmissionReview"
 
 
 def test_a_refused_job_is_told_why():
-    decide = reviews.validate_job(Store())
+    decide = webhooks.validate_job(Store())
     request = {"operation": "CREATE", "object": {"metadata": {"name": "j"}, "spec": {}}}
     assert decide(request) == {
         "allowed": False,

@@ -35,74 +35,8 @@ def test_defaulting_gives_the_recorded_job():
     assert default_job(defaulted) == defaulted
 
 
-@pytest.mark.parametrize(
-    ("plugins", "completed"),
-    [
-        (None, None),
-        ({"env": []}, {"env": []}),
-        ({"pytorch": ["--port=1"]}, {"pytorch": ["--port=1"], "svc": []}),
-        ({"mpi": []}, {"mpi": [], "svc": [], "ssh": []}),
-        ({"mpi": [], "svc": ["--x"]}, {"mpi": [], "svc": ["--x"], "ssh": []}),
-    ],
-)
-def test_plugins_bring_the_plugins_they_need(plugins, completed):
-    spec = {} if plugins is None else {"plugins": plugins}
-    assert default_job(job(**spec))["spec"].get("plugins") == completed
-
-
-def test_unnamed_tasks_partitions_and_host_networks_are_defaulted():
-    tasks = [
-        {"replicas": 1, "template": {"spec": {"hostNetwork": True}}},
-        {
-            "replicas": 8,
-            "partitionPolicy": {"minPartitions": 2, "partitionSize": 2, "totalPartitions": 4},
-        },
-    ]
-    spec = default_job(job(tasks=tasks))["spec"]
-    assert [each["name"] for each in spec["tasks"]] == ["default0", "default1"]
-    assert spec["tasks"][0]["template"]["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
-    assert [each["minAvailable"] for each in spec["tasks"]] == [1, 4]
-    assert spec["minAvailable"] == 5
-
-
-def container(requests=None, limits=None, **more):
-    resources = {"requests": requests or {}, "limits": limits or {}}
-    pod = {"containers": [{"name": "c", "image": "x", "resources": resources, **more}]}
-    return [task(template={"spec": pod})]
-
-
-LIMITS = "spec.task[0].template.spec.containers[0].resources."
-REFUSALS = {
-    "no task": (job(tasks=[]), "No task specified in job spec"),
-    "a GPU request without limit": (
-        job(tasks=container(requests={"nvidia.com/gpu": 1})),
-        f"{LIMITS}limits: Required value: Limit must be set for non overcommitable resources.",
-    ),
-    "a GPU limit above its request": (
-        job(tasks=container(requests={"nvidia.com/gpu": 1}, limits={"nvidia.com/gpu": 2})),
-        f'{LIMITS}requests: Invalid value: "1": must be equal to nvidia.com/gpu limit of 2.',
-    ),
-    "more cpu than its limit": (
-        job(tasks=container(requests={"cpu": "2"}, limits={"cpu": "1"})),
-        f'{LIMITS}requests: Invalid value: "2": must be less than or equal to cpu limit of 1.',
-    ),
-    "a task twice": (job(tasks=[task(), task()]), "duplicated task name worker;"),
-    "a task's minimum above its size": (
-        job(tasks=[task(minAvailable=3)]),
-        "'minAvailable' is greater than 'replicas' in task: worker, job: j;",
-    ),
-    "the job's minimum above its size": (
-        job(minAvailable=3),
-        "job 'minAvailable' should not be greater than total replicas in tasks;",
-    ),
-    "an unknown plugin": (job(plugins={"magic": []}), "unable to find job plugin: magic;"),
-}
-
-
-@pytest.mark.parametrize("case", sorted(REFUSALS))
-def test_a_refusal_uses_volcanos_words(case):
-    refused, why = REFUSALS[case]
-    assert validate_create(refused, queue=OPEN) == why
+def test_a_job_without_tasks_is_refused():
+    assert validate_create(job(tasks=[]), queue=OPEN) == "No task specified in job spec"
 
 
 def test_a_sound_job_is_admitted():
@@ -147,12 +81,7 @@ IMMUTABLE = (
         ({"queue": "other"}, IMMUTABLE),
         ({"maxRetry": 5}, IMMUTABLE),
         ({"tasks": [task(name="other")]}, IMMUTABLE),
-        ({"tasks": [task(), task(name="b")]}, "job updates may not add or remove tasks"),
-        ({"minAvailable": 9}, "job 'minAvailable' must not be greater than total replicas"),
-        (
-            {"tasks": [task(minAvailable=3)]},
-            "'minAvailable' must be <= 'replicas' in task: worker",
-        ),
+        ({"tasks": [task(), task(name="b")]}, IMMUTABLE),
     ],
 )
 def test_only_sizes_and_priority_may_change(change, why):

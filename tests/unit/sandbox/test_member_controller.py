@@ -55,18 +55,20 @@ async def test_a_bug_in_a_reconcile_shows_where_its_owner_waits():
     background.start(worked.controller.run(), name="worked")
     worked.controller.add("bug")
     with pytest.raises(ExceptionGroup) as group:
-        await background.until(asyncio.Event().wait(), seconds=10)
+        await background.until(asyncio.Event().wait())
     assert isinstance(group.value.exceptions[0], ZeroDivisionError)
     with pytest.raises(ExceptionGroup):
         await background.stop()
 
 
-async def test_waiting_ends_with_the_work_or_with_the_time():
+async def test_waiting_ends_with_the_work_and_not_with_a_task_that_is_done():
     background = Background()
     background.start(asyncio.Event().wait(), name="for ever")
-    await background.until(asyncio.sleep(0), seconds=10)
+    background.start(asyncio.sleep(0), name="a moment")
+    await background.until(asyncio.sleep(0.01))
     with pytest.raises(TimeoutError):
-        await background.until(asyncio.Event().wait(), seconds=0.01)
+        async with asyncio.timeout(0.01):
+            await background.until(asyncio.Event().wait())
     await background.stop()
 
 

@@ -53,7 +53,7 @@ class Member:
 
     @property
     def phase(self):
-        return jobstate.phase_of(self.job)
+        return jobstate.job_phase(self.job)
 
     @property
     def status(self):

@@ -21,7 +21,7 @@ from hyperjob.kube.resources import (
 )
 from hyperjob_sandbox.controller import Informers
 from hyperjob_sandbox.member.jobpods import GROUP_NAME, JOB_NAME
-from hyperjob_sandbox.objects import annotations_of
+from hyperjob_sandbox.objects import annotations_of, phase_of
 
 BY_JOB: Final = "job"
 BY_GROUP: Final = "group"
@@ -65,14 +65,9 @@ class MemberCaches(Informers):
         return int((found or {}).get("value") or 0)
 
 
-def phase_of_pod(pod: Object) -> str:
-    """Return the phase of a pod."""
-    return str((pod.get("status") or {}).get("phase") or "Pending")
-
-
 def holds_node(pod: Object | None) -> bool:
     """Tell whether a pod takes something of a node: it is bound and has not ended."""
-    return pod is not None and bool(pod["spec"].get("nodeName")) and phase_of_pod(pod) not in ENDED
+    return pod is not None and bool(pod["spec"].get("nodeName")) and phase_of(pod) not in ENDED
 
 
 def _marked(annotation: str) -> Callable[[Object], list[str]]:
