@@ -329,3 +329,29 @@ def test_whatever_happens_every_millisecond_is_counted_once(looks: list[Look]) -
     assert all(number >= 0 for number in account.spent.values())
     assert sum(account.spent.values()) == pytest.approx(looks[-1].second * 1000, abs=20)
     assert 0 <= ratio(account, at(1e6)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("state", "share", "trains"),
+    [
+        (TimeUse.PRODUCTIVE, 0.0, True),
+        (TimeUse.DEGRADED, 0.0, False),
+        (TimeUse.DEGRADED, 0.5, True),
+        (TimeUse.BLOCKED, 0.5, False),
+    ],
+)
+def test_steps_are_made_while_any_sub_job_trains(
+    state: TimeUse, share: float, trains: bool
+) -> None:
+    assert GoodputAccount(since=T0, state=state, share=share).trains is trains
+
+
+def test_a_stop_loses_what_was_done_since_the_checkpoint_and_no_more() -> None:
+    saved = work((0, 0), (90, 90), (50, 50))
+    account = play([
+        Look(0, Phase.RUNNING, work((0, 0), (1, 1))),
+        Look(90, Phase.RUNNING, saved),
+        Look(100, Phase.RESTARTING, saved, by=FAILURE),
+    ])  # fmt: skip
+    assert account.spent[FAILURE] == 50_000
+    assert account.spent[TimeUse.PRODUCTIVE] == 50_000

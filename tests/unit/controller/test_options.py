@@ -70,7 +70,7 @@ def test_a_number_may_be_the_least_and_the_most_that_is_named(
     for value in (least, most):
         found = getattr(parse([flag, value], {}), flag.removeprefix("--").replace("-", "_"))
         assert found == float(value)
-    for value in (f"{int(float(least)) - 1}", f"{most}1"):
+    for value in (f"{int(float(least)) - 1}", f"{int(most) + 1}"):
         with pytest.raises(SystemExit):
             parse([f"{flag}={value}"], {})
         assert f"{flag} must be between {least} and {most}" in capsys.readouterr().err

@@ -297,3 +297,15 @@ def test_what_has_ended_is_due_once_and_never_again(books: Books) -> None:
     books.update(jobs=job(gpus=8, phase="Completed", pods={"succeeded": 8}), policies=policy())
     assert books.reservations.eventual_changes_in(now=NOW) == LAG
     assert books.reservations.eventual_changes_in(now=NOW + LAG) is None, "rounds would never rest"
+
+
+def test_only_what_the_summary_may_count_already_settles() -> None:
+    books = Books()
+    books.update(jobs=job(), policies=policy(cluster="a"))
+    assert books.held() == {"a": 8}
+    assert not books.reservations.settling(now=NOW).get("a")
+    running = vcjob_status("Running", {"running": 8}, since="2026-01-02T03:04:05Z")
+    placed = binding(cluster="a", status=running)
+    books.update(jobs={**job(), "status": running}, bindings=placed)
+    assert books.held() == {"a": 8}
+    assert books.reservations.settling(now=NOW)["a"][GPU] == 8 * 10**9

@@ -89,3 +89,15 @@ def test_what_is_used_again_is_kept_and_what_is_not_is_made_anew() -> None:
         shared.part([number])
     assert shared.part([1]) is used
     assert shared.part([2]) is not unused
+
+
+def test_the_words_of_the_jobs_of_statuses_are_kept_once() -> None:
+    transform = Shared().of(strip_managed_fields)
+
+    def status() -> dict[str, Any]:
+        jobs = [{"name": "hj-0", "cluster": "a-".join("bcd"), "phase": "Running"}]
+        return orjson.loads(orjson.dumps({"metadata": {"name": "hj"}, "status": {"jobs": jobs}}))
+
+    one, two = (transform(status())["status"]["jobs"][0] for _ in range(2))
+    assert one["cluster"] is two["cluster"]
+    assert one["phase"] is two["phase"]

@@ -1,0 +1,98 @@
+"""Small decisions whose other side no story reaches: absent values, equal limits, ends."""
+
+from datetime import timedelta
+
+import pytest
+
+from controller.expansion.expand import expand
+from controller.expansion.growth import growth
+from controller.model.child import child_of
+from controller.model.outcomes import AllCompleted, OneCompleted
+from controller.model.parse import parse_hyperjob
+from controller.model.resources import fits, parse_resources
+from controller.model.shortage import NoDevice, Shortage, ShortageCode
+from controller.model.subjobs import SubJob
+from controller.model.training import JobTraining, parse_training
+from controller.model.waiting import GangShortage, Wait, WaitCode
+from controller.queueing.priority import priority_of
+from controller.status.outcomes import end_text
+from controller.status.transitions import status_events
+from controller.status.waiting import wait_text
+from tests.unit.controller.builders import (
+    GPU,
+    NOW,
+    Object,
+    group,
+    hyperjob,
+    job,
+    observed,
+    task,
+    template,
+)
+
+CLASSES = {"low": {"value": -5}, "usual": {"value": 7, "globalDefault": True}}
+
+
+def test_nothing_demanded_fits_where_more_is_taken_than_there_is() -> None:
+    taken = {GPU: -(10**9)}
+    assert fits(parse_resources({GPU: "0", "cpu": "1"}), {**taken, **parse_resources({"cpu": "1"})})
+    assert not fits(parse_resources({GPU: "1"}), taken)
+
+
+@pytest.mark.parametrize(("phase", "grows"), [("Running", True), ("Completed", False)])
+def test_what_has_ended_does_not_grow(phase: str, grows: bool) -> None:
+    raw = hyperjob(group(replicas=1, gpus=4))
+    live = job(phase=phase, spec=template(task(replicas=2)))
+    (whole,) = expand(parse_hyperjob(raw))
+    sub_job = SubJob(name="hj-trainer-0", group=whole.replicated_job, index=0, size=whole.sizes[0])
+    found = growth(sub_job, child_of(observed(raw, live), sub_job.name))
+    assert (found is not None) is grows
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"), [((), 0), (("low",), -5), (("low", ""), 7), (("none",), 0)]
+)
+def test_the_highest_priority_of_the_templates_counts(names: tuple[str, ...], expected: int):
+    groups = [group(f"g{n}", templateSpec=template(priorityClassName=n)) for n in names]
+    raw = {**hyperjob(), "spec": {"replicatedJobs": groups}}
+    assert priority_of(parse_hyperjob(raw), CLASSES) == expected
+
+
+def test_a_training_without_one_of_its_times_is_none() -> None:
+    times = {"updateTime": "2026-01-02T03:04:05Z", "startTime": "2026-01-02T03:04:00Z"}
+    assert parse_training(times) is not None
+    for name in times:
+        assert parse_training({**times, name: None}) is None
+
+
+def test_a_step_before_the_checkpoint_was_made_at_the_speed_until_it() -> None:
+    slow_then_fast = JobTraining(
+        start_step=0, started=NOW, saved_step=10, saved=NOW + timedelta(seconds=100),
+        step=110, updated=NOW + timedelta(seconds=200),
+    )  # fmt: skip
+    assert slow_then_fast.reached(5) == NOW + timedelta(seconds=50)
+    assert slow_then_fast.reached(60) == NOW + timedelta(seconds=150)
+
+
+def test_the_end_says_what_the_success_policy_asked_for() -> None:
+    assert end_text(AllCompleted(3)) == "all 3 sub-jobs that successPolicy names completed"
+    assert end_text(OneCompleted("x")) == "x completed, and successPolicy asks for any one"
+
+
+def test_a_gang_whose_device_no_cluster_has_waits_for_that_device() -> None:
+    short = Shortage(code=ShortageCode.NO_ROOM, no_device=NoDevice("x.io/gpus", "x.io/gpu"))
+    room = GangShortage(needed=2, room_for=0, never=True, lacking={"hj-a-0": short})
+    wait = Wait(queue="q", place=1, length=1, code=WaitCode.CAPACITY, room=room)
+    assert wait_text(wait).endswith("no cluster has x.io/gpus; did you mean x.io/gpu?")
+
+
+def test_a_failure_is_told_with_its_own_pod_while_the_history_stays() -> None:
+    runs = [
+        {"attempt": n, "cluster": "a", "phase": "Failed", "failure": {"pod": f"old-{n}"}}
+        for n in range(2)
+    ]
+    before: Object = {"name": "hj-a-0", "phase": "Running", "cluster": "b", "history": runs}
+    after = {**before, "phase": "Failed", "failure": {"pod": "new", "exitCode": 1}}
+    notes = [each.note for each in status_events({"jobs": [before]}, {"jobs": [after]})]
+    assert any("on b" in note and "new" in note for note in notes)
+    assert not any("old" in note for note in notes)
