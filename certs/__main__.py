@@ -82,7 +82,7 @@ async def _renew(options: argparse.Namespace, store: Store) -> None:
         complete = bundle.ca is not None and bundle.serving is not None
         if options.inject and complete:
             # Before any step: the serving certificate may move only to an authority that the
-            # API server knows, even if the last run died before telling it.
+            # API server knows, even if the last run died before it wrote that down.
             await _inject(options, trusted_pem(bundle))
         if options.command == "issue" and complete:
             _say("there are certificates already: nothing to issue, `rotate` renews them")

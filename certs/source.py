@@ -1,4 +1,4 @@
-"""The certificate that a server serves, kept up to date from two files without dropping anybody.
+"""A server's certificate, kept up to date from two files without closing a connection.
 
 A changed pair is read as one, checked, and built into a fresh SSLContext; only then is it swapped
 in, for new handshakes. A pair that cannot be used changes nothing: the old one is served on, and

@@ -163,7 +163,7 @@ def check_pair(pair: Pair, *, now: datetime) -> Facts:
 
 
 def is_signed_by(certificate: bytes, authority: bytes) -> bool:
-    """Tell whether the first certificate was signed by the first one of `authority`."""
+    """Return whether the first certificate was signed by the first one of `authority`."""
     leaf, issuer = load_certificates(certificate)[0], load_certificates(authority)[0]
     try:
         leaf.verify_directly_issued_by(issuer)

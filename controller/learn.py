@@ -27,7 +27,7 @@ class Learner:
         return None if seen is None else self._observer.judge(seen)
 
     def take_in(self, key: str) -> Observed | None:
-        """Learn of a HyperJob without asking what it may have now; None where it is gone."""
+        """Update the memory without the queue's decision; None where the HyperJob is gone."""
         seen = self._observer.see(key)
         if seen is None:
             self._observer.forget(key)

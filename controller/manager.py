@@ -325,7 +325,7 @@ class Manager:
             await self._own.run(self.learner.take_in)
 
     def _mode_changed(self) -> None:
-        """Begin anew, and tell people: nothing that runs is touched by a change."""
+        """Begin the queue engine anew and record an Event; running sub-jobs stay as they are."""
         self._changed.set()
         options, mode = self.options, self.mode
         lease = {
@@ -384,7 +384,7 @@ class Manager:
         return f"waiting for {', '.join(missing)}" if missing else None
 
     async def _look_for_namespace(self) -> None:
-        """Say so if the Lease has no namespace to be in; it is waited for all the same."""
+        """Log that the namespace of the Lease does not exist; leader election waits for it."""
         name = self.options.leader_elect_namespace
         try:
             await self._kube.get(NAMESPACES, name)

@@ -1,4 +1,4 @@
-"""From the caches to one `Observed`: everything a plan may depend on, taken at one instant.
+"""Builds `Observed` from the caches: everything a plan may depend on, read at one instant.
 
 Reads memory only and never awaits, so nothing changes while it looks.
 """
@@ -88,7 +88,7 @@ class Observer:
         return None if seen is None else self.judge(seen)
 
     def see(self, key: str) -> Observed | None:
-        """Give what the API server says about a HyperJob, without what is known of its turn."""
+        """Return what the API server says about a HyperJob, without its queue's decision."""
         raw = self._caches.hyperjob(key)
         if raw is None:
             return None
@@ -134,7 +134,7 @@ class Observer:
         )
 
     def judge(self, seen: Observed) -> Observed:
-        """Add what a HyperJob may have now, beside all others."""
+        """Add its queue's decision, and the room reserved for other HyperJobs."""
         turn = self._line.turn(seen)
         return replace(
             seen,

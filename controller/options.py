@@ -1,4 +1,4 @@
-"""What the controller process can be told, by flags, environment or a file.
+"""The settings of the controller process, from flags, environment or a file.
 
 Only reads; whether the API server answers is found out at start.
 """
@@ -195,7 +195,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "failure_causes": Setting(
         "read the failed pods of a failed sub-job through Karmada's cluster proxy, where the"
-        " controller has the right, and tell in status.jobs[].failure which container failed first"
+        " controller has the right, and write to status.jobs[].failure which container failed first"
     ),
     "require_vcjob_api": Setting("place only on clusters whose apiEnablements list vcjobs"),
     "require_resource_summary": Setting("place only on clusters that report a resourceSummary"),
@@ -223,7 +223,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
 
 
 def is_web_address(text: str) -> bool:
-    """Tell whether a text is a whole http or https URL."""
+    """Return whether a text is a whole http or https URL."""
     parts = urlsplit(text)
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
@@ -236,7 +236,7 @@ def parse(
         Options,
         SETTINGS,
         prog="hyperjob-controller",
-        description="Expand HyperJobs over member clusters and tell how they are.",
+        description="Expand HyperJobs over member clusters and keep their status.",
         arguments=arguments,
         environment=environment,
     )

@@ -83,7 +83,7 @@ def _decide(observed: Observed) -> ExplainedPlan:
         told = None if ended.status is None else with_last_lines(observed, ended.status)
         events = () if asked is None or told is None else refusal_events(asked.refused)
         return ExplainedPlan(plan=replace(ended, status=told, events=events))
-    # 3. Its queue judges it in a moment: until then there is nothing to tell.
+    # 3. The queue engine decides about it in a moment: until then its status stays as it is.
     if observed.verdict is not None and observed.verdict.undecided:
         return ExplainedPlan(plan=Plan())
     # 4. Its spec cannot be carried out: say so, touch nothing.
@@ -109,7 +109,7 @@ def _decide(observed: Observed) -> ExplainedPlan:
     place_missing(draft)
     # 10. What no member has seen yet moves where its place is gone.
     review_pinned(draft)
-    # 11. Plugins tell the sub-jobs of each other.
+    # 11. Plugins give the pods of each sub-job the addresses of the others.
     apply_plugins(draft)
     # 12. What the queue has admitted and still fits is let through together.
     open_gates(draft)

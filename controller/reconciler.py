@@ -139,7 +139,7 @@ class Reconciler:
         return result
 
     def _puts_off(self, key: str, observed: Observed, decided: Plan) -> timedelta | None:
-        """Tell how long to wait with a status in which nothing but words or progress changed."""
+        """Return how long to wait with a status in which nothing but words or progress changed."""
         old, last = observed.hyperjob.status, self._worded.get(key)
         if decided.status is None or last is None:
             return None
@@ -190,14 +190,14 @@ class Reconciler:
                 for name, value in decided.status.items()
             )
             if lost and stored == observed.hyperjob.status:
-                return True, lost  # nothing of it was stored, so nothing is told either
+                return True, lost  # nothing of it was stored: no event either
             self._worded[key] = observed.now
             self._meter.written(observed.hyperjob, decided.status, now=observed.now)
         self._tell(key, decided.events)
         return True, lost
 
     def _note(self, key: str, observed: Observed, result: Result) -> None:
-        """Remember refusals, so that the next plan can tell them and wait."""
+        """Remember refusals: the next plan reports them and waits."""
         hyperjob = observed.hyperjob
         for failure in result.failures:
             _log(key, failure)

@@ -1,4 +1,4 @@
-"""How a process is told its settings: flags, then environment, then a file, then defaults.
+"""The settings of a process: from flags, else the environment, else a file, else defaults.
 
 One table describes each setting for all ways. Every mistake is a usage error that names where it
 was made; nothing that was given is ignored. Only reads: what a setting does is not known here.

@@ -81,7 +81,7 @@ def _with_controllers(context: Callable[[], Context], options: Options) -> Calla
 async def _look_around(
     stack: AsyncExitStack, options: Options, metrics: Metrics
 ) -> "Surroundings | None":
-    """Watch what warnings are about, if told where; else nothing is known, at no cost."""
+    """Watch the objects that warnings are about, where --kubeconfig is given; else return None."""
     if options.kubeconfig is None:
         return None
     # A Kubernetes client costs half a second and much memory, so only who uses it pays.
@@ -165,7 +165,7 @@ async def _open_side_door(
 
 
 def _warm_up() -> None:
-    """Make what is made once, the compiled schema above all, before anybody waits for it."""
+    """Make what is made once, the compiled schema above all, before the first review."""
     validate_create(default({"spec": {}}))
 
 

@@ -90,7 +90,7 @@ def _affinity_names(binding: Object) -> list[object]:
 
 
 def _is_held(binding: Object) -> bool:
-    """Tell by gate and label, which the controller alone takes away; names can be changed."""
+    """Return whether the gate is held, by annotation and label: users may change affinity names."""
     if _find(binding, ("metadata", "annotations", GATE)) != GATE_HELD:
         return False
     if _find(binding, ("metadata", "labels", LABEL_BINDING)) == LABEL_BINDING_VALUE:

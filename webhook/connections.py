@@ -30,7 +30,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Reporter(Protocol):
-    """Is told of every request; logs and counts."""
+    """Logs and counts every request."""
 
     def started(self, webhook: str) -> None:
         """Note that a request has arrived."""

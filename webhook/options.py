@@ -101,7 +101,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "controller_users": Setting(
         "users, separated by commas, who may open the gate of a ResourceBinding that waits for its"
-        " gang: the controller's user in the Karmada API server; empty lets everybody who may"
+        " gang: the controller's user in the Karmada API server; empty lets all users who may"
         " update ResourceBindings",
         metavar="NAMES",
     ),

@@ -33,7 +33,7 @@ def diff(before: object, after: object) -> list[JsonPatchOp]:
 
 
 def same(left: object, right: object) -> bool:
-    """Tell whether two JSON values are equal as JSON: 1, 1.0 and true are three values."""
+    """Return whether two JSON values are equal as JSON: 1, 1.0 and true are three values."""
     if left is right:
         return True
     if type(left) is not type(right):

@@ -34,22 +34,22 @@ _QUOTA_ONLY: Final = frozenset(
 
 
 def is_native(name: str) -> bool:
-    """Tell whether Kubernetes defines the resource: its name has no domain, or Kubernetes' own."""
+    """Return whether Kubernetes defines the resource: without a domain, or with its own."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_huge_pages(name: str) -> bool:
-    """Tell whether the resource is memory in huge pages of one size."""
+    """Return whether the resource is memory in huge pages of one size."""
     return name.startswith(HUGE_PAGES)
 
 
 def is_quota_only(name: str) -> bool:
-    """Tell whether the name means something in a ResourceQuota and nothing in a container."""
+    """Return whether the name means something in a ResourceQuota and nothing in a container."""
     return name in _QUOTA_ONLY or name.startswith("requests.hugepages-")
 
 
 def is_unqualified(name: str) -> bool:
-    """Tell whether the name looks like a device's without the domain that it needs."""
+    """Return whether the name looks like a device's without the domain that it needs."""
     return (
         "/" not in name
         and name not in COMPUTE
@@ -59,5 +59,5 @@ def is_unqualified(name: str) -> bool:
 
 
 def may_be_overcommitted(name: str) -> bool:
-    """Tell whether a request may be below its limit, as for cpu; devices come whole."""
+    """Return whether a request may be below its limit, as for cpu; devices come whole."""
     return is_native(name) and not is_huge_pages(name) and not is_unqualified(name)

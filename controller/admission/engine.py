@@ -37,14 +37,14 @@ _PATIENCE: Final = 10.0
 
 
 class ClusterCapacity(Protocol):
-    """What is known of the clusters."""
+    """The capacity of the member clusters."""
 
     def capacity(self) -> tuple[Sequence[Cluster], Mapping[str, Resources]]:
         """Give the clusters with what is free after reservations, and what their status shows."""
         ...
 
     def changes_in(self, *, now: datetime) -> timedelta | None:
-        """Tell when any of it changes next by time alone."""
+        """Return when any of it changes next by time alone."""
         ...
 
 
@@ -101,11 +101,11 @@ class Admission:
 
     @property
     def known(self) -> bool:
-        """Tell whether the queues are known, without which nothing is admitted."""
+        """Return whether the queues are known, without which nothing is admitted."""
         return self._cache.known
 
     def learn(self, observed: Observed) -> None:
-        """Learn what a HyperJob says now."""
+        """Take in the present spec and objects of a HyperJob."""
         key = observed.hyperjob.key
         self._refresh_at.pop(key, None)
         self._look_for_others(observed)
@@ -113,17 +113,17 @@ class Admission:
             self.wake()
 
     def verdict(self, key: str) -> QueueVerdict:
-        """Say what is known about the admission of a HyperJob; learns nothing."""
+        """Return what the last round decided about a HyperJob; changes nothing."""
         return verdict_of(self._cache, key, patient=self._patient)
 
     def message_written(self, key: str, verdict: QueueVerdict) -> None:
-        """Learn that the status of a HyperJob says what this verdict says."""
+        """Note that the status of a HyperJob has the message of this verdict."""
         entry = self._cache.entries.get(key)
         if entry is not None and entry.waiting is not None:
             entry.note_written(verdict.message_facts, now=self._now())
 
     def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
-        """Learn that a HyperJob is gone; vcjobs of it that a member still has are charged."""
+        """Drop a deleted HyperJob; its vcjobs that a member still runs keep their share."""
         self._refresh_at.pop(key, None)
         if self._cache.put(key, unit_of_remains(key, remains), now=self._now()):
             self.wake()
@@ -147,15 +147,15 @@ class Admission:
         )
 
     def is_contended(self, key: str) -> bool:
-        """Tell whether another one waits that may use what this one holds."""
+        """Return whether another HyperJob waits that could use what this one holds."""
         return self._cache.is_contended(key)
 
     def promised(self, key: str) -> Mapping[str, Sequence[Request]]:
-        """Give the sub-jobs of other HyperJobs that room is kept for, by cluster."""
+        """Return the sub-jobs of other HyperJobs for which room is reserved, by cluster."""
         return self._cache.reserved(but=key)
 
     def passed(self, observed: Observed, look: Callable[[], Observed | None]) -> None:
-        """Take back, after a pass, what was granted before it and was not made by it."""
+        """Take back admissions of a HyperJob for which its pass has created no sub-job."""
         verdict, key = observed.verdict, observed.hyperjob.key
         entry = self._cache.entries.get(key)
         if verdict is None or entry is None or not entry.granted & verdict.admitted:
@@ -168,11 +168,11 @@ class Admission:
             self.wake()
 
     def wake(self) -> None:
-        """Play a round soon."""
+        """Run a round soon."""
         self._changed.set()
 
     async def run(self, learn: Callable[[str], object]) -> None:
-        """Play rounds when something changed, until cancelled; `learn` looks at one HyperJob."""
+        """Run a round after each change, until cancelled; `learn` takes in one HyperJob."""
         await self._learn(learn)
         self.wake()
         async with asyncio.TaskGroup() as group:
@@ -180,7 +180,7 @@ class Admission:
             await self._rounds()
 
     async def _when_known(self) -> None:
-        """Play a round once queues are known, even if there are none; say if that takes long."""
+        """Run a round once the Queues are listed, even if there are none; log a long wait."""
         synced = self._caches.queues.synced
         if not self._cache.needs_queues:
             self._learn_queues()
@@ -208,7 +208,7 @@ class Admission:
             self._round()
 
     def _next_change(self, *, now: datetime) -> timedelta | None:
-        """Tell when time alone may admit a HyperJob, or make something overdue."""
+        """Return the time until, without an event, a round may change anything."""
         waits = [self._cache.next_change(now=now), self._releases.next_change(now=now)]
         if self._cache.lines:
             waits.append(self._capacity.changes_in(now=now))
@@ -268,12 +268,12 @@ class Admission:
         self._cache.set_queues(parse_queue(raw) for raw in self._caches.queues.items())
 
     def priorities_changed(self) -> None:
-        """Look at all again, whose order may be another now."""
+        """Make a pass of every HyperJob in the cache: their order may have changed."""
         for key in self._cache.entries:
             self._queue.add(key)
 
     def _look_for_others(self, observed: Observed) -> None:
-        """Say once that another component queues bindings too; our gate holds all the same."""
+        """Log once that another component suspends bindings too; the gate works all the same."""
         for binding in observed.bindings.values():
             ours = self._mode() is QueueAdmission.BUILTIN
             if ours and self._alone and binding.scheduling_suspended:

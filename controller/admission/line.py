@@ -1,7 +1,7 @@
-"""What the queue engine answers in one pass: may this HyperJob go, and what is kept for others.
+"""What one pass reads of the queue engine: its HyperJob's admission, and reserved room.
 
-Reading it changes nothing: what a HyperJob says is learnt in one step of its pass, before it is
-read. It only queues keys.
+A pass updates the queue cache in its first step, `learn`; reading changes nothing. This module
+only queues keys.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _SOON: Final = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What a HyperJob may have now, beside the others that wait.
+    """What the queue engine decided about one HyperJob, and what it reserves for others.
 
     `promised` are sub-jobs of others that room is kept for, by cluster; `changes_in` is when
     capacity changes by time alone. `passed_over` are sub-jobs that Volcano Global has no quota for,
@@ -54,16 +54,16 @@ class Line:
         self._waiting = Unplaced(add_after)
 
     def learn(self, seen: Observed) -> None:
-        """Learn what a HyperJob says now; the order of all may be another then."""
+        """Take in the present state of a HyperJob, which may change the order of all."""
         self._admission.learn(seen)
 
     def forget(self, key: str, remains: Sequence[tuple[Object, Binding]]) -> None:
-        """Learn that a HyperJob is gone, and which of its vcjobs are not."""
+        """Drop a deleted HyperJob; its vcjobs that a member still runs keep their share."""
         self._waiting.drop(key)
         self._admission.forget(key, remains)
 
     def turn(self, observed: Observed) -> Turn:
-        """Say what a HyperJob may have now, as far as it has been learnt."""
+        """Return what the queue engine decided about a HyperJob that was taken in."""
         key, admission = observed.hyperjob.key, self._admission
         verdict = admission.verdict(key)
         if verdict.undecided:
@@ -80,23 +80,23 @@ class Line:
         )
 
     def decided(self, observed: Observed, plan: Plan) -> None:
-        """Learn what a plan could not place, or that it waits for no capacity."""
+        """Note which sub-jobs a plan could not place, or that none waits for capacity."""
         if plan.waits_for_capacity:
             self._waiting.put(observed.hyperjob.key, needs=plan.needs)
         else:
             self._waiting.drop(observed.hyperjob.key)
 
     def status_written(self, observed: Observed) -> None:
-        """Learn that the status of a HyperJob says what it was observed to wait for."""
+        """Note that the status of a HyperJob has the message of its verdict."""
         if observed.verdict is not None:
             self._admission.message_written(observed.hyperjob.key, observed.verdict)
 
     def passed(self, observed: Observed, learn: Callable[[], Observed | None]) -> None:
-        """Take back, after a pass, what was granted before it and was not made by it."""
+        """Take back admissions of a HyperJob for which its pass has created no sub-job."""
         self._admission.passed(observed, learn)
 
     def freed(self, clusters: Iterable[str]) -> None:
-        """Look again at the HyperJobs that can use what clusters have free now."""
+        """Make a pass of the HyperJobs that can use what the clusters have free now."""
         for cluster in clusters:
             self._admission.wake()
             room = self._capacity.room(cluster)
@@ -104,12 +104,12 @@ class Line:
                 self._waiting.wake(room)
 
     def shrunk(self) -> None:
-        """Look again, in a while, at what waiting HyperJobs say: a cluster has less room."""
+        """Refresh the messages of waiting HyperJobs in a while: a cluster has less room."""
         self._waiting.refresh()
         self._admission.wake()
 
     def priorities_changed(self) -> None:
-        """Look again at all that wait, whose order may be another now."""
+        """Make a pass of every waiting HyperJob: their order may have changed."""
         self._admission.priorities_changed()
 
     @property

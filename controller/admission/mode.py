@@ -1,4 +1,4 @@
-"""Which queue admission is at work: as the controller was told, or as its surroundings are.
+"""Which queue admission is in use: as `--queue-admission` says, or as the API server shows.
 
 With `auto` it follows Volcano Global's MutatingWebhookConfiguration, while the controller runs.
 """

@@ -1,6 +1,7 @@
 """HyperJobs with a share and without room for a sub-job: which free room wakes them.
 
-Only queues keys. What changes otherwise only changes a message, which is written at a bounded rate.
+Only queues keys. Other changes of capacity change messages only, which are written at a bounded
+rate.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +28,7 @@ class Unplaced:
         return len(self._known)
 
     def put(self, key: str, *, needs: Iterable[Resources]) -> None:
-        """Remember a HyperJob that waits; without needs any room may be for it."""
+        """Remember a HyperJob that waits; without `needs`, any free room wakes it."""
         self._known[key] = tuple(dict.fromkeys(frozenset(need.items()) for need in needs))
 
     def drop(self, key: str) -> None:
@@ -35,7 +36,7 @@ class Unplaced:
         self._known.pop(key, None)
 
     def wake(self, room: Resources) -> None:
-        """Look again at the HyperJobs of which a sub-job fits in the room of a cluster."""
+        """Make a pass of the HyperJobs of which a sub-job fits into the room of a cluster."""
         useful: dict[Need, bool] = {}
         for key, needs in self._known.items():
             woken = not needs
@@ -46,7 +47,7 @@ class Unplaced:
             self._add_after(key, SETTLE_SECONDS if woken else self.message_seconds)
 
     def refresh(self) -> None:
-        """Look again at all in a while: what they say may have changed, nothing else."""
+        """Make a pass of all in a while: only their messages may have changed."""
         for key in self._known:
             self._add_after(key, self.message_seconds)
 

@@ -59,7 +59,7 @@ class FailedAction:
 
     @property
     def is_refusal(self) -> bool:
-        """Tell whether the server said no, rather than nothing or "later"."""
+        """Return whether the API server refused the object, rather than failed or asked to wait."""
         return isinstance(self.error, REFUSALS)
 
 
@@ -177,7 +177,7 @@ class Applier:
             raise _StaleError from error
 
     async def _look(self, resource: Resource, namespace: str, name: str) -> bool:
-        """Read an object that the caches do not have; tell whether there is one."""
+        """Read an object that the caches do not have; return whether there is one."""
         try:
             found = await self._kube.get(resource, name, namespace=namespace)
         except NotFound:
@@ -210,7 +210,7 @@ class Applier:
         self._caches.note(resource, answer)
 
     async def _open(self, namespace: str, action: OpenGate) -> None:
-        """Lift the policy's suspension first: once the gate is open, one there is a user's."""
+        """Lift the policy's suspension first: with an open gate, a suspension is a user's own."""
         if action.policy_uid is not None:
             lifted = {
                 "metadata": {"uid": action.policy_uid},

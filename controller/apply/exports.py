@@ -20,7 +20,7 @@ class Exports:
     async def create(self, export: Object) -> None:
         """Make an export where there is none.
 
-        Raises AlreadyExists while one of a deleted HyperJob of this name is on its way out.
+        Raises AlreadyExists while the export of a deleted HyperJob of this name exists.
         """
         try:
             await self._kube.create(SERVICE_EXPORTS, export)
@@ -63,7 +63,7 @@ class Exports:
 
 
 def _passes(found: Object, export: Object) -> bool:
-    """Tell whether an export that is there will soon be gone: deleted, or its owner is."""
+    """Return whether an existing export is being deleted, or belongs to a deleted owner."""
     if mapping(found.get("metadata")).get("deletionTimestamp") is not None:
         return True
     holder = _controller(found)

@@ -192,7 +192,7 @@ class Caches:
 
     @property
     def all(self) -> tuple[Informer, ...]:
-        """Give every informer; HyperJobs can tell what is wrong without the optional ones."""
+        """Give every informer; the controller works without the optional ones."""
         webhooks = () if self._needs_webhooks else (self.mutating_webhooks,)
         return *self.required, *webhooks, self.queues, self.priority_classes
 
@@ -202,7 +202,7 @@ class Caches:
         return self.other_jobs, self.deployments
 
     def add_handler(self, resource: Resource, handler: Handler) -> None:
-        """Have it told whenever what is read here of a resource may have changed, but by us."""
+        """Call the handler when an object of a resource may have changed, but by our own write."""
         self._written[resource].add_handler(handler)
 
     def note(self, resource: Resource, obj: Object) -> None:
@@ -218,7 +218,7 @@ class Caches:
         self._expected[key] = status
 
     def is_expected(self, key: str, status: object) -> bool:
-        """Tell, once, whether a status that was seen is what we wrote; anybody may write one."""
+        """Return, once, whether a status that was seen is our write; users may write one, too."""
         expected = self._expected.get(key)
         if expected is None or merge_patch(status, expected):
             return False

@@ -1,8 +1,8 @@
 """An informer's store with our own writes on top, until the informer has seen them too.
 
 Without it the next pass would not know what the last one wrote, and write it again. It never
-shadows anything newer: the informer wins as soon as it has caught up, and any entry lapses after a
-while, which handlers are told, so that a lost event cannot hide the truth for long.
+shadows anything newer: the informer wins as soon as it has caught up. Every entry lapses after a
+while, and handlers are called then: a lost event hides the truth for that time at most.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class MutationCache:
         informer.add_handler(self._seen)
 
     def add_handler(self, handler: Handler) -> None:
-        """Have it told of every change of the informer, and of entries that lapse."""
+        """Call the handler for every change of the informer, and for entries that lapse."""
         self._informer.add_handler(handler)
         self._handlers.append(handler)
 

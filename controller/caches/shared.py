@@ -33,7 +33,7 @@ class Shared:
         """Return a JSON value, or an equal value that was seen before; its parts likewise."""
         if not isinstance(value, dict | list):
             return value
-        # The bytes tell 1 from true and 1.0, which are equal in Python.
+        # As bytes, 1, true and 1.0 differ, which are equal in Python.
         key = hash(orjson.dumps(value))
         known = self._young.get(key)
         if known is None and (known := self._old.get(key)) is not None:

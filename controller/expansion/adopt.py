@@ -13,7 +13,7 @@ from hyperjob.api.names import KIND
 
 
 def predecessor(child: Child, hyperjob: str) -> bool:
-    """Tell whether what is in the way belongs to a deleted HyperJob of the same name."""
+    """Return whether what is in the way belongs to a deleted HyperJob of the same name."""
     return any(
         item is not None
         and item.ownership is Ownership.FOREIGN

@@ -88,9 +88,9 @@ def resolve(observed: Observed) -> Split:
 
 
 def is_admitted(hyperjob: str, sub_job: SubJob, verdict: QueueVerdict) -> bool:
-    """Tell whether a queue admitted a sub-job; those of an automatic split are admitted as one.
+    """Return whether a queue admitted a sub-job; those of an automatic split are admitted as one.
 
-    How many they are is not known when a queue judges, so any name of the split means all.
+    The queue engine does not know their number: any name of the split means all.
     """
     if sub_job.name in verdict.admitted or not is_auto(sub_job.group):
         return sub_job.name in verdict.admitted
@@ -145,7 +145,7 @@ class _Outcome:
 
 
 def _share_out(observed: Observed, wishes: Iterable[Wish], room: FreeRoom) -> _Outcome:
-    """Share out one wish after the other; say of those that cannot be why."""
+    """Share out the accelerators of one split after the other; give the reason where that fails."""
     limit = observed.hyperjob.max_domains
     outcome = _Outcome()
     for wish in wishes:
@@ -167,7 +167,7 @@ def _share_out(observed: Observed, wishes: Iterable[Wish], room: FreeRoom) -> _O
 def _ask(
     observed: Observed, wish: Wish, room: FreeRoom, outcome: _Outcome
 ) -> tuple[SplitShare, ...]:
-    """Take an external splitter's shares; without any, note what is said and asked."""
+    """Return an external splitter's shares; without any, note its answer and the next question."""
     said = consult(observed, wish, room)
     if not said.shares:
         outcome.short[wish.group] = Reason.WAITING_FOR_SPLITTER, said.wait

@@ -1,4 +1,4 @@
-"""Growth of a sub-job that runs: what its template asks for and its vcjob does not have yet.
+"""Growth of a running sub-job: the pods that its template has and its vcjob does not have yet.
 
 Its queue admits it like another sub-job, on the cluster where the vcjob runs.
 """

@@ -1,4 +1,4 @@
-"""What of an automatic split is decided already, and what is left to be shared out.
+"""Which sub-jobs of an automatic split have a size, and how many accelerators are left to share.
 
 A sub-job that exists or has ended keeps its size. The sizes recorded for the others count while
 together they make up exactly what was asked for; else they are stale, and the rest is open again.
@@ -36,7 +36,7 @@ class AutoSplit:
 
 
 def is_auto(group: ReplicatedJob) -> bool:
-    """Tell whether a replicatedJob is split by what the clusters have free."""
+    """Return whether a replicatedJob is split by what the clusters have free."""
     return group.split is not None and group.split.mode == "auto"
 
 
@@ -72,7 +72,7 @@ def part_of(observed: Observed, group: ReplicatedJob) -> AutoSplit:
 
 
 def pieces(hyperjob: str, wish: Wish, taken: Collection[str]) -> Iterator[Request]:
-    """Cut an open split into pieces that can stand anywhere: its sub-jobs are sized later."""
+    """Cut an open split into pieces that fit on any cluster: its sub-jobs get their sizes later."""
     pods = max(1, -(-(wish.accelerators - wish.fixed) // max(1, wish.per_pod)))
     number = min(pods, _PIECES)
     like: dict[tuple[int, bool], Request] = {}

@@ -13,7 +13,7 @@ from hyperjob.api.phases import JobPhase
 
 
 def is_held(child: Child) -> bool:
-    """Tell whether a sub-job is behind a gate of ours.
+    """Return whether a sub-job is behind a gate of ours.
 
     A policy that still suspends counts too: the webhook may have been away at creation. Once the
     gate was opened, a suspension is not ours.
@@ -24,7 +24,7 @@ def is_held(child: Child) -> bool:
 
 
 def is_through(child: Child) -> bool:
-    """Tell whether nothing holds a sub-job back any more."""
+    """Return whether nothing holds a sub-job back any more."""
     if child.is_terminal:
         return True
     if child.binding is None or is_held(child):
@@ -33,12 +33,12 @@ def is_through(child: Child) -> bool:
 
 
 def is_released(child: Child) -> bool:
-    """Tell whether the queue has released a held sub-job: it counts against the quota."""
+    """Return whether the queue has released a held sub-job: it counts against the quota."""
     return is_held(child) and child.binding is not None and not child.binding.scheduling_suspended
 
 
 def is_cleared(child: Child, admission: QueueAdmission) -> bool:
-    """Tell whether the queue released a held sub-job and Karmada placed it where we pinned it."""
+    """Return whether the queue released a held sub-job and Karmada placed it where we pinned it."""
     binding = child.binding
     if binding is None or not is_held(child):
         return False
@@ -51,7 +51,7 @@ def is_cleared(child: Child, admission: QueueAdmission) -> bool:
 
 
 def is_undispatched(child: Child) -> bool:
-    """Tell whether a vcjob of ours is there that no member has seen, because we hold it."""
+    """Return whether a vcjob of ours waits behind its gate, and no member has received it."""
     if not _is_ours(child):
         return False
     if child.phase is not JobPhase.UNKNOWN:
@@ -70,7 +70,7 @@ def openings(
 ) -> list[OpenGate]:
     """Return the gates to open now: all that are admitted and `ready`, once `minimum` can run.
 
-    A sub-job whose binding was never stamped, so that a member has seen it, holds no other up.
+    A sub-job whose binding has no gate is in its member already: it does not delay the others.
     """
     ours = [child for child in children if is_cleared(child, admission)]
     seen = [
@@ -100,7 +100,7 @@ def openings(
 
 
 def _is_ours(child: Child) -> bool:
-    """Tell whether the vcjob is controlled by this very HyperJob; an orphan is adopted first."""
+    """Return whether the vcjob is controlled by this very HyperJob; an orphan is adopted first."""
     return child.exists and child.job is not None and child.job.ownership is Ownership.OURS
 
 

@@ -32,7 +32,7 @@ class GangBackOff:
 
 
 def backs_off(observed: Observed) -> bool:
-    """Tell whether a HyperJob has given back and is not to come again yet."""
+    """Return whether a HyperJob has given back and waits until it may ask its queue again."""
     record = observed.hyperjob.gang
     return (
         observed.admission is not QueueAdmission.NONE
@@ -45,7 +45,7 @@ def backs_off(observed: Observed) -> bool:
 def to_give_back(
     observed: Observed, children: Sequence[Child], *, opening: Collection[str]
 ) -> list[Child]:
-    """Return the sub-jobs to delete now: those that no member has seen, once it was decided."""
+    """Return the sub-jobs to delete: those that no member has received, once the status says so."""
     if not backs_off(observed):
         return []
     return [child for child in children if is_undispatched(child) and child.name not in opening]
@@ -58,9 +58,9 @@ def next_state(
     opening: Collection[str],
     leaving: bool = False,
 ) -> GangBackOff:
-    """Decide how a gang goes on: gathers, gives back, waits to come again, or is whole.
+    """Return the next state of a gang: incomplete, giving back, waiting to ask again, or whole.
 
-    `leaving`: sub-jobs beside `children` are on their way out, so these are not all.
+    `leaving`: sub-jobs beside `children` are being deleted.
 
     Time counts from the last sub-job that the queue released. A gang of which the queue released
     nothing holds no quota, only room, and keeps that while no other waits for room. So does a gang
@@ -90,7 +90,7 @@ def next_state(
 
 
 def next_try(observed: Observed, attempts: int) -> GangRecord | None:
-    """Return the record of a gang that gives back, for this time; None where no queue admits."""
+    """Return the record of a gang that gives back now; None without a queue admission."""
     if observed.admission is QueueAdmission.NONE:
         return None
     retry = _retry_time(observed, attempts, observed.gang_timeout * _FIRST)
@@ -131,7 +131,7 @@ def _give_back(observed: Observed, record: GangRecord, *, window: timedelta) -> 
 
 
 def _retry_time(observed: Observed, attempts: int, first: timedelta) -> datetime:
-    """Return when to come again: later each time, and at another time than every other HyperJob."""
+    """Return when to ask the queue again: later each time, and not when other HyperJobs do."""
     longest = max(_SHORTEST, observed.gang_timeout * _LONGEST)
     window = min(longest, max(_SHORTEST, first * 2.0 ** min(attempts - 1, 16)))
     seed = f"{observed.hyperjob.uid}/{attempts}".encode()

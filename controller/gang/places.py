@@ -1,4 +1,4 @@
-"""The places of sub-jobs that no member has seen, taken from what is observed and looked at again.
+"""The clusters of sub-jobs that no member has received: whether each still has room for them.
 
 Decides who may go and who must move; carries nothing out.
 """
@@ -23,7 +23,7 @@ FRESH: Final = timedelta(seconds=30)
 def pinned_place_of(
     observed: Observed, sub_job: SubJob, child: Child, excluded: frozenset[str]
 ) -> PinnedPlace | None:
-    """Return the place of a sub-job that no member has seen; None where nothing may move it."""
+    """Return the cluster of a sub-job that no member has received; None where it may not move."""
     policy, binding = child.policy, child.binding
     if child.phase is not JobPhase.UNKNOWN or (binding is not None and binding.applied):
         return None
@@ -42,18 +42,18 @@ def pinned_place_of(
 
 
 def _is_fresh(observed: Observed, child: Child) -> bool:
-    """Tell whether a vcjob was made a moment ago.
+    """Return whether a vcjob was made a moment ago.
 
-    What started meanwhile may count twice, in the summary and as a reservation. Waiting for that to
-    settle would find workloads of others alone, of which the summary knew as little when the vcjob
-    was made.
+    A pod that started meanwhile may count twice, in the Cluster's summary and as a reservation.
+    A later summary could only add workloads of others, and it lacked those when the vcjob was
+    created, too.
     """
     created = child.job.created if child.job is not None else None
     return created is not None and observed.now < created + FRESH
 
 
 def domains(observed: Observed, pinned_places: Iterable[PinnedPlace]) -> list[tuple[str, str]]:
-    """Return (group, cluster) of the seats that can be kept, in the form that placement takes."""
+    """Return (group, cluster) of the sub-jobs that can stay, in the form that placement takes."""
     usable = {cluster.name for cluster in observed.clusters if cluster.usable}
     return [
         (pinned.request.group, pinned.pin)
@@ -69,7 +69,7 @@ def review_places(
     standing: Sequence[tuple[str, str]],
     placed: Iterable[tuple[Request, str]],
 ) -> Review:
-    """Look at every seat, after what was just placed, each with its cluster."""
+    """Review every pinned sub-job beside those that were placed just now, each with its cluster."""
     if not pinned_places:
         return Review()
     taken: dict[str, list[Request]] = {}

@@ -22,7 +22,7 @@ _REMEMBERED: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectionCheck:
-    """What a sub-job remembers, where it must not go now, and when that changes by time alone."""
+    """The refusals to record, the clusters to avoid now, and when that changes without an event."""
 
     rejections: tuple[Rejection, ...] = ()
     excluded: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class RejectionCheck:
 
 
 def check_rejection(child: Child, *, now: datetime) -> RejectionCheck:
-    """Take in what Karmada says now."""
+    """Return the refusals of a sub-job, with what its binding says now."""
     if child.phase is not JobPhase.UNKNOWN:
         return RejectionCheck()
     known = {item.cluster: item for item in (child.record.rejections if child.record else ())}
@@ -58,7 +58,7 @@ def check_rejection(child: Child, *, now: datetime) -> RejectionCheck:
 
 
 def is_active(rejection: Rejection, now: datetime) -> bool:
-    """Tell whether a cluster is left out now."""
+    """Return whether a cluster is left out now."""
     return rejection.retry_time is not None and now < rejection.retry_time
 
 

@@ -1,7 +1,7 @@
-"""The second look at places: whether what was pinned still fits, and if not, where it does.
+"""The second look at placement: whether a pinned sub-job still fits, and if not, where it does.
 
-Between placement and release hours may pass. A seat is kept while its cluster has the room, so
-that nothing moves without need.
+Hours may pass between placement and release. A sub-job stays pinned to its cluster while that has
+room.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ def review(
     standing: Iterable[tuple[str, str]],
     max_domains: int | None,
 ) -> Review:
-    """Check every seat against what is free today, its own reservation aside.
+    """Check every pinned sub-job against what is free now without its own reservation.
 
     `clusters` are as observed, all reservations taken off; `standing` are the sub-jobs that stay
     where they are whatever comes of this.
@@ -102,7 +102,7 @@ def _sort(
 def _given_back(
     pinned_places: Sequence[PinnedPlace], clusters: Sequence[Cluster]
 ) -> Sequence[Cluster]:
-    """Return the clusters as if nothing were reserved for the seats that are held."""
+    """Return the clusters without the reservations of the held sub-jobs."""
     own: dict[str, list[Request]] = {}
     for pinned in pinned_places:
         if pinned.held:

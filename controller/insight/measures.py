@@ -64,7 +64,7 @@ def opened_after(hyperjob: HyperJob, done: Iterable[Action], *, now: datetime) -
 
 
 def placed(decided: Plan) -> bool | None:
-    """Tell whether a pass found places for what it had to place; None if that was nothing."""
+    """Return whether a pass found places for what it had to place; None if that was nothing."""
     if decided.waits_for_capacity or at(decided.status, "state", "reason") in _NO_ROOM:
         return False
     made = (action for action in decided.actions if isinstance(action, CreateChild))

@@ -50,7 +50,7 @@ def ending(
 
 
 def _counts(job: object) -> bool:
-    """Tell whether a vcjob speaks for this HyperJob; a vcjob that vanished left its record."""
+    """Return whether a vcjob counts for this HyperJob; a vanished vcjob has left its record."""
     return job is None or getattr(job, "ownership", None) is Ownership.OURS
 
 

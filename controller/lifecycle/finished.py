@@ -40,7 +40,7 @@ def after_end(observed: Observed) -> Plan:
 
 
 def needs_more(observed: Observed, status: dict[str, object]) -> bool:
-    """Tell whether something remains to be done once a status that ends it is written."""
+    """Return whether something remains to be done once a status that ends it is written."""
     ended = replace(observed, hyperjob=with_status(observed.hyperjob, status))
     return ended.hyperjob.is_finished and after_end(ended) != Plan(status=_final(ended))
 

@@ -36,7 +36,7 @@ def next_loss(observed: Observed, losses: Mapping[str, Loss]) -> timedelta | Non
 
 
 def _was_started(child: Child) -> bool:
-    """Tell whether something of a sub-job is there that has not ended.
+    """Return whether something of a sub-job is there that has not ended.
 
     What never started is placed elsewhere at no cost.
     """

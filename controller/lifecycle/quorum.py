@@ -40,7 +40,7 @@ def has_trained(
 ) -> QuorumCompleted | None:
     """Return the end of a training from which sub-jobs are missing; None while it goes on.
 
-    The sub-jobs of a training end together: what is made again after that has nothing left to do.
+    The sub-jobs of a training end together: a sub-job created after that has no work left.
     """
     if hyperjob.quorum is None:
         return None

@@ -82,7 +82,7 @@ def run_over(
     start: str = "",
     failure: ContainerFailure | None = None,
 ) -> Run:
-    """Return the run that a record is about, as a run that is over."""
+    """Return the recorded run with its end."""
     return Run(
         attempt=record.attempt,
         cluster=record.cluster,
@@ -96,7 +96,7 @@ def run_over(
 
 
 def kept(histories: Sequence[Sequence[Run]]) -> list[Sequence[Run]]:
-    """Return of each sub-job's history the latest runs that the status has room for."""
+    """Return the latest runs of each sub-job, as many as the status has room for."""
     latest = [history[-_KEPT:] for history in histories]
     if sum(map(len, latest)) <= _KEPT_IN_ALL:
         return latest

@@ -6,9 +6,10 @@ made again, if it was never known to run. No attempt is spent on any of that. Wh
 one HyperJob are silent nothing was lost: Karmada or the cluster is behind, and is left alone.
 
 Volcano can lose a vcjob too, when one of the same name was deleted shortly before: it then stays
-Pending for ever, without pods or with pods that run unseen. Such a namesake cannot be told from one
-that waits for room or images in its member, so it is given longer, the longer the more of them
-there are, and then made again. Any other vcjob that is Pending only waits.
+Pending for ever, without pods or with pods that run unseen. The status of such a vcjob
+looks like that of a vcjob that waits for room or images in its member. The controller therefore
+gives it longer, the longer the more of them there are, and then makes it again. Any other vcjob
+that is Pending only waits.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ IMAGES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilenceCheck:
-    """How a silence goes on; `silent` is None while it is no longer than usual."""
+    """The next step about a silence; `silent` is None while it is no longer than usual."""
 
     step: SilenceStep = SilenceStep.WAIT
     record: Silence | None = None
@@ -45,7 +46,7 @@ _HEARD: Final = SilenceCheck()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilentCounts:
-    """Of how many sub-jobs nothing is reported for longer than usual, of how many no progress."""
+    """The numbers of sub-jobs without a report, and without progress, for longer than usual."""
 
     silent: int = 0
     unmoved: int = 0
@@ -55,7 +56,7 @@ _NONE: Final = SilentCounts()
 
 
 def count_silent(observed: Observed, members: Sequence[Member]) -> SilentCounts:
-    """Count the sub-jobs that are quiet for longer than usual."""
+    """Count the sub-jobs that are silent for longer than usual."""
     limit = observed.now - observed.silence_timeout
     found = [
         child.report is None
@@ -68,7 +69,7 @@ def count_silent(observed: Observed, members: Sequence[Member]) -> SilentCounts:
 def check_silence(
     observed: Observed, child: Child, *, counts: SilentCounts = _NONE
 ) -> SilenceCheck:
-    """Judge the silence about a sub-job, one of so many; what is reported of it ends it."""
+    """Return the next step for a silent sub-job, of which there are `counts`; a report ends it."""
     if child.report is not None and not _may_be_lost(observed, child):
         return _HEARD
     record = child.record.silence if child.record is not None else None
@@ -120,13 +121,13 @@ def _silent_since(observed: Observed, child: Child) -> datetime | None:
 
 
 def _may_be_lost(observed: Observed, child: Child) -> bool:
-    """Tell whether Volcano may have lost a vcjob, as it may where one of its name had just gone."""
+    """Return whether Volcano may have lost a vcjob whose namesake had just gone."""
     moved = child.report is None or not child.report.unmoved
     return not moved and child.name in observed.followers
 
 
 def _step(child: Child, times: int) -> SilenceStep:
-    """Return what is done the so-manieth time: a sub-job that ran is never made again."""
+    """Return the step after `times` steps: a sub-job that ran is never made again."""
     again = child.report is not None or (times == TIMES and child.phase is JobPhase.UNKNOWN)
     return SilenceStep.MAKE_AGAIN if again else SilenceStep.ASK
 

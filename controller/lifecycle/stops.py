@@ -94,7 +94,7 @@ def going_on(observed: Observed, members: Sequence[Member]) -> Object:
 
 
 def is_over(observed: Observed, children: Iterable[Child]) -> bool:
-    """Tell whether all sub-jobs of the planned stop have ended, or had the time to."""
+    """Return whether all sub-jobs of the planned stop have ended, or had the time to."""
     stop = observed.hyperjob.stop
     if stop is None or observed.now >= stop.until:
         return True
@@ -103,7 +103,7 @@ def is_over(observed: Observed, children: Iterable[Child]) -> bool:
 
 
 def said_of(observed: Observed) -> dict[str, JobTraining]:
-    """Return what the programs said last, of the first replicatedJob that says anything.
+    """Return the last reports of the programs of the first replicatedJob that reports.
 
     The progress of the whole training is theirs, too. A sub-job that reported in an earlier
     attempt, and whose log of this one has ended without a word, does not report any more: a
@@ -173,7 +173,7 @@ def _attempt(training: JobTraining | None) -> int | None:
 
 
 def _took(entry: Object, at: datetime, steps: int) -> timedelta:
-    """Return how long the last so many steps before the stop took."""
+    """Return how long the last `steps` before the stop took."""
     reached, kept = count(entry.get("stoppedStep")), count(entry.get("keptStep"))
     since = timestamp(entry.get("keptTime"))
     if since is None or reached <= kept or since >= at:

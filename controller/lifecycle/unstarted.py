@@ -1,4 +1,4 @@
-"""Which sub-jobs have been in their cluster for long without a pod that ran.
+"""Which sub-jobs have been in their cluster for long without a running pod.
 
 The sums of a cluster say that there is room, and its Volcano finds no node: the pods are larger
 than every node, a taint or a selector keeps them out, or another workload came first. Such a
@@ -93,7 +93,7 @@ def _due(observed: Observed, sub_job: SubJob, child: Child) -> datetime | None:
 
 
 def _on_nodes(demand: Resources, cluster: Cluster) -> bool:
-    """Tell whether pods of a sub-job have a node, of which all pods exist."""
+    """Return whether pods of a sub-job have a node, of which all pods exist."""
     measure = measure_of(demand)
     waiting = cluster.unscheduled
     return waiting is not None and waiting.get(measure, 0) < demand.get(measure, 0)

@@ -63,7 +63,7 @@ class Capacity:
         return found, self._reservations.eventual(usable, now=now)
 
     def changes_in(self, *, now: datetime) -> timedelta | None:
-        """Tell when any of it changes next by time alone."""
+        """Return the time until a reservation ends without an event."""
         known = (
             self._reservations.next_change(now=now),
             self._reservations.eventual_changes_in(now=now),

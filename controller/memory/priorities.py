@@ -20,7 +20,7 @@ class Priorities:
         return priority_of(hyperjob, self._classes)
 
     def preempts(self, hyperjob: HyperJob) -> bool:
-        """Tell whether a HyperJob's PriorityClasses let it stop others of lower priority."""
+        """Return whether a HyperJob's PriorityClasses let it stop others of lower priority."""
         return preempts(hyperjob, self._classes)
 
     def _changed(self, kind: EventType, old: Object | None, new: Object | None) -> None:

@@ -79,22 +79,22 @@ class Releases:
         }
 
     def next_change(self, *, now: datetime) -> timedelta | None:
-        """Tell when something becomes overdue by time alone."""
+        """Return the time until a release is overdue."""
         looked = self._looked or now
         due = [since + _limit(state) for state, since in self._since.values()]
         waits = (max(each - now, timedelta()) for each in due if each > looked)
         return min(waits, default=None)
 
     def passed_over(self, key: str, *, now: datetime) -> bool:
-        """Tell whether Volcano Global has had no quota for a vcjob for some seconds."""
+        """Return whether Volcano Global has had no quota for a vcjob for some seconds."""
         return self._is(key, False, now)
 
     def unanswered(self, key: str, *, now: datetime) -> bool:
-        """Tell whether Volcano Global has had the quota for a vcjob for long, and not released."""
+        """Return whether Volcano Global has had quota for a vcjob for long, and not released it."""
         return self._is(key, True, now)
 
     def forgotten(self, key: str, *, now: datetime) -> bool:
-        """Tell whether Volcano Global releases others, and leaves a vcjob out for good.
+        """Return whether Volcano Global releases others, and leaves a vcjob out for good.
 
         Its dispatcher never works on a name again whose binding was deleted between its decision
         and the release, until it is started anew (`unSuspendResourceBindingTaskWorker` of 0.3.0).

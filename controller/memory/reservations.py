@@ -2,7 +2,7 @@
 
 A memory of what the API says and nothing more: after a restart it is built anew from the caches.
 Counts the sub-jobs of HyperJobs that exist, and what runs in a member whatever became of its
-HyperJob; a vcjob that only bears our labels would otherwise take room from everybody.
+HyperJob; a vcjob that only bears our labels takes no room.
 """
 
 import heapq
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Known:
-    """What is remembered of one vcjob, across the events that say less."""
+    """What is known of one vcjob, kept where a later event says less."""
 
     uid: str
     generation: object
@@ -110,7 +110,7 @@ class Reservations:
         self._replace(key, held)
 
     def summarised(self, cluster: str, *, now: datetime) -> None:
-        """Learn that a cluster's summary counts other pods than before; drop what it shows now."""
+        """Note that a cluster's summary has changed; drop reservations that it shows."""
         self._summarised[cluster] = now
         for _, _, key, entry in self._due.copy():
             current = entry.cluster == cluster and self._entries.get(key) is entry
@@ -177,7 +177,7 @@ class Reservations:
         return {cluster: groups for cluster, groups in found.items() if groups}
 
     def next_change(self, *, now: datetime) -> timedelta | None:
-        """Tell when the next reservation ends by time alone."""
+        """Return when the next reservation ends by time alone."""
         if self._due and self._due[0][0] > now and self._is_current(self._due[0]):
             return self._due[0][0] - now
         coming = (each[0] for each in self._due if each[0] > now and self._is_current(each))
@@ -191,7 +191,7 @@ class Reservations:
         return self._occupancy.eventual(clusters, {}, now=now)
 
     def eventual_changes_in(self, *, now: datetime) -> timedelta | None:
-        """Tell when that changes next by time alone."""
+        """Return when that changes next by time alone."""
         due = self._occupancy.next_change(after=now)
         return None if due is None else due - now
 
@@ -218,15 +218,15 @@ class Reservations:
                 self._occupancy.drop(action.cluster, action.demand)
 
     def counts(self, key: str) -> bool:
-        """Tell whether a vcjob is counted here or in its cluster's status already."""
+        """Return whether a vcjob is counted here or in its cluster's status already."""
         return key in self._known or key in self._assumed
 
     def let_go(self, actions: Iterable[Action]) -> None:
-        """Tell that what was assumed was not all made: others may have looked meanwhile."""
+        """Announce free room again: not all that was assumed was made."""
         self._freed |= {each.cluster for each in actions if isinstance(each, CreateChild | Repin)}
 
     def _is_counted(self, key: str, raw: Object) -> bool:
-        """Tell whether a vcjob takes room: a live HyperJob controls it, or a member has it."""
+        """Return whether a vcjob takes room: a live HyperJob controls it, or a member has it."""
         metadata = mapping(raw.get("metadata"))
         if metadata.get("deletionTimestamp") is not None:
             return False

@@ -44,7 +44,7 @@ class Tombstones:
         self._followers.add(uid)
 
     def is_follower(self, uid: str) -> bool:
-        """Tell whether one of the same name stood, or may have stood, where a vcjob is now."""
+        """Return whether a vcjob may follow another of its name on the same cluster."""
         return uid in self._followers
 
 

@@ -1,4 +1,4 @@
-"""One sub-job as all its objects together tell: vcjob, policy, binding, and our own last record.
+"""One sub-job, read from all its objects: vcjob, policy, binding, and our own last record.
 
 Never forgets on an empty status: Karmada wipes a status when an apply fails, so what was last known
 remains until something newer is known.
@@ -29,7 +29,7 @@ class Child:
 
     @cached_property
     def exists(self) -> bool:
-        """Tell whether the vcjob is there, is ours to count, and stays."""
+        """Return whether the vcjob is there, is ours to count, and stays."""
         return (
             self.job is not None
             and not self.job.deleting
@@ -47,7 +47,7 @@ class Child:
 
     @cached_property
     def is_outdated(self) -> bool:
-        """Tell whether what there is of it belongs to an attempt that is over."""
+        """Return whether what there is of it belongs to an attempt that is over."""
         recorded = self.record.attempt if self.record is not None else 0
         if self.job is not None:
             mine = self.job.ownership is not Ownership.FOREIGN
@@ -58,7 +58,7 @@ class Child:
 
     @cached_property
     def is_leaving(self) -> bool:
-        """Tell whether what there is of it is on its way out, or has to go."""
+        """Return whether what there is of it is on its way out, or has to go."""
         return self.is_outdated or (self.job is not None and self.job.deleting)
 
     @cached_property
@@ -87,7 +87,7 @@ class Child:
 
     @cached_property
     def is_terminal(self) -> bool:
-        """Tell whether the sub-job has ended."""
+        """Return whether the sub-job has ended."""
         return self.phase.is_terminal
 
     @cached_property

@@ -46,7 +46,7 @@ class StopGoesOn:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A dependency on a replicatedJob of which `met` of `total` sub-jobs are as far as asked."""
+    """A dependency on a replicatedJob, which `met` of its `total` sub-jobs satisfy."""
 
     replicated_job: str
     status: DependencyStatus
@@ -56,7 +56,7 @@ class Unmet:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Other replicatedJobs that are not as far as asked."""
+    """Other replicatedJobs that do not satisfy the dependencies yet."""
 
     unmet: Sequence[Unmet]
 
@@ -125,7 +125,7 @@ class BindingTaken:
 
 @dataclass(frozen=True, slots=True)
 class GaveBack:
-    """The gang gave back what it held, for the so-manieth time; `left` are excluded clusters."""
+    """The gang gave back what it held, `times` times; `left` are excluded clusters."""
 
     times: int
     until: datetime

@@ -129,7 +129,8 @@ class ReplicatedJob:
 class Rejection:
     """A cluster on which Karmada could not schedule a sub-job.
 
-    `since`: it says so now, not acted upon yet. `retry_time`: the cluster is left out until then.
+    `since`: Karmada refuses it since then, and the controller has not acted upon it yet.
+    `retry_time`: the cluster is left out until then.
     """
 
     cluster: str
@@ -218,7 +219,7 @@ class HyperJob:
 
     @property
     def is_finished(self) -> bool:
-        """Tell whether it has ended, by its stored conditions."""
+        """Return whether it has ended, by its stored conditions."""
         return any(
             item.get("type") in (CONDITION_COMPLETED, CONDITION_FAILED)
             and item.get("status") == "True"
@@ -250,8 +251,8 @@ class PodCounts:
 class Report:
     """A vcjob's status as its cluster reported it; there is none without a phase.
 
-    `unmoved`: Volcano took note of it, and has told of no progress so far. `began` is when it first
-    ran, where its conditions say so.
+    `unmoved`: Volcano has seen the vcjob, and has reported no progress so far. `began` is when it
+    first ran, where its conditions say so.
     """
 
     phase: JobPhase
@@ -395,7 +396,7 @@ class QueueVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One consistent look at everything that concerns one HyperJob."""
+    """Everything that concerns one HyperJob, read at one instant."""
 
     hyperjob: HyperJob
     jobs: Mapping[str, Job]

@@ -108,7 +108,7 @@ class AskAgain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """Read a vcjob that may bear no label, and so be in no cache; found, it is judged anew."""
+    """Read a vcjob that may lack our label, and so be in no cache; the next pass plans with it."""
 
     name: str
 
@@ -140,7 +140,7 @@ class DeleteChild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteHyperJob:
-    """Delete the HyperJob itself, whose time after its end is over; only the one with this UID."""
+    """Delete the HyperJob itself after ttlSecondsAfterFinished; only the one with this UID."""
 
     name: str
     uid: str

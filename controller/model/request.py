@@ -45,7 +45,7 @@ class Request:
         return self.preferred.index(cluster) if cluster in self.preferred else len(self.preferred)
 
     def allows(self, cluster: str) -> bool:
-        """Tell whether the sub-job may be on a cluster at all."""
+        """Return whether the sub-job may be on a cluster at all."""
         return cluster not in self.excluded and (not self.required or cluster in self.preferred)
 
 

@@ -71,7 +71,7 @@ def largest(left: Resources, right: Resources) -> dict[str, int]:
 
 
 def fits(demand: Resources, free: Resources) -> bool:
-    """Tell whether everything demanded is free."""
+    """Return whether everything demanded is free."""
     for name, amount in demand.items():  # noqa: SIM110 - asked for each cluster and sub-job
         if amount > 0 and amount > free.get(name, 0):
             return False
@@ -90,7 +90,7 @@ def lacking(demand: Resources, free: Resources) -> dict[str, int]:
 
 @lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
-    """Tell whether a resource is a device plugin's, not native to Kubernetes."""
+    """Return whether a resource is a device plugin's, not native to Kubernetes."""
     return name not in _NATIVE and not name.startswith(_NATIVE_PREFIXES)
 
 

@@ -57,7 +57,7 @@ class Obstacle(enum.StrEnum):
 
     @property
     def has_room(self) -> bool:
-        """Tell whether the cluster has room for the sub-job as it is."""
+        """Return whether the cluster has room for the sub-job as it is."""
         return self in _WITH_ROOM
 
 

@@ -44,7 +44,7 @@ class JobTraining:
         return self.started if self.saved is None else self.saved
 
     def reached(self, step: int) -> datetime:
-        """Tell when a step was made, or would be at the speed since the start; never before that.
+        """Return when a step was made, or would be at the speed since the start; never before that.
 
         The speed between the start, the checkpoint and the last line is taken as even.
         """

@@ -82,7 +82,7 @@ class FreeRoom:
         return [name for name in self.free if self.holds(request, name)]
 
     def holds(self, request: Request, name: str) -> bool:
-        """Tell whether a cluster has room for a request."""
+        """Return whether a cluster has room for a request."""
         return (
             request.allows(name)
             and fits(request.demand, self.free[name])
@@ -135,7 +135,7 @@ class FreeRoom:
         return self._near
 
     def _distance(self, name: str) -> int:
-        """Tell how far a cluster is from those in use: 0 in one zone … 3 with another provider."""
+        """Return how far a cluster is from those in use: 0 in one zone … 3 at another provider."""
         near = self.near
         if not near or name in self.domains:
             return 0

@@ -44,7 +44,7 @@ class Reservation:
     pods: tuple[PodGroup, ...] = ()
 
     def holds(self, now: datetime) -> bool:
-        """Tell whether the summary may still lack this sub-job."""
+        """Return whether the summary may still lack this sub-job."""
         return self.shown_at is None or now < self.shown_at
 
 
@@ -102,14 +102,14 @@ def reservation(
 
 
 def is_listed(complete_since: datetime | None, summarised: datetime | None) -> bool:
-    """Tell whether a summary that changed at `summarised` counts pods that were all seen before."""
+    """Return whether a summary of the time `summarised` counts pods that were all seen before."""
     if complete_since is None or summarised is None:
         return False
     return complete_since + LISTED_WITHIN <= summarised
 
 
 def is_complete(demand: Resources, report: Report | None) -> bool:
-    """Tell whether a report counts all pods of a sub-job."""
+    """Return whether a report counts all pods of a sub-job."""
     return report is not None and whole(report.pods.total) >= demand.get(PODS, 0)
 
 

@@ -90,7 +90,7 @@ def could_hold(
     minimum: int,
     max_domains: int | None,
 ) -> bool:
-    """Tell whether the usable clusters, empty, would hold as many requests as the minimum."""
+    """Return whether the usable clusters, empty, would hold as many requests as the minimum."""
     empty = FreeRoom.of((replace(each, nodes=None) for each in clusters), ())
     empty.free = {name: cluster.allocatable for name, cluster in empty.clusters.items()}
     return len(assign(requests, empty, max_domains=max_domains).assigned) >= minimum

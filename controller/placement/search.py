@@ -1,4 +1,4 @@
-"""Assignment when room is short: looks back, within a fixed number of steps.
+"""Assignment when room is short: tries alternatives, within a fixed number of steps.
 
 Exact on small cases. The bound is on steps, never on time, so that equal inputs give equal outputs.
 """

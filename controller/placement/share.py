@@ -197,7 +197,7 @@ class _Chooser:
         )
 
     def _distance(self, names: Sequence[str]) -> int:
-        """Tell how many of provider, region and zone the clusters do not have in common."""
+        """Return how many of provider, region and zone the clusters do not have in common."""
         places = [*self._used, *(self._where[name] for name in names)]
         common = set(places[0]).intersection(*places[1:])
         return max(map(len, places)) - len(common) if len(places) > 1 else 0

@@ -11,7 +11,7 @@ from controller.model.shortage import Crowding
 
 
 class Slots:
-    """What is put where; `add` changes it."""
+    """The pods put on each cluster; `add` changes them."""
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
         self._nodes = {cluster.name: cluster.nodes for cluster in clusters if cluster.nodes}
@@ -20,7 +20,7 @@ class Slots:
         self._most: dict[tuple[str, str, int], int] = {}
 
     def __bool__(self) -> bool:
-        """Tell whether the nodes of any cluster are known."""
+        """Return whether the nodes of any cluster are known."""
         return bool(self._nodes)
 
     def copy(self) -> "Slots":

@@ -153,7 +153,7 @@ def _equipped(
 
 
 def _is_outdated(hyperjob: HyperJob, sub_job: SubJob, child: Child, world: World) -> bool:
-    """Tell whether a vcjob that no cluster has yet speaks of a world that is no more."""
+    """Return whether a vcjob that no cluster has received has variables of an earlier world."""
     job = child.job
     if job is None or not child.exists or job.ownership is not Ownership.OURS:
         return False
@@ -169,7 +169,7 @@ def _is_outdated(hyperjob: HyperJob, sub_job: SubJob, child: Child, world: World
 
 
 def _deletions(children: Sequence[Child]) -> Iterator[DeleteChild]:
-    """Delete vcjobs and keep their policies: they are made again where they stand."""
+    """Delete vcjobs and keep their policies: they are made again on the same clusters."""
     for child in children:
         assert child.job is not None
         yield DeleteChild(

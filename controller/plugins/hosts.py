@@ -68,7 +68,7 @@ class Hosts:
 
     @property
     def names_clusters(self) -> bool:
-        """Tell whether a name changes with the cluster that a pod runs in."""
+        """Return whether a name changes with the cluster that a pod runs in."""
         return "cluster" in placeholders_of(self.pattern)
 
 

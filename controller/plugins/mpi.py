@@ -1,4 +1,4 @@
-"""The plugin mpi: the launcher is told the hosts of all sub-jobs.
+"""The plugin mpi: the launcher gets the hosts of all sub-jobs.
 
 Volcano's plugin of that name gives it those of its own vcjob. Keys for SSH are the user's: those
 that Volcano makes differ from one vcjob to the next.

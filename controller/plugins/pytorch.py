@@ -22,7 +22,7 @@ TIMEOUT_SECONDS: Final = 900
 
 
 class PyTorch:
-    """Leads all agents to one store."""
+    """Points all torchrun agents at one store."""
 
     def variables(
         self, place: PluginContext, task_pods: TaskPods, container: Object
@@ -73,7 +73,7 @@ def _processes(place: PluginContext, container: Object) -> Sequence[Object]:
 def _configuration(
     place: PluginContext, task_pods: TaskPods, holder: tuple[WorldMember, TaskPods]
 ) -> str:
-    """Say who holds the store where the template can tell, and how long to wait for it.
+    """Return torchrun's rendezvous configuration: which pod holds the store, and how long to wait.
 
     Among several pods of one task torchrun finds the holder by its own address.
     """

@@ -1,4 +1,4 @@
-"""The world of a HyperJob: every pod of every sub-job, numbered in one row.
+"""The world of a HyperJob (as in WORLD_SIZE): all pods of all sub-jobs, numbered in one row.
 
 The same sub-jobs always give the same numbers: sub-jobs in the order of the spec, tasks in the
 order of the template, pods by their index in the task.

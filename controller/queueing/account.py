@@ -1,6 +1,6 @@
 """What every queue uses, and what that leaves it: capability, guarantees of others, its share.
 
-Counts only what it is told. Claims of heads of queues last for one round.
+The queue cache adds and removes what HyperJobs hold. A claim of a head lasts for one round.
 """
 
 import math
@@ -78,13 +78,13 @@ class Account:
         return {name: self._unused(ROOT, name) + spoken.get(name, 0) for name in resources}
 
     def speak_for(self, demand: Resources, free: Resources) -> None:
-        """Keep what is free beside all guarantees for a head that they keep waiting."""
+        """Reserve what is free beside all guarantees for the head of a line that waits for them."""
         for name, amount in demand.items():
             beside = max(0, free.get(name, 0) - self._unused(ROOT, name))
             self._spoken_for[name] = max(self._spoken_for.get(name, 0), min(amount, beside))
 
     def owes(self, borrower: str, queue: str, demand: Resources) -> bool:
-        """Tell whether what a queue uses was lent to it by another queue, which asks for it now.
+        """Return whether what a queue uses was lent to it by another queue, which asks for it now.
 
         It must allow that (`reclaimable`). Where their branches of the tree part, the lender
         must stay within its share, the other one be above, and not be of higher priority.
@@ -103,9 +103,9 @@ class Account:
     def whose_turn(self, asking: Mapping[str, Resources]) -> str:
         """Return the queue that is next, given what the first in line of each asks for.
 
-        Those that do not exist come first, for they only have to be told so. Then, level by level
-        from the leaves up, siblings are compared, each with what the next of it asks for: the share
-        of a parent says nothing about which of its children is next.
+        Queues that do not exist come first: their HyperJobs get a message and no share. Then, level
+        by level from the leaves up, siblings are compared, each with what the next of it asks for:
+        the share of a parent does not decide which of its children is next.
         """
         paths = {queue: self.tree.path(queue) for queue in asking}
         nowhere = [queue for queue, path in paths.items() if len(path) == 1]
@@ -122,7 +122,7 @@ class Account:
         return standing[ROOT]
 
     def is_guaranteed(self, queue: str, demand: Resources) -> bool:
-        """Tell whether a demand is within what is guaranteed to a queue, or one above, and free."""
+        """Return whether the guarantee of a queue, or of one above it, has room for a demand."""
         for name in self.tree.path(queue)[1:]:
             guarantee, used = self.tree.queues[name].guarantee, self._used[name]
             asked = [each for each in demand if each in guarantee]

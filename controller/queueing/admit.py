@@ -1,4 +1,4 @@
-"""One HyperJob against the rules: its queues open, within every limit, and room for its gang now.
+"""The rules of admission for one HyperJob: open queues, their limits, and room for its gang now.
 
 Changes nothing.
 """
@@ -82,14 +82,14 @@ def gang_of(
 
 
 def is_guaranteed(waiting: Sequence[QueuedSubJob], account: Account) -> bool:
-    """Tell whether all of it is within what is guaranteed to its queue."""
+    """Return whether all of it is within what is guaranteed to its queue."""
     queues = {part.queue for part in waiting}
     demand = total(part.request.demand for part in waiting)
     return len(queues) == 1 and account.is_guaranteed(queues.pop(), demand)
 
 
 def leaves_guarantees(gang: Sequence[QueuedSubJob], account: Account, most: Resources) -> bool:
-    """Tell whether there is room for a gang beside all guarantees when nothing else runs."""
+    """Return whether there is room for a gang beside all guarantees when nothing else runs."""
     if not account.tree.guaranteed:
         return True
     for part in gang:

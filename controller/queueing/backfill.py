@@ -1,13 +1,13 @@
 """Backfill by estimates (EASY): until when others may use what is kept for the head of a line.
 
-From the running times that HyperJobs estimate (`templateSpec.runningEstimate`) follows when the
-head of a line has room at last. Until then the room that is kept for it may hold HyperJobs that
+The running times that HyperJobs estimate (`templateSpec.runningEstimate`) say when the head of a
+line has room at last. Until then the room that is kept for it may hold HyperJobs that
 end before, by their own estimates. A holder without an estimate never ends here, and a HyperJob
 without one is never let in before the head: without estimates all is as if there were no backfill.
 
 The head starts no later than without backfill if estimates hold. Where they do not, it starts later
-by at most the time that those who were let in run beyond their estimates: after the expected
-start none is let in any more. (D. Lifka, The ANL/IBM SP Scheduling System, 1995.)
+by at most the time that the HyperJobs let in before it run beyond their estimates: after the
+expected start no other HyperJob is let in. (D. Lifka, The ANL/IBM SP Scheduling System, 1995.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class CapacityTimeline:
     def earliest(self, waiting: Pending) -> Start | None:
         """Return when a gang has room, as ends come to pass; None where all are not enough.
 
-        What has room already waits for another reason than ends, so nothing is known of it either.
+        A gang that has room already waits for another reason: its start is unknown, too.
         """
         ends = self._ends
         if not ends or has_room(waiting, self._space):
@@ -81,7 +81,7 @@ class CapacityTimeline:
         return Start(last.at, last.key, overdue=last.overdue)
 
     def _has_room(self, waiting: Pending, number: int) -> bool:
-        """Tell whether a gang has room after an end."""
+        """Return whether a gang has room after an end."""
         self._look(number)
         space = copy(self._space)
         space.free, space.sum = self._free[number], dict(self._sums[number])
@@ -105,7 +105,7 @@ class CapacityTimeline:
 
 
 def has_room(waiting: Pending, space: Space) -> bool:
-    """Tell whether there is room for as many as must start together."""
+    """Return whether there is room for as many as must start together."""
     needs = waiting.shape.needs
     if not space.allows(needs.floor):
         return False

@@ -122,21 +122,21 @@ class QueueCache:
 
     @property
     def has_reservations(self) -> bool:
-        """Tell whether a sub-job holds a share and does not exist."""
+        """Return whether a sub-job holds a share and does not exist."""
         return bool(self._holdings.missing)
 
     @property
     def needs_queues(self) -> bool:
-        """Tell whether Queue objects have to be known before anything is admitted."""
+        """Return whether Queue objects have to be known before anything is admitted."""
         return self._confirmer.needs_queues
 
     def set_queues(self, queues: Iterable[Queue]) -> None:
-        """Learn all queues anew; before the first time nothing is admitted."""
+        """Replace all queues; before the first time no HyperJob is admitted."""
         self.known = True
         self._shares.set_queues(queues, self.entries.values())
 
     def put(self, key: str, unit: QueuedHyperJob | None, *, now: datetime) -> bool:
-        """Learn what a HyperJob says now; None: it has ended. Return whether that matters."""
+        """Take in a HyperJob, None if it has ended; return whether the cache changed."""
         entry = self.entries.get(key)
         unit = None if unit is None else self._confirmer.unit(unit)
         if unit is None:
@@ -163,7 +163,7 @@ class QueueCache:
         self._change(key, entry, entry.unit, now)
 
     def returned(self, key: str, names: frozenset[str], *, now: datetime) -> timedelta | None:
-        """Take back grants that came to nothing; return how long the HyperJob rests then."""
+        """Take back unused grants; return how long the HyperJob is not admitted after that."""
         entry = self.entries.get(key)
         if entry is None:
             return None
@@ -182,7 +182,7 @@ class QueueCache:
         return self._holdings.reserved(but=but)
 
     def exceeds(self, waiting: Pending) -> bool:
-        """Tell whether the capabilities of its queues forbid a gang for ever."""
+        """Return whether the capabilities of its queues forbid a gang for ever."""
         if self._exceeds_in is not self.account.tree:
             self._exceeds_in = self.account.tree
             self._exceeds.clear()
@@ -194,7 +194,7 @@ class QueueCache:
         return known
 
     def reclaim(self, head: str, borrowers: Iterable[str], *, now: datetime) -> None:
-        """Have borrowers give back what they hold for the head of a line."""
+        """Make borrowers give back what they hold, for the head of a line."""
         self._reclaims.start(head, borrowers, now=now)
 
     def stop_reclaim(self) -> None:
@@ -210,11 +210,11 @@ class QueueCache:
         return self._reclaims.head_for(key)
 
     def is_preempted(self, key: str) -> bool:
-        """Tell whether a HyperJob makes way for a more urgent one of its own queue."""
+        """Return whether a HyperJob makes way for a more urgent one of its own queue."""
         return self._reclaims.is_preempted(key, self.account.tree)
 
     def may_reclaim(self, *, now: datetime) -> bool:
-        """Tell whether borrowers may be asked now: all earlier ones have ended, and it shows."""
+        """Return whether borrowers may be asked now: all earlier ones have ended, and it shows."""
         moment = self._reclaims.may_start_from(self.account.tree)
         return moment is not None and moment <= now
 
@@ -227,7 +227,7 @@ class QueueCache:
         return later if later is not None and later.at > self._now else None
 
     def wants_forecasts(self, *, now: datetime) -> bool:
-        """Tell whether it is time to forecast anew when those behind the heads start."""
+        """Return whether it is time to forecast anew when those behind the heads start."""
         due = self._forecast_at is None or now >= self._forecast_at + self._forecast_every
         if due:
             self._forecast_at = now
@@ -249,7 +249,7 @@ class QueueCache:
         return sorted([*gone, *known], key=lambda end: (end.at, end.key))
 
     def ends_by(self, key: str, until: datetime, *, now: datetime) -> bool:
-        """Tell whether a HyperJob that started now would end, and be seen to have, by a time."""
+        """Return whether a HyperJob that started now would end, and be seen to have, by a time."""
         estimate = estimate_of(self.entries[key], self.account.tree)
         return estimate is not None and now + estimate + self._lag <= until
 
@@ -303,7 +303,7 @@ class QueueCache:
         return self.blocks.get((waiting.queue, waiting.shape)) if waiting is not None else None
 
     def is_contended(self, key: str) -> bool:
-        """Tell whether another one waits that may use what this one holds.
+        """Return whether another HyperJob waits that could use what this one holds.
 
         A HyperJob in a closed queue, or that asks for more than there will ever be, may not.
         """
@@ -315,7 +315,7 @@ class QueueCache:
         )
 
     def next_change(self, *, now: datetime) -> timedelta | None:
-        """Tell when time alone may admit a HyperJob."""
+        """Return the time until a HyperJob may be admitted without an event."""
         if not self.lines:
             return None
         resting = (self.entries[key].rests_until for key in self._resting)
@@ -368,7 +368,7 @@ class QueueCache:
         return looked is None or looked + self._places_every <= now
 
     def message_facts(self, entry: Entry, place: int) -> MessageFacts:
-        """Return what of a message must not go stale: block, rough place, what is free and used.
+        """Return the parts of a message that stay up to date: block, rough place, free and used.
 
         Far from the head of a line the place is rounded, and what is free is of the time when the
         message was written, so that one step of a line of thousands changes few messages.

@@ -40,7 +40,7 @@ class Holdings:
         self._jobs: set[str] = set()
 
     def holds(self, job: str) -> bool:
-        """Tell whether a sub-job, `namespace/name`, holds a share."""
+        """Return whether a sub-job, `namespace/name`, holds a share."""
         return job in self._jobs
 
     def update(self, key: str, entry: Entry, *, now: datetime) -> None:

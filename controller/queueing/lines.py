@@ -56,14 +56,14 @@ class Lines:
         return orders[0] if orders else None
 
     def join(self, queue: str, shape: Shape, order: OrderInQueue, *, resting: bool) -> None:
-        """Wait; a HyperJob that rests keeps its place in the line and is not looked at."""
+        """Add a HyperJob; with `resting` it keeps its place in the line and is not admitted."""
         insort(self._lines.setdefault(queue, []), order)
         if not resting:
             insort(self._groups.setdefault(queue, {}).setdefault(shape, []), order)
         self.moved.add(queue)
 
     def leave(self, queue: str, shape: Shape, order: OrderInQueue) -> None:
-        """Wait no longer."""
+        """Remove a HyperJob."""
         self.moved.add(queue)
         if _remove(self._lines[queue], order) and not self._lines[queue]:
             del self._lines[queue]

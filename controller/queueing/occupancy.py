@@ -36,7 +36,7 @@ class Occupancy:
             self._held[cluster] = subtract(self._held.get(cluster, {}), demand)
 
     def fade(self, cluster: str, demand: Resources, *, now: datetime) -> None:
-        """Note that what was held has ended."""
+        """Note that a sub-job has ended, whose pods the summary may still count."""
         self._forget(now)
         if cluster:
             self._fading.append((now + self._lag, cluster, demand))
@@ -47,7 +47,7 @@ class Occupancy:
         return [(cluster, demand) for _, cluster, demand in self._fading]
 
     def unseen(self, clusters: Iterable[Cluster], free: Mapping[str, Resources]) -> list[Fading]:
-        """Return what has ended and cannot show yet: by what holds nothing, and is not `free`."""
+        """Return what ended sub-jobs still occupy in summaries: not held, and not `free`."""
         found: list[Fading] = []
         for cluster in clusters if self._fading else ():
             ended = total(each for _, name, each in self._fading if name == cluster.name)
@@ -61,7 +61,7 @@ class Occupancy:
         return [each for each in found if each[1]]
 
     def next_change(self, *, after: datetime | None = None) -> datetime | None:
-        """Tell when the next ended one is forgotten; with `after`, the next one later than that."""
+        """Return when the next ended one is forgotten, or the next one later than `after`."""
         return next((due for due, _, _ in self._fading if after is None or due > after), None)
 
     def eventual(

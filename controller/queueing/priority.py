@@ -14,7 +14,7 @@ def priority_of(hyperjob: HyperJob, classes: Mapping[str, Object]) -> int:
 
 
 def preempts(hyperjob: HyperJob, classes: Mapping[str, Object]) -> bool:
-    """Tell whether every PriorityClass of a HyperJob has preemptionPolicy PreemptLowerPriority.
+    """Return whether every PriorityClass of a HyperJob has preemptionPolicy PreemptLowerPriority.
 
     That is the API's default, for a class and for pods without one.
     """

@@ -163,7 +163,7 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
     """Return what the vcjobs of a HyperJob that does not exist any more hold of their queues.
 
     `remains` are vcjobs, orphaned or not yet collected, with their bindings. A vcjob that no member
-    has holds nothing: its labels alone could be anybody's.
+    has holds nothing: any user may set its labels.
     """
     parts = []
     for job, binding in remains:
@@ -183,7 +183,7 @@ def unit_of_remains(key: str, remains: Sequence[tuple[Object, Binding]]) -> Queu
 
 
 def _is_in_member(binding: Binding) -> bool:
-    """Tell whether a member has, or is about to get, a vcjob that has not ended.
+    """Return whether a member has, or is about to get, a vcjob that has not ended.
 
     Behind an open gate Karmada applies the vcjob in the member, whatever becomes of the HyperJob.
     """
@@ -193,7 +193,7 @@ def _is_in_member(binding: Binding) -> bool:
 
 
 def _lives(child: Child) -> bool:
-    """Tell whether a member has, or is about to get, a vcjob of ours that has not ended.
+    """Return whether a member has, or is about to get, a vcjob of ours that has not ended.
 
     With `--cascade=orphan` the garbage collector takes the ownerReference out of the vcjob before
     it lets the HyperJob go: the vcjob runs on and is still charged in between.
@@ -207,7 +207,7 @@ def _lives(child: Child) -> bool:
 
 
 def _is_still_there(child: Child) -> bool:
-    """Tell whether a vcjob is on its way out; what it holds is free once it is gone."""
+    """Return whether a vcjob is on its way out; what it holds is free once it is gone."""
     job = child.job
     mine = job is not None and job.ownership is not Ownership.FOREIGN
     return mine and child.is_leaving and not child.is_terminal
@@ -245,7 +245,7 @@ def _members(
 
 
 def _holds_all(hyperjob: HyperJob, group: str) -> bool:
-    """Tell whether a split that is open again, for a restart, was admitted before."""
+    """Return whether a split that is open again, for a restart, was admitted before."""
     records = hyperjob.records.values()
     return any(record.admitted for record in records if record.replicated_job == group)
 

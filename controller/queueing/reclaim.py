@@ -132,7 +132,7 @@ class _Trial:
         self._move(entry, 1)
 
     def is_enough(self) -> bool:
-        """Tell whether the head of line could start."""
+        """Return whether the head of line could start."""
         needs = self._waiting.shape.needs
         if not self._space.allows(needs.floor):
             return False

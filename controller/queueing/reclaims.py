@@ -1,6 +1,6 @@
 """Which HyperJobs give back what they hold, and for which head of line; one at a time.
 
-Who has to is decided in `reclaim`.
+`reclaim` chooses them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -65,7 +65,7 @@ class Reclaims:
         return known.head if known is not None and key in known.borrowers else ""
 
     def is_preempted(self, key: str, tree: Tree) -> bool:
-        """Tell whether a HyperJob makes way for a more urgent one of its own queue."""
+        """Return whether a HyperJob makes way for a more urgent one of its own queue."""
         known = self.current()
         if known is None or key not in known.borrowers:
             return False
@@ -85,7 +85,7 @@ class Reclaims:
 
 
 def may_preempt(head: Entry, other: Entry, tree: Tree) -> bool:
-    """Tell whether a HyperJob that waits may stop another with a share of the same queue."""
+    """Return whether a HyperJob that waits may stop another with a share of the same queue."""
     waiting = head.waiting
     if waiting is None or not head.unit.preempts or other.unit.priority >= head.unit.priority:
         return False

@@ -1,4 +1,4 @@
-"""Free capacity during one round: what is taken, what is kept for heads of queues.
+"""Free capacity during one round: what is taken, what is reserved for heads of lines.
 
 Never gives out more than is free. What is kept for a head is all that it could use anywhere, so
 nothing that passes it can delay it.
@@ -42,7 +42,7 @@ class Space:
         return made
 
     def allows(self, floor: Resources) -> bool:
-        """Tell at a glance whether there can be room: enough is free, wherever it is."""
+        """Return whether the clusters together have as much free: a quick check before `assign`."""
         return all(amount <= self.sum.get(name, 0) for name, amount in floor.items())
 
     def assign(
@@ -69,7 +69,7 @@ class Space:
         least: int,
         alike: bool,
     ) -> bool:
-        """Tell whether there is room for at least so many requests; `alike`: they are of one kind.
+        """Return whether there is room for `least` of the requests; `alike`: all are of one kind.
 
         Says what `assign` finds. Like requests are only counted, for each cluster holds what it
         holds in whatever order they come.

@@ -35,12 +35,12 @@ _BEHIND: Final = Block(code=WaitCode.BEHIND)
 
 
 def play(cache: QueueCache, *, now: datetime) -> list[str]:
-    """Play a round that has begun; return the HyperJobs to pass: admitted, or to give back."""
+    """Run a round that has begun; return the HyperJobs that it admits or that have to give back."""
     return _Round(cache, now).play() if cache.known else []
 
 
 class _Round:
-    """What one round remembers: what fails once fails to its end, for room only shrinks."""
+    """The state of one round: a shape without room stays without, for room only shrinks."""
 
     def __init__(self, cache: QueueCache, now: datetime) -> None:
         self._cache = cache
@@ -100,7 +100,7 @@ class _Round:
         return waiting.shape.needs.floor if waiting is not None else {}
 
     def _advance(self, queue: str, firsts: list[OrderInQueue]) -> bool:
-        """Go along a line until a HyperJob is admitted; tell whether more may follow."""
+        """Go along a line until a HyperJob is admitted; return whether more may follow."""
         fifo = self._is_fifo(queue)
         while firsts:
             order = heapq.heappop(firsts)
@@ -168,7 +168,7 @@ class _Round:
                 heapq.heappush(firsts, order)
 
     def _will_go(self, gang: Sequence[QueuedSubJob], waiting: Pending) -> bool:
-        """Tell whether a gang will have room, or a share, when all HyperJobs have ended."""
+        """Return whether a gang will have room, or a share, when all HyperJobs have ended."""
         needs, account, space = waiting.shape.needs, self._account, self._cache.space
         if self._cache.exceeds(waiting):
             return False
@@ -180,7 +180,7 @@ class _Round:
         return could and leaves_guarantees(gang, account, space.most)
 
     def _lead(self, queue: str, key: str, waiting: Pending, block: Block) -> bool:
-        """Let the first of a line keep its place if it will go some day; tell whether it does."""
+        """Reserve for the first of a line if it can start some day; return whether it can."""
         needs, account, space = waiting.shape.needs, self._account, self._cache.space
         if not needs.needed or block.code is WaitCode.NOT_OPEN:
             return False

@@ -1,6 +1,6 @@
 """The queues as they are confirmed, and what each uses: sub-jobs of HyperJobs, and other workloads.
 
-Counts only what it is told.
+The queue cache adds and removes sub-jobs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -46,7 +46,7 @@ _CODES: Final = {
 def verdict_of(cache: QueueCache, key: str, *, patient: bool = False) -> QueueVerdict:
     """Say which sub-jobs of a HyperJob may be made and why the others wait.
 
-    `patient`: that queues are not known yet is not worth telling.
+    `patient`: queues that are not known yet are not mentioned for some seconds.
     """
     entry = cache.entries.get(key)
     reclaimed_for = name_for(cache, key, cache.gives_back_for(key))
@@ -211,7 +211,7 @@ def _placement(cache: QueueCache, waiting: Pending) -> Placement:
 
 
 def _split_shortage(cache: QueueCache, waiting: Pending) -> SplitRoom | NextInLine:
-    """Judge an automatic split, which is placed in pieces: the user asked for none of them."""
+    """Return what an automatic split lacks as a whole: its pieces are not in the spec."""
     needs, demands = waiting.shape.needs, {part.name: part.request.demand for part in waiting.parts}
     requests = [part.request for part in waiting.parts]
     found = cache.open.assign(requests, needs.standing, needs.max_domains)

@@ -68,7 +68,7 @@ class Splitter:
         return {name: entry.answer for name, entry in entries.items() if entry.answer is not None}
 
     def ask(self, key: str, questions: Sequence[Question]) -> None:
-        """Ask; what waits to be asked is replaced, and what is being asked is waited for."""
+        """Queue questions; a newer question replaces the waiting one, and a running call goes on."""
         for question in questions:
             entry = self._entries.setdefault(key, {}).setdefault(question.group, _Entry())
             if not entry.busy:

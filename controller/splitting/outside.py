@@ -1,4 +1,4 @@
-"""What comes of asking an external splitter: its shares, or why they are waited for.
+"""The shares of an external splitter, or why a HyperJob waits for them.
 
 Pure: what was answered is given, what is to be asked is returned.
 """
@@ -28,7 +28,7 @@ class Outside:
 
 
 def consult(observed: Observed, wish: Wish, room: FreeRoom) -> Outside:
-    """Use the last answer if it holds now, whatever it was asked; else wait, and ask when due."""
+    """Use the last answer if it is valid for the present capacity; else wait, and ask when due."""
     limit = observed.hyperjob.max_domains
     asked = question(observed.hyperjob, wish, room, max_domains=limit)
     answered = (observed.split_answers or {}).get(wish.group)

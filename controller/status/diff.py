@@ -24,7 +24,7 @@ def merge_patch(old: object, new: Object) -> Object:
 
 
 class Weight(enum.IntEnum):
-    """How much of a change of status there is to tell."""
+    """How much of the status a change concerns."""
 
     NOTHING = 0
     WORDS = 1  # messages alone
@@ -33,7 +33,7 @@ class Weight(enum.IntEnum):
 
 
 def weigh(old: Object, new: Object) -> Weight:
-    """Tell how much two statuses differ."""
+    """Return how much two statuses differ."""
     if not merge_patch(old, new):
         return Weight.NOTHING
     before, after = _wordless(old), _wordless(new)

@@ -50,7 +50,7 @@ class GoodputAccount:
 
     @property
     def trains(self) -> bool:
-        """Tell whether steps are made, as far as phases tell."""
+        """Return whether the training makes steps, as far as phases show."""
         return self.state is TimeUse.PRODUCTIVE or (
             self.state is TimeUse.DEGRADED and self.share > 0
         )
@@ -180,7 +180,7 @@ def _heard(account: GoodputAccount, moment: Moment) -> GoodputAccount:
 
 
 def _goes_on(before: JobTraining, work: JobTraining) -> bool:
-    """Tell whether a training that was stopped did not begin anew, but only waited for others."""
+    """Return whether a training that was stopped did not begin anew, but only waited for others."""
     if work.started <= before.started:
         return True
     return work.started < before.updated and work.step >= before.step

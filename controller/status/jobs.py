@@ -77,17 +77,17 @@ class JobState:
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether it runs within reach, or has completed."""
+        """Return whether it runs within reach, or has completed."""
         return self.job_phase in _READY and not self.lost
 
     @property
     def is_terminal(self) -> bool:
-        """Tell whether it has ended."""
+        """Return whether it has ended."""
         return self.job_phase.is_terminal
 
     @property
     def is_placed(self) -> bool:
-        """Tell whether it is on a cluster, or was until its end."""
+        """Return whether it is on a cluster, or was until its end."""
         return self.phase != UNPLACED and (bool(self.cluster) or self.is_terminal)
 
     def to_object(self, history: Sequence[Run]) -> Object:
@@ -204,7 +204,7 @@ def _reported(observed: Observed, outlook: Outlook, report: Report) -> tuple[str
 
 
 def _silent(outlook: Outlook, record: Record) -> tuple[str, str]:
-    """Tell why a sub-job that had a phase reports none now."""
+    """Return why a sub-job that had a phase reports none now."""
     binding = outlook.child.binding
     if outlook.loss is not None:
         return _trouble(outlook.loss)

@@ -156,7 +156,7 @@ def _running(jobs: Sequence[JobState], ready: int, total: int) -> str:
 
 
 def _urgency(job: JobState) -> tuple[int, str]:
-    """Put what needs a person's help before what only needs time."""
+    """Sort sub-jobs that need a person's help before those that only need time."""
     order = (
         Reason.APPLY_FAILED,
         Reason.REFUSED_BY_CLUSTER,

@@ -209,7 +209,7 @@ def _lack(lack: Lack) -> str:
 
 
 def _crowded(crowding: Crowding) -> str:
-    """Say what the resource models tell; the sums alone would fit."""
+    """Say what the resource models of the cluster show; the sums alone would fit."""
     size = amount_text(crowding.resource, crowding.amount)
     if not crowding.most:
         return f"has no node with {size} left, by its resource models"

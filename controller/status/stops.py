@@ -20,7 +20,7 @@ def describe(status: Object) -> str:
 
 
 def has_lost(status: Object) -> bool:
-    """Tell whether a planned stop did not save all that was reached."""
+    """Return whether a planned stop did not save all that was reached."""
     entry = mapping(status.get("checkpoint"))
     return bool(describe(status)) and count(entry.get("stoppedStep")) > count(
         entry.get("resumeStep")

@@ -1,4 +1,4 @@
-"""How far the whole training is, from what its sub-jobs say.
+"""The progress of the whole training, from the reports of its sub-jobs.
 
 Nothing is forgotten: while no program says anything new, the status stays as it is.
 """
@@ -30,7 +30,7 @@ _LONGEST: Final = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubJobProgress:
-    """What a sub-job says; `attempt` is its present one."""
+    """The report of a sub-job in its present `attempt`."""
 
     group: str
     attempt: int

@@ -1,4 +1,4 @@
-"""Events: one line each time something changes that a person wants to know.
+"""Events: one for each change of a HyperJob that a user wants to know of.
 
 Events follow from two statuses and from the actions that were carried out, never from a pass alone:
 a pass that changes nothing makes no Event.
@@ -139,7 +139,7 @@ def _rejections(job: Object, earlier: Object) -> Iterator[Event]:
 
 
 def restart_events(decided: Restart, told: tuple[Event, ...]) -> tuple[Event, ...]:
-    """Add what is made again to the events of the status, if its phase does not tell it."""
+    """Add an event about the sub-jobs that are made again, unless the phase has one."""
     if not decided.again or any(event.reason == Phase.RESTARTING for event in told):
         return told
     names = _listed([again.name for again in decided.again])

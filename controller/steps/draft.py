@@ -95,13 +95,13 @@ class Draft:
         )
 
     def excluded(self, child: Child) -> frozenset[str]:
-        """Return where a sub-job must not stand: moved away from there, or refused by Karmada."""
+        """Return the clusters that a sub-job must avoid: it moved away, or Karmada refused."""
         recorded = child.record.excluded_clusters if child.record is not None else ()
         rejection_check = self.rejection_checks.get(child.name, RejectionCheck())
         return rejection_check.excluded.union(recorded)
 
     def outlook(self, member: Member) -> Outlook:
-        """Return what is intended for one sub-job."""
+        """Return what the plan does about one sub-job."""
         sub_job, child = member
         name = child.name
         reason: Reason | None
@@ -131,7 +131,7 @@ class Draft:
         )
 
     def _holds_share(self, child: Child) -> bool:
-        """Tell whether to record that a sub-job is admitted; a grant that came to nothing is not.
+        """Return whether to record that a sub-job is admitted; a grant that came to nothing is not.
 
         Recorded only by our own queue admission, and until the sub-job ends.
         """

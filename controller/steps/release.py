@@ -43,7 +43,7 @@ def open_gates(draft: Draft) -> None:
 
 
 def give_back(draft: Draft) -> None:
-    """Judge how the gang goes on; a gang that stays in parts lets go of what it holds."""
+    """Work out the state of the gang; a gang that stays in parts deletes its held sub-jobs."""
     observed, staying = draft.observed, draft.staying
     draft.back_off = next_state(
         observed, staying, opening=draft.opening, leaving=len(staying) < len(draft.children)

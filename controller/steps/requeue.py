@@ -54,8 +54,8 @@ def _waits(draft: Draft) -> Iterator[timedelta]:
 def until_look(child: Child, *, now: datetime) -> timedelta | None:
     """Return when the API server is to be asked for a vcjob that the caches do not have.
 
-    They select by our label, so an object without it is known by its traces only: a
-    binding that does not go, or a name that was taken when it was last looked at.
+    The caches select by our label. Only traces show a vcjob without it: a binding that stays, or a
+    name that was taken at the last look.
     """
     told, reason = child.record, child.record.reason if child.record is not None else ""
     if child.job is not None or child.stranger:

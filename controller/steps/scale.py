@@ -1,6 +1,6 @@
-"""Which sub-jobs are wanted, and which that are there go.
+"""Which sub-jobs the spec wants, and which existing sub-jobs are deleted.
 
-Judges none of them.
+It does not look at their state.
 """
 
 from collections.abc import Sequence

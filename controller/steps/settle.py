@@ -22,7 +22,7 @@ from hyperjob.api.meta import Object
 
 
 def place_missing(draft: Draft) -> None:
-    """Place what is missing and plan its creation."""
+    """Place the missing sub-jobs and plan their creation."""
     observed = draft.observed
     unplaced = _without_place(draft)
     draft.needed = max(0, draft.together - draft.secured)
@@ -44,7 +44,7 @@ def place_missing(draft: Draft) -> None:
 
 
 def review_pinned(draft: Draft) -> None:
-    """Look at the places of what no member has seen, and plan the moves."""
+    """Review the sub-jobs that no member has received, and plan the moves."""
     observed, placed = draft.observed, draft.placement.assigned
     draft.review = review_places(
         observed,
@@ -63,7 +63,7 @@ def review_pinned(draft: Draft) -> None:
 
 
 def needs(draft: Draft) -> tuple[Resources, ...]:
-    """Return the sizes of what has no place; none while even the sizes wait."""
+    """Return the sizes of the sub-jobs without a cluster; none while a split has no sizes."""
     if draft.awaits_split:
         return ()
     unplaced = {*draft.placement.unplaced, *draft.review.short}

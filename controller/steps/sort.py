@@ -99,7 +99,7 @@ def sort(draft: Draft, sub_job: SubJob, child: Child) -> None:
 
 
 def _waits_to_grow(draft: Draft, sub_job: SubJob, child: Child) -> bool:
-    """Tell whether a sub-job that runs is to be larger than its queue admits now."""
+    """Return whether a sub-job that runs is to be larger than its queue admits now."""
     verdict = draft.observed.verdict
     if verdict is None or growth(sub_job, child) is None:
         return False
@@ -126,7 +126,7 @@ def _held_back(draft: Draft, child: Child) -> tuple[Reason, Detail] | None:
 
 
 def _is_refused(draft: Draft, name: str) -> bool:
-    """Tell whether the API server refused a sub-job's object and is not to be asked again yet."""
+    """Return whether the API server refused a sub-job's object and is not to be asked again yet."""
     refusal = draft.observed.refusals.get(name)
     if refusal is None or draft.observed.now >= refusal.retry_at:
         return False

@@ -1,4 +1,4 @@
-"""Progress lines: what a program prints of its training, read with care. Pure.
+"""Progress lines that a program prints of its training; the parser trusts no line. Pure.
 
 The log is the tenant's: a line may hold anything. What is not a progress line in every part is no
 progress line, and a number that no training has is none.

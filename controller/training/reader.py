@@ -54,7 +54,7 @@ class Reader:
         wake: Callable[[str, float], None],
         counts: Counts,
     ) -> None:
-        """Make a reader; `wake` has a HyperJob looked at, so many seconds from now."""
+        """Make a reader; `wake` requests a pass of a HyperJob in so many seconds."""
         self._kube = kube
         self._interval = interval
         self._now = now
@@ -155,7 +155,7 @@ class Reader:
             return
 
     def _put_off(self, item: Item, found: Watch) -> bool:
-        """Leave a cluster alone that cannot be read, or refuses; nothing is asked of it until then.
+        """Read nothing of a cluster that refuses, or is out of reach, until then.
 
         A follow is not put off: what it is for does not come again.
         """
@@ -204,7 +204,7 @@ class Reader:
         return b"".join(line + b"\n" for line in parts)
 
     async def _follow(self, item: Item, found: Watch) -> None:
-        """Read a log until it ends: a program that is told to stop says what it has saved."""
+        """Read a log until it ends: a program that gets SIGTERM reports what it has saved."""
         try:
             async with self._followers, asyncio.timeout(_FOLLOW_SECONDS):
                 if not found.found:
@@ -260,7 +260,7 @@ class Reader:
         return found.pause(self._interval) * random.uniform(0.9, 1.1)
 
     def _tell(self, key: str) -> None:
-        """Have the HyperJob looked at, at most once an interval."""
+        """Request a pass of the HyperJob, at most once an interval."""
         now, last = _clock(), self._woken.get(key)
         if last is not None and last > now:
             return  # that look will see this too

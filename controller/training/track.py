@@ -112,7 +112,7 @@ def _began_again(before: Track, after: Track) -> Track:
 
 
 def _made(track: Track, step: int) -> datetime:
-    """Tell when a step was made, by the lines around it."""
+    """Return when a step was made, by the lines around it."""
     before = track.samples[0]
     for after in track.samples:
         if step <= after[0]:

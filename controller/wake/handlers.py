@@ -74,9 +74,9 @@ class Handlers:
         settle: Callable[[str], float],
         now: Callable[[], datetime],
     ) -> None:
-        """Start to listen; what the caches hold already is told at once.
+        """Add handlers to the caches, which call them at once for all objects they hold.
 
-        Until `begin` is called, what comes is what was there before this process.
+        Until `begin` is called, events are about objects that are older than this process.
         `settle` gives the seconds until changes of a HyperJob's sub-jobs are looked at together.
         """
         self._caches = caches
@@ -183,13 +183,13 @@ class Handlers:
 
 
 def _is_settled(hyperjob: Object) -> bool:
-    """Tell whether the status of a HyperJob is of its present spec."""
+    """Return whether the status of a HyperJob is of its present spec."""
     seen = at(hyperjob, "status", "observedGeneration")
     return seen is not None and seen == at(hyperjob, "metadata", "generation")
 
 
 def _only_shrank(old: Object | None, new: Object | None) -> bool:
-    """Tell whether a cluster stayed as it was and no resource of it became more free."""
+    """Return whether a cluster stayed as it was and no resource of it became more free."""
     if old is None or not _same(old, new, _CANDIDACY):
         return False
     before, after = room_of(old).free, room_of(new).free
@@ -201,5 +201,5 @@ def _readiness(cluster: Object | None) -> object:
 
 
 def _same(old: Object | None, new: Object | None, paths: Iterable[tuple[str, ...]]) -> bool:
-    """Tell whether nothing changed that anything depends on."""
+    """Return whether nothing changed that anything depends on."""
     return all(at(old, *path) == at(new, *path) for path in paths)

@@ -38,5 +38,5 @@ def domain_of(key: str) -> str:
 
 
 def may_be_given(key: str) -> bool:
-    """Tell whether a user may give a label or annotation of this key to sub-jobs."""
+    """Return whether a user may give a label or annotation of this key to sub-jobs."""
     return not domain_of(key) or key in ALLOWED

@@ -14,7 +14,7 @@ MAX_TASKS: Final = 256
 MAX_ALL_TASKS: Final = 5_000
 """Tasks of all templates together."""
 MAX_SPEC_BYTES: Final = 1_572_864
-"""Bytes of a spec as JSON: more than etcd takes of a whole object, unless it is told to."""
+"""Bytes of a spec as JSON: more than etcd stores of a whole object by default."""
 
 MAX_METADATA_KEYS: Final = 10_000
 """Labels of one HyperJob, and annotations."""

@@ -24,7 +24,7 @@ CLAIM: Final = "PersistentVolumeClaimSpec"
 
 
 def list_map(*keys: str) -> JsonDict:
-    """Mark a list whose items are told apart, and merged, by the fields named."""
+    """Mark a list whose items are identified, and merged, by the fields named."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
 
 

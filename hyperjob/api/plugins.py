@@ -80,12 +80,12 @@ _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 
 def have_hosts(plugins: Iterable[str]) -> bool:
-    """Tell whether the pods of a HyperJob get names that other clusters can look up."""
+    """Return whether the pods of a HyperJob get names that other clusters can look up."""
     return any(name in PLUGINS and PLUGINS[name].needs_hosts for name in plugins)
 
 
 def knowing_world(plugins: Iterable[str], *, comes_and_goes: bool = False) -> list[str]:
-    """Return the plugins that tell every pod of all others.
+    """Return the plugins that give every pod the addresses of all others.
 
     Where sub-jobs come and go, as with a quorum, only those that make one world of all count.
     """

@@ -36,7 +36,7 @@ _EXPECTED: Final = {
 
 
 def is_unusable(detail: ErrorDetails) -> bool:
-    """Tell whether the value cannot be looked into, unlike a value out of bounds.
+    """Return whether the value cannot be looked into, unlike a value out of bounds.
 
     A list that is too long was not looked into.
     """
@@ -44,7 +44,7 @@ def is_unusable(detail: ErrorDetails) -> bool:
 
 
 def is_harmless(detail: ErrorDetails) -> bool:
-    """Tell whether the API server would take the value: 3.0 is an integer in JSON."""
+    """Return whether the API server would take the value: 3.0 is an integer in JSON."""
     value = detail["input"]
     return detail["type"] == "int_type" and isinstance(value, float) and value.is_integer()
 

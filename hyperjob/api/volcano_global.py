@@ -14,7 +14,7 @@ _PATH: Final = "/resourcebindings/mutate"
 
 
 def queues_bindings(configurations: Iterable[Object]) -> bool:
-    """Tell whether a MutatingWebhookConfiguration sends ResourceBindings to Volcano Global."""
+    """Return whether a MutatingWebhookConfiguration sends ResourceBindings to Volcano Global."""
     return any(
         _is_volcano_globals(webhook)
         for configuration in configurations

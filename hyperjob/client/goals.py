@@ -28,11 +28,11 @@ class Goal:
 
     @property
     def is_deletion(self) -> bool:
-        """Tell whether the HyperJob shall be gone."""
+        """Return whether the HyperJob shall be gone."""
         return not self.phases and self.step is None
 
     def holds(self, hyperjob: Object | None, name: str) -> bool:
-        """Tell whether it is reached; NeverError when it never will be."""
+        """Return whether it is reached; NeverError when it never will be."""
         if self.is_deletion:
             return hyperjob is None
         summary = summary_of(hyperjob, name)

@@ -76,7 +76,7 @@ async def pod_groups_of_all(
         try:
             page = (await kube.raw("GET", path, params=selector)).json()
         except KubeError:
-            return  # what the pods say is told without it
+            return  # the state of the pods is shown without it
         for item in page.get("items") or ():
             for owner in item["metadata"].get("ownerReferences") or ():
                 if (cluster, owner.get("name")) in names:

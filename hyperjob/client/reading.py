@@ -72,8 +72,9 @@ async def changes(
 ) -> AsyncGenerator[WatchEvent, None]:
     """Give every object as ADDED and then each change, for ever; broken watches are resumed.
 
-    A BOOKMARK follows what was listed. Objects that vanished unseen are told as DELETED. Raises
-    KubeError when the server refuses, cannot be reached at all, or is lost several times in a row.
+    A BOOKMARK follows the listed objects. Objects that were deleted between two watches come as
+    DELETED. Raises KubeError when the server refuses, cannot be reached, or is lost several times
+    in a row.
     """
     fields = f"metadata.name={name}" if name else None
     known: dict[tuple[str, str], Object] = {}

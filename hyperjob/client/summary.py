@@ -39,12 +39,12 @@ class SubJob:
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether it will never run again as it is."""
+        """Return whether it will never run again as it is."""
         return JobPhase(self.phase).is_terminal
 
     @property
     def has_failed(self) -> bool:
-        """Tell whether it ended badly."""
+        """Return whether it ended badly."""
         return JobPhase(self.phase).is_failed
 
 
@@ -105,12 +105,12 @@ class Summary:
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether it has completed or failed."""
+        """Return whether it has completed or failed."""
         return self.phase in (Phase.COMPLETED, Phase.FAILED)
 
     @property
     def is_current(self) -> bool:
-        """Tell whether the status is about the spec as it is now."""
+        """Return whether the status is about the spec as it is now."""
         return self.observed_generation >= self.generation
 
     @property

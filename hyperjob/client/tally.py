@@ -91,7 +91,7 @@ def demands(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
 
 
 def waits(job: SubJob) -> bool:
-    """Tell whether a sub-job waits for a cluster or for its queue."""
+    """Return whether a sub-job waits for a cluster or for its queue."""
     return not job.cluster or job.phase in ("Unplaced", "Queued", "")
 
 

@@ -132,7 +132,7 @@ def _fields(schema: Mapping[str, Any], at: str = "") -> Iterator[str]:
 
 
 def _keeps(schema: Mapping[str, Any], path: list[str]) -> bool:
-    """Tell whether a field survives, be it known or not."""
+    """Return whether a field survives, be it known or not."""
     for name in path:
         while True:
             if schema.get("x-kubernetes-preserve-unknown-fields"):

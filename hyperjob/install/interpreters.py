@@ -80,7 +80,7 @@ def clashes(live: Iterable[Object]) -> list[Clash]:
 
 
 def targets(customization: Object, resource: Resource) -> bool:
-    """Tell whether a customization is about a resource's kind."""
+    """Return whether a customization is about a resource's kind."""
     target = (customization.get("spec") or {}).get("target") or {}
     return (target.get("apiVersion"), target.get("kind")) == (resource.api_version, resource.kind)
 

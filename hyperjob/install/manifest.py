@@ -23,7 +23,7 @@ ORDER: Final = tuple(Part)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What an installation can be told.
+    """The settings of an installation.
 
     `url` or `service` says where the webhook is, unless the webhooks are skipped. An empty
     `ca_bundle` (PEM) leaves `caBundle` as it is, for another to fill in. `service_accounts`

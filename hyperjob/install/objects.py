@@ -83,6 +83,6 @@ def labelled(obj: Object, *, component: str) -> Object:
 
 
 def is_ours(live: Object) -> bool:
-    """Tell whether an object of the API server was made here."""
+    """Return whether an object of the API server was made here."""
     labels = live["metadata"].get("labels") or {}
     return bool(labels.get(MANAGED_BY) == FIELD_MANAGER)

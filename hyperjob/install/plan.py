@@ -43,7 +43,7 @@ class Action(enum.StrEnum):
 
     @property
     def changes(self) -> bool:
-        """Tell whether something is written."""
+        """Return whether something is written."""
         return self in {Action.CREATED, Action.CONFIGURED, Action.DELETED}
 
 
@@ -220,7 +220,7 @@ class _Planner:
         return True
 
     async def _awaits_namespace(self, item: Item, items: Sequence[Item]) -> bool:
-        """Tell whether an item's namespace is itself to be made."""
+        """Return whether an item's namespace is itself to be made."""
         if item.namespace is None:
             return False
         for other in items:
@@ -232,7 +232,7 @@ class _Planner:
         return False
 
     async def _awaits_definition(self, item: Item, items: Sequence[Item]) -> bool:
-        """Tell whether the definition of an item's kind is itself to be made."""
+        """Return whether the definition of an item's kind is itself to be made."""
         name = item.resource.group_resource
         if not any(other.resource is CRDS and other.name == name for other in items):
             return False

@@ -1,6 +1,6 @@
 """Why an installation cannot be done, each with the way out.
 
-What can be told before anything is written is a value, so that all of it is told at once.
+Problems that are known before anything is written are values: all of them are printed at once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ def problems_text(problems: Sequence[Problem]) -> str:
 
 
 def field_conflict(title: str, error: KubeError) -> Problem:
-    """Tell whose fields an apply would have to take."""
+    """Return the problem of fields that another field manager owns."""
     owned: dict[str, list[str]] = {}
     for cause in error.causes:
         manager = cause.get("message", "").removeprefix("conflict with ")
@@ -47,7 +47,7 @@ def field_conflict(title: str, error: KubeError) -> Problem:
 
 
 def clash(found: Clash) -> Problem:
-    """Tell which customization keeps ours out."""
+    """Return the problem of a customization that keeps ours out."""
     delete = f"kubectl delete resourceinterpretercustomization {found.name} (ours replaces it)"
     if found.name in VOLCANO_GLOBAL:
         delete = "replace it, which is Volcano Global's, with --replace"
@@ -60,7 +60,7 @@ def clash(found: Clash) -> Problem:
 
 
 def lost(title: str, fields: Iterable[str]) -> Problem:
-    """Tell which fields of stored HyperJobs an older definition would drop."""
+    """Return the problem of an older definition that would drop fields of stored HyperJobs."""
     return Problem(
         title,
         "the installed definition knows fields that this release does not, and HyperJobs that use"
@@ -71,7 +71,7 @@ def lost(title: str, fields: Iterable[str]) -> Problem:
 
 
 def refused(title: str, error: KubeError) -> Problem:
-    """Tell what the server said."""
+    """Return the problem of a request that the API server refused."""
     match error.http_code:
         case 403:
             remedy = "use a kubeconfig of an administrator of the Karmada API server"

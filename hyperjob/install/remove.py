@@ -1,6 +1,6 @@
 """Takes an installation away, in the reverse order: webhooks first, definitions last or never.
 
-Deletes only what carries our label, so that nothing of anybody else's name is lost.
+Deletes only what carries our label, no object that others created under our names.
 """
 
 from collections.abc import AsyncGenerator, Sequence

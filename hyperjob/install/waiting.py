@@ -41,7 +41,7 @@ async def _look_and_follow(
     holds: Callable[[Object | None], bool],
     namespace: str | None,
 ) -> bool:
-    """Tell whether it held at some time until the server ended the watch."""
+    """Return whether it held at some time until the server ended the watch."""
     selector = f"metadata.name={name}"
     listed = await kube.list(resource, namespace=namespace, field_selector=selector)
     if holds(listed.items[0] if listed.items else None):

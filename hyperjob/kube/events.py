@@ -220,7 +220,7 @@ class EventRecorder:
         return event
 
     def _allowed(self, about: str) -> bool:
-        """Tell whether the object's bucket has a token left; buckets are few and old ones go."""
+        """Return whether the object's bucket has a token left; buckets are few and old ones go."""
         bucket = self._buckets.get(about)
         if bucket is None:
             bucket = TokenBucket(qps=_REFILL_PER_SECOND, burst=_BURST, clock=self._clock)

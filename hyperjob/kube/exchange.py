@@ -168,6 +168,6 @@ def _wait_before_retry(error: errors.KubeError, method: str, attempt: int) -> fl
 
 
 def _passes(limit: asyncio.Timeout, wait: float) -> bool:
-    """Tell whether waiting would pass the time limit: then the caller hears at once."""
+    """Return whether waiting would pass the time limit: then the caller hears at once."""
     deadline = limit.when() or 0.0
     return wait >= min(deadline - asyncio.get_running_loop().time(), _LONGEST_WAIT)

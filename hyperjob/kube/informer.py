@@ -1,4 +1,4 @@
-"""A live copy of one resource: list once, then watch, and tell handlers what changed.
+"""A live copy of one resource: list once, then watch, and call handlers for each change.
 
 It takes bookmarks, resumes after a broken connection where it was, lists again when the version is
 too old, and passes the difference on then, vanished objects included. It pauses longer and longer
@@ -140,8 +140,8 @@ class Informer:
     def add_handler(self, handler: Handler) -> None:
         """Call `handler(type, old, new)` at each change, in the informer's own task.
 
-        ADDED has no old, DELETED no new (its old is the last state known). What is in the store
-        already is told at once as ADDED.
+        ADDED has no old, DELETED no new (its old is the last state known). Objects that are in
+        the store already come at once as ADDED.
         """
         self._handlers.append(handler)
         for obj in self._store.items():
@@ -201,7 +201,7 @@ class Informer:
         self.synced.set()
 
     def _swap(self, listed: ObjectList) -> None:
-        """Replace the store first, then tell the difference: a handler never sees half of it."""
+        """Replace the store first, then call the handlers: a handler never sees half of a list."""
         present = {key_of(obj) for obj in listed.items}
         gone = [self._store.pop(key) for key in [k for k in self._store if k not in present]]
         changed: list[tuple[Object | None, Object]] = []

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class QueueStats(Protocol):
-    """What a work queue can tell at the moment it is asked."""
+    """The state of a work queue at the moment it is read."""
 
     def depth(self) -> int:
         """Count the items that wait."""

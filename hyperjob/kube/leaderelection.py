@@ -1,7 +1,7 @@
 """One leader among many replicas, by a Lease: the others wait until it is given up or expires.
 
 The body runs only while the Lease is surely ours. When it cannot be renewed in time, the body is
-cancelled and awaited before anybody else may take the Lease; there must never be two leaders.
+cancelled and awaited before another replica may take the Lease; there must never be two leaders.
 """
 
 import asyncio

@@ -59,7 +59,7 @@ def new_lease(namespace: str, name: str, identity: str, *, seconds: int, now: da
 def held(sight: Sight, identity: str, *, seconds: int, now: datetime) -> Object:
     """Build the Lease as `identity` writes it: renewed if it has it already, taken otherwise.
 
-    The resourceVersion stays, so the write fails when anybody else wrote meanwhile.
+    The resourceVersion stays, so the write fails when another client wrote meanwhile.
     """
     old = _spec(sight.lease)
     renewed = sight.holder == identity

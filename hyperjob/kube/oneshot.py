@@ -198,6 +198,6 @@ class _Channel(http.client.HTTPConnection):
         return opened
 
     def _is_stale(self, held: socket.socket) -> bool:
-        """Tell whether the server closed it meanwhile: nothing else arrives between two calls."""
+        """Return whether the server closed it meanwhile: nothing else arrives between two calls."""
         pending = held.pending() if isinstance(held, ssl.SSLSocket) else 0
         return bool(pending or select.select([held], [], [], 0)[0])

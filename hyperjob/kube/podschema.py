@@ -13,7 +13,7 @@ from hyperjob.api.corev1 import DATA
 from hyperjob.api.markers import CLAIM, POD_TEMPLATE, QUANTITY_PATTERN
 from hyperjob.api.meta import Object
 
-# Lists whose items are told apart by a key; every other list is replaced as a whole.
+# Lists whose items are identified by a key; every other list is replaced as a whole.
 _KEYS: Final = {
     ("Container", "env"): ["name"],
     ("Container", "ports"): ["containerPort", "protocol"],

@@ -11,7 +11,7 @@ Params = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What the server answered, body unread by anybody: `json()` decodes it."""
+    """The server's response with its whole body: `json()` decodes it."""
 
     status: int
     headers: Mapping[str, str]

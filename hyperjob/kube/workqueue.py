@@ -109,7 +109,7 @@ class WorkQueue(Generic[K]):
         return self._limiter.failures(item)
 
     def due_in(self, item: K) -> float | None:
-        """Tell in how many seconds an item comes by itself; 0 if it waits, None if it does not."""
+        """Return the seconds until an item comes by itself; 0 if it waits, None if it does not."""
         if item in self._dirty:
             return 0.0
         due = self._due.get(item)

@@ -122,7 +122,7 @@ class Listener:
         task.add_done_callback(done)
 
     async def _begin(self, connection: Connection, accepted: socket.socket) -> bool:
-        """Shake hands, and tell whether the protocol has begun."""
+        """Shake hands, and return whether the protocol has begun."""
 
         def begin() -> asyncio.Protocol:
             return _Tracked(self._factory(connection), connection, self._table)
@@ -142,7 +142,7 @@ class Listener:
         return True
 
     def _failed(self, peer: str, error: OSError) -> None:
-        """Log a failed handshake; refused certificates once a minute, since anybody sends them."""
+        """Log a failed handshake; refused certificates once a minute: any client may send one."""
         refused = isinstance(error, ssl.SSLError) and "CERTIFICATE" in (error.reason or "")
         now = self._loop.time()
         loud = refused and now >= self._quiet_until

@@ -33,7 +33,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time starts at 0 and passes only while everybody waits."""
+    """An event loop whose time starts at 0 and passes only while all tasks wait."""
 
     def __init__(self) -> None:
         self._virtual = 0.0

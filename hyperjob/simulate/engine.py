@@ -108,7 +108,7 @@ async def _run_to_end(scene: Scene, progress: Progress, manager: Manager | None)
 
 
 async def _watch(scene: Scene, progress: Progress) -> None:
-    """Tell the progress, and end a simulation in which nothing can happen any more."""
+    """Report the progress, and end a simulation in which no event is due any more."""
     loop, idle = asyncio.get_running_loop(), 0
     while not scene.ended.is_set():
         await asyncio.sleep(_TOLD_EVERY)

@@ -56,7 +56,7 @@ class Forecasts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that is told of one simulation.
+    """The results of one simulation.
 
     `unfair` is the part of all accelerators that queues had beyond what they were due while
     another one went short, on average. `splinters` is the part that was free on nodes in use.

@@ -32,7 +32,7 @@ class Pods:
 
 
 class Member:
-    """One member cluster; `placed` is told of vcjobs whose pods get their nodes."""
+    """One member cluster; `placed` is called with the vcjobs whose pods get nodes."""
 
     def __init__(
         self,

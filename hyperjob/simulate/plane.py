@@ -49,7 +49,7 @@ class Plane:
         self.requests = 0
 
     def listen(self, listener: Listener) -> None:
-        """Have it told of every change, at once."""
+        """Call the handler for every change, at once."""
         self._listeners.append(listener)
 
     def get(self, resource: Resource, key: str) -> Object | None:

@@ -40,7 +40,7 @@ class Run:
 
 
 class Runs:
-    """All jobs that have not ended; `finished` is told of each that has done its work."""
+    """All jobs that have not ended; `finished` is called with each that has done its work."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Runs:
 
     @property
     def any_progress(self) -> bool:
-        """Tell whether any job progresses."""
+        """Return whether any job progresses."""
         return any(run.rate for run in self._runs.values())
 
     def begin(self, life: Life, *, minimum: int | None) -> None:

@@ -42,7 +42,7 @@ class Scene(abc.ABC):
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether no job is still to come and none that has come makes progress."""
+        """Return whether no job is still to come and none that has come makes progress."""
         return self._coming == 0 and not self.runs.any_progress
 
     @staticmethod

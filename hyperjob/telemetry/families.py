@@ -25,7 +25,7 @@ Samples: TypeAlias = Callable[[], Iterable[Sample]]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What is told about one metric."""
+    """The description of one metric."""
 
     name: str
     type: str

@@ -29,7 +29,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Tell whether every check is well."""
+        """Return whether every check is well."""
         return all(_is_well(reason) for _, reason in self.results)
 
     def text(self, *, verbose: bool) -> str:

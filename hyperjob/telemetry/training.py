@@ -1,6 +1,6 @@
 """What the controller measures of HyperJobs: waits, restarts, phases, accelerators.
 
-Only counts what it is told. No label holds the name of an object but that of a cluster or a queue,
+Its callers count. No label holds the name of an object but that of a cluster or a queue,
 of which there are few.
 """
 

@@ -80,5 +80,5 @@ def _visible(scope: Scope, key: str) -> bool:
 
 
 def _has_started(job: SubJob) -> bool:
-    """Tell whether a sub-job is in its cluster, and not merely placed or held."""
+    """Return whether a sub-job is in its cluster, and not merely placed or held."""
     return JobPhase(job.phase) is not JobPhase.UNKNOWN

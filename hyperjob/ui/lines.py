@@ -43,5 +43,5 @@ class QueueLines:
         return len(self._lines.get(queue, ()))
 
     def line(self, queue: str) -> Sequence[OrderInQueue]:
-        """Return everybody in a line, in order; the last part of each is namespace/name."""
+        """Return the HyperJobs of a line, in order; the last part of each is namespace/name."""
         return self._lines.get(queue, ())

@@ -48,7 +48,7 @@ class Query:
 
     @property
     def is_filtered(self) -> bool:
-        """Tell whether some HyperJobs are left out."""
+        """Return whether some HyperJobs are left out."""
         return self.unfiltered != self
 
     @property
@@ -63,7 +63,7 @@ class Query:
         return replace(self, page=plain.page, size=plain.size, columns=(), descending=False)
 
     def but_phase(self, row: Row) -> bool:
-        """Tell whether a HyperJob passes every filter but that of phases."""
+        """Return whether a HyperJob passes every filter but that of phases."""
         if self.namespace and row.summary.namespace != self.namespace:
             return False
         if self.queue and self.queue not in row.queues:
@@ -75,7 +75,7 @@ class Query:
         return all(word in row.search for word in self.search.lower().split())
 
     def phase(self, row: Row) -> bool:
-        """Tell whether a HyperJob has a phase that is asked for."""
+        """Return whether a HyperJob has a phase that is asked for."""
         return not self.phases or row.summary.phase in self.phases
 
     def but(self, **changes: Any) -> str:  # noqa: ANN401 - fields of its own

@@ -18,7 +18,7 @@ class Scope:
     queues: bool = True
 
     def includes(self, namespace: str) -> bool:
-        """Tell whether the HyperJobs of a namespace are visible."""
+        """Return whether the HyperJobs of a namespace are visible."""
         return self.namespaces is None or namespace in self.namespaces
 
 
@@ -40,7 +40,7 @@ class Visitor(Protocol):
 
     @property
     def can_log_out(self) -> bool:
-        """Tell whether there is a session that `POST /logout` ends."""
+        """Return whether there is a session that `POST /logout` ends."""
         ...
 
     @property
@@ -54,7 +54,7 @@ class Visitor(Protocol):
         ...
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
-        """Tell whether the visitor may `patch` or `delete` a HyperJob; False when read-only."""
+        """Return whether the visitor may `patch` or `delete` a HyperJob; False when read-only."""
         ...
 
 

@@ -100,7 +100,7 @@ class World:
 
     @property
     def is_synced(self) -> bool:
-        """Tell whether HyperJobs and Clusters are known."""
+        """Return whether HyperJobs and Clusters are known."""
         return self._hyperjobs.synced.is_set() and self._clusters.synced.is_set()
 
     @property
@@ -140,7 +140,7 @@ class World:
 
     @property
     def queues_readable(self) -> bool:
-        """Tell whether the Queues could be read."""
+        """Return whether the Queues could be read."""
         return self._queues.synced.is_set()
 
     @property
@@ -216,7 +216,7 @@ class World:
         return self._colours.get(queue, -1)
 
     def note(self, topic: str) -> None:
-        """Count a change of a topic that another part follows, and tell those who wait."""
+        """Count a change of a topic that another part follows, and wake the requests that wait."""
         self.versions[topic] += 1
         self._dirty.set()
 
@@ -283,7 +283,7 @@ class World:
         return lambda *_: self.note(topic)
 
     async def _ticking(self) -> None:
-        """Tell all that wait of changes, a few times a second at most."""
+        """Wake all requests that wait for changes, a few times a second at most."""
         while True:
             await self._dirty.wait()
             self._dirty.clear()

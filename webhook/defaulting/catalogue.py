@@ -1,4 +1,4 @@
-"""What defaulting fills in, told for the docs."""
+"""What defaulting fills in, as the docs list it."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -84,7 +84,7 @@ def _default_task(task: Object, index: int) -> Object:
 
 
 def _task_min_available(task: Object) -> int | None:
-    """Return the gang size of a task; None where it cannot be told."""
+    """Return the gang size of a task; None where the template does not say it."""
     policy = task.get("partitionPolicy")
     if isinstance(policy, dict):
         partitions, size = policy.get("minPartitions"), policy.get("partitionSize")
@@ -134,7 +134,7 @@ def _is_blank(value: object) -> bool:
 
 
 def _is_unset(value: object) -> bool:
-    """Tell whether Volcano would take the number as not given: it cannot express 0."""
+    """Return whether Volcano would take the number as not given: it cannot express 0."""
     return value is None or (value == 0 and _is_count(value))
 
 

@@ -1,4 +1,4 @@
-"""What is different between two specs, told field by field.
+"""The differences between two specs, field by field.
 
 Absent, null and empty are the same, and so are amounts of the same size, as they are for
 Kubernetes.
@@ -35,7 +35,7 @@ def changes(old: object, new: object, at: Steps = ()) -> Iterator[Steps]:
 
 
 def _is_written_alike(old: object, new: object) -> bool:
-    """Tell whether two documents are the same bytes as JSON, which 1, 1.0 and true are not.
+    """Return whether two documents are the same bytes as JSON, which 1, 1.0 and true are not.
 
     Most of a change is no change, and comparing it value by value takes longest.
     """
@@ -46,7 +46,7 @@ def _is_written_alike(old: object, new: object) -> bool:
 
 
 def is_empty(value: object) -> bool:
-    """Tell whether a value says nothing."""
+    """Return whether a value says nothing."""
     return value is None or value == {} or value == [] or value == ""
 
 

@@ -122,7 +122,7 @@ def _is_absolute(path: str) -> bool:
 
 
 def _is_spread(spec: Object) -> bool:
-    """Tell whether the sub-jobs may run in several clusters at a time."""
+    """Return whether the sub-jobs may run in several clusters at a time."""
     counts = [sub_jobs(job) for job in spec.get("replicatedJobs") or ()]
     return spec.get("maxDomains") != 1 and (None in counts or sum(c or 0 for c in counts) > 1)
 

@@ -39,7 +39,7 @@ class Context:
     """Existing vcjobs and propagation policies, with the name of the HyperJob that owns each."""
     batch_jobs: AbstractSet[str] | None = None
     controllers: AbstractSet[str] = frozenset()
-    """Users who may open the gate of a binding; empty: everybody who may write bindings."""
+    """Users who may open the gate of a binding; empty: all users who may write bindings."""
 
 
 NOTHING_KNOWN: Final = Context()

@@ -106,7 +106,7 @@ def _answers(each: Object) -> tuple[frozenset[str], bool]:
 
 
 def _covers(earlier: Object, later: Object) -> bool:
-    """Tell whether an earlier rule takes everything that a later one is for."""
+    """Return whether an earlier rule takes everything that a later one is for."""
     targets = earlier.get("targetReplicatedJobs")
     if targets and not set(later.get("targetReplicatedJobs") or ("",)) <= set(targets):
         return False

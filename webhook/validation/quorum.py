@@ -74,6 +74,6 @@ def validate_quorum(spec: Object, report: Report) -> None:
 
 
 def _is_only(job: Object, task: str) -> bool:
-    """Tell whether a replicatedJob runs the lighthouse and nothing else."""
+    """Return whether a replicatedJob runs the lighthouse and nothing else."""
     tasks = (job.get("templateSpec") or {}).get("tasks") or ()
     return bool(task) and all(each.get("name") == task for each in tasks)

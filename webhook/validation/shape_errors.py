@@ -115,7 +115,7 @@ _BROKEN: Final[dict[str, Rule]] = {
 
 
 def too_many(count: int) -> Refusal:
-    """Return the one error about an object with too many errors to tell."""
+    """Return the one error about an object with too many errors to list."""
     return Refusal(HOPELESS, HOPELESS.at(ROOT, "object", count=count))
 
 

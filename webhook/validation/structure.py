@@ -31,7 +31,7 @@ class TypedObject:
     """Objects with a broken value somewhere below: their own fields cannot be compared with it."""
 
     def hides(self, path: str) -> bool:
-        """Tell whether an error about this path only follows from a wrong shape."""
+        """Return whether an error about this path only follows from a wrong shape."""
         if not self.broken:
             return False
         if path in self.broken or _parent(path) in self.doubtful:

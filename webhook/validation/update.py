@@ -145,7 +145,7 @@ def inspect_update(
     if not found.refusals and not found.remarks:
         return report
     known = inspect_checked(shape_before, told_before, context=context)
-    # Where not all was looked at, nothing can be told to be as it was.
+    # Where not all fields were checked, no error counts as known before.
     errors = set() if found.is_full else {str(each.error) for each in known.refusals}
     texts = {each.text for each in known.remarks}
     report.take(
@@ -166,7 +166,7 @@ def _is_deleted(hyperjob: Object) -> bool:
 
 
 def _is_same(new: object, old: object) -> bool:
-    """Tell quickly whether the spec is the same to the letter, as in most updates."""
+    """Return quickly whether the spec is the same to the letter, as in most updates."""
     if not isinstance(new, dict) or not isinstance(old, dict):
         return False
     try:
@@ -228,7 +228,7 @@ def _told(old: Object, new: Object) -> Iterator[Steps]:
 
 
 def _is_generated(spec: Object, step: Steps) -> bool:
-    """Tell whether a claim has a name that Volcano gives to claims of its own."""
+    """Return whether a claim has a name that Volcano gives to claims of its own."""
     volume: object = spec
     for part in step[:-1]:
         holder = volume
@@ -273,7 +273,7 @@ def _judge_job(step: Steps, pair: tuple[Object, Object], phase: str, report: Rep
 
 
 def _changes_world(step: Steps) -> bool:
-    """Tell whether a change inside a replicatedJob is one of the number of pods."""
+    """Return whether a change inside a replicatedJob is one of the number of pods."""
     match step[2:]:
         case ("replicas",) | ("templateSpec", "tasks", _, "replicas"):
             return True
@@ -281,7 +281,7 @@ def _changes_world(step: Steps) -> bool:
 
 
 def _is_sized(job: Object) -> bool:
-    """Tell whether a split decides number and size of the sub-jobs."""
+    """Return whether a split decides number and size of the sub-jobs."""
     split = job.get("splitPolicy") or {}
     return split.get("mode") == "auto" or bool(split.get("accelerators"))
 

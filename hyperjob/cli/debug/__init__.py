@@ -1,6 +1,6 @@
 """`hyperjob debug`: what the controller itself sees of a HyperJob, and what it would do now.
 
-Read from the controller's debug address, which is off unless the controller was told of one.
+Read from the controller's debug address, which is off by default.
 """
 
 from urllib.parse import quote

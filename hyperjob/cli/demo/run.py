@@ -56,12 +56,12 @@ class Result:
 
     @property
     def finished(self) -> bool:
-        """Tell whether every HyperJob has ended."""
+        """Return whether every HyperJob has ended."""
         return bool(self.hyperjobs) and all(each.has_ended for each in self.hyperjobs)
 
     @property
     def completed(self) -> bool:
-        """Tell whether every HyperJob has ended well."""
+        """Return whether every HyperJob has ended well."""
         return bool(self.hyperjobs) and all(
             each.phase == Phase.COMPLETED for each in self.hyperjobs
         )

@@ -84,7 +84,7 @@ from webhook.configuration import ServiceReference
     default=False,
     show_default=True,
     help="Let users name only queues, PriorityClasses and clusters on which they have the verb"
-    " `use`; without it everyone may name all.",
+    " `use`; without it all users may name all.",
 )
 @click.option(
     "--progress/--no-progress",

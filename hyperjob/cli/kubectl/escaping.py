@@ -1,6 +1,6 @@
 """Text of other people is shown and never obeyed: names, messages, annotations, logs, errors.
 
-A terminal runs what control characters tell it: copy to the clipboard, set the title, hide lines.
+Control characters make a terminal act: copy to the clipboard, set the title, hide lines.
 Everything that a command writes to standard output and error passes here, whatever prints it.
 """
 

@@ -67,7 +67,7 @@ class Following:
 
     @property
     def failed(self) -> bool:
-        """Tell whether a log, or the pods of a sub-job, could not be read to the end."""
+        """Return whether a log, or the pods of a sub-job, could not be read to the end."""
         return bool(self._reader.failed or self._unread)
 
     async def lines(self) -> AsyncGenerator[Line, None]:
@@ -132,7 +132,7 @@ class Following:
             raise no_log(self._summary, failed=bool(self._unread))
 
     def _is_over(self) -> bool:
-        """Tell whether no sub-job that is meant will have another pod."""
+        """Return whether no sub-job that is meant will have another pod."""
         if self._gone or self._summary.has_ended:
             return True
         jobs = meant(self._summary, self._wanted.jobs)

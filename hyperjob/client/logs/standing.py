@@ -57,7 +57,7 @@ class Standing:
 
     @property
     def failed(self) -> bool:
-        """Tell whether something could not be read."""
+        """Return whether something could not be read."""
         return self.unread or self.reader.failed > 0
 
     async def lines(self) -> AsyncGenerator[Line, None]:

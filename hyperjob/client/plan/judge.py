@@ -309,7 +309,7 @@ def _context(world: World, namespace: str) -> Context:
 
 
 def _needs_help(queues: Mapping[str, str], reason: str) -> bool:
-    """Tell whether only a person can end the wait."""
+    """Return whether only a person can end the wait."""
     return reason == Reason.EXCEEDS_QUEUE or any(text for text in queues.values())
 
 

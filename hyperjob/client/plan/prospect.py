@@ -28,13 +28,13 @@ class Gang:
 
 
 def has_room(gang: Gang, clusters: Iterable[Cluster]) -> bool:
-    """Tell whether what must go together has room as it is."""
+    """Return whether what must go together has room as it is."""
     room = FreeRoom.of(clusters, gang.standing)
     return len(assign(gang.requests, room, max_domains=gang.max_domains).assigned) >= gang.needed
 
 
 def too_large(gang: Gang, clusters: Iterable[Cluster]) -> bool:
-    """Tell whether not even empty clusters would hold it; those not Ready may come back."""
+    """Return whether not even empty clusters would hold it; those not Ready may come back."""
     known = tuple(clusters)
     if any(is_down(cluster) for cluster in known):
         return False
@@ -42,7 +42,7 @@ def too_large(gang: Gang, clusters: Iterable[Cluster]) -> bool:
 
 
 def is_down(cluster: Cluster) -> bool:
-    """Tell whether a cluster is unusable only while it is not Ready."""
+    """Return whether a cluster is unusable only while it is not Ready."""
     return cluster.trouble is not None and cluster.trouble.code is ClusterTrouble.NOT_READY
 
 

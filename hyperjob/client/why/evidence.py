@@ -98,7 +98,7 @@ class Explanation:
 
 
 def is_older(time: str, now: datetime) -> bool:
-    """Tell whether something is older than one waits for it without a word."""
+    """Return whether something is older than one waits for it without a word."""
     moment = timestamp(time)
     return moment is not None and now - moment > _PATIENCE
 

@@ -213,7 +213,7 @@ def _no_leader(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _leads(evidence: Evidence) -> bool:
-    """Tell whether a controller is known to lead now."""
+    """Return whether a controller is known to lead now."""
     leader = evidence.leader
     return leader is not None and leader.leads
 

@@ -310,7 +310,7 @@ def _too_large(evidence: Evidence, jobs: Sequence[SubJob]) -> str:
 
 
 def _may_fit(evidence: Evidence, job: SubJob, clusters: Sequence[Object]) -> bool:
-    """Tell whether a sub-job may fit on an empty cluster, or an automatic split on all of them."""
+    """Return whether a sub-job may fit on an empty cluster, or a split on all of them."""
     accelerator, number = evidence.summary.accelerators(job)
     group = evidence.summary.group(job.group)
     sizes = [room_of(cluster).allocatable.get(accelerator, 0) for cluster in clusters]

@@ -62,7 +62,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Tell whether HyperJobs can run: nothing failed, and everything could be looked at."""
+        """Return whether HyperJobs can run: nothing failed, and everything could be looked at."""
         bad = {Status.FAILED, Status.UNKNOWN}
         return not any(finding.verdict.status in bad for finding in self.findings)
 

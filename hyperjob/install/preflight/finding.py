@@ -52,5 +52,5 @@ def failed(message: str, *, remedy: str) -> CheckResult:
 
 
 def go_together(one: str, other: str) -> bool:
-    """Tell whether two releases go together: they differ in their patch number at most."""
+    """Return whether two releases go together: they differ in their patch number at most."""
     return one.split(".")[:2] == other.split(".")[:2]

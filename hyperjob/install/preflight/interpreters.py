@@ -15,7 +15,7 @@ from hyperjob.install.preflight.karmada import pod_templates_gate
 from hyperjob.install.preflight.observed import Observed, named, need
 from hyperjob.kube.resources import VCJOBS
 
-# Karmada's own scripts for these are complete; another's hide part of what they tell.
+# Karmada's own scripts for these are complete; another's hide part of it.
 _BETTER_LEFT: Final = ("healthInterpretation", "statusAggregation", "statusReflection")
 
 

@@ -80,7 +80,7 @@ def lease_namespace(observed: Observed) -> CheckResult:
 
 
 def multiple_pod_templates(observed: Observed) -> CheckResult:
-    """Tell by its effect whether the gate MultiplePodTemplatesScheduling is on."""
+    """Return whether the gate MultiplePodTemplatesScheduling is on, seen by its effect."""
     state = pod_templates_gate(observed)
     if state is None:
         return ok("gate MultiplePodTemplatesScheduling: no vcjob is bound yet that would show it")
@@ -103,7 +103,7 @@ def multiple_pod_templates(observed: Observed) -> CheckResult:
 
 
 def pod_templates_gate(observed: Observed) -> bool | None:
-    """Tell whether the gate is on; None when no vcjob's binding is there to show it."""
+    """Return whether the gate is on; None when no vcjob's binding is there to show it."""
     specs = [binding.get("spec") or {} for binding in need(observed.bindings)]
     ours = [spec for spec in specs if _is_of_vcjob(spec)]
     if any(spec.get("components") for spec in ours):

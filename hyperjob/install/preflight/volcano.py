@@ -73,7 +73,7 @@ def volcano_global(observed: Observed) -> CheckResult:
 
 
 def has_volcano_global(observed: Observed) -> bool:
-    """Tell whether Volcano Global is here."""
+    """Return whether Volcano Global is here."""
     return queues_bindings(need(observed.mutating))
 
 
@@ -128,7 +128,7 @@ def queue_policies(observed: Observed) -> CheckResult:
 
 
 def _checks_queues(observed: Observed) -> bool:
-    """Tell whether a webhook looks at vcjobs here, and so at their queue's state."""
+    """Return whether a webhook looks at vcjobs here, and so at their queue's state."""
     return any(
         _sees(webhook, VCJOBS)
         for configuration in need(observed.validating)

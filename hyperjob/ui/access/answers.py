@@ -23,7 +23,7 @@ def reload(request: web.BaseRequest) -> web.HTTPException:
 
 
 def login_first(request: web.BaseRequest, path: str) -> web.HTTPException:
-    """Lead a browser to the login, and tell others that they need a token."""
+    """Redirect a browser to the login, and answer other clients 401 with a hint at the token."""
     if is_navigation(request.method, request.headers):
         return web.HTTPSeeOther(URL(path).with_query(next=request.path_qs))
     return refusal(401, "Log in, or send a bearer token.")

@@ -14,7 +14,7 @@ V = TypeVar("V")
 class Cached(Generic[K, V]):
     """Answers by key, each at most `seconds` old and at most `size` of them.
 
-    Those who ask for a key at the same time share one question, which goes on when one of them
+    Callers that ask for a key at the same time share one request, which goes on when one of them
     leaves. What raises is not remembered. The least used answer goes first.
     """
 
@@ -71,4 +71,4 @@ class Cached(Generic[K, V]):
     def _answered(self, key: K, task: "asyncio.Task[V]") -> None:
         self._asked.pop(key, None)
         if not task.cancelled():
-            task.exception()  # those who wait for it are told; there may be none left
+            task.exception()  # the callers that wait get the error; there may be none left

@@ -39,13 +39,13 @@ def refused(method: str, headers: Mapping[str, str], hosts: Collection[str]) -> 
 
 
 def is_known(host: str, hosts: Collection[str]) -> bool:
-    """Tell whether a Host header (`name`, `name:port`, `[::1]:port`) is among those allowed."""
+    """Return whether a Host header (`name`, `name:port`, `[::1]:port`) is among those allowed."""
     whole = host.lower()
     return bool(whole) and (whole in hosts or _name(whole) in hosts)
 
 
 def is_navigation(method: str, headers: Mapping[str, str]) -> bool:
-    """Tell whether a browser opens a page, so that an answer in HTML is of use."""
+    """Return whether a browser opens a page, so that an answer in HTML is of use."""
     mode = headers.get("Sec-Fetch-Mode")
     if mode is not None:
         return method in SAFE_METHODS and mode == "navigate"
@@ -53,7 +53,7 @@ def is_navigation(method: str, headers: Mapping[str, str]) -> bool:
 
 
 def came_by_a_link(headers: Mapping[str, str]) -> bool:
-    """Tell whether another site led here: then a browser withholds our SameSite=Strict cookie."""
+    """Return whether another site led here: then a browser withholds our SameSite=Strict cookie."""
     return headers.get("Sec-Fetch-Site") in ("cross-site", "same-site") and (
         headers.get("Sec-Fetch-Mode") == "navigate"
     )

@@ -51,7 +51,7 @@ class ClusterVisitor:
         return self.user.name
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
-        """Tell whether the visitor may do this to a HyperJob; False without an answer."""
+        """Return whether the visitor may do this to a HyperJob; False without an answer."""
         if self.read_only:
             return False
         try:

@@ -24,7 +24,7 @@ class Csrf:
         ).hexdigest()
 
     def accepts(self, session: str, given: str) -> bool:
-        """Tell whether a token is that of the session."""
+        """Return whether a token is that of the session."""
         return same(self.token(session), given)
 
 

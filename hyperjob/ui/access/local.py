@@ -42,7 +42,7 @@ class LocalVisitor:
     scope: Scope = EVERYTHING
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
-        """Tell whether the kubeconfig's user may do this to a HyperJob.
+        """Return whether the kubeconfig's user may do this to a HyperJob.
 
         Without an answer it is offered: the API server decides when it is done.
         """
@@ -55,7 +55,7 @@ class LocalVisitor:
 
 
 class LocalAccess:
-    """Lets in those who have the token; use with `async with`.
+    """Lets in visitors with the token; use with `async with`.
 
     No request gets in before `listens_on` has said under which address.
     """
@@ -140,7 +140,7 @@ def bearer(headers: Mapping[str, str]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address to listen on can be reached from this machine alone."""
+    """Return whether an address to listen on can be reached from this machine alone."""
     if host == "localhost":
         return True
     try:

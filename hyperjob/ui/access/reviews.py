@@ -86,7 +86,7 @@ class Reviews:
         self._users.forget(token)
 
     async def allows(self, question: Question) -> bool:
-        """Tell whether something is allowed; raises KubeError without an answer."""
+        """Return whether something is allowed; raises KubeError without an answer."""
         return await self._answers.get(question)
 
     async def _who(self, token: str) -> User | None:

@@ -1,4 +1,4 @@
-"""What happened before the first look, as far as status and Events tell. Pure."""
+"""What happened before the page started, from status and Events. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,8 +43,8 @@ def past(summary: Summary, now: datetime) -> list[Span]:
 def missing(known: Iterable[Span], told: Sequence[Span]) -> list[Span]:
     """Choose those of `told` that are about a time of which `known` says nothing.
 
-    What was seen is better than what is told afterwards, so a span is cut where the first one
-    known begins, and left out where it would begin later.
+    A span that was recorded is better than one from status and Events. The latter is cut where the
+    first recorded one begins, and left out where it would begin later.
     """
     first: dict[str, datetime] = {}
     for span in known:

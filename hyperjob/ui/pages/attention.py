@@ -29,7 +29,7 @@ class AttentionPage:
 
     @property
     def key(self) -> Hashable:
-        """Tell pages apart."""
+        """Return a value that no other page has."""
         return "attention", self.scope
 
     def version(self) -> Hashable:

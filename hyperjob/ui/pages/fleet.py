@@ -71,7 +71,7 @@ class FleetPage:
 
     @property
     def key(self) -> Hashable:
-        """Tell pages apart."""
+        """Return a value that no other page has."""
         return "fleet", self.scope
 
     def version(self) -> Hashable:

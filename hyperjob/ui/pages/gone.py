@@ -36,7 +36,7 @@ class GonePage:
 
     @property
     def key(self) -> Hashable:
-        """Tell pages apart."""
+        """Return a value that no other page has."""
         return "gone", self.known.uid
 
     def version(self) -> Hashable:

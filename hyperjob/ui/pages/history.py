@@ -70,7 +70,7 @@ class HistoryPage:
 
     @property
     def key(self) -> Hashable:
-        """Tell pages apart."""
+        """Return a value that no other page has."""
         return "history", self.asked, self.scope
 
     def version(self) -> Hashable:

@@ -56,7 +56,7 @@ class JobPage:
 
     @property
     def key(self) -> Hashable:
-        """Tell pages apart."""
+        """Return a value that no other page has."""
         return "hyperjob", self.name
 
     def version(self) -> Hashable:

@@ -25,7 +25,7 @@ class JobsPage:
 
     @property
     def key(self) -> Hashable:
-        """Tell pages apart."""
+        """Return a value that no other page has."""
         return "hyperjobs", self.query, self.scope
 
     def version(self) -> Hashable:

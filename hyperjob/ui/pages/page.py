@@ -18,7 +18,7 @@ class Page(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """Tell pages apart."""
+        """Return a value that no other page has."""
         ...
 
     @property

@@ -24,7 +24,7 @@ class QueuesPage:
 
     @property
     def key(self) -> Hashable:
-        """Tell pages apart."""
+        """Return a value that no other page has."""
         return "queues", self.scope
 
     def version(self) -> Hashable:

@@ -201,7 +201,7 @@ def _title(span: Span, now: datetime) -> str:
 
 
 def _failed(span: Span) -> bool:
-    """Tell whether a span is the bad end of something."""
+    """Return whether a span is the bad end of something."""
     return JobPhase(span.phase).is_failed or span.phase == Phase.FAILED
 
 

@@ -31,7 +31,7 @@ def _held(*rules: tuple[Rule, Breaks]) -> Callable[[Cell], Check]:
 
 
 def has_backsteps(path: str) -> bool:
-    """Tell whether a step of a path leads upwards."""
+    """Return whether a step of a path leads upwards."""
     return ".." in path.split("/")
 
 
