@@ -15,14 +15,14 @@ NO_LIGHTHOUSE = rule(
     "L21.no-lighthouse",
     REQUIRED,
     "one of `--lighthouse` (a task) or `--address` must be given",
-    "plugin torchft is not told where its lighthouse is",
+    "plugin torchft has neither a lighthouse task nor an address",
     "add a task that runs torchft_lighthouse, and name it",
 )
 TWO_LIGHTHOUSES = rule(
     "L21.two-lighthouses",
     FORBIDDEN,
     "may not be given together with `--lighthouse`",
-    "plugin torchft is told of a task and of an address",
+    "plugin torchft has both a lighthouse task and an address",
     "keep one of the two",
 )
 ADDRESS = rule(

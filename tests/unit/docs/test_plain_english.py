@@ -16,7 +16,7 @@ PLACES += ("docs", "examples", "hyperjob", "sandbox", "webhook")
 
 # An abstract subject hides which component acts; the others have a plainer word.
 FORBIDDEN = re.compile(
-    r"\b(nobody|somebody|whoever|mend|mends|mended|tells|one that|one who)\b"
+    r"\b(nobody|somebody|anybody|whoever|so-manieth|mend|mends|mended|tells|one that|one who)\b"
     r"|\bstands\b|, so\.(?=\s|$)",
     re.IGNORECASE,
 )

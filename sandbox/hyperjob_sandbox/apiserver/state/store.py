@@ -168,7 +168,7 @@ class Collection:
         self.wake()
 
     def wake(self) -> None:
-        """Let everybody who waits look again."""
+        """Wake all readers that wait."""
         waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():
