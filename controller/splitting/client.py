@@ -68,7 +68,7 @@ class Splitter:
         return {name: entry.answer for name, entry in entries.items() if entry.answer is not None}
 
     def ask(self, key: str, questions: Sequence[Question]) -> None:
-        """Queue questions; a newer question replaces the waiting one, and a running call goes on."""
+        """Queue questions; a newer question replaces the waiting one. A running call goes on."""
         for question in questions:
             entry = self._entries.setdefault(key, {}).setdefault(question.group, _Entry())
             if not entry.busy:
