@@ -1,11 +1,13 @@
 """Small decisions whose other side no story reaches: absent values, equal limits, ends."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from controller.expansion.expand import expand
 from controller.expansion.growth import growth
+from controller.memory.capacity import Capacity
 from controller.model.child import child_of
 from controller.model.outcomes import AllCompleted, OneCompleted
 from controller.model.parse import parse_hyperjob
@@ -14,6 +16,8 @@ from controller.model.shortage import NoDevice, Shortage, ShortageCode
 from controller.model.subjobs import SubJob
 from controller.model.training import JobTraining, parse_training
 from controller.model.waiting import GangShortage, Wait, WaitCode
+from controller.placement.capacity import Candidacy
+from controller.plan import plan
 from controller.queueing.priority import priority_of
 from controller.status.outcomes import end_text
 from controller.status.transitions import status_events
@@ -22,10 +26,12 @@ from tests.unit.controller.builders import (
     GPU,
     NOW,
     Object,
+    cluster,
     group,
     hyperjob,
     job,
     observed,
+    policy,
     task,
     template,
 )
@@ -96,3 +102,50 @@ def test_a_failure_is_told_with_its_own_pod_while_the_history_stays() -> None:
     notes = [each.note for each in status_events({"jobs": [before]}, {"jobs": [after]})]
     assert any("on b" in note and "new" in note for note in notes)
     assert not any("old" in note for note in notes)
+
+
+def test_a_restarted_hyperjob_trains_again_with_its_quorum_while_others_wait() -> None:
+    records = [
+        {"name": f"hj-trainer-{n}", "replicatedJob": "trainer", "index": n, "attempt": 1,
+         "phase": "Unplaced", "reason": "Restarting"}
+        for n in range(2)
+    ]  # fmt: skip
+    raw = hyperjob(quorum=1, status={"state": {"phase": "Restarting"}, "jobs": records})
+    runs = job(phase="Running", pods={"running": 8})
+    runs["metadata"]["labels"]["training.volcano.sh/attempt"] = "1"
+    decided = plan(observed(raw, runs, policy(), clusters=(cluster("a", 0),)))
+    assert decided.status is not None
+    assert decided.status["state"]["phase"] == "Degraded"
+
+
+class Waits:
+    """Reservations of which one thing changes after 5 s, and another after 3 s or never."""
+
+    def __init__(self, eventual: timedelta | None) -> None:
+        self._eventual = eventual
+
+    def next_change(self, *, now: datetime) -> timedelta:
+        return timedelta(seconds=5)
+
+    def eventual_changes_in(self, *, now: datetime) -> timedelta | None:
+        return self._eventual
+
+
+class NoClusters:
+    """An informer that has nothing."""
+
+    def add_handler(self, handler: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("eventual", "seconds"), [(timedelta(seconds=3), 3), (None, 5)])
+def test_capacity_changes_with_the_first_of_the_reservations(
+    eventual: timedelta | None, seconds: int
+) -> None:
+    capacity = Capacity(
+        NoClusters(),  # type: ignore[arg-type]  # what is used of one
+        Waits(eventual),  # type: ignore[arg-type]  # what is used of them
+        candidacy=Candidacy(),
+        now=lambda: NOW,
+    )
+    assert capacity.changes_in(now=NOW) == timedelta(seconds=seconds)

@@ -50,3 +50,19 @@ def test_modes_of_files_are_between_0_and_0777(mode: int, is_taken: bool) -> Non
     volume = {"name": "v", "configMap": {"name": "m", "defaultMode": mode}}
     found = validate_create(hyperjob({**pod(), "volumes": [volume]})).errors
     assert (not found) is is_taken, found
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "is_taken"),
+    [(None, True), ({}, True), ({"add": ["NET_ADMIN"]}, True), ({"add": ["CAP_SYS_ADMIN"]}, False)],
+)
+def test_a_container_without_capabilities_may_forbid_escalation(
+    capabilities: dict[str, Any] | None, is_taken: bool
+) -> None:
+    made = pod()
+    context: dict[str, Any] = {"allowPrivilegeEscalation": False}
+    made["containers"][0]["securityContext"] = context | (
+        {} if capabilities is None else {"capabilities": capabilities}
+    )
+    found = validate_create(hyperjob(made)).errors
+    assert (not found) is is_taken, found
