@@ -11,6 +11,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.api.names import binding_name
+from hyperjob_sandbox.controller import RetryError
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.policies import claim
 from hyperjob_sandbox.objects import annotations_of, controller_uid, merge_marks, owner_reference
@@ -24,17 +25,6 @@ _OVERWRITTEN: Final = (
     "components",
     *_OF_POLICY,
 )
-
-
-class OwnerMismatchError(Exception):
-    """The binding of this name belongs to another object; wait for its removal and try again."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "failed to update binding due to different owner reference UID, will try again later "
-            "after binding is garbage collected, see "
-            "https://github.com/karmada-io/karmada/issues/2090"
-        )
 
 
 def carrier(template: Object, *, spec: Object) -> Object:
@@ -87,10 +77,14 @@ def new_binding(desired: Object, *, permanent_id: str) -> Object:
 def sync_binding(live: Object, desired: Object) -> Object:
     """Return the live binding with every field overwritten that a detector's sync overwrites.
 
-    Raises OwnerMismatchError when the live one belongs to another object.
+    Raises RetryError while the live one belongs to another object.
     """
     if controller_uid(live) not in (None, controller_uid(desired)):
-        raise OwnerMismatchError
+        raise RetryError(
+            "failed to update binding due to different owner reference UID, will try again later "
+            "after binding is garbage collected, see "
+            "https://github.com/karmada-io/karmada/issues/2090"
+        )
     binding, desired = deepcopy(live), deepcopy(desired)
     meta, wanted = binding["metadata"], desired["metadata"]
     merge_marks(meta, wanted)

@@ -92,16 +92,14 @@ def priority(policy: Object) -> int:
     return int(policy["spec"].get("priority") or 0)
 
 
-def preempts(policy: Object, bound: Object | None) -> bool:
+def preempts(policy: Object, bound: Object) -> bool:
     """Tell whether a policy takes a template away from the policy it is bound to.
 
     A namespaced policy always takes it from a cluster policy, otherwise the explicit priority must
-    be higher; `bound` None means the bound policy is gone.
+    be higher.
     """
-    if policy["spec"].get("preemption") != "Always" or is_going(policy):
+    if policy["spec"].get("preemption") != "Always":
         return False
-    if bound is None:
-        return True
     if is_cluster_policy(bound) != is_cluster_policy(policy):
         return is_cluster_policy(bound)
     return priority(policy) > priority(bound)
@@ -132,16 +130,14 @@ def unclaim(obj: Object) -> Object:
     return {**obj, "metadata": meta}
 
 
-def claimed_by(obj: Object) -> tuple[str, str] | None:
-    """Return key and permanent id of the policy that claims an object, None without one."""
+def claimed_by(obj: Object) -> str | None:
+    """Return the key of the policy that claims an object, None without one."""
     labels, annotations = labels_of(obj), annotations_of(obj)
     space, name = annotations.get(names.POLICY_NAMESPACE), annotations.get(names.POLICY_NAME)
     if space and name and labels.get(names.POLICY_ID):
-        return f"{space}/{name}", labels[names.POLICY_ID]
+        return f"{space}/{name}"
     name = annotations.get(names.CLUSTER_POLICY_NAME)
-    if name and labels.get(names.CLUSTER_POLICY_ID):
-        return name, labels[names.CLUSTER_POLICY_ID]
-    return None
+    return name if name and labels.get(names.CLUSTER_POLICY_ID) else None
 
 
 def _id_label(policy: Object) -> str:

@@ -1,8 +1,7 @@
 """Which action a vcjob's life-cycle policies ask for when something happens to a pod.
 
 Pure. Task policies come before job policies, and the first that fits decides. The timeout of a
-policy is not waited for, so that a policy for PodPending, which needs one, never fits; a task or a
-pod is restarted with the whole vcjob.
+policy is not waited for, and a task or a pod is restarted with the whole vcjob.
 """
 
 from dataclasses import dataclass
@@ -11,9 +10,7 @@ from typing import Final
 from hyperjob.api.meta import Object
 
 SYNC: Final = "SyncJob"
-RESUME: Final = "ResumeJob"
 _AS_A_WHOLE: Final = {"RestartTask", "RestartPod", "RestartPartition"}
-_NO_EVENTS: Final = frozenset({"OutOfSync", "CommandIssued", "PodRunning", "PodPending"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +28,7 @@ class Happening:
 
 def action_for(job: Object, happening: Happening) -> str:
     """Return the action the vcjob's policies ask for, SyncJob when none does."""
-    outdated = happening.version < int((job.get("status") or {}).get("version") or 0)
-    if happening.event in _NO_EVENTS or outdated:
+    if happening.version < int((job.get("status") or {}).get("version") or 0):
         return SYNC
     spec: Object = job["spec"]
     tasks = [task for task in spec.get("tasks") or () if task.get("name") == happening.task]

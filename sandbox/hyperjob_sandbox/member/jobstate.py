@@ -20,7 +20,7 @@ from hyperjob_sandbox.member.jobpods import (
     replicas_of,
     task_minimum,
 )
-from hyperjob_sandbox.member.jobpolicies import RESUME, SYNC
+from hyperjob_sandbox.member.jobpolicies import SYNC
 from hyperjob_sandbox.objects import annotations_of, is_going, phase_of
 
 TERMINAL: Final = frozenset({"Completed", "Failed", "Aborted", "Terminated"})
@@ -31,7 +31,9 @@ _KILLS: Final = {
     "CompleteJob": "Completing",
     "RestartJob": "Restarting",
 }
-_COUNTERS: Final = ("pending", "running", "succeeded", "failed", "unknown", "terminating")
+_COUNTERS: Final = frozenset(
+    {"pending", "running", "succeeded", "failed", "unknown", "terminating", "taskStatusCount"}
+)
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -46,29 +48,6 @@ class Step:
     create: tuple[Object, ...] = ()
     delete: tuple[str, ...] = ()
     ends_group: bool = False
-
-
-class _Count:
-    """How many pods are in each phase, in all and by task; terminating ones are of no task."""
-
-    def __init__(self) -> None:
-        self.of: Counter[str] = Counter()
-        self.by_task: dict[str, Counter[str]] = defaultdict(Counter)
-
-    def add(self, pod: Object) -> None:
-        phase = phase_of(pod)
-        counter = phase.lower()
-        self.of[counter if counter in _COUNTERS else "unknown"] += 1
-        self.by_task[task_of(pod)][phase] += 1
-
-    def write(self, status: Object) -> None:
-        for name in (*_COUNTERS, "taskStatusCount"):
-            status.pop(name, None)
-        status.update({name: self.of[name] for name in _COUNTERS if self.of[name]})
-        if self.by_task:
-            status["taskStatusCount"] = {
-                task: {"phase": dict(phases)} for task, phases in sorted(self.by_task.items())
-            }
 
 
 def initial_status(job: Object, *, now: datetime) -> Object:
@@ -95,8 +74,6 @@ def step(
     `admitted` says that the scheduler let its PodGroup in, so that pods may be made.
     """
     phase = job_phase(job)
-    if action == RESUME and phase in {"Aborting", "Aborted"}:
-        return _kill(job, pods, now=now, to="Restarting")
     if phase in TERMINAL:
         return _finish(job, pods, now=now)
     if phase in _ENDING:
@@ -104,7 +81,7 @@ def step(
     if phase == "Restarting":
         return _restarting(job, pods, action, admitted=admitted, now=now)
     if action in _KILLS:
-        return _kill(job, pods, now=now, to=_KILLS[action], all_of_them=action == "RestartJob")
+        return _kill(job, pods, now=now, to=_KILLS[action])
     return _sync(job, pods, now=now) if admitted else Step()
 
 
@@ -116,7 +93,7 @@ def task_completed(job: Object, pods: Iterable[Object], task: str) -> bool:
 
 
 def _sync(job: Object, pods: Sequence[Object], *, now: datetime) -> Step:
-    count = _Count()
+    wanted: list[Object] = []
     create: list[Object] = []
     left = {str(pod["metadata"]["name"]): pod for pod in pods}
     for task in job["spec"]["tasks"]:
@@ -126,18 +103,15 @@ def _sync(job: Object, pods: Sequence[Object], *, now: datetime) -> Step:
             if pod is None and ready:
                 pod = build_pod(job, task, index)
                 create.append(pod)
-            if pod is not None and is_going(pod):
-                count.of["terminating"] += 1
-            elif pod is not None:
-                count.add(pod)
-    count.of["terminating"] += len(left)
+            if pod is not None:
+                wanted.append(pod)
+    alive = [pod for pod in wanted if not is_going(pod)]
     old = {key: value for key, value in job["status"].items() if key != "runningDuration"}
-    status: Object = {**old, "minAvailable": int(job["spec"].get("minAvailable") or 0)}
-    controlled = controlled_resources(job)
-    if controlled:
+    status = _counted(old, alive, terminating=len(wanted) - len(alive) + len(left))
+    status["minAvailable"] = int(job["spec"].get("minAvailable") or 0)
+    if controlled := controlled_resources(job):
         status["controlledResources"] = controlled
-    count.write(status)
-    status["state"] = {**old["state"], "phase": _synced_phase(job, count)}
+    status["state"] = {**old["state"], "phase": _synced_phase(job, status)}
     return Step(
         status=_moved(status, now) if status != old else None,
         create=tuple(create),
@@ -145,71 +119,80 @@ def _sync(job: Object, pods: Sequence[Object], *, now: datetime) -> Step:
     )
 
 
-def _synced_phase(job: Object, count: _Count) -> str:
+def _counted(status: Object, alive: Iterable[Object] = (), *, terminating: int = 0) -> Object:
+    """Return a status that counts the live pods by phase and by task, and those that go."""
+    counters: Counter[str] = Counter(terminating=terminating)
+    tasks: dict[str, Counter[str]] = defaultdict(Counter)
+    for pod in alive:
+        counters[phase_of(pod).lower()] += 1
+        tasks[task_of(pod)][phase_of(pod)] += 1
+    counted = {key: value for key, value in status.items() if key not in _COUNTERS}
+    counted |= {name: number for name, number in counters.items() if number}
+    if tasks:
+        by_task = {task: {"phase": dict(phases)} for task, phases in sorted(tasks.items())}
+        counted["taskStatusCount"] = by_task
+    return counted
+
+
+def _synced_phase(job: Object, status: Object) -> str:
     spec: Object = job["spec"]
     phase, least = job_phase(job), int(spec.get("minAvailable") or 0)
-    ended = count.of["succeeded"] + count.of["failed"]
+    succeeded = status.get("succeeded", 0)
+    ended = succeeded + status.get("failed", 0)
     replicas = sum(map(replicas_of, spec["tasks"]))
     wanted = spec.get("minSuccess")
     if phase == "Pending":
-        return "Running" if least <= count.of["running"] + ended else phase
+        return "Running" if least <= status.get("running", 0) + ended else phase
     if phase == "Restarting" or replicas == 0:
         return phase
-    if wanted is not None and count.of["succeeded"] >= int(wanted):
+    if wanted is not None and succeeded >= int(wanted):
         return "Completed"
     if ended == replicas:
-        return "Completed" if _succeeded(job, count) else "Failed"
-    return "Pending" if count.of["pending"] > replicas - least else phase
+        return "Completed" if _succeeded(job, status) else "Failed"
+    return "Pending" if status.get("pending", 0) > replicas - least else phase
 
 
-def _succeeded(job: Object, count: _Count) -> bool:
+def _succeeded(job: Object, status: Object) -> bool:
     """Tell whether a vcjob all of whose pods have ended did what it had to."""
     spec: Object = job["spec"]
     least = int(spec.get("minAvailable") or 0)
     if least >= sum(map(task_minimum, spec["tasks"])):
         for task in spec["tasks"]:
-            phases = count.by_task.get(task["name"])
-            if phases is not None and phases["Succeeded"] < task_minimum(task):
+            counted = status.get("taskStatusCount", {}).get(task["name"])
+            if counted and counted["phase"].get("Succeeded", 0) < task_minimum(task):
                 return False
     # with minSuccess, enough successes would have completed it before
-    return spec.get("minSuccess") is None and count.of["succeeded"] >= least
+    return spec.get("minSuccess") is None and status.get("succeeded", 0) >= least
 
 
 def _kill(
-    job: Object,
-    pods: Sequence[Object],
-    *,
-    now: datetime,
-    to: str = "",
-    until: str = "",
-    all_of_them: bool = False,
+    job: Object, pods: Sequence[Object], *, now: datetime, to: str = "", until: str = ""
 ) -> Step:
     """Delete the pods and move to phase `to`, or to phase `until` once nothing is left alive.
 
-    Pods that have ended are kept, unless it is all of them; those of the last try are kept for who
+    Pods that have ended are kept, except at a restart; those of the last try are kept for who
     wants to read them.
     """
     old: Object = job["status"]
     tries = int(old.get("retryCount") or 0)
     last = tries >= int(job["spec"].get("maxRetry") or 0) - 1
-    spared = frozenset() if all_of_them and not last else ENDED
-    going = [pod for pod in pods if is_going(pod)]
-    delete = [_name(pod) for pod in pods if not is_going(pod) and phase_of(pod) not in spared]
-    count = _Count()
-    count.of["terminating"] = len(going) + len(delete)
-    status: Object = {key: value for key, value in old.items() if key != "controlledResources"}
+    spared = frozenset() if to == "Restarting" and not last else ENDED
+    alive = [pod for pod in pods if not is_going(pod)]
+    delete = tuple(str(pod["metadata"]["name"]) for pod in alive if phase_of(pod) not in spared)
+    kept = {key: value for key, value in old.items() if key != "controlledResources"}
+    terminating = len(pods) - len(alive) + len(delete)
+    status = _counted(kept, terminating=terminating)
     status["version"] = int(old.get("version") or 0) + 1
     if to == "Restarting":
         status["retryCount"] = tries + 1
-    count.write(status)
-    target = to or ("" if count.of["terminating"] else until)
-    if not target and not delete and _unmoved(status, old):
+    target = to or ("" if terminating else until)
+    if not target and not delete and {**status, "version": 0} == {**kept, "version": 0}:
         return Step(ends_group=True)
     if target:
         status["state"] = {**old["state"], "phase": target}
         status = _moved(status, now)
     status["runningDuration"] = _duration(job, status)
-    return Step(status=status, delete=tuple(delete), ends_group=True)
+    return Step(status=status, delete=delete, ends_group=True)
 
 
 def _restarting(
@@ -225,17 +208,15 @@ def _restarting(
 
 
 def _moved_to(job: Object, phase: str, now: datetime) -> Step:
-    status: Object = dict(job["status"])
-    status["state"] = {**status["state"], "phase": phase}
-    _Count().write(status)
-    return Step(status=_moved(status, now))
+    state = {**job["status"]["state"], "phase": phase}
+    return Step(status=_moved({**_counted(job["status"]), "state": state}, now))
 
 
 def _finish(job: Object, pods: Sequence[Object], *, now: datetime) -> Step:
     """End what is left of a finished vcjob, once."""
     old: Object = job["status"]
     alive = any(not is_going(pod) and phase_of(pod) not in ENDED for pod in pods)
-    counted = any(old.get(counter) for counter in _COUNTERS if counter != "unknown")
+    counted = any(old.get(name) for name in _COUNTERS - {"unknown", "taskStatusCount"})
     if not alive and not counted and "runningDuration" in old:
         return Step(ends_group=True)
     return _kill(job, pods, now=now)
@@ -247,14 +228,6 @@ def _dependencies_met(job: Object, task: Object, pods: Sequence[Object]) -> bool
     started = Counter(task_of(pod) for pod in pods if phase_of(pod) in {"Running", "Succeeded"})
     met = [started[name] >= least.get(name, 1) for name in depends.get("name") or ()]
     return any(met) or not met if depends.get("iteration") == "any" else all(met)
-
-
-def _unmoved(status: Object, old: Object) -> bool:
-    return {**status, "version": 0, "controlledResources": 0} == {
-        **old,
-        "version": 0,
-        "controlledResources": 0,
-    }
 
 
 def _moved(status: Object, now: datetime) -> Object:
@@ -279,11 +252,3 @@ def _duration(job: Object, status: Object) -> str:
     if hours:
         return f"{hours}h{minutes}m{seconds}s"
     return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"
-
-
-def _pod_phase(pod: Object) -> str:
-    return str((pod.get("status") or {}).get("phase") or "Pending")
-
-
-def _name(obj: Object) -> str:
-    return str(obj["metadata"]["name"])

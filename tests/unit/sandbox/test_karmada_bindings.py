@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hyperjob_sandbox.controller import RetryError
 from hyperjob_sandbox.karmada import policies
 from hyperjob_sandbox.karmada.bindings import (
-    OwnerMismatchError,
     build_binding,
     is_suspended,
     merge_suspension,
@@ -110,7 +110,7 @@ def test_a_binding_of_another_object_is_refused():
     live = deepcopy(plain["binding"]["created"])
     live["metadata"]["ownerReferences"][0]["uid"] = "somebody-else"
     desired = build_binding(plain["claimed"], plain["policy"], interpretation={})
-    with pytest.raises(OwnerMismatchError, match="different owner reference UID"):
+    with pytest.raises(RetryError, match="different owner reference UID"):
         sync_binding(live, desired)
 
 

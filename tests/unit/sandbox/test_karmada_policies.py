@@ -69,7 +69,6 @@ def always(name, **more):
         (always("pp"), policy("cpp", priority=9, namespace=""), True),
         (always("cpp", priority=9, namespace=""), policy("pp"), False),
         (always("cpp", priority=1, namespace=""), policy("other", namespace=""), True),
-        (always("any"), None, True),
     ],
 )
 def test_only_always_preempts_and_only_upwards(taker, bound, taken):
@@ -99,9 +98,9 @@ def test_a_deleted_policy_gets_no_finalizer_back():
 
 def test_claims_of_both_kinds_are_read_written_and_removed():
     claimed = policies.claim(template(labels={"mine": "1"}), policy("pp"))
-    assert policies.claimed_by(claimed) == ("default/pp", "id-pp")
+    assert policies.claimed_by(claimed) == "default/pp"
     by_cluster = policies.claim(claimed, policy("cpp", namespace=""))
-    assert policies.claimed_by(by_cluster) == ("cpp", "id-cpp")
+    assert policies.claimed_by(by_cluster) == "cpp"
     assert policies.unclaim(by_cluster) == template(labels={"mine": "1"})
 
 

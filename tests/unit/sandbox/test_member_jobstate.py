@@ -201,18 +201,6 @@ def test_ending_actions_wait_for_the_pods(action, moving, end):
     assert member.pods == {}
 
 
-def test_an_aborted_job_can_be_resumed():
-    member = Member(RECORDED["completes"]["job"])
-    member.step()
-    member.step("AbortJob")
-    member.settle()
-    member.step("ResumeJob")
-    member.step()
-    member.step()
-    assert member.phase == "Pending"
-    assert len(member.pods) == 2
-
-
 def test_a_job_that_loses_too_many_pods_is_pending_again():
     member = Member(RECORDED["completes"]["job"])
     member.step()
@@ -252,7 +240,6 @@ def test_a_task_waits_for_the_tasks_it_depends_on():
         (Happening("TaskCompleted", task="master"), "CompleteJob"),
         (Happening("TaskCompleted", task="worker"), "SyncJob"),
         (Happening("PodEvicted", task="worker"), "RestartJob"),
-        (Happening("PodRunning", task="worker"), "SyncJob"),
     ],
 )
 def test_task_policies_come_before_job_policies(happening, action):
@@ -263,7 +250,6 @@ def test_exit_codes_and_old_versions():
     job = job_with(
         policies=[
             {"exitCode": 137, "action": "RestartJob"},
-            {"event": "PodPending", "action": "AbortJob", "timeout": "1m30s"},
             {"events": ["PodFailed", "PodEvicted"], "action": "TerminateJob"},
             {"event": "TaskCompleted", "action": "RestartTask"},
         ]
@@ -272,6 +258,5 @@ def test_exit_codes_and_old_versions():
     ask = lambda *args, **more: action_for(job, Happening(*args, version=1, **more))  # noqa: E731
     assert ask("PodFailed", exit_code=137) == "RestartJob"
     assert ask("PodFailed", exit_code=1) == "TerminateJob"
-    assert ask("PodPending") == "SyncJob"
     assert ask("TaskCompleted") == "RestartJob", "a task restarts with the whole vcjob"
     assert action_for(job, Happening("PodFailed", version=0)) == "SyncJob"
