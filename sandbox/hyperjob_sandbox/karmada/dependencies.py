@@ -95,23 +95,21 @@ def _of_pod(spec: Object) -> Iterator[tuple[str, str]]:
         yield "ServiceAccount", account
     for each in spec.get("imagePullSecrets") or ():
         yield "Secret", each["name"]
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        for item in container.get("envFrom") or ():
-            yield from _of_source(item)
-        for item in container.get("env") or ():
-            yield from _of_source(item.get("valueFrom") or {})
-    for volume in spec.get("volumes") or ():
-        yield from _of_source(volume)
-        for source in (volume.get("projected") or {}).get("sources") or ():
-            yield from _of_source(source)
+    parts = ("initContainers", "containers", "volumes")
+    yield from _named([spec.get(part) for part in parts])
 
 
-def _of_source(source: Object) -> Iterator[tuple[str, str]]:
-    for field, (key, kind) in _SOURCES.items():
-        named = source.get(field) or {}
-        name = named.get(key) or named.get("name")  # a projected Secret has a name
-        if name:
-            yield kind, name
+def _named(value: object) -> Iterator[tuple[str, str]]:
+    """Walk through a part of a pod's spec to every field that names an object."""
+    for each in value if isinstance(value, list) else ():
+        yield from _named(each)
+    for field, part in value.items() if isinstance(value, dict) else ():
+        if field in _SOURCES and isinstance(part, dict):
+            key, kind = _SOURCES[field]
+            if name := part.get(key) or part.get("name"):  # a projected Secret has a name
+                yield kind, name
+        else:
+            yield from _named(part)
 
 
 def _key(needed_by: Object) -> str:

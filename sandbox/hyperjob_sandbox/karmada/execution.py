@@ -8,7 +8,7 @@ from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
-from hyperjob.kube.errors import Conflict, KubeError
+from hyperjob.kube.errors import AlreadyExists, Conflict, KubeError
 from hyperjob.kube.resources import NAMESPACES, key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import (
@@ -86,8 +86,6 @@ class ExecutionController:
             raise  # the cache lags behind a change in the member
         except KubeError as error:
             failure = error.message
-        except _ForeignObjectError as error:
-            failure = str(error)
         applied = works.apply_failed(failure) if failure else works.APPLIED
         await self._set_conditions(work, Dispatching=works.DISPATCHING, Applied=applied)
         if failure:
@@ -98,12 +96,13 @@ class ExecutionController:
         overwrites = annotations_of(manifest).get(names.CONFLICT_RESOLUTION) == "overwrite"
         if not _is_managed(observed) and not overwrites:
             meta: Object = manifest["metadata"]
-            raise _ForeignObjectError(
+            message = (
                 f"resource(kind={manifest['kind']}, {meta.get('namespace', '')}/{meta['name']}) "
                 f"already exists in the cluster {self._cluster} and the "
                 f"{names.CONFLICT_RESOLUTION} strategy value is empty, "
                 "Karmada will not manage this resource"
             )
+            raise AlreadyExists({"message": message})
         desired = retain(manifest, observed)
         return observed if works.prune(desired) == works.prune(observed) else desired
 
@@ -136,10 +135,6 @@ class ExecutionController:
 
     def _ready(self) -> bool:
         return is_ready(self._caches.clusters.get(self._cluster))
-
-
-class _ForeignObjectError(Exception):
-    """The member has an object of this name that Karmada does not manage."""
 
 
 def retain(desired: Object, observed: Object) -> Object:
