@@ -47,7 +47,7 @@ class Detector:
                 await self._propagate(template, policy)
 
     def _policy_of(self, template: Object) -> Object | None:
-        """Return the policy that claims a template, or the one that now wins or preempts it."""
+        """Return the policy that claims a template, or the policy that wins or preempts it now."""
         best = policies.best_policy(
             self._caches.policies_naming(template), template
         ) or policies.best_policy(self._caches.policies[1].items(), template)
@@ -98,7 +98,7 @@ class Detector:
                 self.templates.add(_item(template))
 
     def _candidates(self, selector: Object) -> Iterable[Object]:
-        """Return the templates that a selector may select; one that is named is looked up."""
+        """Return the templates that a selector may select; a named template is looked up."""
         informer = self._caches.of_kind(selector)
         if informer is None:
             return ()
