@@ -6,13 +6,11 @@ a group that is not let in.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 from hyperjob.api.meta import Object
 from hyperjob.kube.errors import Conflict
-from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.controller import Controller, change_of
@@ -44,16 +42,13 @@ class GangScheduler:
         self._caches = caches
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self.controller = Controller("volcano-scheduler", self._cycle, workers=1)
-        self._watch(caches.pods, looking_at=_has_ended)
-        self._watch(caches.nodes, caches.groups, caches.queues, looking_at=_face)
-
-    def _watch(self, *informers: Informer, looking_at: Callable[[Object], object]) -> None:
-        self.controller.watch(
-            *informers,
-            when=change_of(looking_at),
-            keys=lambda _: (_CYCLE,),
-            after=_GATHER_SECONDS,
-        )
+        for informers, part in (
+            ((caches.pods,), lambda pod: phase_of(pod) in ENDED),
+            ((caches.nodes, caches.groups, caches.queues), _face),
+        ):
+            self.controller.watch(
+                *informers, when=change_of(part), keys=lambda _: (_CYCLE,), after=_GATHER_SECONDS
+            )
 
     async def _cycle(self, _: str) -> None:
         nodes = self._free_nodes()
@@ -165,10 +160,6 @@ def _condition(kind: str, reason: str, message: str) -> Object:
         "lastTransitionTime": wire_now(),
     }
     return {**condition, "message": message} if message else condition
-
-
-def _has_ended(pod: Object) -> bool:
-    return phase_of(pod) in ENDED
 
 
 def _face(obj: Object) -> object:

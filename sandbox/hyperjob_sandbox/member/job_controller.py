@@ -18,7 +18,7 @@ from hyperjob.kube.resources import CONFIG_MAPS, SERVICES, VCJOBS
 from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.member import jobpods, jobstate
 from hyperjob_sandbox.member.caches import BY_JOB, MemberCaches
-from hyperjob_sandbox.member.jobpolicies import SYNC, Happening, action_for
+from hyperjob_sandbox.member.jobstate import SYNC, Happening, action_for
 from hyperjob_sandbox.objects import annotations_of, controller_uid, is_going, phase_of
 
 _GATHER_SECONDS: Final = 0.1

@@ -1,5 +1,7 @@
 """The life of a vcjob as a state machine: its status and pods now, what follows from an action.
 
+`action_for` finds the action that the life-cycle policies ask for when something happens to a pod:
+the timeout of a policy is not waited for, and a task or a pod is restarted with the whole vcjob.
 Pure: `step` takes everything the decision needs, the time included, and returns what to write,
 create and delete. It must never touch a pod that another version of the job still has to end.
 """
@@ -20,9 +22,10 @@ from hyperjob_sandbox.member.jobpods import (
     replicas_of,
     task_minimum,
 )
-from hyperjob_sandbox.member.jobpolicies import SYNC
 from hyperjob_sandbox.objects import annotations_of, is_going, phase_of
 
+SYNC: Final = "SyncJob"
+_AS_A_WHOLE: Final = {"RestartTask", "RestartPod", "RestartPartition"}
 TERMINAL: Final = frozenset({"Completed", "Failed", "Aborted", "Terminated"})
 _ENDING: Final = {"Completing": "Completed", "Aborting": "Aborted", "Terminating": "Terminated"}
 _KILLS: Final = {
@@ -38,6 +41,19 @@ _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @dataclass(frozen=True, slots=True)
+class Happening:
+    """One event of a vcjob: what, to which task, with which exit code.
+
+    `version` is the job version the pod was made for: an older one is yesterday's news.
+    """
+
+    event: str
+    task: str = ""
+    exit_code: int = 0
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """What one step writes: the status when it changed, pods to make, pods to delete.
 
@@ -48,6 +64,27 @@ class Step:
     create: tuple[Object, ...] = ()
     delete: tuple[str, ...] = ()
     ends_group: bool = False
+
+
+def action_for(job: Object, happening: Happening) -> str:
+    """Return the action the policies of the task, then of the vcjob, ask for; else SyncJob."""
+    if happening.version < int((job.get("status") or {}).get("version") or 0):
+        return SYNC
+    spec: Object = job["spec"]
+    tasks = [task for task in spec.get("tasks") or () if task.get("name") == happening.task]
+    for owner in (*tasks, spec):
+        for policy in owner.get("policies") or ():
+            if _fits(policy, happening):
+                action = str(policy.get("action") or SYNC)
+                return "RestartJob" if action in _AS_A_WHOLE else action
+    return SYNC
+
+
+def _fits(policy: Object, happening: Happening) -> bool:
+    events = {*(policy.get("events") or ()), policy.get("event")}
+    if events & {happening.event, "*"}:
+        return True
+    return policy.get("exitCode") is not None and policy["exitCode"] == happening.exit_code
 
 
 def initial_status(job: Object, *, now: datetime) -> Object:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hyperjob_sandbox.member import jobstate
-from hyperjob_sandbox.member.jobpolicies import SYNC, Happening, action_for
+from hyperjob_sandbox.member.jobstate import SYNC, Happening, action_for
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "karmada.json").read_text())
 NOW = datetime(2026, 11, 21, 3, 43, 19, tzinfo=UTC)
