@@ -8,7 +8,7 @@ from hyperjob.cli.kubectl.exits import Code, FailureError
 
 try:
     from hyperjob_sandbox.clusters import SandboxConfig, SandboxConfigError, changed, load
-    from hyperjob_sandbox.snapshot import idle_clusters
+    from hyperjob_sandbox.karmada.clusterstatus import idle_clusters
     from hyperjob_sandbox.topology import Topology
 except ModuleNotFoundError as error:
     if error.name != "hyperjob_sandbox":

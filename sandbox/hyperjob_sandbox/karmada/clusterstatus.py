@@ -1,7 +1,8 @@
-"""What a Cluster's status says of its nodes, pods and APIs.
+"""A Cluster as it joins, and what its status says of its nodes, pods and APIs.
 
-Pure: lists of a member's objects in, status out. It must never count a finished pod, nor leave out
-a node for being cordoned or not ready: Karmada sums up all of them.
+Pure: lists of a member's objects in, status out; `idle_clusters` answers questions about placement
+that need no control plane. It must never count a finished pod, nor leave out a node for being
+cordoned or not ready: Karmada sums up all of them.
 """
 
 from collections import defaultdict
@@ -9,15 +10,23 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hyperjob.api.meta import Object
+from hyperjob.api.names import VCJOB_API_VERSION, VCJOB_KIND
 from hyperjob.api.quantity import NANO
+from hyperjob.kube.resources import CLUSTERS
+from hyperjob_sandbox.apiserver.state.clock import wire_now
+from hyperjob_sandbox.clusters import Cluster, SandboxConfig
 from hyperjob_sandbox.member import resources
 from hyperjob_sandbox.member.caches import holds_node
-from hyperjob_sandbox.objects import is_ready, set_condition
+from hyperjob_sandbox.member.cluster import node_object, node_status
+from hyperjob_sandbox.objects import is_ready, new_object, set_condition
 
 READY: Final = ("True", "ClusterReady", "cluster is healthy and ready to accept workloads")
 UNREACHABLE: Final = ("False", "ClusterNotReachable", "cluster is not reachable")
 COMPLETE_APIS: Final = ("True", "Complete", "collected complete APIEnablements from the cluster")
 
+_VCJOBS: Final[list[Object]] = [
+    {"groupVersion": VCJOB_API_VERSION, "resources": [{"name": "jobs", "kind": VCJOB_KIND}]}
+]
 _UNLIMITED: Final = "9223372036854775807"
 _CPU_STEPS: Final = ("0", "1", "2", "4", "8", "16", "32", "64", "128", _UNLIMITED)
 _MEMORY_STEPS: Final = (
@@ -37,6 +46,34 @@ def default_resource_models() -> list[Object]:
         }
         for grade in range(len(_CPU_STEPS) - 1)
     ]
+
+
+def cluster_object(cluster: Cluster, *, endpoint: str, models: bool) -> Object:
+    """Return a Cluster as it joins."""
+    spec: Object = {"apiEndpoint": endpoint, "syncMode": "Push"}
+    spec |= {name: value for name in ("provider", "region") if (value := getattr(cluster, name))}
+    if cluster.zone:
+        spec["zones"] = [cluster.zone]
+    if models:
+        spec["resourceModels"] = default_resource_models()
+    return new_object(CLUSTERS, cluster.name, labels=dict(cluster.labels), spec=spec)
+
+
+def idle_clusters(config: SandboxConfig) -> list[Object]:
+    """Return the Clusters of a clusters file as Karmada reports them while nothing runs."""
+    return [_idle(cluster, config) for cluster in config.clusters]
+
+
+def _idle(cluster: Cluster, config: SandboxConfig) -> Object:
+    nodes = [
+        {**node_object(f"{cluster.name}-{group.name}-{number + 1}", group), "status": status}
+        for group in cluster.nodes
+        for status in [node_status(group)]
+        for number in range(group.count)
+    ]
+    raw = cluster_object(cluster, endpoint="", models=config.karmada.resource_models)
+    status = cluster_status(raw, version="", apis=_VCJOBS, nodes=nodes, pods=[], now=wire_now())
+    return {**raw, "status": status}
 
 
 def cluster_status(

@@ -19,10 +19,10 @@ from hyperjob.kube.resources import (
     QUEUES,
 )
 from hyperjob_sandbox.background import Part
-from hyperjob_sandbox.clusters import Cluster, Queue, SandboxConfig
+from hyperjob_sandbox.clusters import Queue, SandboxConfig
 from hyperjob_sandbox.karmada.caches import Caches
 from hyperjob_sandbox.karmada.cluster_controller import ClusterController, Member
-from hyperjob_sandbox.karmada.clusterstatus import default_resource_models
+from hyperjob_sandbox.karmada.clusterstatus import cluster_object
 from hyperjob_sandbox.karmada.dependencies import DependenciesDistributor
 from hyperjob_sandbox.karmada.detector import Detector
 from hyperjob_sandbox.karmada.dispatch import BindingController, NamespaceController
@@ -133,17 +133,6 @@ class ControlPlane(Part):
                 and all(_is_open(queues.get(name)) for name in self._queues)
             )
         )
-
-
-def cluster_object(cluster: Cluster, *, endpoint: str, models: bool) -> Object:
-    """Return a Cluster as it joins."""
-    spec: Object = {"apiEndpoint": endpoint, "syncMode": "Push"}
-    spec |= {name: value for name in ("provider", "region") if (value := getattr(cluster, name))}
-    if cluster.zone:
-        spec["zones"] = [cluster.zone]
-    if models:
-        spec["resourceModels"] = default_resource_models()
-    return new_object(CLUSTERS, cluster.name, labels=dict(cluster.labels), spec=spec)
 
 
 def _queue(queue: Queue) -> Object:
