@@ -29,5 +29,5 @@ def test_sub_jobs_that_were_granted_or_made_are_part_of_a_shape() -> None:
     shapes = Shapes()
     alone = shapes.of(whole, waiting, needed=1)
     promised = shapes.of(whole, waiting, needed=1, promised={"j-0": "a", "j-1": "c"})
-    assert alone.site.standing == (("trainer", "b"),)
-    assert promised.site.standing == (("trainer", "a"), ("trainer", "b"))
+    assert alone.needs.standing == (("trainer", "b"),)
+    assert promised.needs.standing == (("trainer", "a"), ("trainer", "b"))
