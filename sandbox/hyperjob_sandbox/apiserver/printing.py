@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-import orjson
-
 from hyperjob.api.meta import Object
 from hyperjob.text import human_duration
 from hyperjob_sandbox.apiserver.jsonvalue import Json, go_format
@@ -125,7 +123,7 @@ class JSONPath:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         match column_type:
             case "string" if found:
-                return _text(value)
+                return "<no value>" if value is None else go_format(value)
             case "integer" if number:
                 return int(value)
             case "number" if number:
@@ -135,14 +133,6 @@ class JSONPath:
             case "date" if isinstance(value, str):
                 return age(value, now=now)
         return None
-
-
-def _text(value: Json) -> str:
-    if value is None:
-        return "<no value>"
-    if isinstance(value, dict | list):
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    return go_format(value)
 
 
 def age(timestamp: str, *, now: datetime) -> str:

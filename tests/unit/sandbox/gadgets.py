@@ -1,9 +1,7 @@
 """Gadgets, and how they are applied and updated: what tests of field ownership work on."""
 
-from hyperjob_sandbox.apiserver.ownership.apply import (
-    apply_patch,
-    track_update,
-)
+from hyperjob_sandbox.apiserver.ownership import apply as ownership
+from hyperjob_sandbox.apiserver.ownership.apply import Writer
 from hyperjob_sandbox.apiserver.schema.structural import StructuralSchema
 
 SCHEMA = {
@@ -58,14 +56,17 @@ def gadget(**spec):
     }
 
 
-def apply(live, applied, manager="m1", *, force=False, now=T1, types=TYPES, **more):
-    return apply_patch(live, applied, manager=manager, force=force, types=types, now=now, **more)
+def writer(obj, manager, *, now=T1, types=TYPES, **more):
+    version = obj["apiVersion"]
+    return Writer(manager=manager, api_version=version, types=types, now=now, **more)
 
 
-def update(live, new, manager="kubectl-edit", *, now=T1, types=TYPES, **more):
-    return track_update(
-        live, new, manager=manager, api_version=new["apiVersion"], types=types, now=now, **more
-    )
+def apply(live, applied, manager="m1", **more):
+    return ownership.apply(live, applied, writer(applied, manager, **more))
+
+
+def update(live, new, manager="kubectl-edit", **more):
+    return ownership.track(live, new, writer(new, manager, **more))
 
 
 def managers(obj):

@@ -182,14 +182,6 @@ def test_the_same_apply_again_changes_nothing():
     assert apply(live, gadget(size=5, parts=[{"name": "a"}]), now=T3) == live
 
 
-def test_an_object_nobody_tracked_was_written_before_the_first_apply():
-    live = apply(with_uid(gadget(size=5)), gadget(mode="x"), now=T2)
-    assert managers(live) == {
-        ("before-first-apply", "Update"): {"f:spec": {".": {}, "f:size": {}}},
-        ("m1", "Apply"): {"f:spec": {"f:mode": {}}},
-    }
-
-
 REFUSED = {
     "unknown field": (
         gadget(sizex=3),
@@ -288,17 +280,6 @@ def test_a_status_write_owns_status_alone():
         "subresource": "status",
     }
     assert entries[0]["fieldsV1"] == {"f:spec": {".": {}, "f:size": {}}}
-
-
-@pytest.mark.parametrize("given", [[], [{}]])
-def test_an_empty_list_switches_tracking_off(given):
-    live = with_uid(update(None, gadget(size=5)))
-    new = copy.deepcopy(live)
-    new["metadata"]["managedFields"] = given
-    reset = update(live, new)
-    assert "managedFields" not in reset["metadata"]
-    again = update(reset, {**reset, "spec": {"size": 6}})
-    assert "managedFields" not in again["metadata"]
 
 
 def test_builtin_kinds_merge_their_known_lists():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.jsonvalue import Json, at
 from hyperjob_sandbox.apiserver.printing import AGE_COLUMN, NAME_COLUMN, Column, age
 
 _NONE = "<none>"
@@ -31,19 +31,12 @@ def _cell(source: str, empty: Json) -> Callable[[Object, datetime], Json]:
 
     def cell(obj: Object, now: datetime) -> Json:
         if times is not None:
-            found = next((time for path in times if (time := _at(obj, path))), None)
+            found = next((time for path in times if (time := at(obj, path))), None)
             return age(found, now=now) if found else "<unknown>"
-        value = _at(obj, source) if read is None else read(obj)
+        value = at(obj, source) if read is None else read(obj)
         return empty if value is None else value
 
     return cell
-
-
-def _at(obj: Object, path: str) -> Json:
-    found: Json = obj
-    for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
 
 
 def _joined(values: Iterable[object]) -> str:
@@ -51,12 +44,12 @@ def _joined(values: Iterable[object]) -> str:
 
 
 def _containers(obj: Object) -> list[Object]:
-    return _at(obj, "status.containerStatuses") or []
+    return at(obj, "status.containerStatuses") or []
 
 
 def _pod_ready(obj: Object) -> str:
     ready = sum(1 for status in _containers(obj) if status.get("ready"))
-    return f"{ready}/{len(_at(obj, 'spec.containers') or ())}"
+    return f"{ready}/{len(at(obj, 'spec.containers') or ())}"
 
 
 def _pod_status(obj: Object) -> str:
@@ -67,13 +60,13 @@ def _pod_status(obj: Object) -> str:
         reason = (state.get("waiting") or state.get("terminated") or {}).get("reason")
         if reason:
             return str(reason)
-    return str(_at(obj, "status.reason") or _at(obj, "status.phase") or "Unknown")
+    return str(at(obj, "status.reason") or at(obj, "status.phase") or "Unknown")
 
 
 def _node_status(obj: Object) -> str:
-    ready = next((c for c in _at(obj, "status.conditions") or () if c.get("type") == "Ready"), None)
+    ready = next((c for c in at(obj, "status.conditions") or () if c.get("type") == "Ready"), None)
     text = "Unknown" if ready is None else "Ready" if ready["status"] == "True" else "NotReady"
-    return text + (",SchedulingDisabled" if _at(obj, "spec.unschedulable") else "")
+    return text + (",SchedulingDisabled" if at(obj, "spec.unschedulable") else "")
 
 
 def _node_roles(obj: Object) -> str:
@@ -83,7 +76,7 @@ def _node_roles(obj: Object) -> str:
 
 
 def _service_ports(obj: Object) -> str:
-    ports = _at(obj, "spec.ports") or ()
+    ports = at(obj, "spec.ports") or ()
     return _joined(f"{port.get('port')}/{port.get('protocol', 'TCP')}" for port in ports)
 
 
@@ -100,7 +93,7 @@ def _event_source(obj: Object) -> str:
 
 
 def _event_count(obj: Object) -> int:
-    count = _at(obj, "series.count") or obj.get("count") or obj.get("deprecatedCount")
+    count = at(obj, "series.count") or obj.get("count") or obj.get("deprecatedCount")
     return int(count or 1)
 
 
@@ -118,7 +111,7 @@ def _pod_restarts(obj: Object) -> str:
 
 
 def _deployment_ready(obj: Object) -> str:
-    return f"{_at(obj, 'status.readyReplicas') or 0}/{_at(obj, 'spec.replicas') or 0}"
+    return f"{at(obj, 'status.readyReplicas') or 0}/{at(obj, 'spec.replicas') or 0}"
 
 
 _CELLS: dict[str, Callable[[Object], Json]] = {

@@ -1,7 +1,4 @@
-"""`metadata.managedFields`: who set which fields, how and when.
-
-Pure. An entry that cannot be read makes the whole list worthless: it counts as empty.
-"""
+"""`metadata.managedFields`: who set which fields, how and when."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
@@ -40,39 +37,31 @@ class Owned:
 Managers: TypeAlias = dict[Manager, Owned]
 
 
-def decode(entries: Json) -> Managers | None:
-    """Read managedFields; None where an entry makes no sense."""
-    managers: Managers = {}
-    for entry in entries or ():
-        if not _readable(entry):
-            return None
-        operation, version = entry["operation"], entry["apiVersion"]
-        manager = Manager(
-            entry.get("manager") or "",
-            operation,
-            "" if operation == "Apply" else version,
-            entry.get("subresource") or "",
-        )
-        try:
-            owned = fields.read(entry.get("fieldsV1") or {})
-        except fields.FieldsError:
-            return None
-        managers[manager] = Owned(owned, version, entry.get("time"))
-    return managers
+def decode(entries: Json) -> Managers:
+    """Read managedFields; empty where an entry cannot be read."""
+    try:
+        return dict(map(_read, entries or ()))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {}
+
+
+def _read(entry: Object) -> tuple[Manager, Owned]:
+    operation, version = entry["operation"], entry["apiVersion"]
+    manager = Manager(
+        entry.get("manager") or "",
+        operation,
+        "" if operation == "Apply" else version,
+        entry.get("subresource") or "",
+    )
+    return manager, Owned(fields.read(entry.get("fieldsV1") or {}), version, entry.get("time"))
 
 
 def encode(managers: Managers) -> list[Object]:
     """Write managedFields: appliers first, then by time and name."""
 
     def order(item: tuple[Manager, Owned]) -> tuple[str, ...]:
-        manager, owned = item
-        return (
-            manager.operation,
-            owned.time or "",
-            manager.name,
-            owned.version,
-            manager.subresource,
-        )
+        who, owned = item
+        return who.operation, owned.time or "", who.name, owned.version, who.subresource
 
     return [_entry(*item) for item in sorted(managers.items(), key=order)]
 
@@ -87,13 +76,3 @@ def _entry(manager: Manager, owned: Owned) -> Object:
         "fieldsV1": fields.write(owned.fields),
         **({"subresource": manager.subresource} if manager.subresource else {}),
     }
-
-
-def _readable(entry: Json) -> bool:
-    return (
-        isinstance(entry, dict)
-        and entry.get("operation") in ("Apply", "Update")
-        and bool(entry.get("apiVersion"))
-        and entry.get("fieldsType") == "FieldsV1"
-        and isinstance(entry.get("fieldsV1") or {}, dict)
-    )

@@ -13,8 +13,6 @@ from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.ownership.typed import merged_order
 from hyperjob_sandbox.apiserver.schema.typeinfo import BUILTIN_LISTS
 
-_OPERATIONS = frozenset({"add", "remove", "replace", "move", "copy", "test"})
-
 
 def json_patch(obj: Json, ops: Json) -> Json:
     """Apply JSON patch operations; 400 for a bad patch, 422 where it does not apply."""
@@ -23,71 +21,32 @@ def json_patch(obj: Json, ops: Json) -> Json:
             f"json: cannot unmarshal {jsonvalue.json_type(ops)} into Go value of type"
             " jsonpatch.Patch"
         )
-    patched = jsonvalue.copy(obj)
-    for op in ops:
-        patched = _apply(patched, op)
-    return patched
-
-
-def _apply(document: Json, op: Object) -> Json:
-    # jsonpatch compares with Python's ==, for which true equals 1: tests are done here.
     try:
-        if op.get("op") == "test":
-            return _test(document, op)
-        if op.get("op") not in _OPERATIONS or "path" not in op:
-            raise errors.rejected_patch()
-        return jsonpatch.JsonPatch([jsonvalue.copy(op)]).apply(document, in_place=True)
+        return jsonpatch.JsonPatch(jsonvalue.copy(ops)).apply(obj)
     except (
-        jsonpatch.JsonPatchException,
-        jsonpointer.JsonPointerException,
-        TypeError,
-        ValueError,
-        KeyError,
-        IndexError,
-        AttributeError,
+        *(jsonpatch.JsonPatchException, jsonpointer.JsonPointerException),
+        *(TypeError, ValueError, KeyError, IndexError, AttributeError),
     ) as error:
         raise errors.rejected_patch() from error
-
-
-def _test(document: Json, op: Object) -> Json:
-    wanted = op.get("value")
-    missing = object()
-    found = jsonpointer.JsonPointer(op["path"]).resolve(document, missing)
-    if found is missing and wanted is None:
-        return document
-    if found is missing or not _equal_numbers(found, wanted):
-        raise errors.rejected_patch()
-    return document
-
-
-def _equal_numbers(a: Json, b: Json) -> bool:
-    """Compare JSON values: 5 and 5.0 are one number, true is no number."""
-    if isinstance(a, bool) or isinstance(b, bool):
-        return a is b
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_equal_numbers(item, b[key]) for key, item in a.items())
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_equal_numbers, a, b))
-    return bool(a == b)
 
 
 def merge_patch(obj: Json, patch: Json) -> Json:
     """Apply a merge patch: null removes, objects merge, everything else replaces."""
     if not isinstance(patch, dict):
         raise errors.bad_request("Invalid JSON Patch")
-    return _merge_json(obj, patch)
+    return _merge_json(jsonvalue.copy(obj), patch)
 
 
 def _merge_json(target: Json, patch: Json) -> Json:
     if not isinstance(patch, dict):
         return jsonvalue.copy(patch)
-    merged = dict(target) if isinstance(target, dict) else {}
+    merged = target if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
             merged.pop(key, None)
         else:
             merged[key] = _merge_json(merged.get(key), value)
-    return {key: value if key in patch else jsonvalue.copy(value) for key, value in merged.items()}
+    return merged
 
 
 _PATCH = "$patch"
@@ -143,13 +102,13 @@ def _merge_map(original: Object, patch: Object, *, parent: str) -> Object:
 def _merge_list(
     original: list[Json], patch: list[Json], *, parent: str, key: str, order: Json
 ) -> list[Json]:
-    how = BUILTIN_LISTS.get((parent, key))
+    how = BUILTIN_LISTS.get(f"{parent}.{key}")
     replacing = [item for item in patch if isinstance(item, dict) and item.get(_PATCH) == "replace"]
     if how is None or replacing:
         fresh = [item for item in patch if item not in replacing]
         return [_merge(None, item, parent=parent, key=key) for item in fresh]
 
-    merge_key = how.merge_key
+    merge_key = how.get("merge", "")
 
     def name(item: Json) -> Json:
         return item.get(merge_key) if merge_key and isinstance(item, dict) else item

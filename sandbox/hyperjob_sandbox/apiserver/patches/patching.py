@@ -7,7 +7,7 @@ from hyperjob.api import field
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.ownership.apply import apply
+from hyperjob_sandbox.apiserver.ownership.apply import Writer, apply
 from hyperjob_sandbox.apiserver.patches.patch import json_patch, merge_patch, strategic_merge_patch
 from hyperjob_sandbox.apiserver.transport.call import Call
 from hyperjob_sandbox.apiserver.transport.decode import load, media_type
@@ -37,12 +37,12 @@ class Patch:
 
     def first(self, call: Call) -> Object:
         """Give the object that an apply creates."""
-        return apply(None, self._configuration(call), call)
+        return apply(None, self._configuration(call), Writer.of(call))
 
     def apply(self, live: Object, call: Call) -> Object:
         """Give the live object with the patch applied, as a new value."""
         if self.applies:
-            return apply(live, self._configuration(call), call)
+            return apply(live, self._configuration(call), Writer.of(call))
         patched = _PATCHES[self.media](live, self.body)
         if not isinstance(patched, dict):
             raise errors.rejected_patch()

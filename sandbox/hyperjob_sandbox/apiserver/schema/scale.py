@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hyperjob.api import field
 from hyperjob.api.field import FieldError, Path
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.jsonvalue import Json, go_format, go_type
+from hyperjob_sandbox.apiserver.jsonvalue import at, go_format, go_type
 
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
@@ -41,27 +41,20 @@ class Scale:
                 " expected int64",
             )
             for path in paths
-            if (found := _read(obj, path)) is not None and type(found) is not int
+            if (found := at(obj, path)) is not None and type(found) is not int
         ]
 
     def object(self, obj: Object) -> Object:
         """Build the Scale of an object."""
         meta = obj["metadata"]
-        status: Object = {"replicas": _read(obj, self.status) or 0}
-        selector = _read(obj, self.selector) if self.selector else None
+        status: Object = {"replicas": at(obj, self.status) or 0}
+        selector = at(obj, self.selector) if self.selector else None
         if selector:
             status["selector"] = selector
         return {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
             "metadata": {key: meta[key] for key in _META if key in meta},
-            "spec": {"replicas": _read(obj, self.spec) or 0},
+            "spec": {"replicas": at(obj, self.spec) or 0},
             "status": status,
         }
-
-
-def _read(obj: Object, path: str) -> Json:
-    found: Json = obj
-    for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found

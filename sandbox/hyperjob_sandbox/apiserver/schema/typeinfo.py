@@ -1,67 +1,20 @@
 """What server-side apply must know of a type: which maps and lists merge, and by which keys.
 
 Custom resources have a structural schema that says it. Builtin kinds are served without one: a list
-is known by its own field and the nearest field above it, and is atomic where it is not named here.
+is known by its own field and the nearest field above it, as `lists.yaml` has them.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.schema.schemanode import MISSING, Node
+from hyperjob_sandbox.apiserver.shipped import shipped
 
-
-@dataclass(frozen=True, slots=True)
-class BuiltinList:
-    """How a list merges: keys of strategic merge patch and of apply; without any it is a set."""
-
-    merge_key: str = ""
-    map_keys: tuple[str, ...] = ()
-
-
-_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
-_NAMED = BuiltinList("name", ("name",))
-
-
-def _table() -> dict[tuple[str, str], BuiltinList]:
-    table = {
-        ("metadata", "ownerReferences"): BuiltinList("uid", ("uid",)),
-        ("metadata", "finalizers"): BuiltinList(),
-        ("spec", "volumes"): _NAMED,
-        ("spec", "imagePullSecrets"): _NAMED,
-        ("spec", "schedulingGates"): _NAMED,
-        ("spec", "resourceClaims"): _NAMED,
-        ("spec", "hostAliases"): BuiltinList("ip", ("ip",)),
-        ("spec", "topologySpreadConstraints"): BuiltinList(
-            "topologyKey", ("topologyKey", "whenUnsatisfiable")
-        ),
-        ("spec", "ports"): BuiltinList("port", ("port", "protocol")),
-        ("spec", "podCIDRs"): BuiltinList(),
-        ("status", "conditions"): BuiltinList("type", ("type",)),
-        ("status", "addresses"): BuiltinList("type", ("type",)),
-        ("status", "podIPs"): BuiltinList("ip", ("ip",)),
-        ("", "secrets"): _NAMED,
-        ("", "webhooks"): _NAMED,
-        ("webhooks", "matchConditions"): _NAMED,
-    }
-    for parent in _CONTAINERS:
-        table["spec", parent] = _NAMED
-        table[parent, "env"] = _NAMED
-        table[parent, "ports"] = BuiltinList("containerPort", ("containerPort", "protocol"))
-        table[parent, "volumeMounts"] = BuiltinList("mountPath", ("mountPath",))
-        table[parent, "volumeDevices"] = BuiltinList("devicePath", ("devicePath",))
-    return table
-
-
-BUILTIN_LISTS = _table()
-
-
-_MAPS: Final = """
-    annotations binaryData capacity allocatable data extra hard labels limits matchLabels
-    nodeSelector parameters requests stringData used
-"""
-_FREE_MAPS: Final = frozenset(_MAPS.split())
+BUILTIN_LISTS: Final[dict[str, Object]] = shipped(__package__, "lists.yaml")["lists"]
+"""How lists of built-in kinds merge, by `parent.field`."""
+_FREE_MAPS: Final = frozenset(shipped(__package__, "lists.yaml")["maps"])
 
 
 class TypeInfo:
@@ -113,8 +66,8 @@ class _Builtin(TypeInfo):
 
     def __init__(self, parent: str, name: str) -> None:
         self._name = name
-        how = BUILTIN_LISTS.get((parent, name))
-        self.keys = None if how is None else how.map_keys
+        how = BUILTIN_LISTS.get(f"{parent}.{name}")
+        self.keys = None if how is None else tuple(how.get("keys", ()))
 
     def declared(self, name: str) -> bool:
         return self._name not in _FREE_MAPS

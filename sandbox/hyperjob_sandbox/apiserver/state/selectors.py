@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hyperjob.api.field import go_quote
 from hyperjob.api.formats import label_value, qualified_name
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.jsonvalue import Json
+from hyperjob_sandbox.apiserver.jsonvalue import at
 
 _TERM = re.compile(
     r"\s*(?:!\s*(?P<absent>[^\s=!(),<>]+)"
@@ -167,9 +167,7 @@ def parse_fields(text: str) -> LabelSelector:
 
 def field_value(obj: Object, path: str) -> str:
     """Read a field such as `status.phase` as the text that a field selector compares with."""
-    found: Json = obj
-    for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
+    found = at(obj, path)
     if found is None:
         return ""
     if isinstance(found, bool):

@@ -15,7 +15,7 @@ from hyperjob_sandbox.apiserver.core import Core, key_of
 from hyperjob_sandbox.apiserver.kinds import definitions
 from hyperjob_sandbox.apiserver.kinds.metadata import validate_meta, validate_meta_update
 from hyperjob_sandbox.apiserver.kinds.strategy import before_create, before_update, normalise_meta
-from hyperjob_sandbox.apiserver.ownership.apply import keep_times, track
+from hyperjob_sandbox.apiserver.ownership.apply import Writer, keep_times, track
 from hyperjob_sandbox.apiserver.patches import patching
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Exists, Stale, Stored
@@ -49,7 +49,7 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
     if not resource.namespaced:
         obj["metadata"].pop("namespace", None)
     if not applied:
-        obj = track(None, obj, call)
+        obj = track(None, obj, Writer.of(call))
     obj = await admitting.mutate(core, call, "CREATE", obj, None)
     before_create(obj, resource)
     failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
@@ -140,7 +140,7 @@ async def _store_change(
     resource, subresource = call.resource, call.info.subresource
     old = to_version(live.obj, resource)
     if not applied:
-        new = track(old, new, call)
+        new = track(old, new, Writer.of(call))
     new = await admitting.mutate(core, call, "UPDATE", new, old)
     before_update(new, old, resource, subresource)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
