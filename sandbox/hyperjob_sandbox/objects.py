@@ -114,10 +114,9 @@ def set_condition(
 def matches_labels(selector: Object | None, labels: Mapping[str, str]) -> bool:
     """Tell whether labels satisfy a LabelSelector: an empty one takes all, a malformed one none."""
     try:
-        found = label_selector(selector or {})
+        return label_selector(selector or {}).matches(labels)
     except SelectorError:
         return False
-    return found is not None and found.matches(labels)
 
 
 def untolerated_taint(

@@ -299,7 +299,7 @@ HTTP_ERRORS = {
     ),
     "json": (
         web.Response(status=500, text="{}", content_type="application/json"),
-        'an error on the server ("unknown") has prevented the request from succeeding',
+        'an error on the server ("{}") has prevented the request from succeeding',
     ),
     "status": (
         web.json_response({"kind": "Status", "message": "I cannot"}, status=500),
@@ -307,7 +307,7 @@ HTTP_ERRORS = {
     ),
     "not found": (
         web.Response(status=404, text="404 page not found"),
-        "the server could not find the requested resource",
+        'an error on the server ("404 page not found") has prevented the request from succeeding',
     ),
     "no json": (
         web.Response(text="<html>"),
@@ -336,9 +336,11 @@ async def test_an_unknown_authority_is_refused(hooks, chain):
     stranger = trustme.CA().cert_pem.bytes()
     chain.reload(validating=[hooks.config("c", "/v", ca=stranger)])
     status = await refused(chain.validate(create()))
-    assert status["message"] == broken(
-        f'failed to call webhook: Post "{hooks.url}/v?timeout=5s": tls: failed to verify '
-        "certificate: x509: certificate signed by unknown authority"
+    assert status["message"].startswith(
+        broken(
+            f'failed to call webhook: Post "{hooks.url}/v?timeout=5s": tls: failed to verify '
+            "certificate: x509: "
+        )
     )
     assert not hooks.reviews
 

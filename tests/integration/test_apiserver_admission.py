@@ -229,3 +229,11 @@ async def test_a_dry_run_says_so(api: RawApi, webhook: Webhook) -> None:
     await configure(api, VALIDATING, webhook.configuration("ValidatingWebhookConfiguration"))
     await api.post(f"{GADGETS}?dryRun=All", gadget("a"))
     assert webhook.requests[0]["dryRun"] is True
+
+
+async def test_a_webhook_that_cannot_be_compiled_is_refused(api: RawApi, webhook: Webhook) -> None:
+    kind = "ValidatingWebhookConfiguration"
+    condition = {"name": "bad", "expression": "nobody.name == 'x'"}
+    refused = await api.post(VALIDATING, webhook.configuration(kind, matchConditions=[condition]))
+    assert (refused.code, refused.body["reason"]) == (422, "Invalid")
+    assert "webhooks: Invalid value" in refused.body["message"]

@@ -126,7 +126,7 @@ CONDITIONS = {
 def test_a_match_condition_chooses(expression, asked):
     found = hook(matchConditions=[{"name": "n", "expression": expression}])
     asking = request()
-    assert found.admits(asking, asking.object) is asked
+    assert found.admits(asking) is asked
 
 
 def test_one_false_condition_outweighs_a_failing_one():
@@ -135,10 +135,10 @@ def test_one_false_condition_outweighs_a_failing_one():
         {"name": "no", "expression": "false"},
     ]
     asking = request()
-    assert not hook(matchConditions=conditions).admits(asking, asking.object)
+    assert not hook(matchConditions=conditions).admits(asking)
     conditions[1]["expression"] = "true"
     with pytest.raises(ApiError, match="no such key: nope"):
-        hook(matchConditions=conditions).admits(asking, asking.object)
+        hook(matchConditions=conditions).admits(asking)
 
 
 def test_webhooks_are_called_by_configuration_name_then_by_place():

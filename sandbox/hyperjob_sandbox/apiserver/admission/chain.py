@@ -12,12 +12,12 @@ from dataclasses import replace
 from hyperjob.api.field import go_quote
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.admission.client import CallError, ServiceResolver, WebhookClient
+from hyperjob_sandbox.apiserver.admission.client import ServiceResolver, WebhookClient
 from hyperjob_sandbox.apiserver.admission.hooks import Hook, compile_hooks, exempt
 from hyperjob_sandbox.apiserver.admission.review import (
     AdmissionRequest,
     AdmissionResponse,
-    InvalidResponse,
+    WebhookError,
     read_answer,
     review,
 )
@@ -39,8 +39,8 @@ class AdmissionChain:
     ) -> None:
         self._namespaces = namespaces
         self._client = WebhookClient(resolve_service=resolve_service)
-        self.mutating: tuple[Hook, ...] = ()
-        self.validating: tuple[Hook, ...] = ()
+        self._mutating: tuple[Hook, ...] = ()
+        self._validating: tuple[Hook, ...] = ()
 
     def reload(
         self,
@@ -50,9 +50,9 @@ class AdmissionChain:
     ) -> None:
         """Take over changed configurations; None leaves a kind as it is. Connections stay open."""
         if mutating is not None:
-            self.mutating = compile_hooks(list(mutating))
+            self._mutating = compile_hooks(mutating)
         if validating is not None:
-            self.validating = compile_hooks(list(validating))
+            self._validating = compile_hooks(validating)
 
     async def close(self) -> None:
         """Close the connections to webhooks."""
@@ -63,64 +63,55 @@ class AdmissionChain:
 
         The given object is not changed. A request without an object (DELETE) gives an empty one.
         """
-        hooks = () if exempt(request) else self.mutating
-        current, asked = await self._round(hooks, request, request.object)
-        again = [hook for hook, left in asked if hook.is_reinvoked and left != current]
-        current, _ = await self._round(again, request, current)
-        return current if current is not None else {}
+        request, asked = await self._round(self._mutating, request)
+        again = [hook for hook, left in asked if hook.is_reinvoked and left != request.object]
+        request, _ = await self._round(again, request)
+        return request.object if request.object is not None else {}
 
     async def _round(
-        self, hooks: Iterable[Hook], request: AdmissionRequest, current: Object | None
-    ) -> tuple[Object | None, list[tuple[Hook, Object | None]]]:
-        """Return the object after these webhooks, and how each that was asked left it."""
+        self, hooks: Iterable[Hook], request: AdmissionRequest
+    ) -> tuple[AdmissionRequest, list[tuple[Hook, Object | None]]]:
+        """Return the request after these webhooks, and how each that was asked left the object."""
         asked: list[tuple[Hook, Object | None]] = []
         for hook in hooks:
-            if not self._concerns(hook, request, current):
+            if not self._concerns(hook, request):
                 continue
-            answer = await self._ask(hook, request, current, mutating=True)
+            answer = await self._ask(hook, request, mutating=True)
             if answer is not None and answer.patch:
-                current = _patched(hook, request, current, answer)
-            asked.append((hook, current))
-        return current, asked
+                request = replace(request, object=_patched(hook, request, answer))
+            asked.append((hook, request.object))
+        return request, asked
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Ask all validating webhooks at once; raise ApiError with the first refusal."""
-        if exempt(request):
-            return
-        hooks = [hook for hook in self.validating if self._concerns(hook, request, request.object)]
+        hooks = [hook for hook in self._validating if self._concerns(hook, request)]
         # Every webhook is heard: a refusal must not cut off the others.
         answers = await asyncio.gather(
-            *(self._ask(hook, request, request.object, mutating=False) for hook in hooks),
+            *(self._ask(hook, request, mutating=False) for hook in hooks),
             return_exceptions=True,
         )
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer
 
-    def _concerns(self, hook: Hook, request: AdmissionRequest, current: Object | None) -> bool:
-        if hook.problem:
-            raise errors.internal(hook.problem)
-        now = request if current is request.object else replace(request, object=current)
+    def _concerns(self, hook: Hook, request: AdmissionRequest) -> bool:
         namespace = self._namespaces(request.namespace) if request.namespace else None
-        return hook.matches(now, namespace) and hook.admits(now, current)
+        return not exempt(request) and hook.matches(request, namespace) and hook.admits(request)
 
     async def _ask(
-        self, hook: Hook, request: AdmissionRequest, current: Object | None, *, mutating: bool
+        self, hook: Hook, request: AdmissionRequest, *, mutating: bool
     ) -> AdmissionResponse | None:
         """Call one webhook; None where it failed and that is ignored; raise ApiError else."""
         if request.dry_run and not hook.side_effect_free:
             text = f"admission webhook {go_quote(hook.name)} does not support dry run"
             raise errors.bad_request(text)
-        uid, body = review(request, current)
+        uid, body = review(request)
         try:
             answer = read_answer(await self._client.post(hook, body), uid=uid, mutating=mutating)
-        except (CallError, InvalidResponse) as error:
+        except WebhookError as error:
             if hook.ignore_failures:
                 return None
-            kind = "failed to call webhook"
-            if isinstance(error, InvalidResponse):
-                kind = "received invalid webhook response"
-            text = f"failed calling webhook {go_quote(hook.name)}: {kind}: {error}"
+            text = f"failed calling webhook {go_quote(hook.name)}: {error}"
             raise errors.internal(text) from error
         request.warnings.extend(answer.warnings)
         if not answer.allowed:
@@ -128,16 +119,14 @@ class AdmissionChain:
         return answer
 
 
-def _patched(
-    hook: Hook, request: AdmissionRequest, current: Object | None, answer: AdmissionResponse
-) -> Object:
-    if current is None:
+def _patched(hook: Hook, request: AdmissionRequest, answer: AdmissionResponse) -> Object:
+    if request.object is None:
         raise errors.internal(
             f"admission webhook {go_quote(hook.name)} attempted to modify the object, "
             "which is not supported for this operation"
         )
     try:
-        patched: Object = json_patch(current, answer.patch)
+        patched: Object = json_patch(request.object, answer.patch)
     except errors.ApiError as error:
         raise errors.internal(f"{error.__cause__ or error}") from error
     if request.default is not None:
@@ -148,10 +137,9 @@ def _patched(
 def _denial(hook: Hook, found: Object) -> Object:
     """Return the Status of a refusal: the webhook's own, made a failure and told whose it is."""
     denied = f"admission webhook {go_quote(hook.name)} denied the request"
-    code = found.get("code") or 0
     why = found.get("message") or found.get("reason")
     message = f"{denied}: {why}" if why else f"{denied} without explanation"
-    status = errors.failure(max(code, 400), found.get("reason") or "", message)
+    status = errors.failure(max(found.get("code") or 0, 400), found.get("reason") or "", message)
     if isinstance(found.get("details"), dict):
         status = {**status, "details": found["details"], "code": status.pop("code")}
     return status

@@ -1,6 +1,6 @@
 """Calls to webhooks over HTTPS, with their own certificate authorities and one pool of connections.
 
-Knows nothing of admission: bytes out, a JSON document or CallError in. The time of every call is
+Knows nothing of admission: bytes out, a JSON document or WebhookError in. The time of every call is
 bounded.
 """
 
@@ -15,8 +15,8 @@ import aiohttp
 import orjson
 
 from hyperjob.api.field import go_quote
-from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.admission.hooks import Hook
+from hyperjob_sandbox.apiserver.admission.review import WebhookError
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 
 ServiceResolver = Callable[[str, str, int], tuple[str, int]]
@@ -27,20 +27,6 @@ _HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept-Encoding": "gzip",
 }
-_CERTIFICATE_PROBLEMS: Final = {
-    10: "x509: certificate has expired or is not yet valid",
-    62: "x509: certificate is not valid for this host",
-    64: "x509: cannot validate certificate: it doesn't contain the address as an IP SAN",
-}
-_STATUS_TEXTS: Final = {
-    404: "the server could not find the requested resource",
-    429: "the server has received too many requests and has asked us to try again later",
-    503: "the server is currently unable to handle the request",
-}
-
-
-class CallError(Exception):
-    """A call that gave no document; the text says why in the API server's words."""
 
 
 @lru_cache(maxsize=256)
@@ -63,9 +49,20 @@ class WebhookClient:
             self._session = None
 
     async def post(self, hook: Hook, body: bytes) -> Json:
-        """Send a review and return the decoded answer; raise CallError."""
+        """Send a review and return the decoded answer; raise WebhookError."""
         query = f"?timeout={hook.timeout_seconds}s"
-        shown, url, server_name = self._address(hook.client, query)
+        shown = url = f"{hook.client.get('url')}{query}"
+        server_name: str | None = None
+        if (service := hook.client.get("service")) is not None:
+            namespace, name, port = service["namespace"], service["name"], service.get("port", 443)
+            path = f"/{(service.get('path') or '').removeprefix('/')}{query}"
+            server_name = f"{name}.{namespace}.svc"
+            shown = f"https://{server_name}:{port}{path}"
+            try:
+                host, behind = self._resolve_service(namespace, name, port)
+            except LookupError as error:
+                raise _failed(f'Post "{shown}": {error.args[0]}') from error
+            url = f"https://{host}:{behind}{path}"
         try:
             async with asyncio.timeout(hook.timeout_seconds):
                 try:
@@ -74,20 +71,10 @@ class WebhookClient:
                     # An idle connection that the webhook closed is no answer.
                     status, data = await self._send(hook, url, server_name, body)
         except TimeoutError as error:
-            raise CallError(f'Post "{shown}": context deadline exceeded') from error
+            raise _failed(f'Post "{shown}": context deadline exceeded') from error
         except (aiohttp.ClientError, OSError) as error:
-            raise CallError(f'Post "{shown}": {_network_text(error)}') from error
-        try:
-            found = orjson.loads(data)
-        except orjson.JSONDecodeError as error:
-            if status >= 300:
-                raise CallError(_status_text(status, data.decode(errors="replace"))) from error
-            text = f"couldn't get version/kind; json parse error: {error} ({data[:256]!r})"
-            raise CallError(text) from error
-        if status >= 300:
-            said = found.get("message") if isinstance(found, dict) else None
-            raise CallError(str(said) if said else _status_text(status, "unknown"))
-        return found
+            raise _failed(f'Post "{shown}": {_network_text(error)}') from error
+        return _decoded(status, data)
 
     async def _send(
         self, hook: Hook, url: str, server_name: str | None, body: bytes
@@ -104,48 +91,39 @@ class WebhookClient:
         ) as response:
             return response.status, await response.read()
 
-    def _address(self, client: Object, query: str) -> tuple[str, str, str | None]:
-        """Return the URL as it is shown, as it is called, and the name that the certificate has."""
-        service = client.get("service")
-        if service is None:
-            return f"{client['url']}{query}", f"{client['url']}{query}", None
-        name, port = f"{service['name']}.{service['namespace']}.svc", service.get("port") or 443
-        path = f"/{(service.get('path') or '').removeprefix('/')}{query}"
-        shown = f"https://{name}:{port}{path}"
-        try:
-            host, behind = self._resolve_service(service["namespace"], service["name"], port)
-        except LookupError as error:
-            raise CallError(f'Post "{shown}": {error.args[0]}') from error
-        return shown, f"https://{host}:{behind}{path}", name
+
+def _failed(why: str) -> WebhookError:
+    return WebhookError(f"failed to call webhook: {why}")
+
+
+def _decoded(status: int, data: bytes) -> Json:
+    """Decode an answer; of an HTTP error return what its Status says, or else its text."""
+    try:
+        found = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if status < 300:
+            text = f"couldn't get version/kind; json parse error: {error} ({data[:256]!r})"
+            raise _failed(text) from error
+        found = {}
+    if status < 300:
+        return found
+    said = go_quote(data.decode(errors="replace").strip())
+    message = found.get("message") if isinstance(found, dict) else None
+    raise _failed(
+        message or f"an error on the server ({said}) has prevented the request from succeeding"
+    )
 
 
 def _network_text(error: Exception) -> str:
-    """Say what went wrong on the network in Go's words, as far as Python knows."""
+    """Say what went wrong on the network as Go does, as far as Python knows."""
     match error:
         case aiohttp.ClientConnectorCertificateError(certificate_error=cause):
-            code = getattr(cause, "verify_code", 0)
-            text = _CERTIFICATE_PROBLEMS.get(code, "x509: certificate signed by unknown authority")
-            return f"tls: failed to verify certificate: {text}"
-        case aiohttp.ClientConnectorDNSError():
-            return f"dial tcp: lookup {error.host}: no such host"
-        case aiohttp.ClientConnectorError():
-            where = f"dial tcp {error.host}:{error.port}"
-            return f"{where}: connect: {_os_text(error.os_error)}"
+            why = getattr(cause, "verify_message", cause)
+            return f"tls: failed to verify certificate: x509: {why}"
+        case aiohttp.ClientConnectorError(os_error=OSError(errno=int(code))) if code > 0:
+            # asyncio puts a text of its own in place of the system's.
+            why = os.strerror(code).lower()
+            return f"dial tcp {error.host}:{error.port}: connect: {why}"
         case aiohttp.ServerDisconnectedError():
             return "EOF"
-        case OSError():
-            return _os_text(error)
     return str(error)
-
-
-def _os_text(error: OSError) -> str:
-    # asyncio puts a text of its own in place of the system's.
-    return os.strerror(error.errno).lower() if error.errno else str(error)
-
-
-def _status_text(status: int, said: str) -> str:
-    """Say what an HTTP error without a Status means."""
-    if text := _STATUS_TEXTS.get(status):
-        return text
-    shown = go_quote(said.strip())
-    return f"an error on the server ({shown}) has prevented the request from succeeding"

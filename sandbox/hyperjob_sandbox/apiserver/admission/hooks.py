@@ -4,7 +4,7 @@ Compiled once from a configuration. Pure: nothing here talks to a webhook.
 """
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,7 @@ from hyperjob_sandbox.apiserver.admission.review import (
 )
 from hyperjob_sandbox.apiserver.cel import CelError, Expression
 from hyperjob_sandbox.apiserver.jsonvalue import Json
-from hyperjob_sandbox.apiserver.state.selectors import LabelSelector, SelectorError, label_selector
+from hyperjob_sandbox.apiserver.state.selectors import LabelSelector, label_selector
 
 _EXEMPT: Final = frozenset(
     {
@@ -31,29 +31,6 @@ _NAMESPACES: Final = GroupVersionResource("", "v1", "namespaces")
 _VARIABLES: Final = ("object", "oldObject", "request")
 
 
-@dataclass(frozen=True, slots=True)
-class MatchCondition:
-    """An expression that a request must satisfy; an expression that does not compile never is."""
-
-    source: str
-    compiled: Expression | CelError
-
-    @classmethod
-    def read(cls, raw: Object) -> "MatchCondition":
-        """Compile a condition of a webhook."""
-        source = raw.get("expression", "")
-        try:
-            return cls(source, Expression(source, variables=_VARIABLES))
-        except CelError as error:
-            return cls(source, error)
-
-    def evaluate(self, values: Mapping[str, Json]) -> Json:
-        """Return what the expression says of a request; raise CelError."""
-        if isinstance(self.compiled, CelError):
-            raise self.compiled
-        return self.compiled.evaluate(values)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
     """One webhook of a configuration."""
@@ -65,7 +42,7 @@ class Hook:
     rules: Sequence[Object]
     namespace_selector: LabelSelector
     object_selector: LabelSelector
-    conditions: tuple[MatchCondition, ...]
+    conditions: tuple[Expression, ...]
     timeout_seconds: int
     ignore_failures: bool
     """Whether a request goes on where the webhook cannot be asked."""
@@ -73,16 +50,15 @@ class Hook:
     """Whether the webhook is asked again where a later one changed the object."""
     side_effect_free: bool
     """Whether the webhook may be asked about a dry run."""
-    problem: str
-    """Why the webhook cannot be asked at all, empty where it can."""
 
     def matches(self, request: AdmissionRequest, namespace: Mapping[str, Json] | None) -> bool:
         """Tell whether the webhook is for a request, by its rules and selectors.
 
         `namespace` is the request's, if it exists. Raises ApiError where it is needed and missing.
         """
+        objects = (request.object, request.old_object)
         return (
-            self._matches_objects(request)
+            any(self.object_selector.matches(_labels(obj)) for obj in objects if obj is not None)
             and any(_rule_matches(rule, request) for rule in self.rules)
             and self._matches_namespace(request, namespace)
         )
@@ -99,33 +75,27 @@ class Hook:
             raise errors.not_found("", "namespaces", request.namespace)
         return self.namespace_selector.matches(_labels(found))
 
-    def _matches_objects(self, request: AdmissionRequest) -> bool:
-        return not self.object_selector or any(
-            obj is not None and self.object_selector.matches(_labels(obj))
-            for obj in (request.object, request.old_object)
-        )
-
-    def admits(self, request: AdmissionRequest, current: Object | None) -> bool:
+    def admits(self, request: AdmissionRequest) -> bool:
         """Tell whether the match conditions hold; raise ApiError 403 where one must not fail."""
         if not self.conditions:
             return True
         seen = {**attributes(request, uid=""), "dryRun": request.dry_run}
         values = {
-            "object": current,
+            "object": request.object,
             "oldObject": request.old_object,
             "request": {**seen, "options": request.options},
         }
-        failures: list[str] = []
+        failure = ""
         for condition in self.conditions:
             try:
                 if condition.evaluate(values) is False:
                     return False
             except CelError as error:
-                failures.append(f"expression '{condition.source}' resulted in error: {error}")
-        if not failures or self.ignore_failures:
-            return not failures
-        why = failures[0] if len(failures) == 1 else f"[{', '.join(dict.fromkeys(failures))}]"
-        raise errors.forbidden(request.gvr.group, request.gvr.resource, request.name, why)
+                failure = f"expression '{condition.source}' resulted in error: {error}"
+        if failure and not self.ignore_failures:
+            group, _, resource = request.gvr
+            raise errors.forbidden(group, resource, request.name, failure)
+        return not failure
 
 
 def _labels(obj: Mapping[str, Json]) -> dict[str, str]:
@@ -158,8 +128,11 @@ def exempt(request: AdmissionRequest) -> bool:
     return request.gvk.group == "admissionregistration.k8s.io" and request.gvk.kind in _EXEMPT
 
 
-def compile_hooks(configurations: list[Object]) -> tuple[Hook, ...]:
-    """Compile all webhooks of configurations, in the order in which they are called."""
+def compile_hooks(configurations: Iterable[Object]) -> tuple[Hook, ...]:
+    """Compile all webhooks of configurations, in the order in which they are called.
+
+    Raises SelectorError and CelError for what does not compile.
+    """
     ordered = sorted(configurations, key=lambda found: str(found["metadata"]["name"]))
     return tuple(
         _compile(raw) for configuration in ordered for raw in configuration.get("webhooks") or ()
@@ -167,25 +140,18 @@ def compile_hooks(configurations: list[Object]) -> tuple[Hook, ...]:
 
 
 def _compile(raw: Object) -> Hook:
-    problem = ""
-    selectors: dict[str, LabelSelector] = {}
-    for name in ("namespaceSelector", "objectSelector"):
-        try:
-            selectors[name] = label_selector(raw.get(name) or {}) or LabelSelector()
-        except SelectorError as error:
-            problem, selectors[name] = str(error), LabelSelector()
     client: Object = raw.get("clientConfig") or {}
+    conditions = (each.get("expression", "") for each in raw.get("matchConditions") or ())
     return Hook(
         name=str(raw.get("name", "")),
         client=client,
         ca_bundle=base64.b64decode(client.get("caBundle") or ""),
         rules=raw.get("rules") or (),
-        namespace_selector=selectors["namespaceSelector"],
-        object_selector=selectors["objectSelector"],
-        conditions=tuple(map(MatchCondition.read, raw.get("matchConditions") or ())),
+        namespace_selector=label_selector(raw.get("namespaceSelector") or {}),
+        object_selector=label_selector(raw.get("objectSelector") or {}),
+        conditions=tuple(Expression(each, variables=_VARIABLES) for each in conditions),
         timeout_seconds=raw.get("timeoutSeconds") or 10,
         ignore_failures=raw.get("failurePolicy") == "Ignore",
         is_reinvoked=raw.get("reinvocationPolicy") == "IfNeeded",
         side_effect_free=raw.get("sideEffects") in ("None", "NoneOnDryRun"),
-        problem=problem,
     )

@@ -4,7 +4,6 @@ Pure. A review has the very keys that kube-apiserver sends, absent ones included
 """
 
 import base64
-import binascii
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,8 +34,13 @@ class GroupVersionResource(NamedTuple):
     resource: str
 
 
-class InvalidResponse(ValueError):  # noqa: N818 - it names what was received
-    """An answer that no webhook may give; the text says why."""
+class WebhookError(Exception):
+    """A webhook that gave no usable answer; the text says why in the API server's words."""
+
+
+def invalid(why: str) -> WebhookError:
+    """Return the error of an answer that no webhook may give."""
+    return WebhookError(f"received invalid webhook response: {why}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +95,12 @@ def attributes(request: AdmissionRequest, *, uid: str) -> Object:
     }
 
 
-def review(request: AdmissionRequest, current: Object | None) -> tuple[str, bytes]:
-    """Return a fresh uid and the review's body, with the object as it is by now."""
+def review(request: AdmissionRequest) -> tuple[str, bytes]:
+    """Return a fresh uid and the review's body."""
     uid = str(uuid.uuid4())
     sent: Object = {
         **attributes(request, uid=uid),
-        "object": current,
+        "object": request.object,
         "oldObject": request.old_object,
         "dryRun": request.dry_run,
         "options": request.options,
@@ -106,39 +110,34 @@ def review(request: AdmissionRequest, current: Object | None) -> tuple[str, byte
 
 
 def read_answer(body: Json, *, uid: str, mutating: bool) -> AdmissionResponse:
-    """Check an answer; raise InvalidResponse."""
-    if not isinstance(body, dict) or not isinstance(body.get("response"), dict):
-        raise InvalidResponse("webhook response was absent")
-    response = body["response"]
+    """Check an answer; raise WebhookError."""
+    response = body.get("response") if isinstance(body, dict) else None
+    if not isinstance(response, dict):
+        raise invalid("webhook response was absent")
     found = response.get("uid") or ""
     if found != uid:
-        raise InvalidResponse(f"expected response.uid={go_quote(uid)}, got {go_quote(found)}")
+        raise invalid(f"expected response.uid={go_quote(uid)}, got {go_quote(found)}")
     version, kind = body.get("apiVersion") or "", body.get("kind") or ""
     if (version, kind) != ("admission.k8s.io/v1", "AdmissionReview"):
-        raise InvalidResponse(
+        raise invalid(
             "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, "
             f"got {version or '/'}, Kind={kind}"
         )
     if response.get("patch") and not mutating:
-        raise InvalidResponse("validating webhook may not return response.patch")
+        raise invalid("validating webhook may not return response.patch")
     return AdmissionResponse(
         allowed=response.get("allowed") is True,
         status=dict(response.get("status") or {}),
-        patch=_patch(response),
+        patch=_patch(response) if response.get("patch") else [],
         warnings=tuple(response.get("warnings") or ()),
     )
 
 
 def _patch(response: Object) -> list[Json]:
-    patch, patch_type = response.get("patch"), response.get("patchType")
-    if not patch:
-        return []
-    if patch_type is None:
-        raise InvalidResponse("webhook returned response.patch but not response.patchType")
-    if patch_type != "JSONPatch":
-        raise InvalidResponse(f"unsupported patch type {go_quote(str(patch_type))}")
+    if response.get("patchType") != "JSONPatch":
+        raise invalid("response.patchType must be JSONPatch where there is a response.patch")
     try:
-        operations: list[Json] = orjson.loads(base64.b64decode(patch, validate=True))
-    except (binascii.Error, ValueError, TypeError) as error:
-        raise InvalidResponse(f"received undecodable patch: {error}") from error
+        operations: list[Json] = orjson.loads(base64.b64decode(response["patch"], validate=True))
+    except (ValueError, TypeError) as error:
+        raise invalid(f"received undecodable patch: {error}") from error
     return operations

@@ -108,10 +108,8 @@ def _term(found: re.Match[str]) -> Requirement:
             return _requirement(found["key"], word, (found["value"],))
 
 
-def label_selector(selector: Object | None) -> LabelSelector | None:
-    """Read a LabelSelector object; None selects nothing, an empty one everything."""
-    if selector is None:
-        return None
+def label_selector(selector: Object) -> LabelSelector:
+    """Read a LabelSelector object; an empty one selects everything."""
     terms = [
         _requirement(key, "in", (value,))
         for key, value in (selector.get("matchLabels") or {}).items()

@@ -1,14 +1,19 @@
 """Admission: the namespace must exist and live; then the webhooks are asked."""
 
+from hyperjob.api import field
+from hyperjob.api.field import FieldError
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
+from hyperjob_sandbox.apiserver.admission.hooks import compile_hooks
 from hyperjob_sandbox.apiserver.admission.review import (
     AdmissionRequest,
     GroupVersionKind,
     GroupVersionResource,
     Operation,
 )
+from hyperjob_sandbox.apiserver.cel import CelError
 from hyperjob_sandbox.apiserver.core import Core
+from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 from hyperjob_sandbox.apiserver.transport.call import Call
 
@@ -34,33 +39,14 @@ def check_namespace(core: Core, call: Call, obj: Object) -> None:
         )
 
 
-async def mutate(
-    core: Core,
-    call: Call,
-    operation: Operation,
-    obj: Object | None,
-    old: Object | None,
-    *,
-    options: Object | None = None,
-) -> Object:
-    """Ask the mutating webhooks; return the object as they leave it."""
-    if not core.admission.mutating or call.info.subresource == "scale":
-        return obj if obj is not None else {}
-    return await core.admission.mutate(_request(call, operation, obj, old, options))
-
-
-async def validate(
-    core: Core,
-    call: Call,
-    operation: Operation,
-    obj: Object | None,
-    old: Object | None,
-    *,
-    options: Object | None = None,
-) -> None:
-    """Ask the validating webhooks; raise ApiError where one refuses."""
-    if core.admission.validating:
-        await core.admission.validate(_request(call, operation, obj, old, options))
+def problems(configuration: Object, resource: ResourceInfo) -> list[FieldError]:
+    """Return why webhooks cannot be called: a selector or an expression that does not compile."""
+    if resource.storage in (MUTATING, VALIDATING):
+        try:
+            compile_hooks([configuration])
+        except (CelError, ValueError) as error:
+            return [field.invalid(field.Path("webhooks"), field.OMIT, str(error))]
+    return []
 
 
 def follow(core: Core) -> None:
@@ -75,36 +61,35 @@ def follow(core: Core) -> None:
     core.store.subscribe(listener)
 
 
-def _request(
+def request_of(
     call: Call,
     operation: Operation,
     obj: Object | None,
     old: Object | None,
-    options: Object | None,
+    *,
+    options: Object | None = None,
 ) -> AdmissionRequest:
+    """Return what the webhooks are asked; `options` are the request's own unless they are given."""
     resource, info = call.resource, call.info
     gvk = GroupVersionKind(resource.group, resource.version, resource.kind)
     if info.subresource == "scale" and resource.scale is not None:
         gvk = GroupVersionKind("autoscaling", "v1", "Scale")
         obj = obj and resource.scale.object(obj)
         old = old and resource.scale.object(old)
-    named = obj or old or {}
+    metadata = (obj or old or {}).get("metadata") or {}
     options = options or _options(call)
+    user = call.user
     return AdmissionRequest(
         operation=operation,
         gvr=GroupVersionResource(resource.group, resource.version, resource.plural),
         gvk=gvk,
         subresource=info.subresource,
         namespace=info.namespace,
-        name=str((named.get("metadata") or {}).get("name") or info.name),
+        name=str(metadata.get("name") or info.name),
         object=obj,
         old_object=old,
         options=options,
-        user={
-            "username": call.user.name,
-            "uid": call.user.uid,
-            "groups": list(call.user.groups),
-        },
+        user={"username": user.name, "uid": user.uid, "groups": list(user.groups)},
         dry_run=bool(options.get("dryRun")),
         default=resource.complete,
         warnings=call.warnings,

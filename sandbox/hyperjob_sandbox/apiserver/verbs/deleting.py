@@ -113,8 +113,9 @@ async def delete_collection(core: Core, call: Call) -> Reply:
 
 async def _admit(core: Core, call: Call, old: Object, options: DeleteOptions) -> None:
     """Ask all webhooks about a deletion; its options say whether it is a dry run."""
-    await admitting.mutate(core, call, "DELETE", None, old, options=options.wire)
-    await admitting.validate(core, call, "DELETE", None, old, options=options.wire)
+    request = admitting.request_of(call, "DELETE", None, old, options=options.wire)
+    await core.admission.mutate(request)
+    await core.admission.validate(request)
 
 
 def delete_stored(

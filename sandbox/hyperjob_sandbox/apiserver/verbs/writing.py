@@ -24,7 +24,7 @@ from hyperjob_sandbox.apiserver.transport.call import Call, Reply
 from hyperjob_sandbox.apiserver.transport.decode import read_object, require_type, strict_error
 from hyperjob_sandbox.apiserver.transport.encode import to_storage, to_version
 from hyperjob_sandbox.apiserver.verbs import admitting
-from hyperjob_sandbox.apiserver.verbs.admitting import check_namespace
+from hyperjob_sandbox.apiserver.verbs.admitting import check_namespace, request_of
 from hyperjob_sandbox.apiserver.verbs.deleting import finish_if_free
 from hyperjob_sandbox.apiserver.verbs.reading import object_reply
 
@@ -50,14 +50,14 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
         obj["metadata"].pop("namespace", None)
     if not applied:
         obj = track(None, obj, Writer.of(call))
-    obj = await admitting.mutate(core, call, "CREATE", obj, None)
+    obj = await core.admission.mutate(request_of(call, "CREATE", obj, None))
     before_create(obj, resource)
     failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
     refuse(obj, resource, failed)
     definitions.complete(core, obj, resource)
     if obj["metadata"].get("resourceVersion"):
         raise errors.plain_internal("resourceVersion should not be set on objects to be created")
-    await admitting.validate(core, call, "CREATE", obj, None)
+    await core.admission.validate(request_of(call, "CREATE", obj, None))
     key = key_of(resource, obj)
     obj = to_storage(obj, resource)
     if call.dry_run:
@@ -141,7 +141,8 @@ async def _store_change(
     old = to_version(live.obj, resource)
     if not applied:
         new = track(old, new, Writer.of(call))
-    new = await admitting.mutate(core, call, "UPDATE", new, old)
+    if subresource != "scale":
+        new = await core.admission.mutate(request_of(call, "UPDATE", new, old))
     before_update(new, old, resource, subresource)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     failed = validate_meta_update(new["metadata"], old["metadata"], resource)
@@ -150,7 +151,7 @@ async def _store_change(
     failed = [*failed, *validate(new, old, resource, again, subresource)]
     refuse(new, resource, failed)
     definitions.complete(core, new, resource)
-    await admitting.validate(core, call, "UPDATE", new, old)
+    await core.admission.validate(request_of(call, "UPDATE", new, old))
     if core.find(resource, *live.key) is not live:
         raise Stale
     new = keep_times(old, new)
@@ -237,7 +238,8 @@ def validate(
 ) -> list[FieldError]:
     """Return the errors of the metadata and what else is wrong with an object."""
     if resource.schema is None:
-        return [*before, *definitions.validate(obj, resource, subresource)]
+        own = definitions.validate(obj, resource, subresource)
+        return [*before, *own, *admitting.problems(obj, resource)]
     foreign = obj.get("kind") != resource.kind
     if foreign:
         wrong = field.invalid(field.Path("kind"), obj.get("kind"), f"must be {resource.kind}")
