@@ -24,5 +24,5 @@ def install(core: Core, objects: Sequence[Object]) -> None:
             raise ValueError(f"{obj['apiVersion']} {obj['kind']} is not served")
         normalise_meta(obj)
         before_create(obj, resource)
-        definitions.complete(core, obj, resource)
+        definitions.complete(obj, resource)
         core.store.create(resource.storage, key_of(resource, obj), obj)

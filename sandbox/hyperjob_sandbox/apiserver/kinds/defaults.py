@@ -4,7 +4,7 @@
 """
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import jsonvalue
@@ -53,42 +53,8 @@ def _definition(obj: Object) -> None:
         names.setdefault("listKind", names["kind"] + "List")
 
 
-def _pods(obj: Object) -> None:
-    for container in _containers(obj):
-        image = str(container.get("image", ""))
-        latest = ":" not in image.rpartition("/")[2] or image.endswith(":latest")
-        container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
-
-
-def _containers(obj: Object) -> Iterator[Object]:
-    """Give the containers of a pod, or of the pods that a workload describes."""
-    spec: Object = obj["spec"]
-    if obj.get("kind") != "Pod":
-        spec = (spec.get("template") or {}).get("spec") or {}
-    yield from spec.get("initContainers") or ()
-    yield from spec.get("containers") or ()
-
-
-def _service(obj: Object) -> None:
-    spec = obj["spec"]
-    if spec["type"] != "ExternalName":
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-    for port in spec.get("ports") or ():
-        port.setdefault("targetPort", port.get("port"))
-
-
-def _binding(obj: Object) -> None:
-    for subject in obj.get("subjects") or ():
-        if subject.get("kind") in ("User", "Group"):
-            subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
-
-
 _COMPUTED: dict[str, Callable[[Object], None]] = {
     "Namespace": _namespace,
     "Secret": _secret,
-    "Pod": _pods,
-    "Service": _service,
     "CustomResourceDefinition": _definition,
-    **dict.fromkeys(("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"), _pods),
-    **dict.fromkeys(("ClusterRoleBinding", "RoleBinding"), _binding),
 }

@@ -5,7 +5,6 @@ here it happens in the same write. A definition is refused where what the server
 not compile; names, scope and the soundness of schemas are not judged.
 """
 
-import ipaddress
 from collections.abc import Iterator
 
 from pydantic_core import SchemaError
@@ -15,7 +14,6 @@ from hyperjob.api.field import FieldError, Path
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.cel import CelError
 from hyperjob_sandbox.apiserver.core import Core
-from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.printing import (
     AGE_COLUMN,
     NAME_COLUMN,
@@ -36,29 +34,28 @@ from hyperjob_sandbox.apiserver.state.store import Change, GroupResource
 
 DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions")
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-_SERVICES: GroupResource = ("", "services")
-_NETWORK = ipaddress.ip_network("10.96.0.0/16")
+_CONDITIONS = {
+    "NamesAccepted": {"reason": "NoConflicts", "message": "no conflicts found"},
+    "Established": {
+        "reason": "InitialNamesAccepted",
+        "message": "the initial names have been accepted",
+    },
+}
 
 
 def accept(definition: Object) -> None:
     """Write the status that the naming and establishing controllers would write."""
-    spec = definition["spec"]
-    meta = definition["metadata"]
+    spec, meta = definition["spec"], definition["metadata"]
     if not meta.get("deletionTimestamp") and FINALIZER not in (meta.get("finalizers") or ()):
         meta["finalizers"] = [*(meta.get("finalizers") or ()), FINALIZER]
     status = definition.setdefault("status", {})
-    moment = wire_now()
-    conditions = [
-        _condition("NamesAccepted", "NoConflicts", "no conflicts found", moment),
-        _condition(
-            "Established", "InitialNamesAccepted", "the initial names have been accepted", moment
-        ),
+    status["conditions"] = status.get("conditions") or [
+        {"type": kind, "status": "True", "lastTransitionTime": wire_now(), **said}
+        for kind, said in _CONDITIONS.items()
     ]
-    status["conditions"] = status.get("conditions") or conditions
     status["acceptedNames"] = dict(spec["names"])
-    stored = list(status.get("storedVersions") or [])
-    stored += [v["name"] for v in spec["versions"] if v.get("storage") and v["name"] not in stored]
-    status["storedVersions"] = stored
+    stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
+    status["storedVersions"] = list(dict.fromkeys([*status.get("storedVersions", ()), stored]))
 
 
 def follow(core: Core) -> None:
@@ -112,16 +109,6 @@ def _columns(version: Object) -> tuple[Column, ...]:
     return (NAME_COLUMN, *own)
 
 
-def _condition(type_: str, reason: str, message: str, moment: str) -> dict[str, Json]:
-    return {
-        "type": type_,
-        "status": "True",
-        "lastTransitionTime": moment,
-        "reason": reason,
-        "message": message,
-    }
-
-
 def validate_definition(definition: Object) -> Iterator[FieldError]:
     """Yield what is wrong with the versions of a definition."""
     at = Path("spec.versions")
@@ -155,21 +142,7 @@ def validate(obj: Object, resource: ResourceInfo, subresource: str) -> list[Fiel
     return []
 
 
-def complete(core: Core, obj: Object, resource: ResourceInfo) -> None:
+def complete(obj: Object, resource: ResourceInfo) -> None:
     """Complete a new or changed object that is found valid."""
     if resource.storage == DEFINITIONS:
         accept(obj)
-    elif resource.storage == _SERVICES and obj["spec"].get("type") != "ExternalName":
-        _assign_address(core, obj["spec"])
-
-
-def _assign_address(core: Core, spec: Object) -> None:
-    """Give a Service the lowest free cluster address, to which nothing routes."""
-    if not spec.get("clusterIP"):
-        services = core.store.collection(_SERVICES).select()
-        used = {(stored.obj.get("spec") or {}).get("clusterIP") for stored in services}
-        spec["clusterIP"] = next(str(host) for host in _NETWORK.hosts() if str(host) not in used)
-    spec.setdefault("clusterIPs", [spec["clusterIP"]])
-    if spec["clusterIP"] != "None":
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")

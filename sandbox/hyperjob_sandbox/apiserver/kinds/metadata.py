@@ -3,7 +3,6 @@
 Pure: errors are returned, never raised, and nothing is filled in.
 """
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -25,7 +24,6 @@ _IMMUTABLE = (
     *("name", "namespace", "uid", "creationTimestamp"),
     *("deletionTimestamp", "deletionGracePeriodSeconds"),
 )
-_PLAIN_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAMED = {("", "namespaces"): dns1123_label, ("", "services"): dns1035_label}
 
 
@@ -95,10 +93,7 @@ def _name_problems(name: str, info: ResourceInfo) -> Sequence[str]:
         if name in (".", ".."):
             return [f"may not be '{name}'"]
         return [f"may not contain '{char}'" for char in "/%" if char in name]
-    if _PLAIN_NAME.fullmatch(name):
-        return ()  # right under every rule
-    check = _NAMED.get(info.storage, dns1123_subdomain)
-    return check(name)
+    return _NAMED.get(info.storage, dns1123_subdomain)(name)
 
 
 def _validate_namespace(meta: Object, info: ResourceInfo) -> list[FieldError]:

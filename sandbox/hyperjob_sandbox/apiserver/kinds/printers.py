@@ -4,43 +4,46 @@
 here does so from those that the sandbox's objects have.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver.jsonvalue import Json, at
 from hyperjob_sandbox.apiserver.printing import AGE_COLUMN, NAME_COLUMN, Column, age
 
-_NONE = "<none>"
 
-
-def column(described: str | list[str]) -> Column:
+def column(described: str | list[Json]) -> Column:
     """Build the column that an entry of `kinds.yaml` describes."""
     if described == "Age":
         return AGE_COLUMN
     if isinstance(described, str):
         return Column("Name", "string", NAME_COLUMN.cell, "name", priority=1)
-    name, source, kind, empty, *_ = *described, *("string", "")[len(described) - 2 :]
-    if name.startswith("("):
-        return Column(name[1:-1], kind, _cell(source, empty), priority=1)
-    return Column(name, kind, _cell(source, empty))
+    name, source, *more = described
+    kind, empty = (*more, *("string", "")[len(more) :])
+    cell = _age_of(source) if isinstance(source, list) else _cell(source, empty)
+    wide = name.startswith("(")
+    return Column(name.strip("()") if wide else name, kind, cell, priority=int(wide))
 
 
-def _cell(source: str, empty: Json) -> Callable[[Object, datetime], Json]:
-    times, read = _TIMES.get(source), _CELLS.get(source)
+def _age_of(paths: list[str]) -> Callable[[Object, datetime], Json]:
+    """Return the age since the first of several times that is set."""
 
     def cell(obj: Object, now: datetime) -> Json:
-        if times is not None:
-            found = next((time for path in times if (time := at(obj, path))), None)
-            return age(found, now=now) if found else "<unknown>"
-        value = at(obj, source) if read is None else read(obj)
-        return empty if value is None else value
+        found = next((time for path in paths if (time := at(obj, path))), None)
+        return age(found, now=now) if found else "<unknown>"
 
     return cell
 
 
-def _joined(values: Iterable[object]) -> str:
-    return ",".join(map(str, values)) or _NONE
+def _cell(source: str, empty: Json) -> Callable[[Object, datetime], Json]:
+    read = _CELLS.get(source)
+
+    def cell(obj: Object, now: datetime) -> Json:
+        del now
+        value = at(obj, source) if read is None else read(obj)
+        return empty if value is None else value
+
+    return cell
 
 
 def _containers(obj: Object) -> list[Object]:
@@ -63,51 +66,29 @@ def _pod_status(obj: Object) -> str:
     return str(at(obj, "status.reason") or at(obj, "status.phase") or "Unknown")
 
 
+def _pod_restarts(obj: Object) -> str:
+    return str(sum(status.get("restartCount", 0) for status in _containers(obj)))
+
+
 def _node_status(obj: Object) -> str:
     ready = next((c for c in at(obj, "status.conditions") or () if c.get("type") == "Ready"), None)
     text = "Unknown" if ready is None else "Ready" if ready["status"] == "True" else "NotReady"
     return text + (",SchedulingDisabled" if at(obj, "spec.unschedulable") else "")
 
 
-def _node_roles(obj: Object) -> str:
-    prefix = "node-role.kubernetes.io/"
-    labels = obj["metadata"].get("labels") or {}
-    return _joined(sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix)))
-
-
 def _service_ports(obj: Object) -> str:
     ports = at(obj, "spec.ports") or ()
-    return _joined(f"{port.get('port')}/{port.get('protocol', 'TCP')}" for port in ports)
+    return ",".join(f"{port.get('port')}/{port.get('protocol', 'TCP')}" for port in ports)
 
 
 def _event_object(obj: Object) -> str:
-    about = obj.get("involvedObject") or obj.get("regarding") or {}
+    about = obj.get("involvedObject") or {}
     return f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
-
-
-def _event_source(obj: Object) -> str:
-    source = obj.get("source") or obj.get("deprecatedSource") or {}
-    component = source.get("component") or obj.get("reportingComponent") or ""
-    instance = source.get("host") or obj.get("reportingInstance") or ""
-    return ", ".join(filter(None, (component, instance)))
-
-
-def _event_count(obj: Object) -> int:
-    count = at(obj, "series.count") or obj.get("count") or obj.get("deprecatedCount")
-    return int(count or 1)
 
 
 def _role(obj: Object) -> str:
     reference = obj.get("roleRef") or {}
     return f"{reference.get('kind')}/{reference.get('name')}"
-
-
-def _event_message(obj: Object) -> str:
-    return str(obj.get("message") or obj.get("note") or "").strip()
-
-
-def _pod_restarts(obj: Object) -> str:
-    return str(sum(status.get("restartCount", 0) for status in _containers(obj)))
 
 
 def _deployment_ready(obj: Object) -> str:
@@ -117,11 +98,7 @@ def _deployment_ready(obj: Object) -> str:
 _CELLS: dict[str, Callable[[Object], Json]] = {
     "=data": lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ()),
     "=deployment_ready": _deployment_ready,
-    "=event_count": _event_count,
-    "=event_message": _event_message,
     "=event_object": _event_object,
-    "=event_source": _event_source,
-    "=node_roles": _node_roles,
     "=node_status": _node_status,
     "=pod_ready": _pod_ready,
     "=pod_restarts": _pod_restarts,
@@ -129,11 +106,4 @@ _CELLS: dict[str, Callable[[Object], Json]] = {
     "=role": _role,
     "=service_ports": _service_ports,
     "=webhooks": lambda obj: len(obj.get("webhooks") or ()),
-}
-_TIMES = {
-    "=event_first_seen": ("firstTimestamp", "deprecatedFirstTimestamp", "eventTime"),
-    "=event_last_seen": (
-        *("series.lastObservedTime", "lastTimestamp", "deprecatedLastTimestamp"),
-        *("eventTime", "metadata.creationTimestamp"),
-    ),
 }

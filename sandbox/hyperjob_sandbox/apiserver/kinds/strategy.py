@@ -8,30 +8,23 @@ import random
 import uuid
 
 from hyperjob.api.meta import Object
-from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.clock import wire_now
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _GENERATED_PREFIX_LIMIT = 63 - _SUFFIX_LENGTH
-# Built-in kinds whose creator may set the status.
-_STATUS_ON_CREATE = frozenset(
-    {("", "nodes"), ("apiextensions.k8s.io", "customresourcedefinitions")}
-)
 _SYSTEM_META = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
-_BOOKKEEPING = ("metadata", "status", "apiVersion", "kind")
+_TYPE = frozenset({"metadata", "apiVersion", "kind"})
 
 
 def normalise_meta(obj: Object) -> Object:
     """Make sure that an object has a metadata map without empty collections; return the map."""
     meta = obj.get("metadata")
-    if not isinstance(meta, dict):
-        meta = {}
-    else:
-        meta = {key: value for key, value in meta.items() if value or key == "managedFields"}
-    obj["metadata"] = meta
-    return meta
+    given = meta.items() if isinstance(meta, dict) else ()
+    obj["metadata"] = {key: value for key, value in given if value or key == "managedFields"}
+    metadata: Object = obj["metadata"]
+    return metadata
 
 
 def before_create(obj: Object, resource: ResourceInfo) -> None:
@@ -47,8 +40,7 @@ def before_create(obj: Object, resource: ResourceInfo) -> None:
         meta["generation"] = 1
     else:
         meta.pop("generation", None)
-    where = (resource.group, resource.plural)
-    if resource.has_status and where not in _STATUS_ON_CREATE:
+    if resource.has_status and resource.storage != ("", "nodes"):  # a kubelet may give its node's
         obj.pop("status", None)
     if resource.default is not None:
         resource.default(obj)
@@ -67,10 +59,7 @@ def before_update(new: Object, old: Object, resource: ResourceInfo, subresource:
         if not meta.get(key) and key in before:
             meta[key] = before[key]
     for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
-        if key in before:
-            meta[key] = before[key]
-        else:
-            meta.pop(key, None)
+        _replace(meta, before, key)
     meta.pop("selfLink", None)
     if subresource == "status":
         _status_only(new, old, resource)
@@ -83,22 +72,15 @@ def before_update(new: Object, old: Object, resource: ResourceInfo, subresource:
 
 
 def _status_only(new: Object, old: Object, resource: ResourceInfo) -> None:
-    for key in [key for key in new if key not in _BOOKKEEPING]:
-        _replace(new, old, key)
-    for key in old:
-        if key not in new and key not in _BOOKKEEPING:
-            new[key] = old[key]
+    for key in dict.fromkeys((*new, *old)):
+        if key != "status" and key not in _TYPE:
+            _replace(new, old, key)
     if resource.custom:
-        managed = new["metadata"].get("managedFields")
-        version = new["metadata"].get("resourceVersion")
-        meta = dict(old["metadata"])
-        if managed is not None:
-            meta["managedFields"] = managed
-        if version is not None:
-            meta["resourceVersion"] = version
-        new["metadata"] = meta
-    elif "ownerReferences" in old["metadata"]:
-        new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
+        written = new["metadata"]
+        kept = {key: written[key] for key in ("managedFields", "resourceVersion") if key in written}
+        new["metadata"] = {**old["metadata"], **kept}
+    else:
+        _replace(new["metadata"], old["metadata"], "ownerReferences")
 
 
 def _replace(new: Object, old: Object, key: str) -> None:
@@ -110,11 +92,5 @@ def _replace(new: Object, old: Object, key: str) -> None:
 
 def _spec_moved(new: Object, old: Object, resource: ResourceInfo) -> bool:
     """Tell whether anything but metadata (and status, where it has its own path) changed."""
-    ignored = {"metadata", "apiVersion", "kind"}
-    if resource.has_status:
-        ignored.add("status")
-    return _without(new, ignored) != _without(old, ignored)
-
-
-def _without(obj: Object, keys: set[str]) -> dict[str, Json]:
-    return {key: value for key, value in obj.items() if key not in keys}
+    ignored = {*_TYPE, "status"} if resource.has_status else _TYPE
+    return any(new.get(key) != old.get(key) for key in {*new, *old} - ignored)

@@ -16,8 +16,8 @@ from hyperjob_sandbox.apiserver.transport import protobuf
 
 _JSON = "application/json"
 _YAML = "application/yaml"
-_PROTOBUF = "application/vnd.kubernetes.protobuf"
-_READABLE = (_JSON, _YAML, _PROTOBUF)
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_READABLE = (_JSON, _YAML, PROTOBUF)
 _GO_STRUCT = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string'
     ' "json:\\"kind,omitempty\\"" }'
@@ -33,7 +33,7 @@ def media_type(content_type: str) -> str:
 def read_object(body: bytes, content_type: str, info: ResourceInfo) -> Object:
     """Decode one object of a resource."""
     media = media_type(content_type) or _JSON
-    if media == _PROTOBUF and not info.custom:
+    if media == PROTOBUF and not info.custom:
         return protobuf.decode(body)
     if media not in (_JSON, _YAML):
         raise errors.unsupported_media_type(_READABLE)

@@ -28,7 +28,8 @@ def table(
         shown = partial_metadata(obj)
         if include == "Object":
             shown = {**obj, "metadata": ordered_meta(obj["metadata"])}
-        rows.append({"cells": [column.cell(obj, now) for column in info.columns], "object": shown})
+        cells = [column.cell(stored.obj, now) for column in info.columns]
+        rows.append({"cells": cells, "object": shown})
     definitions = [
         {
             "name": column.name,

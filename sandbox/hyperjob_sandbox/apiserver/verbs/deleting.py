@@ -1,4 +1,4 @@
-"""DELETE: preconditions, finalizers, grace, propagation, and deletion of collections."""
+"""DELETE: preconditions, finalizers, grace, and deletion of collections."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,14 +12,12 @@ from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import GroupResource, Stale, Stored
 from hyperjob_sandbox.apiserver.transport import protobuf
 from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
-from hyperjob_sandbox.apiserver.transport.decode import load, media_type
+from hyperjob_sandbox.apiserver.transport.decode import PROTOBUF, load, media_type
 from hyperjob_sandbox.apiserver.transport.encode import to_version
 from hyperjob_sandbox.apiserver.verbs import admitting
 from hyperjob_sandbox.apiserver.verbs.reading import list_body, object_reply
 
 NAMESPACES: GroupResource = ("", "namespaces")
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 _ATTEMPTS = 10
 _PROTECTED = frozenset({"default", "kube-public", "kube-system"})
 _POD_GRACE_SECONDS = 30
@@ -31,35 +29,34 @@ class DeleteOptions:
 
     uid: str = ""
     version: str = ""
-    propagation: str = ""
     grace: int | None = None
     dry_run: bool = False
     wire: Object = field(default_factory=dict)
 
 
 def read_options(call: Call) -> DeleteOptions:
-    """Read the options from the body; only where there is none the query counts."""
+    """Read the options from the body; only where there is none the query counts.
+
+    Dependents go in the background. Any other propagationPolicy is refused (422).
+    """
     body: Object = {}
-    if call.body:
-        if media_type(call.content_type) == "application/vnd.kubernetes.protobuf":
-            body = protobuf.decode(call.body)
-        else:
-            loaded = load(call.body, yaml_allowed=True, kind="DeleteOptions")
-            body = loaded if isinstance(loaded, dict) else {}
-    query = {} if call.body else call.info.query
+    if media_type(call.content_type) == PROTOBUF and call.body:
+        body = protobuf.decode(call.body)
+    elif call.body:
+        loaded = load(call.body, yaml_allowed=True, kind="DeleteOptions")
+        body = loaded if isinstance(loaded, dict) else {}
+    said: Object = body if call.body else call.info.query
+    propagation = str(said.get("propagationPolicy") or "Background")
+    if propagation != "Background":
+        problem = not_supported(Path("propagationPolicy"), propagation, ("Background",))
+        raise errors.invalid_option("DeleteOptions", problem)
     conditions: Object = body.get("preconditions") or {}
-    grace: Json = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
-    propagation = str(body.get("propagationPolicy") or query.get("propagationPolicy") or "")
-    if propagation not in ("", "Orphan", "Background", "Foreground"):
-        supported = ("Foreground", "Background", "Orphan", "nil")
-        path = Path("propagationPolicy")
-        raise errors.invalid_option("DeleteOptions", not_supported(path, propagation, supported))
-    dry_run = bool(body.get("dryRun")) if call.body else call.dry_run
+    grace: Json = said.get("gracePeriodSeconds")
+    dry_run = bool(said.get("dryRun"))
     wire = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **body}
     return DeleteOptions(
         uid=str(conditions.get("uid") or ""),
         version=str(conditions.get("resourceVersion") or ""),
-        propagation=propagation,
         grace=None if grace is None or grace == "" else int(grace),
         dry_run=dry_run,
         wire={**wire, "dryRun": ["All"]} if dry_run else wire,
@@ -76,8 +73,7 @@ async def delete(core: Core, call: Call) -> Reply:
             raise call.not_found()
         _check_preconditions(call, options, live)
         _check_protected(resource, live)
-        old = to_version(live.obj, resource)
-        await _admit(core, call, old, options)
+        await _admit(core, call, live, options)
         try:
             left = delete_stored(core, resource, live, options)
         except Stale:
@@ -103,16 +99,16 @@ async def delete_collection(core: Core, call: Call) -> Reply:
         if not chosen or chosen.matches(stored, resource)
     ]
     for stored in found:
-        old = to_version(stored.obj, resource)
-        await _admit(core, call, old, options)
+        await _admit(core, call, stored, options)
         live = core.collection(resource).get(stored.key)
         if live is not None:
             delete_stored(core, resource, live, options)
     return Reply(200, list_body(found, resource, {"resourceVersion": str(core.store.revision)}))
 
 
-async def _admit(core: Core, call: Call, old: Object, options: DeleteOptions) -> None:
+async def _admit(core: Core, call: Call, live: Stored, options: DeleteOptions) -> None:
     """Ask all webhooks about a deletion; its options say whether it is a dry run."""
+    old = to_version(live.obj, call.resource)
     request = admitting.request_of(call, "DELETE", None, old, options=options.wire)
     await core.admission.mutate(request)
     await core.admission.validate(request)
@@ -125,18 +121,15 @@ def delete_stored(
     options: DeleteOptions,
 ) -> Stored | None:
     """Remove an object, or mark it as being deleted and return what stays."""
-    meta = live.obj["metadata"]
-    finalizers, grace = _finalizers(meta, options), _grace(resource, live.obj, options)
-    if not finalizers and not grace and not _is_full(resource, live.obj):
+    meta, grace = live.obj["metadata"], _grace(resource, live.obj, options)
+    if not meta.get("finalizers") and not grace and not _is_full(resource, live.obj):
         if not options.dry_run:
             last = {**live.obj, "metadata": dict(meta)}
             core.store.delete(resource.storage, last, expected=live)
         return None
-    known = int(meta.get("deletionGracePeriodSeconds") or 0)
-    unchanged = finalizers == (meta.get("finalizers") or [])
-    if meta.get("deletionTimestamp") and unchanged and grace >= known:
+    if meta.get("deletionTimestamp") and grace >= int(meta.get("deletionGracePeriodSeconds") or 0):
         return live
-    changed = _marked(live.obj, finalizers, grace)
+    changed = _marked(live.obj, grace)
     if resource.storage == NAMESPACES:
         changed["status"] = {**(live.obj.get("status") or {}), "phase": "Terminating"}
     if options.dry_run:
@@ -144,19 +137,12 @@ def delete_stored(
     return core.store.update(resource.storage, changed, expected=live)
 
 
-def finish_if_free(
-    core: Core,
-    resource: ResourceInfo,
-    new: Object,
-    live: Stored,
-) -> Stored | None:
+def finish_if_free(core: Core, resource: ResourceInfo, new: Object, live: Stored) -> Stored | None:
     """Remove an object that is being deleted once nothing holds it; None when something does."""
     meta = new["metadata"]
-    if not meta.get("deletionTimestamp") or meta.get("finalizers"):
-        return None
-    if int(meta.get("deletionGracePeriodSeconds") or 0) > 0:
-        return None
-    if _is_full(resource, new):
+    grace = int(meta.get("deletionGracePeriodSeconds") or 0)
+    held = meta.get("finalizers") or grace > 0 or _is_full(resource, new)
+    if not meta.get("deletionTimestamp") or held:
         return None
     return core.store.delete(resource.storage, new, expected=live)
 
@@ -164,17 +150,6 @@ def finish_if_free(
 def _is_full(resource: ResourceInfo, obj: Object) -> bool:
     """Tell whether a namespace waits for its controller to empty it."""
     return resource.storage == NAMESPACES and bool(obj["spec"].get("finalizers"))
-
-
-def _finalizers(meta: Object, options: DeleteOptions) -> list[str]:
-    finalizers = list(meta.get("finalizers") or [])
-    if options.propagation:
-        finalizers = [f for f in finalizers if f not in (ORPHAN, FOREGROUND)]
-    if options.propagation == "Orphan":
-        finalizers.append(ORPHAN)
-    if options.propagation == "Foreground":
-        finalizers.append(FOREGROUND)
-    return finalizers
 
 
 def _grace(resource: ResourceInfo, obj: Object, options: DeleteOptions) -> int:
@@ -190,7 +165,7 @@ def _grace(resource: ResourceInfo, obj: Object, options: DeleteOptions) -> int:
     return int(spec.get("terminationGracePeriodSeconds", _POD_GRACE_SECONDS))
 
 
-def _marked(obj: Object, finalizers: list[str], grace: int) -> Object:
+def _marked(obj: Object, grace: int) -> Object:
     meta = dict(obj["metadata"])
     if not meta.get("deletionTimestamp") and meta.get("generation"):
         meta["generation"] = int(meta["generation"]) + 1
@@ -198,10 +173,6 @@ def _marked(obj: Object, finalizers: list[str], grace: int) -> Object:
         ends = datetime.now(UTC) + timedelta(seconds=grace)
         meta["deletionTimestamp"] = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
     meta["deletionGracePeriodSeconds"] = grace
-    if finalizers:
-        meta["finalizers"] = finalizers
-    else:
-        meta.pop("finalizers", None)
     return {**obj, "metadata": meta}
 
 

@@ -54,7 +54,7 @@ async def store_new(core: Core, call: Call, obj: Object, *, applied: bool = Fals
     before_create(obj, resource)
     failed = validate(obj, None, resource, validate_meta(obj["metadata"], resource))
     refuse(obj, resource, failed)
-    definitions.complete(core, obj, resource)
+    definitions.complete(obj, resource)
     if obj["metadata"].get("resourceVersion"):
         raise errors.plain_internal("resourceVersion should not be set on objects to be created")
     await core.admission.validate(request_of(call, "CREATE", obj, None))
@@ -150,7 +150,7 @@ async def _store_change(
     again = failed if resource.custom else []
     failed = [*failed, *validate(new, old, resource, again, subresource)]
     refuse(new, resource, failed)
-    definitions.complete(core, new, resource)
+    definitions.complete(new, resource)
     await core.admission.validate(request_of(call, "UPDATE", new, old))
     if core.find(resource, *live.key) is not live:
         raise Stale
