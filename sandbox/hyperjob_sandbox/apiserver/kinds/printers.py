@@ -19,7 +19,8 @@ def column(described: str | list[Json]) -> Column:
     if isinstance(described, str):
         return Column("Name", "string", NAME_COLUMN.cell, "name", priority=1)
     name, source, *more = described
-    kind, empty = (*more, *("string", "")[len(more) :])
+    kind = more[0] if more else "string"
+    empty = more[1] if len(more) > 1 else ""
     cell = _age_of(source) if isinstance(source, list) else _cell(source, empty)
     wide = name.startswith("(")
     return Column(name.strip("()") if wide else name, kind, cell, priority=int(wide))
