@@ -7,6 +7,7 @@ import asyncio
 import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -60,7 +61,7 @@ class ApiServer:
         )
         self._bootstrap = ("always", "rbac") if rbac else ("always",)
         self._authority = Authority(name, hosts=(host,))
-        self._housekeeping: asyncio.Task[None] | None = None
+        self._stack = AsyncExitStack()
         self._dispatcher = Dispatcher(
             self._core, closing=lambda: self._frontend.closing, connectors=connectors or {}
         )
@@ -105,10 +106,6 @@ class ApiServer:
             path, name=self.name, server=self.url, ca=self.ca_pem, user=user, pair=pair
         )
 
-    def compact(self, revision: int | None = None) -> None:
-        """Forget watch history up to a revision (default: all of it), as etcd's compaction does."""
-        self._core.store.compact(revision)
-
     async def start_listening(self) -> None:
         """Open the port again, the same one as before."""
         await self._frontend.start()
@@ -125,12 +122,13 @@ class ApiServer:
         housekeeper = Housekeeper(self._core)
         objects = [obj for part in self._bootstrap for obj in bootstrap_objects(part)]
         install(self._core, [*objects, *self._crds])
-        self._housekeeping = asyncio.create_task(housekeeper.run(), name=f"{self.name}-gc")
-        try:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._core.admission.close)
+            work = asyncio.create_task(housekeeper.run(), name=f"{self.name}-gc")
+            stack.push_async_callback(_end, work)
+            stack.push_async_callback(self._frontend.stop)
             await self._frontend.start()
-        except BaseException:
-            await self._stop_housekeeping()
-            raise
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(
@@ -139,12 +137,9 @@ class ApiServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._frontend.stop()
-        await self._stop_housekeeping()
-        await self._core.admission.close()
+        await self._stack.aclose()
 
-    async def _stop_housekeeping(self) -> None:
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
-            await asyncio.wait([self._housekeeping])
-            self._housekeeping = None
+
+async def _end(work: "asyncio.Task[None]") -> None:
+    work.cancel()
+    await asyncio.wait([work])

@@ -70,8 +70,8 @@ def test_a_revision_that_is_compacted_cannot_be_resumed() -> None:
     store = Store()
     first = create(store, "a")
     create(store, "b")
-    store.compact(first.revision)
     collection = store.collection(THINGS)
+    collection.compact(first.revision)
     assert [c.now.key[1] for c in collection.read(collection.after(first.revision))] == ["b"]
     with pytest.raises(Expired):
         collection.after(first.revision - 1)

@@ -225,11 +225,6 @@ class Store:
         self._check(collection, expected)
         return self._commit(collection, "DELETED", expected.key, obj, expected)
 
-    def compact(self, revision: int | None = None) -> None:
-        """Forget all history up to a revision (default: the newest)."""
-        for collection in self._collections.values():
-            collection.compact(self.revision if revision is None else revision)
-
     def wake(self) -> None:
         """Let every watcher look again, to find that the server stops."""
         for collection in self._collections.values():

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hyperjob.api.field import Path, not_supported
 from hyperjob.api.meta import Object
 from hyperjob_sandbox.apiserver import errors
-from hyperjob_sandbox.apiserver.core import Core, selection
+from hyperjob_sandbox.apiserver.core import Core
 from hyperjob_sandbox.apiserver.jsonvalue import Json
 from hyperjob_sandbox.apiserver.state.resources import ResourceInfo
 from hyperjob_sandbox.apiserver.state.store import GroupResource, Stale, Stored
@@ -15,7 +15,7 @@ from hyperjob_sandbox.apiserver.transport.call import Call, Reply, json_reply
 from hyperjob_sandbox.apiserver.transport.decode import PROTOBUF, load, media_type
 from hyperjob_sandbox.apiserver.transport.encode import to_version
 from hyperjob_sandbox.apiserver.verbs import admitting
-from hyperjob_sandbox.apiserver.verbs.reading import list_body, object_reply
+from hyperjob_sandbox.apiserver.verbs.reading import list_body, object_reply, selected
 
 NAMESPACES: GroupResource = ("", "namespaces")
 _ATTEMPTS = 10
@@ -92,12 +92,7 @@ async def delete_collection(core: Core, call: Call) -> Reply:
     """Delete everything that a list with the same selectors would show."""
     options = read_options(call)
     resource = call.resource
-    chosen = selection(call.info, resource)
-    found = [
-        stored
-        for stored in core.collection(resource).select(call.namespace)
-        if not chosen or chosen.matches(stored, resource)
-    ]
+    found = selected(core, call)
     for stored in found:
         await _admit(core, call, stored, options)
         live = core.collection(resource).get(stored.key)

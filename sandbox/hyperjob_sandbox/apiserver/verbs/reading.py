@@ -50,25 +50,19 @@ def list_objects(core: Core, call: Call) -> Reply:
     A later page shows the present, under the resourceVersion of the first: a watch from there on
     has the rest.
     """
-    info, resource, query = call.info, call.resource, call.info.query
-    chosen = selection(info, resource)
+    resource, query = call.resource, call.info.query
     revision, start = core.store.revision, None
     _check_version(query, revision)
     if token := query.get("continue", ""):
         revision, start = _read_token(token)
-    found = [
-        stored
-        for stored in core.collection(resource).select(call.namespace)
-        if (start is None or stored.key > start)
-        and (not chosen or chosen.matches(stored, resource))
-    ]
+    found = [stored for stored in selected(core, call) if start is None or stored.key > start]
     meta: dict[str, Json] = {"resourceVersion": str(revision)}
     limit = query.get("limit", "")
     if limit.isdigit() and 0 < int(limit) < len(found):
         left = len(found) - int(limit)
         found = found[: int(limit)]
         meta["continue"] = _write_token(revision, found[-1].key)
-        if not chosen:
+        if not selection(call.info, resource):
             meta["remainingItemCount"] = left
     if call.form == "Table":
         include = query.get("includeObject", "")
@@ -82,6 +76,13 @@ def list_objects(core: Core, call: Call) -> Reply:
         }
         return Reply(200, dump(document))
     return Reply(200, list_body(found, resource, meta))
+
+
+def selected(core: Core, call: Call) -> list[Stored]:
+    """Return the objects that the path and the selectors of a request select."""
+    chosen = selection(call.info, call.resource)
+    found = core.collection(call.resource).select(call.namespace)
+    return [stored for stored in found if not chosen or chosen.matches(stored, call.resource)]
 
 
 def list_body(found: Sequence[Stored], resource: ResourceInfo, meta: dict[str, Json]) -> bytes:
