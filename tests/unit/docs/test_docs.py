@@ -114,6 +114,14 @@ def test_every_path_in_the_recipes_for_contributors_exists():
     ] == []
 
 
+def test_every_path_in_the_architecture_exists():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[a-z_0-9]+/)+(?:[a-z_0-9]+(?:\.py)?)?)`", text)
+    packages = (ROOT, ROOT / "controller", ROOT / "sandbox" / "hyperjob_sandbox")
+    assert len(named) > 15
+    assert [path for path in named if not any((each / path).exists() for each in packages)] == []
+
+
 def test_every_target_of_make_that_the_recipes_name_exists():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
