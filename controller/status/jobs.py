@@ -66,7 +66,7 @@ class JobState:
     report: Report | None
     last_transition_time: str
     run: PresentRun
-    lost: bool = False
+    lost: bool
     is_next: bool = False
     starts_again: str = ""
     retry_time: str = ""

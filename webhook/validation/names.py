@@ -174,7 +174,7 @@ def _validate_service(own: OwnName, jobs: list[Object], report: Report, *, share
 def _validate_distinct(jobs: list[Object], path: Path, report: Report) -> None:
     """Check that no two pods of the HyperJob would have one name."""
     # Of two jobs with one name, which is refused, the first counts.
-    by_name = {job.get("name") or "": index for index, job in reversed(list(enumerate(jobs)))}
+    by_name = {job.get("name"): index for index, job in reversed(list(enumerate(jobs)))}
     known: dict[int, tuple[Pods, int]] = {}
     for index, longer in enumerate(jobs):
         name = longer.get("name") or ""

@@ -32,3 +32,8 @@ BASE: Object = {
 )
 def test_words_and_progress_are_told_from_facts(change: Object, expected: Weight) -> None:
     assert weigh(BASE, BASE | change) is expected
+
+
+def test_each_weight_is_more_than_the_one_before() -> None:
+    weights = (Weight.NOTHING, Weight.WORDS, Weight.PROGRESS, Weight.FACTS)
+    assert list(weights) == sorted(set(weights))

@@ -315,6 +315,31 @@ async def test_progress_is_read_and_the_hyperjob_looked_at() -> None:
         assert {int(query["limitBytes"]) for query in bench.logs.queries} == {LIMIT_BYTES}
 
 
+async def test_a_look_that_fails_on_a_bug_is_logged_and_the_next_pod_is_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with Bench() as bench:
+        bench.logs.answers["a/hj-trainer-0-worker-0"] = ZeroDivisionError("a bug")
+        bench.logs.answers["a/hj-trainer-0-worker-1"] = text(1, 7)
+        bench.reader.observe(seen(job(phase="Running", gpus=8)))
+        await bench.until(lambda: bench.reader.trainings(KEY))
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert record.exc_info[0] is ZeroDivisionError
+    assert (record.__dict__["hyperjob"], record.__dict__["job"]) == (KEY, "hj-trainer-0")
+
+
+def test_a_sub_job_is_read_at_once_when_its_stop_begins_and_not_at_each_pass() -> None:
+    bench, waits = Bench(), list[float]()
+    bench.reader._plan = lambda _item, _found, wait: waits.append(wait)  # type: ignore[method-assign]
+    for _ in range(2):
+        bench.reader.observe(seen(job(phase="Running")))
+    assert waits == [0.05]
+    for _ in range(2):
+        bench.reader.observe(seen(job(phase="Running", deleting=True)))
+    assert waits == [0.05, 0]
+
+
 async def test_a_pod_without_a_log_is_counted_and_the_next_one_is_read() -> None:
     async with Bench() as bench:
         bench.logs.answers["a/hj-trainer-0-worker-0"] = refusal(404, "NotFound")

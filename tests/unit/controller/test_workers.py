@@ -103,6 +103,33 @@ async def test_each_line_of_a_pass_names_its_hyperjob(
 
 
 @pytest.mark.parametrize(
+    ("error", "level", "said"),
+    [
+        (TimeoutError(), logging.INFO, "time limit"),
+        (from_status({"code": 409, "message": "changed"}, "GET /"), logging.WARNING, "changed"),
+    ],
+)
+async def test_the_log_says_why_a_pass_is_tried_again(
+    error: Exception, level: int, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "controller.wake.workers")
+    done = asyncio.Event()
+
+    async def reconcile(_: str) -> timedelta | None:
+        if caplog.records:
+            done.set()
+            return None
+        raise error
+
+    queue = quick()
+    queue.add("ns/hj")
+    await work(queue, reconcile, done)
+    (record,) = caplog.records
+    assert (record.levelno, record.getMessage()) == (level, "Reconciliation is tried again")
+    assert said in record.__dict__["error"]
+
+
+@pytest.mark.parametrize(
     ("again", "result"),
     [(timedelta(), "requeue"), (timedelta(milliseconds=1), "requeue_after")],
 )

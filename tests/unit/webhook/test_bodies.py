@@ -65,6 +65,18 @@ async def test_a_body_gives_way_to_itself_where_its_peer_has_the_most():
     assert await ended([senders[0], third]) == [100, 900]
 
 
+async def test_a_piece_that_arrives_as_its_body_gives_way_takes_no_memory():
+    bodies = Bodies(at_a_time=9, memory_bytes=1000)
+    large, small = await started(bodies, "a", "b")
+    await large.send(600)
+    small.content.feed_data(b"x" * 450)
+    await large.send(500)
+    assert [large.gave_way, small.gave_way] == [True, False]
+    (third,) = await started(bodies, "c")
+    await third.send(550)
+    assert await ended([small, third]) == [450, 550]
+
+
 async def test_the_oldest_body_of_the_peer_with_the_most_gives_way_to_one_more():
     bodies = Bodies(at_a_time=3)
     senders = await started(bodies, "a", "b", "b")

@@ -7,15 +7,17 @@ import ssl
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import aiohttp
 import pytest
 
 from certs.source import FileSource
 from certs.x509 import issue_ca, issue_serving
+from hyperjob.serving.table import Connection, ConnectionTable
 from webhook import server as server_module
 from webhook.admission import Reply, admit
-from webhook.connections import MAX_HEADER_BYTES
+from webhook.connections import MAX_HEADER_BYTES, WebhookProtocols
 from webhook.paths import MUTATE_HYPERJOB, MUTATE_RESOURCEBINDING, VALIDATE_HYPERJOB
 from webhook.review import MAX_BODY_BYTES
 from webhook.server import LARGE_BODY_BYTES, Limits, WebhookServer
@@ -321,6 +323,75 @@ async def test_beyond_the_limit_the_oldest_unanswered_connection_is_closed(tls):
             writer.close()
 
 
+async def test_a_review_that_is_being_judged_gives_way_to_no_connection(tls, monkeypatch):
+    judging, release = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(path, body, *context):
+        if len(body) > LARGE_BODY_BYTES:
+            loop.call_soon_threadsafe(judging.set)
+            release.wait(60)
+        return admit(path, body, *context)
+
+    monkeypatch.setattr(server_module, "admit", slow)
+    try:
+        async with serving(tls, connections=2, request_timeout=60) as running:
+            judged, known = [await running.raw() for _ in range(2)]
+            known[1].write(head(len(REVIEW)) + REVIEW)
+            assert (await answer(known[0]))[0] == 200
+            large = REVIEW + b" " * LARGE_BODY_BYTES
+            judged[1].write(head(len(large)) + large)
+            async with asyncio.timeout(60):
+                await judging.wait()
+            await post_once(running)
+            release.set()
+            assert (await answer(judged[0]))[0] == 200
+            with contextlib.suppress(ConnectionError):
+                assert await known[0].read() == b""
+            for _, writer in (judged, known):
+                writer.close()
+    finally:
+        release.set()
+
+
+@contextlib.asynccontextmanager
+async def one_connection():
+    """A connection over no socket: the server's side of it, and its transport."""
+    server = WebhookProtocols(
+        Mock(), table=ConnectionTable(limit=1, per_peer=1), reporter=Witness(), header_seconds=600
+    )
+    protocol, transport = server.connect(Connection("p")), Mock(spec=asyncio.Transport)
+    protocol.connection_made(transport)
+    await asyncio.sleep(0)  # its task begins
+    try:
+        yield server, protocol, transport
+    finally:
+        if protocol.transport is not None:
+            protocol.connection_lost(None)
+        await asyncio.sleep(0)  # and ends
+        await server.shutdown(0)
+
+
+async def test_a_header_may_have_as_many_bytes_as_its_limit_and_no_more():
+    async with one_connection() as (_, protocol, transport):
+        begun = head(1)[:-2] + b"".join(b"x-%d: " % n + b"y" * 6000 + b"\r\n" for n in range(5))
+        last = b"z: ".ljust(MAX_HEADER_BYTES - len(begun), b"y")
+        protocol.data_received(begun + last)
+        await asyncio.sleep(0)
+        transport.abort.assert_not_called()
+        protocol.data_received(b"y")
+        await asyncio.sleep(0)
+        transport.abort.assert_called_once()
+
+
+async def test_no_time_limit_of_a_header_is_kept_for_a_connection_that_is_gone():
+    async with one_connection() as (server, protocol, _):
+        protocol.data_received(b"P")
+        assert list(server._headers) == [protocol]
+        protocol.connection_lost(None)
+        assert not server._headers
+
+
 async def test_half_a_header_is_given_up(tls):
     async with serving(tls, header_seconds=0.05) as running:
         for begun in (b"P", head(10)[:-2]):
@@ -431,7 +502,8 @@ async def test_stop_lets_a_review_in_flight_finish(tls):
         stopping = asyncio.create_task(running.server.stop(grace=30))
         await asyncio.sleep(0)
         writer.write(REVIEW[-1:])
-        assert (await answer(reader))[0] == 200
+        status, headers, _ = await answer(reader)
+        assert (status, headers["connection"]) == (200, "close")
         await stopping
         with pytest.raises(OSError):
             await running.raw()
