@@ -28,6 +28,7 @@ class Background:
             pending = {waiting, *self._tasks}
             while waiting in pending:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                self._tasks = [task for task in self._tasks if task not in done]
                 for task in done:
                     task.result()
         finally:
@@ -35,7 +36,7 @@ class Background:
             await asyncio.gather(waiting, return_exceptions=True)
 
     async def stop(self) -> None:
-        """Cancel all tasks and wait for them; raises what one of them died of."""
+        """Cancel all tasks and wait for them; raises what one died of, if `until` has not."""
         for task in self._tasks:
             task.cancel()
         results = await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -57,7 +57,17 @@ async def test_a_bug_in_a_reconcile_shows_where_its_owner_waits():
     with pytest.raises(ExceptionGroup) as group:
         await background.until(asyncio.Event().wait())
     assert isinstance(group.value.exceptions[0], ZeroDivisionError)
-    with pytest.raises(ExceptionGroup):
+    await background.stop()
+
+
+async def test_a_failure_that_was_not_waited_for_shows_at_the_end():
+    async def failing():
+        raise ZeroDivisionError
+
+    background = Background()
+    background.start(failing(), name="failing")
+    await asyncio.sleep(0)
+    with pytest.raises(ZeroDivisionError):
         await background.stop()
 
 
