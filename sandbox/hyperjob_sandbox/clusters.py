@@ -10,17 +10,11 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from hyperjob.api.formats import dns1123_label, dns1123_subdomain, label_value, qualified_name
+from hyperjob.api.meta import Object
 from hyperjob.api.quantity import Quantity
 from hyperjob_sandbox.processes.images import Image
 
@@ -243,10 +237,7 @@ def load(path: Path) -> SandboxConfig:
 
 def changed(config: SandboxConfig, **changes: object) -> SandboxConfig:
     """Return the configuration with other fields; raises SandboxConfigError."""
-    try:
-        return SandboxConfig.model_validate({**dict(config), **changes})
-    except ValidationError as error:
-        raise SandboxConfigError(_problems(error)) from None
+    return _validated({**dict(config), **changes})
 
 
 def parse(text: str, *, source: str = "clusters file") -> SandboxConfig:
@@ -261,17 +252,18 @@ def parse(text: str, *, source: str = "clusters file") -> SandboxConfig:
         ) from None
     if not isinstance(raw, dict):
         raise SandboxConfigError(f"{source}: a mapping with the key `clusters` is expected")
+    return _validated(raw, f"{source}: ")
+
+
+def _validated(raw: Object, prefix: str = "") -> SandboxConfig:
     try:
         return SandboxConfig.model_validate(raw)
     except ValidationError as error:
-        raise SandboxConfigError(f"{source}: {_problems(error)}") from None
-
-
-def _problems(error: ValidationError) -> str:
-    return "; ".join(
-        f"{_path(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
-        for each in error.errors()
-    )
+        problems = "; ".join(
+            f"{_path(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
+            for each in error.errors()
+        )
+        raise SandboxConfigError(prefix + problems) from None
 
 
 def _path(location: Sequence[int | str]) -> str:

@@ -175,11 +175,7 @@ class Informers:
         return None if informer is None else informer.get(key_of(obj))
 
     async def ensure(
-        self,
-        desired: Object,
-        sync: Callable[[Object, Object], Object],
-        *,
-        even_going: bool = False,
+        self, desired: Object, sync: Callable[[Object, Object], Object], *, even_going: bool = False
     ) -> None:
         """Create an object, or replace the live one where `sync(live, desired)` is another.
 
@@ -239,10 +235,7 @@ class Informers:
             return
         with suppress(NotFound):
             await self.kube.delete(
-                self._resource(obj),
-                meta["name"],
-                namespace=meta.get("namespace"),
-                uid=meta["uid"],
+                self._resource(obj), meta["name"], namespace=meta.get("namespace"), uid=meta["uid"]
             )
 
     async def remove(self, obj: Object) -> None:

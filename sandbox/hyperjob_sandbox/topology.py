@@ -44,12 +44,7 @@ class Topology(Part):
     """
 
     def __init__(
-        self,
-        config: SandboxConfig,
-        directory: Path,
-        *,
-        api: Path | None = None,
-        port: int = 0,
+        self, config: SandboxConfig, directory: Path, *, api: Path | None = None, port: int = 0
     ) -> None:
         super().__init__()
         self.config = config

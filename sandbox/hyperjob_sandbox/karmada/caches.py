@@ -8,16 +8,12 @@ from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     CLUSTERS,
-    CONFIG_MAPS,
     NAMESPACES,
-    PERSISTENT_VOLUME_CLAIMS,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     QUEUES,
     RESOURCE_BINDINGS,
     RESOURCE_INTERPRETERS,
-    SECRETS,
-    SERVICE_ACCOUNTS,
     SERVICE_EXPORTS,
     VCJOBS,
     WORKS,
@@ -27,6 +23,7 @@ from hyperjob.kube.resources import (
 from hyperjob_sandbox.controller import Informers
 from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.karmada.bindings import recorded
+from hyperjob_sandbox.member.caches import DEPENDENCIES
 from hyperjob_sandbox.objects import annotations_of, labels_of
 
 CLUSTER_RESOURCE_BINDINGS: Final = Resource(
@@ -36,8 +33,6 @@ CLUSTER_RESOURCE_BINDINGS: Final = Resource(
     "ClusterResourceBinding",
     namespaced=False,
 )
-DEPENDENCIES: Final = (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS)
-"""The kinds that follow a vcjob whose pods name them."""
 TEMPLATES: Final = (VCJOBS, QUEUES, SERVICE_EXPORTS, *DEPENDENCIES)
 """The kinds that policies propagate."""
 

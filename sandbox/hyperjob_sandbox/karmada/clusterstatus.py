@@ -99,10 +99,7 @@ def cluster_status(
         "kubernetesVersion": version,
         "apiEnablements": apis,
         "conditions": set_condition(conditions, "Ready", READY, now=now),
-        "nodeSummary": {
-            "totalNum": len(nodes),
-            "readyNum": sum(map(is_ready, nodes)),
-        },
+        "nodeSummary": {"totalNum": len(nodes), "readyNum": sum(map(is_ready, nodes))},
         "resourceSummary": summary,
     }
 

@@ -12,12 +12,7 @@ from typing import Final
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import Kube
 from hyperjob.kube.errors import AlreadyExists
-from hyperjob.kube.resources import (
-    CLUSTER_PROPAGATION_POLICIES,
-    CLUSTERS,
-    NAMESPACES,
-    QUEUES,
-)
+from hyperjob.kube.resources import CLUSTER_PROPAGATION_POLICIES, CLUSTERS, NAMESPACES, QUEUES
 from hyperjob_sandbox.background import Part
 from hyperjob_sandbox.clusters import Queue, SandboxConfig
 from hyperjob_sandbox.karmada.caches import Caches
@@ -25,10 +20,13 @@ from hyperjob_sandbox.karmada.cluster_controller import ClusterController, Membe
 from hyperjob_sandbox.karmada.clusterstatus import cluster_object
 from hyperjob_sandbox.karmada.dependencies import DependenciesDistributor
 from hyperjob_sandbox.karmada.detector import Detector
-from hyperjob_sandbox.karmada.dispatch import BindingController, NamespaceController
+from hyperjob_sandbox.karmada.dispatch import (
+    BindingController,
+    NamespaceController,
+    StatusController,
+)
 from hyperjob_sandbox.karmada.execution import ExecutionController
 from hyperjob_sandbox.karmada.scheduler import Scheduler
-from hyperjob_sandbox.karmada.status_controller import StatusController
 from hyperjob_sandbox.karmada.volcano_global import Dispatcher
 from hyperjob_sandbox.karmada.webhooks import WebhookServer, registered
 from hyperjob_sandbox.objects import FIELD_MANAGER, is_ready, new_object

@@ -42,16 +42,9 @@ def _definitions() -> Sequence[Object]:
         for each in folder.iterdir()
         if each.name.endswith(".yaml")
     ]
-    found = [*volcano_crds().values(), *ours]
-    return sorted([*found, *map(_cluster_scoped, filter(_is_of_bindings, found))], key=_place)
-
-
-def _place(definition: Object) -> tuple[str, str]:
-    return definition["spec"]["group"], definition["spec"]["names"]["plural"]
-
-
-def _is_of_bindings(definition: Object) -> bool:
-    return bool(definition["spec"]["names"]["plural"] == "resourcebindings")
+    found = {each["metadata"]["name"]: each for each in (*volcano_crds().values(), *ours)}
+    bindings = _cluster_scoped(found["resourcebindings.work.karmada.io"])
+    return [*found.values(), bindings]
 
 
 def _cluster_scoped(source: Object) -> Object:

@@ -17,7 +17,8 @@ from hyperjob.kube.resources import VCJOBS, key_of
 from hyperjob_sandbox.controller import Controller, changed_besides_status
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.bindings import carrier, new_binding, record, recorded
-from hyperjob_sandbox.karmada.caches import BY_DEPENDENCY, BY_NEEDED, DEPENDENCIES, Caches
+from hyperjob_sandbox.karmada.caches import BY_DEPENDENCY, BY_NEEDED, Caches
+from hyperjob_sandbox.member.caches import DEPENDENCIES
 from hyperjob_sandbox.objects import is_going, labels_of, merge_marks
 
 _SOURCES: Final = {

@@ -82,15 +82,10 @@ class Detector:
         policy = self._caches.policy(key)
         if policy is None:
             return
-        defaulted = policies.default_policy(policy, permanent_id=str(uuid4()))
         if is_going(policy):
             await self._caches.let_go(
                 policy, names.POLICY_FINALIZER, names.CLUSTER_POLICY_FINALIZER
             )
-        elif defaulted != policy:
-            # no webhook has done it: the informer brings the policy back here
-            await self._caches.replace(defaulted)
-            return
         for binding in self._caches.bindings_by(BY_POLICY, policies.policy_id(policy)):
             self.templates.add(names.item_of(binding["spec"]["resource"]))
         for selector in policy["spec"].get("resourceSelectors") or ():

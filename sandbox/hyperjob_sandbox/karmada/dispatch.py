@@ -1,20 +1,43 @@
-"""The binding controller and the namespace controller: which Works there are.
+"""The controllers of bindings: which Works there are, and what the Works make of the statuses.
 
 A binding has a Work on every chosen cluster and none anywhere else; a namespace has one on every
-cluster, unless it says no. Neither ever writes into a member: that is the execution controller's.
+cluster, unless it says no. None of the controllers writes into a member: that is the execution
+controller's.
+
+The Works make a binding's status, and that makes the template's. Both are computed from what is
+there now and written only when they differ. Nothing may be remembered: a Work whose apply failed
+shows no status any more, although the object may still run in the member, as in Karmada.
 """
 
 from collections.abc import Iterable
+from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.resources import NAMESPACES, key_of
-from hyperjob_sandbox.controller import Controller, appeared, generation_changed, vanished
-from hyperjob_sandbox.karmada import names
+from hyperjob.kube.resources import key_of
+from hyperjob_sandbox.apiserver.state.clock import wire_now
+from hyperjob_sandbox.controller import (
+    Controller,
+    appeared,
+    change_of,
+    generation_changed,
+    vanished,
+)
+from hyperjob_sandbox.karmada import interpreter, names
 from hyperjob_sandbox.karmada.bindings import is_suspended, target_clusters
 from hyperjob_sandbox.karmada.caches import BY_BINDING, Caches, work_binding_keys
 from hyperjob_sandbox.karmada.works import address, build_work, sync_work, work_id
-from hyperjob_sandbox.objects import is_going, labels_of
+from hyperjob_sandbox.member.caches import DEPENDENCIES
+from hyperjob_sandbox.objects import find_condition, is_going, labels_of, set_condition
+
+_GATHER_SECONDS: Final = 0.1
+"""Changes that come this close together become one write."""
+_APPLIED: Final = ("True", "FullyAppliedSuccess", "All works have been successfully applied")
+_NOT_APPLIED: Final = (
+    "False",
+    "FullyAppliedFailed",
+    "Failed to apply all works, see status.aggregatedStatus for details",
+)
 
 
 class BindingController:
@@ -62,20 +85,61 @@ class NamespaceController:
         if names.is_reserved_namespace(name):
             return
         namespace = self._caches.namespaces.get(name)
-        clusters = [key_of(cluster) for cluster in self._caches.clusters.items()]
         if namespace is None or is_going(namespace):
-            await self._collect(name, clusters)
-        elif labels_of(namespace).get(names.SKIP_AUTO_PROPAGATION, "").lower() != "true":
-            for cluster in clusters:
-                await _put(self._caches, namespace, cluster)
+            return  # its Works go with it: it owns them
+        if labels_of(namespace).get(names.SKIP_AUTO_PROPAGATION, "").lower() != "true":
+            for cluster in self._caches.clusters.items():
+                await _put(self._caches, namespace, key_of(cluster))
 
-    async def _collect(self, name: str, clusters: list[str]) -> None:
-        """Delete the Works of a namespace that goes: not every API server collects garbage."""
-        for cluster in clusters:
-            where = address({"kind": NAMESPACES.kind, "metadata": {"name": name}}, cluster)
-            work = self._caches.works.get(key_of({"metadata": where}))
-            if work is not None:
-                await self._caches.delete(work)
+
+class StatusController:
+    """One controller over bindings of both scopes, and one over their templates."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+        self.bindings = Controller("binding-status-controller", self._sync_binding, workers=8)
+        self.templates = Controller("template-status-controller", self._sync_template, workers=8)
+        self.bindings.watch(
+            caches.works,
+            when=change_of(lambda work: (work.get("status"), is_going(work))),
+            keys=work_binding_keys,
+            after=_GATHER_SECONDS,
+        )
+        moved = change_of(target_clusters)
+        self.bindings.watch(
+            *caches.bindings,
+            when=lambda old, new: old is not None and moved(old, new),
+            after=_GATHER_SECONDS,
+        )
+        self.templates.watch(
+            *caches.bindings,
+            when=lambda old, new: _reported(old) != _reported(new),
+            after=_GATHER_SECONDS,
+        )
+
+    async def _sync_binding(self, key: str) -> None:
+        binding = self._caches.binding(key)
+        if binding is None or is_going(binding):
+            return
+        works = self._caches.works.by_index(BY_BINDING, key)
+        if all((work.get("status") or {}).get("conditions") for work in works):
+            await self._caches.set_status(binding, binding_status(binding, works, now=wire_now()))
+        # else a Work that was just made speaks in a moment, and brings us back
+
+    async def _sync_template(self, key: str) -> None:
+        binding = self._caches.binding(key)
+        if binding is None or is_going(binding):
+            return
+        reference: Object = binding["spec"]["resource"]
+        template = self._caches.template(reference)
+        if (
+            template is None
+            or template["metadata"]["uid"] != reference["uid"]
+            or reference["kind"] in {each.kind for each in DEPENDENCIES}
+        ):
+            return
+        status = interpreter.aggregate_status(template, _reported(binding))
+        await self._caches.set_status(template, status)
 
 
 async def _put(
@@ -90,3 +154,41 @@ async def _put(
         suspend=binding is not None and is_suspended(binding["spec"].get("suspension")),
     )
     await caches.ensure(desired, sync_work)
+
+
+def binding_status(binding: Object, works: Iterable[Object], *, now: str) -> Object:
+    """Return the binding's status with the items and the FullyApplied condition of its Works."""
+    items = [_item(work) for work in works if not is_going(work)]
+    items.sort(key=lambda item: str(item["clusterName"]))
+    status: Object = {
+        key: value
+        for key, value in (binding.get("status") or {}).items()
+        if key != "aggregatedStatus"
+    }
+    if items:
+        status["aggregatedStatus"] = items
+    everywhere = sorted(target_clusters(binding)) == [item["clusterName"] for item in items]
+    complete = bool(items) and everywhere and all(item.get("applied") for item in items)
+    state = _APPLIED if complete else _NOT_APPLIED
+    status["conditions"] = set_condition(status.get("conditions"), "FullyApplied", state, now=now)
+    return status
+
+
+def _item(work: Object) -> Object:
+    item: Object = {
+        "clusterName": names.cluster_of(work["metadata"]["namespace"]) or "",
+        "health": "Unknown",
+    }
+    applied = find_condition(work, "Applied")
+    if applied is None:
+        return item
+    if applied["status"] != "True":
+        return {**item, "appliedMessage": applied["message"]}
+    for entry in (work.get("status") or {}).get("manifestStatuses") or ():
+        item |= {key: entry[key] for key in ("health", "status") if key in entry}
+    return {**item, "applied": True}
+
+
+def _reported(binding: Object | None) -> list[Object]:
+    items: list[Object] = ((binding or {}).get("status") or {}).get("aggregatedStatus") or []
+    return items

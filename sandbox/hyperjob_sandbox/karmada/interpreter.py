@@ -14,22 +14,6 @@ from hyperjob.api.quantity import NANO
 from hyperjob.kube.resources import QUEUES, VCJOBS
 from hyperjob_sandbox.member import resources
 
-_STATUS_FIELDS: Final = (
-    "minAvailable",
-    "pending",
-    "running",
-    "succeeded",
-    "failed",
-    "terminating",
-    "unknown",
-    "version",
-    "retryCount",
-    "runningDuration",
-    "taskStatusCount",
-    "controlledResources",
-    "state",
-    "conditions",
-)
 _UNHEALTHY: Final = (None, "", "Failed")
 _ENDED: Final = frozenset({"Aborted", "Completed", "Failed", "Terminated"})
 _MILLI: Final = NANO // 1000
@@ -78,8 +62,8 @@ def reflect_status(obj: Object) -> Object | None:
     """Return the part of a member object's status that travels up, None when it has none."""
     status = obj.get("status")
     if is_vcjob(obj):
-        found = {key: (status or {}).get(key) for key in _STATUS_FIELDS}
-        status = {key: value for key, value in found.items() if value not in (None, {}, [])}
+        found = (status or {}).items()
+        status = {key: value for key, value in found if value not in (None, {}, [])}
     return deepcopy(status)
 
 

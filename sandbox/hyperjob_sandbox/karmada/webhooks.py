@@ -151,8 +151,7 @@ def validate_job(queues: Informer) -> ReviewHandler:
             reason = validate_update(job, request["oldObject"])
         else:
             name = str((job.get("spec") or {}).get("queue") or "default")
-            parents = [(queue.get("spec") or {}).get("parent") for queue in queues.items()]
-            reason = validate_create(job, queue=queues.get(name), child_queues=parents.count(name))
+            reason = validate_create(job, queue=queues.get(name))
         return {"allowed": False, "status": {"message": reason}} if reason else {"allowed": True}
 
     return decide

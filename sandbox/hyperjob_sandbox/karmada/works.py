@@ -14,25 +14,13 @@ from hyperjob_sandbox.objects import State, annotations_of, labels_of, merge_mar
 DISPATCHING: Final = ("True", "Dispatching", "Work is being dispatched to member clusters.")
 SUSPENDED: Final = ("False", "SuspendDispatching", "Work dispatching is in a suspended state.")
 APPLIED: Final = ("True", "AppliedSuccessful", "Manifest has been successfully applied")
-_POPULATED: Final = frozenset(
-    {
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "finalizers",
-        "generation",
-        "managedFields",
-        "ownerReferences",
-        "resourceVersion",
-        "selfLink",
-        "uid",
-    }
-)
+_KEPT: Final = frozenset({"name", "namespace", "labels", "annotations"})
+"""The metadata that nothing but the author of an object writes."""
 
 
 def prune(obj: Object) -> Object:
-    """Return a copy without what an API server fills in, a status, or a Job's time to live."""
-    meta = {key: value for key, value in obj["metadata"].items() if key not in _POPULATED}
+    """Return a copy without what an API server fills in, and without a status."""
+    meta = {key: value for key, value in obj["metadata"].items() if key in _KEPT}
     kept = {key: value for key, value in obj.items() if key != "status"}
     kept = deepcopy({**kept, "metadata": meta})
     if kept.get("kind") == "Job" and isinstance(kept.get("spec"), dict):

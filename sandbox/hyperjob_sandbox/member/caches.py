@@ -1,6 +1,5 @@
 """What the simulated Volcano and Karmada watch in a member, and where each thing is found."""
 
-from collections.abc import Callable
 from typing import Final
 
 from hyperjob.api.meta import Object
@@ -23,6 +22,8 @@ from hyperjob_sandbox.controller import Informers
 from hyperjob_sandbox.member.jobpods import GROUP_NAME, JOB_NAME
 from hyperjob_sandbox.objects import annotations_of, phase_of
 
+DEPENDENCIES: Final = (CONFIG_MAPS, SECRETS, PERSISTENT_VOLUME_CLAIMS, SERVICE_ACCOUNTS)
+"""The kinds that follow a vcjob whose pods name them."""
 BY_JOB: Final = "job"
 BY_GROUP: Final = "group"
 BY_NODE: Final = "node"
@@ -38,8 +39,8 @@ class MemberCaches(Informers):
         self.pods = self.add(
             PODS,
             indexers={
-                BY_JOB: _marked(JOB_NAME),
-                BY_GROUP: _marked(GROUP_NAME),
+                BY_JOB: job_keys,
+                BY_GROUP: lambda pod: _named(pod, GROUP_NAME),
                 BY_NODE: lambda pod: filter(None, [pod["spec"].get("nodeName")]),
             },
         )
@@ -48,14 +49,7 @@ class MemberCaches(Informers):
         self.nodes = self.add(NODES)
         self.queues = self.add(QUEUES)
         self.priority_classes = self.add(PRIORITY_CLASSES)
-        for resource in (
-            NAMESPACES,
-            SERVICE_EXPORTS,
-            CONFIG_MAPS,
-            SECRETS,
-            PERSISTENT_VOLUME_CLAIMS,
-            SERVICE_ACCOUNTS,
-        ):
+        for resource in (NAMESPACES, SERVICE_EXPORTS, *DEPENDENCIES):
             self.add(resource)
 
     def priority(self, obj: Object) -> int:
@@ -70,11 +64,12 @@ def holds_node(pod: Object | None) -> bool:
     return pod is not None and bool(pod["spec"].get("nodeName")) and phase_of(pod) not in ENDED
 
 
-def _marked(annotation: str) -> Callable[[Object], list[str]]:
-    """Return the indexer of pods by what an annotation names in their namespace."""
+def job_keys(pod: Object) -> list[str]:
+    """Return the key of the vcjob that a pod belongs to, nothing where there is none."""
+    return _named(pod, JOB_NAME)
 
-    def index(pod: Object) -> list[str]:
-        name = annotations_of(pod).get(annotation)
-        return [f"{pod['metadata']['namespace']}/{name}"] if name else []
 
-    return index
+def _named(pod: Object, annotation: str) -> list[str]:
+    """Return the key of what an annotation names in the pod's namespace."""
+    name = annotations_of(pod).get(annotation)
+    return [f"{pod['metadata']['namespace']}/{name}"] if name else []

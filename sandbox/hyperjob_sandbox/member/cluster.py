@@ -56,10 +56,11 @@ class MemberCluster(Part):
             crds=definitions,
             connectors={} if kubelet is None else self._connectors(),
         )
-        self._make_kubelet = kubelet or self._simulated
+        self._make_kubelet = kubelet or (
+            lambda caches: SimulatedKubelet(cluster.name, config, caches)
+        )
         self._kubelet: Kubelet | None = None
         self._cluster = cluster
-        self._config = config
         self._caches: MemberCaches | None = None
 
     @property
@@ -81,9 +82,14 @@ class MemberCluster(Part):
         )
         await self._furnish(kube)
         self._caches = MemberCaches(kube)
-        stack.push_async_callback(self._stop_kubelet)
+        self._kubelet = self._make_kubelet(self._caches)
+        stack.push_async_callback(self._kubelet.stop)
         stack.push_async_callback(self._background.stop)
-        self._start(self._caches)
+        self._background.start(self._caches.run(), name=f"{self.name}/informers")
+        self._background.start(self._kubelet.run(), name=f"{self.name}/kubelet")
+        for part in (JobController, GangScheduler, QueueController):
+            controller = part(self._caches).controller
+            self._background.start(controller.run(), name=f"{self.name}/{controller.name}")
         async with asyncio.timeout(_SYNC_SECONDS):
             await self._background.until(self._caches.synced())
 
@@ -95,26 +101,6 @@ class MemberCluster(Part):
             return await self._kubelet.answer(call)
 
         return {("", "pods", name): answer for name in _ANSWERED_BY_KUBELETS}
-
-    async def _stop_kubelet(self) -> None:
-        if self._kubelet is not None:
-            await self._kubelet.stop()
-
-    def _simulated(self, caches: MemberCaches) -> Kubelet:
-        return SimulatedKubelet(self.name, self._config, caches)
-
-    def _start(self, caches: MemberCaches) -> None:
-        jobs = JobController(caches)
-        self._kubelet = self._make_kubelet(caches)
-        controllers = (
-            jobs.controller,
-            GangScheduler(caches).controller,
-            QueueController(caches).controller,
-        )
-        self._background.start(caches.run(), name=f"{self.name}/informers")
-        self._background.start(self._kubelet.run(), name=f"{self.name}/kubelet")
-        for controller in controllers:
-            self._background.start(controller.run(), name=f"{self.name}/{controller.name}")
 
     async def _furnish(self, kube: Kube) -> None:
         """Put the nodes and Volcano's own queues into the cluster."""

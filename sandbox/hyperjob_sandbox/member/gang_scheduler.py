@@ -51,7 +51,10 @@ class GangScheduler:
             )
 
     async def _cycle(self, _: str) -> None:
-        nodes = self._free_nodes()
+        nodes = [
+            free_node(node, self._caches.pods.by_index(BY_NODE, key_of(node)))
+            for node in self._caches.nodes.items()
+        ]
         await self._enqueue(self._groups())
         for group in self._groups():
             if _is_let_in(group):
@@ -65,12 +68,6 @@ class GangScheduler:
             return -self._caches.priority(group), created, key_of(group)
 
         return sorted(self._caches.groups.items(), key=rank)
-
-    def _free_nodes(self) -> list[FreeNode]:
-        return [
-            free_node(node, self._caches.pods.by_index(BY_NODE, key_of(node)))
-            for node in self._caches.nodes.items()
-        ]
 
     async def _enqueue(self, groups: list[Object]) -> None:
         """Let in the groups that there could be room for, in order."""

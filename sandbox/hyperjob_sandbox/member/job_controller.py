@@ -14,10 +14,10 @@ from typing import Any, Final
 from hyperjob.api.meta import Object
 from hyperjob.kube.client import EventType
 from hyperjob.kube.errors import AlreadyExists
-from hyperjob.kube.resources import CONFIG_MAPS, SERVICES, VCJOBS
+from hyperjob.kube.resources import VCJOBS
 from hyperjob_sandbox.controller import Controller, change_of
 from hyperjob_sandbox.member import jobpods, jobstate
-from hyperjob_sandbox.member.caches import BY_JOB, MemberCaches
+from hyperjob_sandbox.member.caches import BY_JOB, MemberCaches, job_keys
 from hyperjob_sandbox.member.jobstate import SYNC, Happening, action_for
 from hyperjob_sandbox.objects import annotations_of, controller_uid, is_going, phase_of
 
@@ -31,7 +31,6 @@ class JobController:
 
     def __init__(self, caches: MemberCaches) -> None:
         self._caches = caches
-        self._kube = caches.kube
         self.controller = Controller("job-controller", self._sync, workers=4)
         self._happenings: dict[str, list[Happening]] = defaultdict(list)
         self._killed: set[str] = set()
@@ -42,22 +41,17 @@ class JobController:
         self.controller.watch(caches.groups, when=change_of(phase_of), keys=_owner_keys)
         caches.pods.add_handler(self._on_pod)
 
-    def _on_pod(self, event: EventType, old: Object | None, new: Object | None) -> None:
-        pod = new or old
-        assert pod is not None
-        meta: Object = pod["metadata"]
-        job = annotations_of(pod).get(jobpods.JOB_NAME)
-        if job is None:
-            return
-        key = f"{meta['namespace']}/{job}"
-        happening = self._happening(key, old, new)
-        if happening is not None:
-            self._happenings[key].append(happening)
-        self.controller.add(key, after=_GATHER_SECONDS)
+    def _on_pod(self, _: EventType, old: Object | None, new: Object | None) -> None:
+        pod = new or old or {}
+        for key in job_keys(pod):
+            happening = self._happening(key, pod, old, new)
+            if happening is not None:
+                self._happenings[key].append(happening)
+            self.controller.add(key, after=_GATHER_SECONDS)
 
-    def _happening(self, key: str, old: Object | None, new: Object | None) -> Happening | None:
-        pod = new or old
-        assert pod is not None
+    def _happening(
+        self, key: str, pod: Object, old: Object | None, new: Object | None
+    ) -> Happening | None:
         task = jobstate.task_of(pod)
         version = int(annotations_of(pod).get(jobpods.JOB_VERSION) or 0)
         if new is None:
@@ -83,7 +77,7 @@ class JobController:
         if is_going(job):
             return
         if not jobstate.job_phase(job):
-            await self._begin(job)
+            await self._caches.set_status(job, jobstate.initial_status(job, now=datetime.now(UTC)))
             return
         if jobstate.job_phase(job) not in jobstate.TERMINAL:
             await self._caches.ensure(jobpods.build_pod_group(job), _sync_group)
@@ -91,15 +85,6 @@ class JobController:
         actions = dict.fromkeys(action for action in asked if action != SYNC)
         for action in actions or (SYNC,):
             await self._execute(key, self._caches.jobs.get(key) or job, action)
-
-    async def _begin(self, job: Object) -> None:
-        """Make the plugins' objects, and write the first status, which brings the vcjob back."""
-        for obj in jobpods.build_plugin_objects(job):
-            resource = SERVICES if obj["kind"] == SERVICES.kind else CONFIG_MAPS
-            with suppress(AlreadyExists):
-                await self._kube.create(resource, obj)
-        status = jobstate.initial_status(job, now=datetime.now(UTC))
-        await self._caches.set_status(job, status)
 
     async def _execute(self, key: str, job: Object, action: str) -> None:
         name = jobpods.pod_group_name(job)

@@ -35,7 +35,7 @@ def default_job(job: Object) -> Object:
     return job
 
 
-def validate_create(job: Object, *, queue: Object | None, child_queues: int = 0) -> str:
+def validate_create(job: Object, *, queue: Object | None) -> str:
     """Return why a new vcjob is refused; `queue` is the one it names, None when there is none."""
     spec: Object = job.get("spec") or {}
     name = str(spec.get("queue", ""))
@@ -48,10 +48,6 @@ def validate_create(job: Object, *, queue: Object | None, child_queues: int = 0)
         return (
             f"can only submit job to queue with state `Open`, queue `{name}` status is `{state}`;"
         )
-    if name == "root":
-        return "can not submit job to root queue;"
-    if child_queues:
-        return f"can only submit job to leaf queue, queue `{name}` has {child_queues} child queues;"
     return ""
 
 

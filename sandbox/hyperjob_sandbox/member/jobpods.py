@@ -1,4 +1,4 @@
-"""The pods, the PodGroup and the plugin objects that Volcano makes for a vcjob.
+"""The pods and the PodGroup that Volcano makes for a vcjob.
 
 Pure builders; nothing here decides when they are made.
 """
@@ -122,37 +122,8 @@ def controlled_resources(job: Object) -> dict[str, str]:
     return {f"plugin-{name}": name for name in sorted(job["spec"].get("plugins") or {})}
 
 
-def build_plugin_objects(job: Object) -> list[Object]:
-    """Build the ConfigMap of hosts and the headless Service of the svc plugin."""
-    if "svc" not in (job["spec"].get("plugins") or {}):
-        return []
-    meta: Object = job["metadata"]
-    name = meta["name"]
-    base: Object = {"namespace": meta["namespace"], "ownerReferences": [owner_reference(job)]}
-    hosts = {f"{task['name']}.host": "\n".join(_hosts(job, task)) for task in job["spec"]["tasks"]}
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {**base, "name": f"{name}-svc"},
-            "data": hosts,
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {**base, "name": name},
-            "spec": {
-                "clusterIP": "None",
-                "selector": {JOB_NAME: name, JOB_NAMESPACE: meta["namespace"]},
-                "ports": [{"name": "placeholder-volcano", "port": 1, "protocol": "TCP"}],
-                "publishNotReadyAddresses": True,
-            },
-        },
-    ]
-
-
 def _hosts(job: Object, task: Object) -> list[str]:
-    """Return the host names of a task's pods behind the svc plugin's Service."""
+    """Return the host names that the svc plugin gives the pods of a task."""
     name = job["metadata"]["name"]
     return [f"{pod_name(name, task['name'], index)}.{name}" for index in range(replicas_of(task))]
 

@@ -23,7 +23,6 @@ PATHS = {
     "NAMESPACES": "/api/v1/namespaces/x",
     "NODES": "/api/v1/nodes/x",
     "PODS": "/api/v1/namespaces/n/pods/x",
-    "SERVICES": "/api/v1/namespaces/n/services/x",
     "SECRETS": "/api/v1/namespaces/n/secrets/x",
     "CONFIG_MAPS": "/api/v1/namespaces/n/configmaps/x",
     "PERSISTENT_VOLUME_CLAIMS": "/api/v1/namespaces/n/persistentvolumeclaims/x",

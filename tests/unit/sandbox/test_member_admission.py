@@ -45,24 +45,21 @@ def test_a_sound_job_is_admitted():
 
 
 @pytest.mark.parametrize(
-    ("queue", "children", "why"),
+    ("queue", "why"),
     [
-        (None, 0, 'unable to find job queue: queue.scheduling.volcano.sh "default" not found;'),
+        (None, 'unable to find job queue: queue.scheduling.volcano.sh "default" not found;'),
         (
             {"status": {}},
-            0,
             "can only submit job to queue with state `Open`, queue `default` status is ``;",
         ),
         (
             {"status": {"state": "Closed"}},
-            0,
             "can only submit job to queue with state `Open`, queue `default` status is `Closed`;",
         ),
-        (OPEN, 2, "can only submit job to leaf queue, queue `default` has 2 child queues;"),
     ],
 )
-def test_the_queue_must_be_an_open_leaf(queue, children, why):
-    assert validate_create(job(), queue=queue, child_queues=children) == why
+def test_the_queue_must_be_open(queue, why):
+    assert validate_create(job(), queue=queue) == why
 
 
 IMMUTABLE = (

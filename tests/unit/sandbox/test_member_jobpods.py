@@ -87,11 +87,9 @@ def test_a_gang_smaller_than_its_tasks_counts_no_pod_too_many():
     assert resources.wire(jobpods.min_resources(job)) == {"cpu": "2", "nvidia.com/gpu": "5"}
 
 
-def test_the_svc_plugin_makes_hosts_and_a_headless_service():
-    hosts, service = jobpods.build_plugin_objects(TORCH)
-    assert hosts["data"]["worker.host"].splitlines() == [
-        "hetero-trainer-a-0-worker-0.hetero-trainer-a-0",
-        "hetero-trainer-a-0-worker-1.hetero-trainer-a-0",
-    ]
-    assert service["spec"]["clusterIP"] == "None"
-    assert jobpods.build_plugin_objects(RECORDED["completes"]["job"]) == []
+def test_the_svc_plugin_names_the_hosts_of_pods():
+    pod = jobpods.build_pod(TORCH, TORCH["spec"]["tasks"][0], 0)
+    name = pod["metadata"]["name"]
+    assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == (name, "hetero-trainer-a-0")
+    plain = RECORDED["completes"]["job"]
+    assert "subdomain" not in jobpods.build_pod(plain, plain["spec"]["tasks"][0], 0)["spec"]
