@@ -10,6 +10,7 @@ from hyperjob.kube.client import EventType, PatchType
 from hyperjob.kube.errors import NotFound
 from hyperjob.kube.resources import EVENTS, VCJOBS, WORKS
 from hyperjob_sandbox.karmada.execution import ExecutionController
+from hyperjob_sandbox.member.caches import MemberCaches
 from hyperjob_sandbox.member.job_controller import JobController
 from tests.integration.test_lifecycle_members import Life, Object, group, living
 from tests.support.controller import eventually
@@ -119,18 +120,17 @@ async def test_what_volcano_does_not_notice_is_made_again_in_the_end(
 ) -> None:
     """Applying it again helps nothing there, for Volcano looks at what changes its spec only."""
     missed: list[str] = []
-    hear = JobController._on_job
+    sync = JobController._sync
 
-    def inattentive(
-        self: JobController, event: EventType, old: Object | None, new: Object | None
-    ) -> None:
-        uid = str((new or old or {})["metadata"]["uid"])
-        if not missed:
+    async def inattentive(self: JobController, key: str) -> None:
+        job = self._caches.jobs.get(key)
+        uid = job["metadata"]["uid"] if job is not None else ""
+        if uid and not missed:
             missed.append(uid)
         if uid not in missed:
-            hear(self, event, old, new)
+            await sync(self, key)
 
-    monkeypatch.setattr(JobController, "_on_job", inattentive)
+    monkeypatch.setattr(JobController, "_sync", inattentive)
     async with living(tmp_path, silence_timeout=1.0) as life:
         await life.create("hj", pinned())
         entry = await until_running(life)
@@ -149,17 +149,17 @@ async def test_a_namesake_that_volcano_loses_is_made_again(
 ) -> None:
     """Volcano calls it Pending, and never writes its status again, whatever its pods do."""
     uids: list[str] = []
-    write = JobController._write_status
+    write = MemberCaches.set_status
 
-    async def forgetful(self: JobController, job: Object, status: Object) -> Object:
-        uid = str(job["metadata"]["uid"])
+    async def forgetful(self: MemberCaches, obj: Object, status: Object | None) -> None:
+        uid = str(obj["metadata"]["uid"])
         if uid in uids[1:2]:
-            return job
-        if uid not in uids:
+            return
+        if obj["kind"] == VCJOBS.kind and uid not in uids:
             uids.append(uid)
-        return await write(self, job, status)
+        await write(self, obj, status)
 
-    monkeypatch.setattr(JobController, "_write_status", forgetful)
+    monkeypatch.setattr(MemberCaches, "set_status", forgetful)
     async with living(tmp_path, silence_timeout=1.0) as life:
         await life.create("hj", pinned())
         await life.until("hj", "Running")
