@@ -21,7 +21,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "get": ("hyperjob.cli.get", "List HyperJobs, or watch them change."),
         "tree": ("hyperjob.cli.tree", "Show sub-jobs, their clusters and pods."),
         "why": ("hyperjob.cli.why", "Say why a HyperJob is not running, and what to do."),
-        "describe": ("hyperjob.cli.describe", "Show everything of a HyperJob, events too."),
+        "describe": ("hyperjob.cli.describe", "Show a HyperJob's spec, status and events."),
         "logs": ("hyperjob.cli.logs", "Print the logs of its pods from all clusters."),
         "top": ("hyperjob.cli.top", "Show accelerators by cluster and by queue."),
         "wait": ("hyperjob.cli.wait", "Wait for a phase, a condition or deletion."),
@@ -32,10 +32,10 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Change what runs": {
         "suspend": (
             "hyperjob.cli.suspend",
-            "Remove its sub-jobs from the clusters.",
+            "Remove a HyperJob's sub-jobs from the clusters.",
         ),
         "resume": ("hyperjob.cli.resume", "Start a suspended HyperJob again."),
-        "restart": ("hyperjob.cli.restart", "Start it, or some sub-jobs, again."),
+        "restart": ("hyperjob.cli.restart", "Start a HyperJob, or some sub-jobs, again."),
         "migrate": ("hyperjob.cli.migrate", "Move sub-jobs to other clusters."),
     },
     "Write and try HyperJobs": {

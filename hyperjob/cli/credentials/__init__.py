@@ -76,7 +76,7 @@ def renew_command(
     days: float,
     output: str,
 ) -> None:
-    """Get fresh tokens and keep them.
+    """Get fresh tokens from the Karmada API server and keep them in Secrets.
 
     Example: hyperjob credentials renew --karmada-kubeconfig karmada.config -n karmada-system
     --account hyperjob-controller=hyperjob-controller-karmada
@@ -108,7 +108,7 @@ def renew_command(
 def delete_command(
     host_kubeconfig: str | None, namespace: str, output: str, secrets: Sequence[str]
 ) -> None:
-    """Delete Secrets that were made here or by `hyperjob-certs`.
+    """Delete Secrets that `hyperjob credentials` or `hyperjob-certs` made.
 
     Example: hyperjob credentials delete -n karmada-system hyperjob-controller-karmada
     """

@@ -38,8 +38,8 @@ _REACH = (
 def debug(name: str, access: Access, address: str, form: str) -> None:
     """Print how the controller judges a HyperJob: what it sees, would do, and waits for.
 
-    Makes no request to the API server; the controller answers from its memory. Its address has to
-    be reachable from here, by `kubectl port-forward` for one.
+    The command makes no request to the API server; the controller answers from its memory. The
+    controller's debug address must be reachable from here, for example by `kubectl port-forward`.
 
     Example: kubectl hyperjob debug llm-training --address 127.0.0.1:6060 -o json
     """

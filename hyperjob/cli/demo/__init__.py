@@ -71,9 +71,11 @@ def demo(
 ) -> None:
     """Watch HyperJobs being admitted, split, queued, placed, run and finished.
 
-    Starts an embedded Karmada with its members, the webhook and the controller as processes of
-    their own, applies HyperJobs with kubectl and shows them until they end. Exits with 0 when
-    all completed, 1 when one failed or nothing changed for too long, 2 when a part did not come up.
+    The command starts an embedded Karmada with its members, the webhook and the controller as
+    processes of their own, applies HyperJobs with kubectl and shows them until they end.
+
+    Exit code 0: all HyperJobs have completed; 1: a HyperJob has failed, or nothing changed for too
+    long; 2: a part did not come up.
 
     Example: hyperjob demo --speed 2 -f my-hyperjob.yaml
     """

@@ -22,10 +22,12 @@ from hyperjob.kube.resources import key_of
 @click.command()
 @names_argument(required=False)
 @access(everywhere=True)
-@click.option("-l", "--selector", metavar="LABELS", help="Only those with these labels: a=b,c!=d.")
+@click.option(
+    "-l", "--selector", metavar="LABELS", help="Only HyperJobs with these labels: a=b,c!=d."
+)
 @out.output(out.JSON, out.YAML)
 def describe(names: Sequence[str], access: Access, selector: str | None, form: str) -> None:
-    """Show everything of a HyperJob: what it asks for, what became of it, its events.
+    """Show the spec of a HyperJob, its status, its sub-jobs and its events.
 
     Example: kubectl hyperjob describe llm-training
     """

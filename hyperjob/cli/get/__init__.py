@@ -23,7 +23,9 @@ from hyperjob.kube.resources import HYPERJOBS, key_of
 @click.command()
 @names_argument(required=False)
 @access(everywhere=True)
-@click.option("-l", "--selector", metavar="LABELS", help="Only those with these labels: a=b,c!=d.")
+@click.option(
+    "-l", "--selector", metavar="LABELS", help="Only HyperJobs with these labels: a=b,c!=d."
+)
 @click.option("-w", "--watch", is_flag=True, help="Go on and print every change.")
 @click.option("--no-headers", is_flag=True, help="Leave the titles out.")
 @out.output(out.JSON, out.YAML, out.WIDE, out.NAME)

@@ -37,7 +37,8 @@ from webhook.configuration import ServiceReference
 @click.option(
     "--webhook-service",
     metavar="NAMESPACE/NAME[:PORT]",
-    help="The same by a Service, for a webhook that runs behind the Karmada API server itself.",
+    help="Service by which the API server finds a webhook that runs behind the Karmada API server"
+    " itself.",
 )
 @click.option(
     "--ca-file",
@@ -159,8 +160,8 @@ def install(
 ) -> None:
     """Put into the Karmada API server what HyperJob needs there.
 
-    Definitions, rights, interpreters, the queue policy and, last, the webhooks. Run again, it
-    writes only what differs.
+    The command writes definitions, rights, interpreters, the queue policy and, last, the
+    webhooks. When it runs again, it writes only what differs.
 
     Example: hyperjob install --webhook-url https://webhook.hj --ca-file ca.crt
     """

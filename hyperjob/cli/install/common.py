@@ -34,7 +34,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what wou
 release_option = click.option(
     "--release",
     metavar="NAMESPACE/NAME",
-    help="Helm release that does this, which stays away from what another one put there.",
+    help="Helm release that runs the command, which leaves the objects of another release alone.",
 )
 timeout_option = click.option(
     "--timeout",

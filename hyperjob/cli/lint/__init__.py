@@ -29,10 +29,10 @@ OK, REFUSED, UNREADABLE = 0, 1, 2
 def lint(files: tuple[str, ...], output: str, fix: bool, allow_none: bool) -> None:
     """Check HyperJobs in files, as admission would; `-` is standard input.
 
-    Of a folder, every .yaml, .yml and .json file directly in it is checked.
+    In a folder, the command checks every .yaml, .yml and .json file directly in it.
 
-    Exits with 0 if all would be accepted, 1 if one would be refused or a file or folder has no
-    HyperJob, and 2 if a file cannot be read.
+    Exit code 0: admission would accept all; 1: admission would refuse a HyperJob, or a file or
+    folder has no HyperJob; 2: a file cannot be read.
 
     Example: hyperjob lint job.yaml
     """

@@ -29,7 +29,7 @@ _FORMS = (out.JSON,)
     "-f",
     "--follow",
     is_flag=True,
-    help="Go on with new lines, and with pods that start later, until it ends.",
+    help="Go on with new lines, and with pods that start later, until the HyperJob ends.",
 )
 @click.option(
     "--job",
@@ -42,26 +42,36 @@ _FORMS = (out.JSON,)
 @click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only pods in this cluster.")
 @click.option("--task", metavar="NAME", help="Only pods of this task.")
 @click.option("-c", "--container", metavar="NAME", help="Container.  [default: the pod's first]")
-@click.option("--all-containers", is_flag=True, help="Every container of each pod.")
+@click.option(
+    "--all-containers", is_flag=True, help="Print the logs of every container of each pod."
+)
 @click.option(
     "--tail",
     type=click.IntRange(min=-1),
     metavar="N",
-    help="Last lines of each container; -1 for all.  [default: 10, or all of a single container]",
+    help="How many last lines of each container; -1 for all.  [default: 10, or all of a single"
+    " container]",
 )
-@click.option("--since", type=Duration(), metavar="DURATION", help="Only newer than this: 10m.")
-@click.option("-p", "--previous", is_flag=True, help="Of the container before its last restart.")
-@click.option("--timestamps", is_flag=True, help="With the time of each line.")
+@click.option(
+    "--since", type=Duration(), metavar="DURATION", help="Only lines newer than this, such as 10m."
+)
+@click.option(
+    "-p",
+    "--previous",
+    is_flag=True,
+    help="Print the log of the container before its last restart.",
+)
+@click.option("--timestamps", is_flag=True, help="Print the time before each line.")
 @click.option(
     "--prefix/--no-prefix",
     default=True,
     show_default=True,
-    help="Cluster and pod before each line.",
+    help="Print cluster and pod before each line.",
 )
 @click.option(
     "--raw",
     is_flag=True,
-    help="Control characters as they are, also on a terminal, which obeys them.",
+    help="Print control characters unchanged on a terminal, too, which obeys them.",
 )
 @click.option(
     "--max-log-requests",
@@ -90,10 +100,11 @@ def logs(
     max_log_requests: int,
     form: str,
 ) -> None:
-    """Print the logs of a HyperJob's pods, whatever clusters they run in.
+    """Print the logs of a HyperJob's pods from all clusters.
 
-    Without -f, pod by pod in the order of sub-job, task and index. With -f, lines as they come,
-    also of pods that start or restart later, until the HyperJob, or all of --job, has ended.
+    Without -f, the command prints pod by pod, in the order of sub-job, task and index. With -f,
+    it prints lines as they come, also of pods that start or restart later, until the HyperJob,
+    or all of --job, has ended.
 
     Example: kubectl hyperjob logs llm-training --job trainer-0 --tail 20
     """

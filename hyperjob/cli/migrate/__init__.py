@@ -19,7 +19,7 @@ from hyperjob.client import requests
 @click.argument("jobs", type=JOB, metavar="[JOB]...", nargs=-1)
 @access()
 @click.option(
-    "--from", "cluster", type=CLUSTER, metavar="CLUSTER", help="Only sub-jobs that are there now."
+    "--from", "cluster", type=CLUSTER, metavar="CLUSTER", help="Only sub-jobs on this cluster."
 )
 @waiting(WAIT)
 @out.output(out.JSON, out.YAML, out.NAME)

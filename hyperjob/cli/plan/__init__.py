@@ -48,21 +48,22 @@ _CODES = {
 @click.option(
     "--what-if",
     is_flag=True,
-    help="Show what would become of the HyperJobs of the control plane with the Queues of the files"
-    " and with --drain and --add-clusters: which would start, wait, move or stop.",
+    help="Show which HyperJobs of the control plane would start, wait, move or stop with the Queues"
+    " of the files and with --drain and --add-clusters.",
 )
 @click.option(
     "--drain",
     "drained",
     metavar="CLUSTER",
     multiple=True,
-    help="With --what-if: a cluster on which nothing can be. May be given more than once.",
+    help="With --what-if: a cluster that counts as unable to run sub-jobs. May be given more than"
+    " once.",
 )
 @file_option(
     "--add-clusters",
     "added",
-    text="With --what-if: a clusters file whose clusters there are, too, idle; one with the name of"
-    " a cluster of the control plane replaces it.",
+    text="With --what-if: a clusters file whose clusters are added, idle; a cluster of the control"
+    " plane with the same name is replaced.",
 )
 @file_option(
     "--clusters",

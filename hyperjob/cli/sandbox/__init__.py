@@ -56,7 +56,7 @@ def up(
     port: int,
     output: str,
 ) -> None:
-    """Start it, print how to reach it, and run until Ctrl-C.
+    """Start the embedded control plane, print how to reach it, and run until Ctrl-C.
 
     Example: hyperjob sandbox up --clusters clusters.yaml
     """

@@ -46,11 +46,11 @@ def smoke_test(
 ) -> None:
     """Run a small HyperJob (CPU only) on two clusters, and report how far it comes.
 
-    Every step of a HyperJob is in it: admission, queue, gang, placement, Karmada, the members'
-    Volcano, status, and logs through Karmada's cluster proxy.
+    The HyperJob passes through every part: admission, queue, gang, placement, Karmada, the
+    members' Volcano, status, and logs through Karmada's cluster proxy.
 
-    Exit code 0: it has completed; 1: the API server refuses it or no cluster is Ready; 3: time is
-    up; 4: it has failed.
+    Exit code 0: the HyperJob has completed; 1: the API server refuses it, or no cluster is Ready;
+    3: time is up; 4: the HyperJob has failed.
 
     Example: hyperjob smoke-test --kubeconfig karmada.config
     """

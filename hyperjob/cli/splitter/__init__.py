@@ -38,7 +38,7 @@ _SHUTDOWN = 5.0
 )
 @file_option(
     "--token-file",
-    text="Answer only to who sends the token in this file.",
+    text="Answer only requests that bear the token in this file.",
 )
 def splitter(
     address: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None

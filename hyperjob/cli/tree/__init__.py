@@ -26,7 +26,9 @@ from hyperjob.kube.resources import HYPERJOBS, VCJOBS, key_of
 @click.command()
 @names_argument(required=False)
 @access(everywhere=True)
-@click.option("-l", "--selector", metavar="LABELS", help="Only those with these labels: a=b,c!=d.")
+@click.option(
+    "-l", "--selector", metavar="LABELS", help="Only HyperJobs with these labels: a=b,c!=d."
+)
 @click.option("--pods", is_flag=True, help="Show every pod, read through the clusters' proxy.")
 @click.option("-w", "--watch", is_flag=True, help="Go on and draw it again at every change.")
 @out.output(out.JSON, out.YAML)
@@ -38,7 +40,7 @@ def tree(
     watch: bool,
     form: str,
 ) -> None:
-    """Show what became of a HyperJob: replicated jobs, sub-jobs, clusters, pods by state.
+    """Show the replicated jobs, sub-jobs and clusters of a HyperJob, and its pods by state.
 
     Example: kubectl hyperjob tree llm-training --pods
     """

@@ -77,7 +77,7 @@ async def _write(known: "Running", file: Path) -> None:
 )
 @file_option(
     "--history",
-    text="SQLite file of what was, at most 256 MiB and 30 days of it; '-' keeps none."
+    text="SQLite file for the history, at most 256 MiB and 30 days; '-' keeps none."
     "  [default: a file for this API server in the user's cache folder]",
 )
 @click.option(

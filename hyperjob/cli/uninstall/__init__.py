@@ -34,7 +34,7 @@ from hyperjob.install.remove import in_use, remove, targets
     show_default=True,
     help="Whether the definitions stay. Deleting the HyperJob's deletes every HyperJob.",
 )
-@click.option("--force", is_flag=True, help="Even while HyperJobs exist.")
+@click.option("--force", is_flag=True, help="Uninstall even while HyperJobs exist.")
 @dry_run_option
 @timeout_option
 @output_option
