@@ -105,19 +105,9 @@ def sync_binding(live: Object, desired: Object) -> Object:
 
 def merge_suspension(live: Object | None, policy: Object | None) -> Object | None:
     """Merge a policy's suspension into a binding's: it gives dispatching, scheduling stays."""
-    merged: Object = {}
-    if live is not None and live.get("scheduling") is not None:
-        merged["scheduling"] = live["scheduling"]
-    if policy is None:
-        return merged or None
-    if policy.get("dispatching") is not None:
-        merged["dispatching"] = policy["dispatching"]
-    return merged
-
-
-def is_suspended(suspension: Object | None) -> bool:
-    """Tell whether dispatching is suspended."""
-    return bool((suspension or {}).get("dispatching"))
+    owners = {"scheduling": live or {}, "dispatching": policy or {}}
+    merged = {field: owner.get(field) for field, owner in owners.items()}
+    return {field: value for field, value in merged.items() if value is not None} or None
 
 
 def target_clusters(binding: Object) -> tuple[str, ...]:

@@ -13,11 +13,12 @@ from typing import Final
 from uuid import uuid4
 
 from hyperjob.api.meta import Object
-from hyperjob.kube.resources import VCJOBS, key_of
+from hyperjob.kube.resources import key_of
 from hyperjob_sandbox.controller import Controller, changed_besides_status
 from hyperjob_sandbox.karmada import names
 from hyperjob_sandbox.karmada.bindings import carrier, new_binding, record, recorded
 from hyperjob_sandbox.karmada.caches import BY_DEPENDENCY, BY_NEEDED, Caches
+from hyperjob_sandbox.karmada.interpreter import is_vcjob
 from hyperjob_sandbox.member.caches import DEPENDENCIES
 from hyperjob_sandbox.objects import is_going, labels_of, merge_marks
 
@@ -176,6 +177,5 @@ class DependenciesDistributor:
 
 
 def _of_job(binding: Object) -> Iterable[str]:
-    reference = binding["spec"]["resource"]
-    if (reference["apiVersion"], reference["kind"]) == (VCJOBS.api_version, VCJOBS.kind):
+    if is_vcjob(binding["spec"]["resource"]):
         yield key_of(binding)

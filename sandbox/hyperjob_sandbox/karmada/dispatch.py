@@ -24,7 +24,7 @@ from hyperjob_sandbox.controller import (
     vanished,
 )
 from hyperjob_sandbox.karmada import interpreter, names
-from hyperjob_sandbox.karmada.bindings import is_suspended, target_clusters
+from hyperjob_sandbox.karmada.bindings import target_clusters
 from hyperjob_sandbox.karmada.caches import BY_BINDING, Caches, work_binding_keys
 from hyperjob_sandbox.karmada.works import address, build_work, sync_work, work_id
 from hyperjob_sandbox.member.caches import DEPENDENCIES
@@ -146,12 +146,13 @@ async def _put(
     caches: Caches, template: Object, cluster: str, binding: Object | None = None
 ) -> None:
     live = caches.works.get(key_of({"metadata": address(template, cluster)}))
+    suspension = ((binding or {}).get("spec") or {}).get("suspension") or {}
     desired = build_work(
         template,
         cluster=cluster,
         work_id=work_id(live) or str(uuid4()),
         binding=binding,
-        suspend=binding is not None and is_suspended(binding["spec"].get("suspension")),
+        suspend=bool(suspension.get("dispatching")),
     )
     await caches.ensure(desired, sync_work)
 

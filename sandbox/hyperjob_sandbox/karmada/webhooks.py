@@ -28,6 +28,7 @@ from hyperjob.kube.informer import Informer
 from hyperjob.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from hyperjob_sandbox.apiserver.transport.pki import load_pair
 from hyperjob_sandbox.background import Part
+from hyperjob_sandbox.karmada.interpreter import is_vcjob
 from hyperjob_sandbox.karmada.policies import default_policy
 from hyperjob_sandbox.member.jobadmission import default_job, validate_create, validate_update
 from hyperjob_sandbox.objects import FIELD_MANAGER
@@ -39,7 +40,6 @@ ReviewHandler = Callable[[Object], Object]
 _LIFETIME: Final = timedelta(days=365)
 _CLOSE_SECONDS: Final = 1.0
 _RESOURCES: Final = {each.kind: each for each in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)}
-_WORKLOADS: Final = frozenset({("batch.volcano.sh/v1alpha1", "Job"), ("apps/v1", "Deployment")})
 
 
 class WebhookServer(Part):
@@ -127,12 +127,9 @@ def mutate_policy(request: Object) -> Object:
 
 
 def mutate_binding(request: Object) -> Object:
-    """Suspend the scheduling of a new workload's binding; replaces all of its suspension."""
+    """Suspend the scheduling of a new vcjob's binding; replaces all of its suspension."""
     spec: Object = request["object"]["spec"]
-    resource: Object = spec["resource"]
-    if (spec.get("suspension") or {}).get("scheduling") or (
-        (resource["apiVersion"], resource["kind"]) not in _WORKLOADS
-    ):
+    if (spec.get("suspension") or {}).get("scheduling") or not is_vcjob(spec["resource"]):
         return {"allowed": True}
     return _patch([{"op": "add", "path": "/spec/suspension", "value": {"scheduling": True}}])
 

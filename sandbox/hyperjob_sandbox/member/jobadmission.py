@@ -57,16 +57,9 @@ def validate_update(new: Object, old: Object) -> str:
 
 
 def _frozen(spec: Object) -> Object:
-    """Return what may not change of a spec; a claim that Volcano made gets its name later."""
+    """Return what may not change of a spec."""
 
-    def without(part: Object, *names: str) -> Object:
-        return {key: value for key, value in part.items() if key not in {*_SIZES, *names}}
+    def without_sizes(part: Object) -> Object:
+        return {key: value for key, value in part.items() if key not in _SIZES}
 
-    return {
-        **without(spec),
-        "tasks": [without(task) for task in spec.get("tasks") or ()],
-        "volumes": [
-            without(each, "volumeClaimName" if each.get("volumeClaim") is not None else "")
-            for each in spec.get("volumes") or ()
-        ],
-    }
+    return {**without_sizes(spec), "tasks": [*map(without_sizes, spec.get("tasks") or ())]}

@@ -10,7 +10,6 @@ from hyperjob_sandbox.controller import RetryError
 from hyperjob_sandbox.karmada import policies
 from hyperjob_sandbox.karmada.bindings import (
     build_binding,
-    is_suspended,
     merge_suspension,
     new_binding,
     sync_binding,
@@ -136,18 +135,6 @@ def test_a_binding_of_another_object_is_refused():
 )
 def test_suspension_keeps_scheduling_and_takes_dispatching_from_the_policy(live, policy, merged):
     assert merge_suspension(live, policy) == merged
-
-
-@pytest.mark.parametrize(
-    ("suspension", "suspended"),
-    [
-        (None, False),
-        ({"scheduling": True}, False),
-        ({"dispatching": True}, True),
-    ],
-)
-def test_only_dispatching_suspends_a_work(suspension, suspended):
-    assert is_suspended(suspension) is suspended
 
 
 def test_an_interpreter_for_replicas_counts_all_tasks_and_averages_their_requests():
