@@ -193,6 +193,7 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(
     await world.make(HYPERJOBS, urgent, status("urgent", "Queued", {}, {}))
     for name, runs in commands.items():
         world.heard.clear()
+        world.watched.clear()
         for words in runs:
             wait = name in ("wait", "suspend", "resume", "restart", "migrate")
             more = ["--timeout=3s"] if wait else []  # long enough to come as far as its watch

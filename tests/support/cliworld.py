@@ -235,12 +235,14 @@ class CliWorld:
         )
 
     async def take(self, kind: str) -> None:
-        """Record every request of HyperJob llm as a controller would, until cancelled."""
+        """Record a request of HyperJob llm as a controller would, once the command watches."""
         annotation = RESTART_REQUEST if kind == "restart" else MIGRATE_REQUEST
         while True:
             found = await self.hyperjob("llm")
             words = (found["metadata"].get("annotations") or {}).get(annotation, "").split()
             if words:
+                async with asyncio.timeout(60):
+                    await self.watched.wait()
                 await self.set_status(HYPERJOBS, "llm", {"requests": {kind: words[0]}})
                 return
             await asyncio.sleep(0.02)
