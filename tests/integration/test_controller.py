@@ -110,8 +110,16 @@ async def test_n_sub_jobs_cost_2n_creates_and_a_rest_or_restart_costs_nothing(
             assert status["jobsReady"] in {f"{n}/20" for n in range(20, 21)}
             await settled(manager, kube, namespace)
             at_rest = control_plane.writes()
-            await asyncio.sleep(0.5)
-            assert ours(control_plane.writes() - at_rest) == {}
+            await kube.create(HYPERJOBS, hyperjob(namespace, "later", replicas=1))
+            await phase_is(kube, namespace, "Starting", "later")
+            await settled(manager, kube, namespace)
+            assert ours(control_plane.writes() - at_rest) == {
+                "POST hyperjobs": 1,
+                "POST propagationpolicies": 1,
+                "POST jobs": 1,
+                "PATCH hyperjobs status": 1,
+            }
+            at_rest = control_plane.writes()
         async with running_controller(control_plane.kubeconfig, namespace) as manager:
             await settled(manager, kube, namespace)
         assert ours(control_plane.writes() - at_rest) == {}
@@ -175,8 +183,14 @@ async def test_those_that_wait_are_not_written_at_every_heartbeat_but_say_what_i
         assert written["PATCH hyperjobs status"] <= waiting * min(rounds, beats - 1)
         await settled(manager, kube, namespace)
         at_rest = control_plane.writes()
-        await asyncio.sleep(0.3)
-        assert ours(control_plane.writes() - at_rest) == {}
+        await kube.create(HYPERJOBS, hyperjob(namespace, "later"))
+        waiting += 1
+        await eventually(partial(all_say, "(has 3)"), what="a later one waits, too")
+        await settled(manager, kube, namespace)
+        assert ours(control_plane.writes() - at_rest) == {
+            "POST hyperjobs": 1,
+            "PATCH hyperjobs status": 1,
+        }
 
 
 async def test_hyperjobs_of_one_moment_share_no_capacity(

@@ -100,7 +100,14 @@ async def test_a_missing_crd_is_waited_for_and_named(
         await phase_is(kube, "hj", "Starting")
 
 
-async def test_an_api_server_that_goes_away_and_comes_back_loses_nothing(tmp_path: Path) -> None:
+async def test_an_api_server_that_goes_away_and_comes_back_loses_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+
+    async def is_missed() -> bool:
+        return any("Cannot list or watch" in record.getMessage() for record in caplog.records)
+
     async with (
         ApiServer(crds=DEFINITIONS) as server,
         Kube.connect(kubeconfig=server.kubeconfig(tmp_path / "kubeconfig")) as kube,
@@ -111,7 +118,7 @@ async def test_an_api_server_that_goes_away_and_comes_back_loses_nothing(tmp_pat
             await manager.working.wait()
         await asyncio.gather(*(kube.create(HYPERJOBS, hyperjob(f"hj{i}", 8)) for i in range(8)))
         await server.stop_listening()
-        await asyncio.sleep(0.3)
+        await eventually(is_missed, what="an informer that cannot reach the API server")
         await server.start_listening()
         for index in range(8):
             await phase_is(kube, f"hj{index}", "Starting")
