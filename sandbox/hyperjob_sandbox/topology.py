@@ -9,6 +9,7 @@ It knows nothing of our webhook and controller: they come to it as they come to 
 import asyncio
 import shutil
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -109,10 +110,9 @@ class Topology(Part):
             self._background.start(self._lose(lost), name=f"lost/{lost.cluster}")
 
     def _kubelet_of(self, cluster: str) -> KubeletFactory | None:
-        machine = self.machine
-        if machine is None:
+        if self.machine is None:
             return None
-        return lambda caches: ProcessKubelet(cluster, machine, caches)
+        return partial(ProcessKubelet, cluster, self.machine)
 
     def _make_machine(self) -> Machine:
         folder = self.directory / "pods"

@@ -135,8 +135,6 @@ class ControlPlane(Part):
 
 def _queue(queue: Queue) -> Object:
     spec: Object = queue.model_dump(exclude={"name"}, exclude_none=True)
-    if not spec["priority"]:
-        del spec["priority"]
     if "capability" in spec:
         spec["capability"] = {name: str(amount) for name, amount in spec["capability"].items()}
     return new_object(QUEUES, queue.name, spec=spec)

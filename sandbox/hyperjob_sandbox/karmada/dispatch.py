@@ -56,7 +56,7 @@ class BindingController:
             return
         targets = () if is_going(binding) else target_clusters(binding)
         for work in self._caches.works.by_index(BY_BINDING, key):
-            if names.cluster_of(work["metadata"]["namespace"]) not in targets:
+            if names.cluster_of(work) not in targets:
                 await self._caches.delete(work)
         if is_going(binding):  # its end does not wait for that of the Works
             await self._caches.let_go(
@@ -176,10 +176,7 @@ def binding_status(binding: Object, works: Iterable[Object], *, now: str) -> Obj
 
 
 def _item(work: Object) -> Object:
-    item: Object = {
-        "clusterName": names.cluster_of(work["metadata"]["namespace"]) or "",
-        "health": "Unknown",
-    }
+    item: Object = {"clusterName": names.cluster_of(work), "health": "Unknown"}
     applied = find_condition(work, "Applied")
     if applied is None:
         return item

@@ -13,9 +13,9 @@ from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
 from hyperjob.kube.resources import QUEUES, VCJOBS
 from hyperjob_sandbox.member import resources
+from hyperjob_sandbox.member.jobstate import TERMINAL, job_phase
 
-_UNHEALTHY: Final = (None, "", "Failed")
-_ENDED: Final = frozenset({"Aborted", "Completed", "Failed", "Terminated"})
+_UNHEALTHY: Final = frozenset({"", "Failed"})
 _MILLI: Final = NANO // 1000
 
 
@@ -48,7 +48,7 @@ def replicas_of(template: Object, *, hooks: frozenset[str]) -> Object:
         spec = (task.get("template") or {}).get("spec") or {}
         needed.update(resources.times(resources.pod_requests(spec), replicas))
         pods += replicas
-    if _phase(template) in _ENDED or not pods:
+    if job_phase(template) in TERMINAL or not pods:
         return {"replicas": pods} if pods else {}
     average = {
         name: f"{-(-amount // (_MILLI * pods))}m"
@@ -71,7 +71,7 @@ def health(obj: Object) -> str:
     """Return Healthy, Unhealthy or Unknown of a member object."""
     if not is_vcjob(obj):
         return "Unknown" if obj.get("kind") == QUEUES.kind else "Healthy"
-    return "Unhealthy" if _phase(obj) in _UNHEALTHY else "Healthy"
+    return "Unhealthy" if job_phase(obj) in _UNHEALTHY else "Healthy"
 
 
 def aggregate_status(template: Object, items: list[Object]) -> Object | None:
@@ -83,11 +83,6 @@ def aggregate_status(template: Object, items: list[Object]) -> Object | None:
     if template.get("kind") == QUEUES.kind:
         return _aggregate_queue(items)
     return deepcopy(items[0].get("status")) if len(items) == 1 else {}
-
-
-def _phase(job: Object) -> str | None:
-    phase: str | None = ((job.get("status") or {}).get("state") or {}).get("phase")
-    return phase
 
 
 def _aggregate_queue(items: list[Object]) -> Object:

@@ -53,10 +53,9 @@ def execution_space(cluster: str) -> str:
     return _EXECUTION_SPACE_PREFIX + cluster
 
 
-def cluster_of(namespace: str) -> str | None:
-    """Return the cluster an execution space belongs to, None for any other namespace."""
-    if not namespace.startswith(_EXECUTION_SPACE_PREFIX):
-        return None
+def cluster_of(work: Object) -> str:
+    """Return the cluster that a Work is for."""
+    namespace: str = work["metadata"]["namespace"]
     return namespace.removeprefix(_EXECUTION_SPACE_PREFIX)
 
 

@@ -7,6 +7,7 @@ as a lost cluster does, and goes on when it comes back.
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -56,9 +57,7 @@ class MemberCluster(Part):
             crds=definitions,
             connectors={} if kubelet is None else self._connectors(),
         )
-        self._make_kubelet = kubelet or (
-            lambda caches: SimulatedKubelet(cluster.name, config, caches)
-        )
+        self._make_kubelet = kubelet or partial(SimulatedKubelet, cluster.name, config)
         self._kubelet: Kubelet | None = None
         self._cluster = cluster
         self._caches: MemberCaches | None = None
