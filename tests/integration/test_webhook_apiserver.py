@@ -9,8 +9,7 @@ import yaml
 from hyperjob.kube.client import Kube, PatchType
 from hyperjob.kube.errors import InternalError
 from hyperjob.kube.resources import RESOURCE_BINDINGS
-from tests.support.stack import issue_certificates, registered
-from tests.support.webhookprocess import webhook_process
+from tests.support.webhookprocess import registered_webhook
 
 pytestmark = pytest.mark.scenario
 
@@ -45,11 +44,7 @@ spec:
 
 @pytest.fixture
 def webhook(control_plane, tmp_path):
-    certificates = issue_certificates(tmp_path / "tls")
-    with (
-        webhook_process(tmp_path, certificates) as process,
-        registered(control_plane.kubeconfig, certificates, port=process.port),
-    ):
+    with registered_webhook(control_plane.kubeconfig, tmp_path) as process:
         yield process
 
 

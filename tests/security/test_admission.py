@@ -8,8 +8,7 @@ import pytest
 from hyperjob.kube.client import PatchType
 from hyperjob.kube.errors import KubeError
 from hyperjob.kube.resources import HYPERJOBS
-from tests.support.stack import issue_certificates, registered
-from tests.support.webhookprocess import webhook_process
+from tests.support.webhookprocess import registered_webhook
 
 pytestmark = pytest.mark.scenario
 
@@ -78,11 +77,7 @@ ATTACKS = {
 
 @pytest.fixture
 def webhook(control_plane, tmp_path):
-    certificates = issue_certificates(tmp_path / "tls")
-    with (
-        webhook_process(tmp_path, certificates) as process,
-        registered(control_plane.kubeconfig, certificates, port=process.port),
-    ):
+    with registered_webhook(control_plane.kubeconfig, tmp_path) as process:
         yield process
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.processes import wait_for
-from tests.support.stack import Certificates
+from tests.support.stack import Certificates, issue_certificates, registered
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,6 +78,17 @@ def webhook_process(
         if process.poll() is None:
             process.kill()
         process.wait(10)
+
+
+@contextlib.contextmanager
+def registered_webhook(kubeconfig: Path, directory: Path) -> Iterator[WebhookProcess]:
+    """Run the webhook, and have the API server call it until the end of the block."""
+    certificates = issue_certificates(directory / "tls")
+    with (
+        webhook_process(directory, certificates) as process,
+        registered(kubeconfig, certificates, port=process.port),
+    ):
+        yield process
 
 
 class RawConnection:

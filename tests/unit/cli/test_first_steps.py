@@ -6,15 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from hyperjob.cli import main
-
-NOBODY = """
-apiVersion: v1
-kind: Config
-current-context: a
-clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}]
-users: [{name: a, user: {}}]
-contexts: [{name: a, context: {cluster: a, user: a}}]
-"""
+from tests.support.kubeconfigs import UNREACHABLE
 
 
 @pytest.mark.parametrize(
@@ -42,7 +34,7 @@ def test_a_mistyped_command_names_the_nearest(typed: str, said: str) -> None:
 def test_a_server_that_is_not_there_is_told_at_once_in_plain_words(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "config").write_text(NOBODY, encoding="utf-8")
+    (tmp_path / "config").write_text(UNREACHABLE, encoding="utf-8")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 1

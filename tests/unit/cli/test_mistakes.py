@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hyperjob.cli import main
+from tests.support.kubeconfigs import UNREACHABLE
 
 CLUSTERS = Path(__file__).parents[3] / "examples/clusters.yaml"
 GOOD = """\
@@ -30,14 +31,6 @@ spec:
               resources:
                 requests:
                   nvidia.com/gpu: 1
-"""
-NOBODY = """
-apiVersion: v1
-kind: Config
-current-context: a
-clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}]
-users: [{name: a, user: {}}]
-contexts: [{name: a, context: {cluster: a, user: a}}]
 """
 ALLOWED = 0
 REFUSED, FAILED = 1, 1
@@ -314,7 +307,7 @@ TYPED = {
 
 @pytest.fixture(autouse=True)
 def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config").write_text(NOBODY, encoding="utf-8")
+    (tmp_path / "config").write_text(UNREACHABLE, encoding="utf-8")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
 
 
