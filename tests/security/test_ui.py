@@ -16,17 +16,13 @@ import yaml
 from hyperjob.install.rbac import LEASE, UI, rbac, ui_lease_rules, ui_rules
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CLUSTERS, CRDS, HYPERJOBS, NAMESPACES, QUEUES
-from hyperjob.ui.access.acting import acting_as
-from hyperjob.ui.access.cluster import ClusterAccess
-from hyperjob.ui.context import Context
-from hyperjob.ui.running import running
-from hyperjob.ui.serve import serving
 from hyperjob.ui.world import World
 from hyperjob_sandbox.apiserver import ApiServer
 from tests.support.charted import Audit
 from tests.support.controller import eventually
 from tests.support.embedded import crd_files
 from tests.support.uiscene import cluster, hyperjob, queue
+from tests.support.uivisitors import served_to_visitors
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
 
@@ -165,22 +161,13 @@ async def opened(folder: Path) -> AsyncIterator[Site]:
         document["users"][0]["user"] = {"token": await token(kube, LEASES, UI)}
         own_path = folder / "ui"
         own_path.write_text(yaml.safe_dump(document))
-        own = await stack.enter_async_context(Kube.connect(kubeconfig=own_path))
-        known = await stack.enter_async_context(running(own, lease_namespace=LEASES, examine=False))
-        acting = await stack.enter_async_context(acting_as(kubeconfig=own_path))
-        access = await stack.enter_async_context(
-            ClusterAccess(
-                own, acting=acting, hosts=["127.0.0.1"], namespaces=lambda: known.namespaces
-            )
+        known, address = await stack.enter_async_context(
+            served_to_visitors(own_path, lease_namespace=LEASES)
         )
-        context = Context(
-            world=known.world, history=known.history, attention=known.attention, access=access
-        )
-        port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
         tokens = {name: await token(kube, "team-a", name) for name in VISITORS}
         connector = aiohttp.TCPConnector(limit=0)
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
-        site = Site(f"http://127.0.0.1:{port}", kube, known.world, audit, tokens, session)
+        site = Site(address, kube, known.world, audit, tokens, session)
         await kube.create(CLUSTERS, {**cluster("elsewhere"), "spec": {"syncMode": "Push"}})
         await kube.create(QUEUES, queue("undisclosed-queue"))
         await site.put(

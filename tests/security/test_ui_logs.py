@@ -12,12 +12,8 @@ import yaml
 
 from hyperjob.kube.client import Kube
 from hyperjob.kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
-from hyperjob.ui.access.acting import acting_as
-from hyperjob.ui.access.cluster import ClusterAccess
-from hyperjob.ui.context import Context
-from hyperjob.ui.running import running
-from hyperjob.ui.serve import serving
 from tests.support.cliworld import NAMESPACE, CliWorld, open_world
+from tests.support.uivisitors import served_to_visitors
 from tests.support.uiworld import Ui
 
 pytestmark = [pytest.mark.scenario, pytest.mark.asyncio(loop_scope="module")]
@@ -77,27 +73,16 @@ async def visitors(
         document = yaml.safe_load(world.kubeconfig.read_text())
         document["users"][0]["user"] = {"token": await account(world.kube, OWN)}
         own_path.write_text(yaml.safe_dump(document))
-        own = await stack.enter_async_context(Kube.connect(kubeconfig=own_path))
-        known = await stack.enter_async_context(
-            running(own, lease_namespace="karmada-system", examine=False)
+        known, address = await stack.enter_async_context(
+            served_to_visitors(own_path, lease_namespace="karmada-system")
         )
-        acting = await stack.enter_async_context(acting_as(kubeconfig=own_path))
-        access = await stack.enter_async_context(
-            ClusterAccess(
-                own, acting=acting, hosts=["127.0.0.1"], namespaces=lambda: known.namespaces
-            )
-        )
-        context = Context(
-            world=known.world, history=known.history, attention=known.attention, access=access
-        )
-        port = await stack.enter_async_context(serving(context, "127.0.0.1", 0))
         await known.world.synced()
         found = {}
         for name in ("with-rights", "without-rights"):
             token = await account(world.kube, name)
             session = aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"})
             await stack.enter_async_context(session)
-            found[name] = Ui(known, f"http://127.0.0.1:{port}", session)
+            found[name] = Ui(known, address, session)
         yield found
 
 

@@ -1,0 +1,35 @@
+"""The page with an account of its own, served to visitors with bearer tokens."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from hyperjob.kube.client import Kube
+from hyperjob.ui.access.acting import acting_as
+from hyperjob.ui.access.cluster import ClusterAccess
+from hyperjob.ui.context import Context
+from hyperjob.ui.running import Running, running
+from hyperjob.ui.serve import serving
+
+
+@asynccontextmanager
+async def served_to_visitors(
+    kubeconfig: Path, *, lease_namespace: str
+) -> AsyncIterator[tuple[Running, str]]:
+    """Serve the page with the rights of each visitor; return what it knows, and its address."""
+    async with (
+        Kube.connect(kubeconfig=kubeconfig) as own,
+        running(own, lease_namespace=lease_namespace, examine=False) as known,
+        acting_as(kubeconfig=kubeconfig) as acting,
+        ClusterAccess(
+            own, acting=acting, hosts=["127.0.0.1"], namespaces=lambda: known.namespaces
+        ) as access,
+        serving(
+            Context(
+                world=known.world, history=known.history, attention=known.attention, access=access
+            ),
+            "127.0.0.1",
+            0,
+        ) as port,
+    ):
+        yield known, f"http://127.0.0.1:{port}"
