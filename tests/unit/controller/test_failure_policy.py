@@ -356,6 +356,29 @@ def test_a_failure_and_a_loss_are_told_apart_and_only_a_move_leaves_its_cluster(
     assert lost_one["history"][0]["reason"] == "ClusterLost"
 
 
+@pytest.mark.parametrize(("restarted", "wait"), [(True, 10), (False, 0)])
+def test_a_sub_job_began_at_its_last_restart_and_else_with_its_hyperjob(
+    restarted: bool, wait: int
+) -> None:
+    """The HyperJob began so long ago that an attempt of that time was no crash."""
+    entry = {"name": "hj-trainer-0", "replicatedJob": "trainer", "index": 0, "phase": "Running"}
+    retried = {"retryTime": rfc3339(NOW - timedelta(seconds=1))} if restarted else {}
+    raw = hyperjob(
+        group(replicas=1),
+        failurePolicy={"maxRestarts": 9},
+        status={
+            "jobs": [{**entry, "attempt": 1, **retried}],
+            "restarts": 1,
+            "startTime": rfc3339(NOW - STABLE),
+        },
+    )
+    decided = plan(observed(raw, *failed(0, attempt=1), clusters=(A, B)))
+    assert decided.status is not None
+    (told,) = decided.status["jobs"]
+    assert told["attempt"] == 2
+    assert told["retryTime"] == rfc3339(NOW + timedelta(seconds=wait))
+
+
 @pytest.mark.parametrize(("attempt", "wait"), [(0, 0), (1, 10), (2, 20)])
 def test_each_further_restart_of_a_failed_sub_job_waits_longer(attempt: int, wait: int) -> None:
     entry = {

@@ -99,5 +99,6 @@ async def test_it_works_while_it_holds_the_lease_and_gives_it_up_when_it_ends(
     }
     async with running(kube, **options) as manager:
         assert holder() == manager.identity
+    assert not manager.working.is_set()
     assert holder() == ""
     assert "The namespace of the Lease does not exist" in caplog.text

@@ -172,6 +172,19 @@ async def test_a_status_that_an_older_definition_dropped_is_written_when_it_is_r
         await until(lambda: not len(manager.queue) and manager.queue.due_in("default/hj") is None)
 
 
+async def test_what_an_older_definition_stores_of_a_status_is_told() -> None:
+    """Nothing has room, so no vcjob is made: all Events are those of the status."""
+    kube = FakeKube()
+    kube.put(CLUSTERS, member("a", 0))
+    kube.prunes = ("clusters", "splitCount")
+    events: list[str] = []
+    async with running(kube) as manager:
+        manager._recorder.event = lambda *said: events.append(said[2])  # type: ignore[method-assign]
+        kube.put(HYPERJOBS, named("hj", group(replicas=1)))
+        await until(lambda: reason(kube) and events)
+    assert not status(kube).keys() & set(kube.prunes)
+
+
 @pytest.mark.parametrize("gpus", [16, 0])
 async def test_a_status_write_that_conflicts_is_made_again(gpus: int) -> None:
     """Where nothing has room, nothing is made, and no event of it calls for another pass."""

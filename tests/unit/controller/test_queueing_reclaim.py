@@ -50,6 +50,21 @@ def test_the_one_that_waits_names_who_gives_back_and_they_for_whom() -> None:
 
 
 BORROWED = [unit("lent", 32, queue="x")]
+
+
+def test_a_head_that_rests_is_not_admitted_though_others_gave_back_for_it() -> None:
+    made = after_borrowing(BORROWED, [unit("owner", 16, queue="y", age=5)])
+    assert made.reclaimed == ["lent"]
+    made.end("ns/lent")
+    made.cache.begin(made.clusters(), now=made.now)
+    assert play(made.cache, now=made.now) == ["ns/owner"]
+    rest = made.cache.returned("ns/owner", frozenset({"owner-0"}), now=made.now)
+    assert rest is not None
+    assert made.decide() == []
+    made.now += rest
+    assert made.decide() == ["ns/owner"]
+
+
 KEEPS: dict[str, tuple[list[QueuedHyperJob], list[QueuedHyperJob], list[Queue]]] = {
     "a queue that does not say reclaimable keeps what runs": (
         BORROWED,
