@@ -204,7 +204,7 @@ async def test_every_command_asks_for_exactly_what_the_reference_says(
             assert "Forbidden" not in done.output, done.output
             if taking is not None:
                 await taking
-        if name in ("get", "tree"):
+        if name in ("get", "tree", "logs"):
             await _follow_for_a_moment(world, name)
         assert world.actions() == allowed(name), name
 
@@ -316,11 +316,12 @@ async def test_without_optional_rights_commands_say_what_they_do_not_see(world: 
 
 
 async def _follow_for_a_moment(world: CliWorld, command: str) -> None:
-    """Run a command with -w until its HyperJob goes, which ends it, or until it has printed it."""
+    """Run a command with -w until it has printed its HyperJob, or with -f, until it watches."""
     name = f"short-{command}"
     world.watched.clear()
     await world.make(HYPERJOBS, hyperjob(name), status(name, "Running", {"cluster": "east"}))
-    words = [command, name, "-w"]
+    follow = command == "logs"
+    words = [command, name, "-f" if follow else "-w"]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "hyperjob", *words),
         env={"KUBECONFIG": str(world.kubeconfig), "PATH": "/usr/bin:/bin"},
@@ -328,8 +329,10 @@ async def _follow_for_a_moment(world: CliWorld, command: str) -> None:
     )
     assert process.stdout is not None
     try:
-        await asyncio.wait_for(process.stdout.readline(), 30)
-        await world.watched.wait()
+        async with asyncio.timeout(60):
+            if not follow:
+                await process.stdout.readline()
+            await world.watched.wait()
     finally:
         process.terminate()
         await process.wait()
