@@ -226,11 +226,12 @@ class Bench:
             print(f"  all requests of the controller per sub-job, by method: {methods}")
         self.usage(before, total)
         took, speed = at - began, total / (at - began)
-        spent = time.process_time()
         copies = await copies_of(self.kube, namespace, kinds=MADE)
-        for target in (f"{namespace}-plain", f"{namespace}-life"):
+        targets = f"{namespace}-plain", f"{namespace}-life"
+        for target in targets:
             await self.kube.create(NAMESPACES, {"metadata": {"name": target}})
-        plain, creates = await plain_loop(self.kube, copies, f"{namespace}-plain")
+        spent = time.process_time()
+        plain, creates = await plain_loop(self.kube, copies, targets[0])
         spent = time.process_time() - spent
         print(
             f"  plain loop of the same creates: {creates / plain:.0f}/s at"
@@ -238,13 +239,13 @@ class Bench:
             f" {speed * plain / len(copies):.2f} of its speed,"
             f" all writes at {made / took / (creates / plain):.2f}"
         )
-        plain, made = await plain_loop(self.kube, copies, f"{namespace}-life", life=True)
+        plain, requests = await plain_loop(self.kube, copies, targets[1], life=True)
         print(
-            f"  plain loop of the same requests: {made / plain:.0f}/s: sub-jobs came at"
+            f"  plain loop of the same requests: {requests / plain:.0f}/s: sub-jobs came at"
             f" {speed * plain / len(copies):.2f} of its speed"
         )
         for kind in MADE:
-            for target in (f"{namespace}-plain", f"{namespace}-life"):
+            for target in targets:
                 await self.kube.raw("DELETE", kind.path(target))
 
     def calls(self) -> Counter[str]:

@@ -80,12 +80,8 @@ async def test_a_failed_key_comes_back_and_others_do_not_wait(
     assert queue.failures("ns/bad") == 0
 
 
-@pytest.mark.parametrize("error", [TimeoutError(), ZeroDivisionError("a bug")])
-async def test_each_line_of_a_pass_names_its_hyperjob(
-    error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "controller.wake.workers")
-    caplog.handler.setFormatter(JsonFormatter())
+async def fail_once(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """Work on one HyperJob until a pass succeeds; its passes fail until something is logged."""
     done = asyncio.Event()
 
     async def reconcile(_: str) -> timedelta | None:
@@ -97,6 +93,15 @@ async def test_each_line_of_a_pass_names_its_hyperjob(
     queue = quick()
     queue.add("ns/hj")
     await work(queue, reconcile, done)
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), ZeroDivisionError("a bug")])
+async def test_each_line_of_a_pass_names_its_hyperjob(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "controller.wake.workers")
+    caplog.handler.setFormatter(JsonFormatter())
+    await fail_once(error, caplog)
     lines: list[Object] = [orjson.loads(line) for line in caplog.text.splitlines()]
     assert [line["hyperjob"] for line in lines] == [{"namespace": "ns", "name": "hj"}]
     assert ("stacktrace" in lines[0]) is isinstance(error, ZeroDivisionError)
@@ -113,17 +118,7 @@ async def test_the_log_says_why_a_pass_is_tried_again(
     error: Exception, level: int, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "controller.wake.workers")
-    done = asyncio.Event()
-
-    async def reconcile(_: str) -> timedelta | None:
-        if caplog.records:
-            done.set()
-            return None
-        raise error
-
-    queue = quick()
-    queue.add("ns/hj")
-    await work(queue, reconcile, done)
+    await fail_once(error, caplog)
     (record,) = caplog.records
     assert (record.levelno, record.getMessage()) == (level, "Reconciliation is tried again")
     assert said in record.__dict__["error"]
