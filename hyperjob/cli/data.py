@@ -7,10 +7,10 @@ from pathlib import Path
 def data_file(name: str) -> Path:
     """Return the path of `crds/…` or `examples/…`, in the wheel or in a checkout.
 
-    Raises FileNotFoundError when the file is in neither.
+    Raises FileNotFoundError when neither has it.
     """
     packaged = Path(str(files("hyperjob"))) / "_data" / name
-    # An editable install resolves to the checkout, which has both folders at its root.
+    # An editable install resolves to the checkout, where the folders stand at the top.
     checkout = Path(str(files("hyperjob"))).parent / name
     for path in (packaged, checkout):
         if path.exists():

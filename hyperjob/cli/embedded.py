@@ -1,8 +1,7 @@
-"""The only module through which commands import the embedded control plane.
+"""The one door from the commands to the embedded control plane, a distribution of its own.
 
-The control plane is a separate distribution, which `hyperjob[sandbox]` installs. Import this
-module inside a command: without the distribution, the import ends the command with the way to
-install it.
+`hyperjob[sandbox]` brings it. Import this module inside a command that needs it: where the
+distribution is absent, the import ends the command with the way to install it.
 """
 
 from hyperjob.cli.kubectl.exits import Code, FailureError

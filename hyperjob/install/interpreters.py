@@ -86,7 +86,7 @@ def targets(customization: Object, resource: Resource) -> bool:
 
 
 def operations(customization: Object) -> frozenset[str]:
-    """Return the operations that a customization defines."""
+    """Give the operations that a customization defines."""
     defined = (customization.get("spec") or {}).get("customizations") or {}
     return frozenset(key for key, rule in defined.items() if (rule or {}).get("luaScript"))
 

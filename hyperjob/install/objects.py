@@ -54,12 +54,12 @@ class Item:
 
     @property
     def name(self) -> str:
-        """Return the object's name."""
+        """Give the object's name."""
         return str(self.object["metadata"]["name"])
 
     @property
     def namespace(self) -> str | None:
-        """Return the object's namespace, None for a cluster-wide one."""
+        """Give the object's namespace, None for a cluster-wide one."""
         namespace = self.object["metadata"].get("namespace")
         return None if namespace is None else str(namespace)
 

@@ -175,12 +175,12 @@ class Client:
 
     @property
     def kubeconfig(self) -> str | Path | None:
-        """Return the kubeconfig in use, None for kubectl's default."""
+        """Give the kubeconfig in use, None for kubectl's default."""
         return self._client.kubeconfig
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of names without one."""
+        """Give the namespace of names without one."""
         return self._client.namespace
 
     def train(
@@ -229,42 +229,42 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Return its name."""
+        """Give its name."""
         return self._job.name
 
     @property
     def namespace(self) -> str:
-        """Return its namespace."""
+        """Give its namespace."""
         return self._job.namespace
 
     @property
     def raw(self) -> Object:
-        """Return the document that was last read."""
+        """Give the document that was last read."""
         return self._job.raw
 
     @property
     def status(self) -> Summary:
-        """Return what was last read of it: phase, reason, message, clusters, sub-jobs."""
+        """Give what was last read of it: phase, reason, message, clusters, sub-jobs."""
         return self._job.status
 
     @property
     def phase(self) -> str:
-        """Return the phase that was last read."""
+        """Give the phase that was last read."""
         return self._job.phase
 
     @property
     def training(self) -> Training | None:
-        """Return how far the training was when last read; None where it reports nothing."""
+        """Give how far the training was when last read; None where it reports nothing."""
         return self._job.training
 
     @property
     def goodput(self) -> Goodput | None:
-        """Return what its time went to, as of the status that was last read."""
+        """Give what its time went to, as of the status that was last read."""
         return self._job.goodput
 
     @property
     def expected_start(self) -> ExpectedStart | None:
-        """Return when it is expected to start, as last read; None where no estimates say so."""
+        """Give when it is expected to start, as last read; None where no estimates say so."""
         return self._job.expected_start
 
     def refresh(self) -> Summary:

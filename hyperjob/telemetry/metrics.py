@@ -52,7 +52,7 @@ class Queue(Protocol):
         ...
 
     def longest_running_seconds(self) -> float:
-        """Return the time of the item that is longest in work."""
+        """Give the time of the item that is longest in work."""
         ...
 
 

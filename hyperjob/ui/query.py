@@ -53,12 +53,12 @@ class Query:
 
     @property
     def unfiltered(self) -> "Query":
-        """Return the same table with all HyperJobs."""
+        """Give the same table with all HyperJobs."""
         return replace(self, search="", namespace="", queue="", cluster="", label="", phases=())
 
     @property
     def unpaged(self) -> "Query":
-        """Return what decides which HyperJobs are listed, and in which order."""
+        """Give what decides which HyperJobs are listed, and in which order."""
         plain = Query()
         return replace(self, page=plain.page, size=plain.size, columns=(), descending=False)
 
@@ -79,18 +79,18 @@ class Query:
         return not self.phases or row.summary.phase in self.phases
 
     def but(self, **changes: Any) -> str:  # noqa: ANN401 - fields of its own
-        """Return the address of the table after a change of its fields, on its first page."""
+        """Give the address of the table after a change of its fields, on its first page."""
         return replace(self, **{"page": 1, **changes}).address
 
     @property
     def address(self) -> str:
-        """Return the address of the table."""
+        """Give the address of the table."""
         words = urlencode(self.parameters)
         return f"/hyperjobs?{words}" if words else "/hyperjobs"
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
-        """Return name and value of each field that is not at its default."""
+        """Give name and value of each field that is not at its default."""
         plain = Query()
         found = [
             (short, str(value))

@@ -35,7 +35,7 @@ class Visitor(Protocol):
 
     @property
     def csrf(self) -> str:
-        """Return the value that every form sends back."""
+        """Give the value that every form sends back."""
         ...
 
     @property
@@ -45,12 +45,12 @@ class Visitor(Protocol):
 
     @property
     def scope(self) -> Scope:
-        """Return what may be seen."""
+        """Give what may be seen."""
         ...
 
     @property
     def kube(self) -> Kube:
-        """Return a client with the visitor's rights."""
+        """Give a client with the visitor's rights."""
         ...
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
@@ -71,7 +71,7 @@ class Access(Protocol):
         ...
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return the pages of its own, such as a login."""
+        """Give the pages of its own, such as a login."""
         ...
 
 

@@ -70,7 +70,7 @@ class Answer:
 
     @property
     def version(self) -> str:
-        """Return the resourceVersion of an object or list."""
+        """Give the resourceVersion of an object or list."""
         return str(self.body["metadata"]["resourceVersion"])
 
 
@@ -138,17 +138,17 @@ class Events:
         self._response = response
 
     async def next(self) -> dict[str, Any]:
-        """Return the next event; fail when the stream ends."""
+        """Give the next event; fail when the stream ends."""
         line = await self._response.content.readline()
         assert line, "the watch ended"
         return dict(orjson.loads(line))
 
     async def rest(self) -> list[dict[str, Any]]:
-        """Return all events until the stream ends."""
+        """Give all events until the stream ends."""
         return [orjson.loads(line) async for line in self._response.content]
 
     async def names(self, count: int) -> list[tuple[str, str]]:
-        """Return type and name of the next events."""
+        """Give type and name of the next events."""
         found = [await self.next() for _ in range(count)]
         return [(event["type"], event["object"]["metadata"]["name"]) for event in found]
 

@@ -1,6 +1,6 @@
-"""`hyperjob debug`: the objects of a HyperJob in the controller's caches, and its next plan.
+"""`hyperjob debug`: what the controller itself sees of a HyperJob, and what it would do now.
 
-The command reads the controller's debug address, which is off by default.
+Read from the controller's debug address, which is off by default.
 """
 
 from urllib.parse import quote
@@ -36,11 +36,10 @@ _REACH = (
 )
 @out.output(out.JSON, out.YAML)
 def debug(name: str, access: Access, address: str, form: str) -> None:
-    """Print the controller's view of a HyperJob: cached objects, next actions, waits.
+    """Print how the controller judges a HyperJob: what it sees, would do, and waits for.
 
-    The command makes no request to the API server; the controller answers from its caches. The
-    controller's debug address must be reachable from this machine, for example by `kubectl
-    port-forward`.
+    The command makes no request to the API server; the controller answers from its memory. The
+    controller's debug address must be reachable from here, for example by `kubectl port-forward`.
 
     Example: kubectl hyperjob debug llm-training --address 127.0.0.1:6060 -o json
     """
@@ -55,13 +54,13 @@ def debug(name: str, access: Access, address: str, form: str) -> None:
 
 
 async def _home(access: Access) -> str:
-    """Return the namespace of the kubeconfig's context."""
+    """Give the namespace of the kubeconfig's context."""
     found = await config.load(access.kubeconfig, context=access.context)
     return found.namespace
 
 
 async def _read(url: str, *, seconds: float) -> Object:
-    """Read the controller's answer; FailureError names the way to reach the controller."""
+    """Ask the controller; FailureError that says how to reach it."""
     limit = aiohttp.ClientTimeout(total=seconds or None)
     try:
         async with aiohttp.ClientSession(timeout=limit) as session, session.get(url) as answer:

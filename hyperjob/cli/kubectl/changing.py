@@ -1,4 +1,4 @@
-"""Change several HyperJobs concurrently and print the result of each."""
+"""Change several HyperJobs side by side and print the result of each."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,14 +20,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def waiting(default: str) -> Callable[[_F], _F]:
-    """Return a decorator that adds `--wait`, `--timeout` and `--dry-run` to a command."""
+    """Give a command `--wait`, `--timeout` and `--dry-run`."""
 
     def decorate(function: _F) -> _F:
         for option in (
             click.option(
-                "--dry-run",
-                is_flag=True,
-                help="Send the request as a server dry run: the API server stores nothing.",
+                "--dry-run", is_flag=True, help="Have the API server check it and store nothing."
             ),
             click.option(
                 "--timeout",
@@ -35,7 +33,7 @@ def waiting(default: str) -> Callable[[_F], _F]:
                 default=300.0,
                 show_default="5m",
                 metavar="DURATION",
-                help="Time limit of --wait; 0 is no limit.",
+                help="How long --wait waits; 0 is for ever.",
             ),
             click.option("--wait/--no-wait", default=None, help=default),
         ):
@@ -46,10 +44,10 @@ def waiting(default: str) -> Callable[[_F], _F]:
 
 
 Done = tuple[Object, str]
-"""The HyperJob after the change, and a word for the change."""
+"""The HyperJob as it is now, and the change in a word or two."""
 
 Change = Callable[[Kube, str, str, Progress], Awaitable[Done]]
-"""Changes the HyperJob of a namespace and a name."""
+"""Changes one HyperJob, given its namespace and name."""
 
 
 async def each(
@@ -60,7 +58,7 @@ async def each(
     form: str,
     dry_run: bool,
 ) -> None:
-    """Change several HyperJobs concurrently and print the result of each.
+    """Change several HyperJobs side by side and print the result of each.
 
     An error for one HyperJob does not stop the change of the others; it sets the exit code.
     """

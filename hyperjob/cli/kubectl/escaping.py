@@ -1,7 +1,7 @@
-"""Escape control characters in names, messages, annotations, logs and errors.
+"""Text of other people is shown and never obeyed: names, messages, annotations, logs, errors.
 
-Control characters let the author of a text act on the reader's terminal: copy to the clipboard,
-set the title, hide lines. All output of a command, standard error too, passes through this module.
+Control characters make a terminal act: copy to the clipboard, set the title, hide lines.
+Everything that a command writes to standard output and error passes here, whatever prints it.
 """
 
 import io
@@ -14,22 +14,22 @@ from hyperjob.text import printable
 
 
 class Escaped(io.TextIOBase):
-    """A stream that escapes control characters and writes to another stream."""
+    """Writes to another stream, with control characters escaped."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text and return its length before escaping."""
+        """Write a text, and return its own length."""
         self.stream.write(printable(text))
         return len(text)
 
     def flush(self) -> None:
-        """Flush the other stream."""
+        """Pass on what was written."""
         self.stream.flush()
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return that it can be written to."""
         return True
 
     def isatty(self) -> bool:
@@ -47,18 +47,18 @@ class Escaped(io.TextIOBase):
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]  # a slot there
-        """The error handler of the other stream for text that it cannot encode."""
+        """What the other stream does with text that it cannot encode."""
         return self.stream.errors
 
     @property
     def buffer(self) -> io.BufferedIOBase:
-        """The byte stream of the other stream, which click needs."""
+        """The bytes below, which click asks for."""
         return cast("io.BufferedIOBase", self.stream.buffer)
 
 
 @contextmanager
 def escaped() -> Iterator[None]:
-    """Escape the output of the block to standard output and standard error."""
+    """Escape what the block writes to standard output and error."""
     before = sys.stdout, sys.stderr
     if before[0] is not None:
         sys.stdout = cast("TextIO", Escaped(untouched(before[0])))
@@ -71,6 +71,6 @@ def escaped() -> Iterator[None]:
 
 
 def untouched(stream: TextIO) -> TextIO:
-    """Return the stream without escaping, for text that is escaped already and for raw logs."""
+    """Return the stream below, for what is escaped already or is to arrive byte by byte."""
     found: object = stream
     return found.stream if isinstance(found, Escaped) else stream

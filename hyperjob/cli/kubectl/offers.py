@@ -1,6 +1,6 @@
-"""Shell completion from the API server: names of namespaces, sub-jobs, clusters and queues.
+"""Shell completion from the live server: names of namespaces, sub-jobs, clusters and queues.
 
-A request takes 3 s at most; where it fails, the completion has no candidates.
+A question takes 3 s at most; a server that does not answer, or refuses, offers nothing.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 SECONDS = 3.0
 
 Offer = tuple[str, str]
-"""A candidate and its description."""
+"""A candidate and the words beside it."""
 Ask = Callable[["Kube", "Access", click.Context], Awaitable[Iterable[Offer]]]
 
 
 class Offered(click.ParamType[str]):
-    """A name that the shell completes from the API server's objects; any text is accepted."""
+    """A name that the shell completes from what the API server has; any text is accepted."""
 
     name = "name"
 
@@ -37,20 +37,20 @@ class Offered(click.ParamType[str]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Return the text unchanged."""
+        """Take the text as it is."""
         return str(value)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """List the names that begin with `incomplete` and are not on the command line yet."""
+        """List the names that start with what is typed and are not given yet."""
         return offered(ctx, param, incomplete, self._ask)
 
 
 def offered(
     ctx: click.Context, param: click.Parameter, incomplete: str, ask: Ask
 ) -> list[CompletionItem]:
-    """List candidates from the API server that the command line names."""
+    """Ask the API server of the command line for candidates."""
     from hyperjob.cli.kubectl.access import Access
 
     given = ctx.params
@@ -96,8 +96,7 @@ async def _named(kube: "Kube", access: "Access", ctx: click.Context) -> "list[Su
 
     names = ctx.params.get("names") or [ctx.params.get("name")]
     if not any(names):
-        # With an option that still lacks its value, click keeps the arguments before it in
-        # ctx.args.
+        # An option that still lacks its value leaves click with the words that come before it.
         several = any(param.name == "names" for param in ctx.command.params)
         names = ctx.args if several else ctx.args[:1]
     found = (name.rpartition("/")[2] for name in names)

@@ -1,4 +1,4 @@
-"""The colours of phases in all commands."""
+"""The colours of phases, the same everywhere."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -25,10 +25,10 @@ _STYLES: Final[Mapping[str, str]] = {
 
 
 def phase(name: str) -> Text:
-    """Return a phase in its colour."""
+    """Give a phase in its colour."""
     return Text(name, style=_STYLES.get(name, ""))
 
 
 def dim(text: str) -> Text:
-    """Return a text in a dim style, for details."""
+    """Give what is beside the point."""
     return Text(text, style="dim")

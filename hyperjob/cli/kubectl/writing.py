@@ -1,4 +1,4 @@
-"""End a command as kubectl does where its output cannot be written: without a traceback."""
+"""How a command ends when its output cannot be written: as kubectl does, never with a trace."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ def written() -> Iterator[None]:
         try:
             yield
         finally:
-            if sys.stdout is not None:  # a process without standard output
+            if sys.stdout is not None:  # it is for who closed it
                 sys.stdout.flush()
     except BrokenPipeError:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)

@@ -1,7 +1,4 @@
-"""Describe the nodes of a clusters file as resource models of Karmada's Cluster. Pure.
-
-The models let the plan refuse a pod that is larger than every node.
-"""
+"""Describe the nodes of a clusters file as resource models, which rule out larger pods. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,14 +8,14 @@ from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
 
 NodeGroup = tuple[Mapping[str, object], int]
-"""The allocatable resources of a node, and the number of such nodes."""
+"""What a node of a group can have, and the number of these nodes."""
 
 
 def with_node_sizes(cluster: Object, groups: Iterable[NodeGroup]) -> Object:
-    """Return an idle Cluster with one grade for each size of its nodes.
+    """Give an idle Cluster one grade for each size of its nodes, where it has one kind of device.
 
-    A Cluster with no device, or with several kinds of devices, stays unchanged: grades of
-    several resources have no upper limit.
+    A Cluster without a device, or with several kinds, stays as it is: the grades of several
+    resources have no upper ends.
     """
     sizes: Counter[tuple[str, int]] = Counter()
     bare = 0

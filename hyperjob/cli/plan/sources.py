@@ -1,4 +1,4 @@
-"""Read the clusters and queues of a plan from a live control plane or from a clusters file."""
+"""Where the world of a plan comes from: a live control plane, read only, or a clusters file."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,9 +22,9 @@ _BUILT_IN = ("default", "root")
 
 
 def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | None) -> World:
-    """Return the idle clusters of a clusters file; FailureError when it cannot be read.
+    """Read a clusters file, all of it idle; FailureError when it cannot be.
 
-    Without `admission` the file says whether Volcano Global or the built-in queues admit.
+    Without `admission` the file says whether Volcano Global admits, or else we do.
     """
     config = _load(path)
     if admission is None:
@@ -47,7 +47,7 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | 
 
 
 def clusters_of(path: Path) -> list[Object]:
-    """Return the Clusters of a clusters file, idle; FailureError when it cannot be read."""
+    """Read the clusters of a clusters file, idle; FailureError when it cannot be read."""
     return _idle(_load(path))
 
 
@@ -77,7 +77,7 @@ async def from_control_plane(
     candidacy: Candidacy,
     hyperjobs: Sequence[Object],
 ) -> World:
-    """Read a live control plane; raises ConfigError, and KubeError when Clusters cannot be read."""
+    """Read a live control plane; raises KubeError when the clusters cannot be read, ConfigError."""
     async with access.connect() as kube:
         return await read_world(
             kube,

@@ -55,7 +55,7 @@ class Choice:
 
     @property
     def wanted(self) -> Wanted:
-        """Return it as the command line does."""
+        """Give it as the command line does."""
         return Wanted(
             jobs=(self.job,) if self.job else (),
             task=self.task or None,
@@ -64,7 +64,7 @@ class Choice:
 
 
 def text_of(line: bytes) -> str:
-    """Return a line as text: colours dropped, controls shown, and not longer than a screen."""
+    """Give a line as text: colours dropped, controls shown, and not longer than a screen."""
     text = line[: _LINE * 4].decode(errors="replace").rstrip("\r")
     return printable(shortened(_ANSI.sub("", text), _LINE))
 

@@ -19,7 +19,7 @@ class Arrow:
 
 def arrows() -> tuple[Arrow, ...]:
     """Read the rows of the table of arrows."""
-    text = _PAGE.read_text().partition("## Every arrow")[2].partition("\n## ")[0]
+    text = _PAGE.read_text().partition("## Every transition")[2].partition("\n## ")[0]
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in text.splitlines()

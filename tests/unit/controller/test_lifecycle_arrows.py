@@ -1,4 +1,4 @@
-"""Every arrow of the table in docs/lifecycle.md, and no other, can be gone."""
+"""Every transition of the table in docs/lifecycle.md, and no other, can occur."""
 
 from collections.abc import Callable
 from dataclasses import replace
