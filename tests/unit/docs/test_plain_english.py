@@ -11,7 +11,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXTS = (".md", ".yaml", ".yml", ".tpl", ".txt")
-PLACES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "certs", "charts", "controller", "crds")
+PLACES = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "certs",
+    "charts",
+    "controller",
+    "crds",
+)
 PLACES += ("docs", "examples", "hyperjob", "sandbox", "webhook")
 
 # An abstract subject hides which component acts; the others have a plainer word.
