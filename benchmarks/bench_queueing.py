@@ -78,7 +78,7 @@ class Scene:
         return unit
 
     def clusters(self) -> list[Cluster]:
-        """Give the clusters as they are."""
+        """Return the clusters as they are."""
         return [
             Cluster(name=name, usable=True, trouble=None, free=free, allocatable=self.whole[name])
             for name, free in self.free.items()

@@ -166,7 +166,7 @@ async def measure(kube: Kube, controller: Service, count: int, replicas: int) ->
 
 
 def is_right(item: Object, phase: str, replicas: int) -> bool:
-    """Tell whether a HyperJob's status says what all its vcjobs say."""
+    """Return whether a HyperJob's status says what all its vcjobs say."""
     status = item.get("status") or {}
     if phase_of(item) != phase or status.get("jobsReady") != f"{replicas}/{replicas}":
         return False

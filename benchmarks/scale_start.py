@@ -80,7 +80,7 @@ class Copies(FakeKube):
         return answer
 
     def settled(self, phase: str) -> bool:
-        """Tell whether all HyperJobs are in a phase."""
+        """Return whether all HyperJobs are in a phase."""
         return {phase_of(each) for each in self.objects[HYPERJOBS].values()} == {phase}
 
 

@@ -17,19 +17,19 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def shared_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Give what the environment names, or an embedded control plane."""
+    """Yield what the environment names, or an embedded control plane."""
     with open_world(from_environment(), tmp_path_factory.mktemp("e2e")) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
 def world(shared_world: World) -> World:
-    """Give the world of all scenarios; a module that needs another one says so itself."""
+    """Return the world of all scenarios; a module that needs another one says so itself."""
     return shared_world
 
 
 @pytest.fixture
 async def scenario(world: World) -> AsyncIterator[Scenario]:
-    """Give a namespace of its own; at the end nothing of it is left in any member."""
+    """Yield a namespace of its own; at the end nothing of it is left in any member."""
     async with open_scenario(world) as made:
         yield made

@@ -19,7 +19,7 @@ _NEVER = 3600.0
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """Give a world in which both admit; Volcano Global's dispatcher looks so often."""
+    """Yield a world in which both admit; Volcano Global's dispatcher looks so often."""
     settings = from_environment()
     if not settings.embedded:
         pytest.skip("a Karmada at hand is not set up wrongly for a test")

@@ -42,7 +42,7 @@ IN_PART = 60.0  # no gang holds a part of its quota for longer
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """Give a world with or without Volcano Global, and a controller that finds out by itself."""
+    """Yield a world with or without Volcano Global, and a controller that finds out by itself."""
     settings, directory = from_environment(), tmp_path_factory.mktemp("crowd")
     file = directory / "clusters.yaml"
     content = yaml.safe_load(CLUSTERS_FILE.read_text())

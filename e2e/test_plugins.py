@@ -18,7 +18,7 @@ def spread(world, **spec):
 
 
 def constants(pod):
-    """Give the variables of a pod that are written in it, by name."""
+    """Return the variables of a pod that are written in it, by name."""
     (container,) = pod["spec"]["containers"]
     return {each["name"]: each["value"] for each in container["env"] if "value" in each}
 

@@ -13,7 +13,7 @@ from hyperjob.api.meta import Object
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Give clusters whose pods are processes."""
+    """Yield clusters whose pods are processes."""
     settings = from_environment()
     if not settings.embedded:
         pytest.skip("the program is not in the images of a Karmada at hand")
@@ -25,7 +25,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def plain() -> list[Object]:
-    """Give the example for torchrun with a program that needs nothing but Python."""
+    """Return the example for torchrun with a program that needs nothing but Python."""
     config_map, claim, hyperjob = documents("torch-training")
     config_map["data"] = {"train.py": (ROOT / "e2e/programs/train.py").read_text()}
     hyperjob["spec"]["plugins"] = {"env": [], "jax": []}

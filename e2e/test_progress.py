@@ -26,7 +26,7 @@ AWAY = 5.0  # seconds for which a suspended training is away
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Give clusters whose pods are processes, and a controller that reads their logs."""
+    """Yield clusters whose pods are processes, and a controller that reads their logs."""
     settings = from_environment()
     if not settings.embedded:
         pytest.skip("the program is not in the images of a Karmada at hand")
@@ -38,7 +38,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def plain() -> list[Object]:
-    """Give a training of one process."""
+    """Return a training of one process."""
     config_map, claim, hyperjob = documents(NAME)
     config_map["data"] = {"train.py": (ROOT / "e2e/programs/goodput.py").read_text()}
     hyperjob["spec"]["plugins"] = {"env": []}

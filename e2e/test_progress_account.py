@@ -59,7 +59,7 @@ def account(kubeconfig: Path, directory: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Give the kubeconfig of the account, once every member has its role."""
+    """Yield the kubeconfig of the account, once every member has its role."""
     settings = from_environment()
     kubeconfig = settings.kubeconfig
     if kubeconfig is None or not settings.local:
@@ -85,7 +85,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def world(narrow: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Give the Karmada at hand, and a controller that reads logs by the account alone."""
+    """Yield the Karmada at hand, and a controller that reads logs by the account alone."""
     reading = ["--progress", f"--progress-kubeconfig={narrow}", "--progress-interval=1"]
     directory = tmp_path_factory.mktemp("account-world")
     with open_world(from_environment(), directory, controller=reading) as opened:

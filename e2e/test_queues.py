@@ -22,7 +22,7 @@ from tests.support.stack import controller_service
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """Give a world whose controller admits by queues itself."""
+    """Yield a world whose controller admits by queues itself."""
     settings = from_environment()
     directory = tmp_path_factory.mktemp("queues")
     if settings.embedded:

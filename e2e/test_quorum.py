@@ -18,7 +18,7 @@ NAME = "trains-on"
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Give clusters whose pods are processes."""
+    """Yield clusters whose pods are processes."""
     settings = from_environment()
     if not settings.embedded:
         pytest.skip("the program is not in the images of a Karmada at hand")

@@ -10,7 +10,7 @@ from hyperjob.kube.resources import HYPERJOBS, PROPAGATION_POLICIES, VCJOBS
 
 
 def jobs_of(found):
-    """Give the entries of a HyperJob's sub-jobs by name."""
+    """Return the entries of a HyperJob's sub-jobs by name."""
     return {job["name"]: job for job in ((found.get("status") or {}).get("jobs") or ())}
 
 

@@ -44,7 +44,7 @@ class Sighting:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether it stood in the member and had not ended."""
+        """Return whether it stood in the member and had not ended."""
         return self.phase not in _ENDED and self.phase != "Gone"
 
 
@@ -240,14 +240,14 @@ class Scenario:
             await asyncio.sleep(0.2)
 
     async def children(self, name: str, resource: Resource = VCJOBS) -> dict[str, Object]:
-        """Give the objects of a HyperJob in the control plane, by name."""
+        """Return the objects of a HyperJob in the control plane, by name."""
         found = await self.kube.list(
             resource, namespace=self.namespace, label_selector=f"{LABEL_HYPERJOB}={name}"
         )
         return {item["metadata"]["name"]: item for item in found.items}
 
     async def versions(self) -> dict[str, str]:
-        """Give the resourceVersion of everything a HyperJob consists of."""
+        """Return the resourceVersion of everything a HyperJob consists of."""
         kinds = (HYPERJOBS, VCJOBS, PROPAGATION_POLICIES, RESOURCE_BINDINGS)
         lists = [await self.kube.list(kind, namespace=self.namespace) for kind in kinds]
         return {
@@ -311,7 +311,7 @@ class Scenario:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def logs(self, *, lines: int = 12) -> str:
-        """Give the last lines of what our processes logged, if they are ours."""
+        """Return the last lines of what our processes logged, if they are ours."""
         stack = self.world.stack
         services = (stack.controller, stack.webhook) if stack is not None else ()
         return "".join(
@@ -322,7 +322,7 @@ class Scenario:
 
 @contextlib.asynccontextmanager
 async def open_scenario(world: World) -> AsyncIterator[Scenario]:
-    """Give a namespace of its own; at the end nothing of it is left in any member."""
+    """Yield a namespace of its own; at the end nothing of it is left in any member."""
     namespace = f"e2e-{uuid4().hex[:8]}"
     async with contextlib.AsyncExitStack() as stack:
         kube = await stack.enter_async_context(Kube.connect(kubeconfig=world.kubeconfig))
@@ -344,7 +344,7 @@ async def open_scenario(world: World) -> AsyncIterator[Scenario]:
 async def _states(
     kube: Kube, resource: Resource, name: str, namespace: str
 ) -> AsyncIterator[Object | None]:
-    """Give an object as it is and then at every change, for ever; broken watches are resumed."""
+    """Yield an object as it is and then at every change, for ever; broken watches are resumed."""
     while True:
         with contextlib.suppress(Gone, Unavailable):
             found = await kube.list(
@@ -365,17 +365,17 @@ async def _states(
 
 
 def phase_of(hyperjob: Object) -> str:
-    """Give the phase of a HyperJob, empty when it has no status."""
+    """Return the phase of a HyperJob, empty when it has no status."""
     return str(((hyperjob.get("status") or {}).get("state") or {}).get("phase") or "")
 
 
 def condition_of(hyperjob: Object, kind: str) -> Object:
-    """Give a condition of a HyperJob, empty when it has none of the kind."""
+    """Return a condition of a HyperJob, empty when it has none of the kind."""
     conditions = (hyperjob.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind), {})
 
 
 def clusters_of(hyperjob: Object) -> dict[str, str]:
-    """Give the cluster of every sub-job."""
+    """Return the cluster of every sub-job."""
     jobs = (hyperjob.get("status") or {}).get("jobs") or ()
     return {job["name"]: job.get("cluster", "") for job in jobs}

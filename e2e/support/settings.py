@@ -25,7 +25,7 @@ class Settings:
 
     @property
     def embedded(self) -> bool:
-        """Tell whether the control plane is our own."""
+        """Return whether the control plane is our own."""
         return self.kubeconfig is None
 
 

@@ -40,6 +40,6 @@ async def until_ready(scenario: Scenario, member: str, *, ready: bool) -> None:
 
 
 def is_ready(cluster: Object | None) -> bool:
-    """Tell whether a cluster is Ready."""
+    """Return whether a cluster is Ready."""
     conditions = ((cluster or {}).get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

@@ -52,7 +52,7 @@ class World:
         return names[0], names[1]
 
     def is_free(self) -> bool:
-        """Tell whether the Clusters report all the room that `sizes` counts as free."""
+        """Return whether the Clusters report all the room that `sizes` counts as free."""
         free = _free(self.kubeconfig, list(self.sizes), self.accelerator)
         return all(free.get(name, 0) >= size * self.per_pod for name, size in self.sizes.items())
 
@@ -119,7 +119,7 @@ def open_world(
 
 
 def _has_volcano_global(kubeconfig: Path) -> bool:
-    """Tell whether something of Volcano's suspends new ResourceBindings."""
+    """Return whether something of Volcano's suspends new ResourceBindings."""
     return any(
         webhook["name"].endswith(".volcano.sh")
         and any(

@@ -1,6 +1,6 @@
 """The command line: `hyperjob` and, under kubectl, `kubectl hyperjob`.
 
-Commands are imported when they run, so that `hyperjob --help` costs nothing.
+A command's module is imported when the command runs: `hyperjob --help` imports none of them.
 """
 
 import importlib
@@ -17,48 +17,60 @@ from hyperjob.cli.kubectl.writing import written
 from hyperjob.hints import nearest
 
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "See what your HyperJobs do": {
+    "Look at HyperJobs": {
         "get": ("hyperjob.cli.get", "List HyperJobs, or watch them change."),
         "tree": ("hyperjob.cli.tree", "Show sub-jobs, their clusters and pods."),
-        "why": ("hyperjob.cli.why", "Say why a HyperJob is not running, and what to do."),
+        "why": ("hyperjob.cli.why", "Explain why a HyperJob is not running, and what to do."),
         "describe": ("hyperjob.cli.describe", "Show a HyperJob's spec, status and events."),
-        "logs": ("hyperjob.cli.logs", "Print the logs of its pods from all clusters."),
+        "logs": ("hyperjob.cli.logs", "Print logs of a HyperJob's pods, from all clusters."),
         "top": ("hyperjob.cli.top", "Show accelerators by cluster and by queue."),
         "wait": ("hyperjob.cli.wait", "Wait for a phase, a condition or deletion."),
     },
-    "See it in a browser": {
+    "Use a browser": {
         "ui": ("hyperjob.cli.ui", "Show clusters, queues and HyperJobs in the browser."),
     },
-    "Change what runs": {
+    "Change running HyperJobs": {
         "suspend": (
             "hyperjob.cli.suspend",
             "Remove a HyperJob's sub-jobs from the clusters.",
         ),
-        "resume": ("hyperjob.cli.resume", "Start a suspended HyperJob again."),
-        "restart": ("hyperjob.cli.restart", "Start a HyperJob, or some sub-jobs, again."),
+        "resume": ("hyperjob.cli.resume", "Resume a suspended HyperJob."),
+        "restart": ("hyperjob.cli.restart", "Restart a HyperJob, or some of its sub-jobs."),
         "migrate": ("hyperjob.cli.migrate", "Move sub-jobs to other clusters."),
     },
-    "Write and try HyperJobs": {
-        "plan": ("hyperjob.cli.plan", "Show where HyperJobs would run, and why not elsewhere."),
-        "simulate": ("hyperjob.cli.simulate", "Try queues and policies on a workload."),
-        "lint": ("hyperjob.cli.lint", "Check HyperJob files offline, as admission would."),
+    "Write and test HyperJobs": {
+        "plan": ("hyperjob.cli.plan", "Show on which clusters HyperJobs would run, and why."),
+        "simulate": (
+            "hyperjob.cli.simulate",
+            "Simulate a workload on clusters, queues and policies.",
+        ),
+        "lint": ("hyperjob.cli.lint", "Validate HyperJob files without an API server."),
         "demo": ("hyperjob.cli.demo", "Watch HyperJobs run across simulated clusters."),
-        "sandbox": ("hyperjob.cli.sandbox", "Run the embedded control plane on its own."),
+        "sandbox": ("hyperjob.cli.sandbox", "Run the embedded Karmada control plane alone."),
     },
     "Run the platform": {
-        "install": ("hyperjob.cli.install", "Put HyperJob's objects into the Karmada API server."),
+        "install": ("hyperjob.cli.install", "Create HyperJob's objects in the Karmada API server."),
         "preflight": (
             "hyperjob.cli.preflight",
-            "Check what HyperJobs need, and say how to get it.",
+            "Check the requirements of HyperJobs in Karmada.",
         ),
         "smoke-test": ("hyperjob.cli.smoke_test", "Run a small HyperJob on two clusters."),
-        "credentials": ("hyperjob.cli.credentials", "Renew the processes' tokens for Karmada."),
-        "debug": ("hyperjob.cli.debug", "Print how the controller judges a HyperJob."),
-        "uninstall": ("hyperjob.cli.uninstall", "Delete what `hyperjob install` made."),
-        "splitter": ("hyperjob.cli.splitter", "Decide automatic splits, over HTTP."),
+        "credentials": (
+            "hyperjob.cli.credentials",
+            "Renew the tokens of the controller and the webhook.",
+        ),
+        "debug": ("hyperjob.cli.debug", "Print the controller's view of a HyperJob."),
+        "uninstall": (
+            "hyperjob.cli.uninstall",
+            "Delete the objects that `hyperjob install` created.",
+        ),
+        "splitter": ("hyperjob.cli.splitter", "Serve the splitter protocol over HTTP."),
     },
-    "Your shell": {
-        "completion": ("hyperjob.cli.completion", "Print completion for bash, zsh or fish."),
+    "Set up the shell": {
+        "completion": (
+            "hyperjob.cli.completion",
+            "Print the completion script for bash, zsh or fish.",
+        ),
     },
 }
 _HELP = ["-h", "--help"]
@@ -85,7 +97,7 @@ _ELSEWHERE: Mapping[str, str] = {
     "validate": "hyperjob lint FILE",
     "version": "hyperjob --version",
 }
-"""Words of other tools, and the command that does it here."""
+"""Verbs of kubectl and other tools, and the command that does the same for HyperJobs."""
 
 
 def _hint(word: str) -> str:

@@ -1,7 +1,8 @@
-"""The one door from the commands to the embedded control plane, a distribution of its own.
+"""The only module through which commands import the embedded control plane.
 
-`hyperjob[sandbox]` brings it. Import this module inside a command that needs it: where the
-distribution is absent, the import ends the command with the way to install it.
+The control plane is a separate distribution, which `hyperjob[sandbox]` installs. Import this
+module inside a command: without the distribution, the import ends the command with the way to
+install it.
 """
 
 from hyperjob.cli.kubectl.exits import Code, FailureError

@@ -1,4 +1,4 @@
-"""Options that name files, alike in every command."""
+"""Options that name files, with the same form in every command."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +10,13 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def file_option(*names: str, text: str, writable: bool = False) -> Callable[[_F], _F]:
-    """Return an option with the Path of one file, which need not exist; None without it."""
+    """Return an option whose value is the Path of a file that may be absent; None by default."""
     kind = click.Path(path_type=Path, dir_okay=False, writable=writable)
     return click.option(*names, type=kind, metavar="FILE", help=text)
 
 
 def manifests_option(text: str) -> Callable[[_F], _F]:
-    """Return `-f FILE`, any number of times, as `files`: paths as they were typed, or `-`."""
+    """Return the option `-f FILE`, which may be repeated; `files` holds the paths as typed."""
     return click.option(
         "-f",
         "--filename",

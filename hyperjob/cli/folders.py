@@ -1,4 +1,4 @@
-"""Temporary folders with private keys in them, which are removed however a command ends."""
+"""Temporary folders for private keys; every end of a command removes them, signals included."""
 
 import shutil
 import signal
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
-"""What ends a command beside Ctrl-C; asyncio's own handlers take their place while a loop runs."""
+"""Signals that end a command beside SIGINT; asyncio replaces their handlers while a loop runs."""
 
 
 @contextmanager
 def folder(given: Path | None, *, prefix: str) -> Iterator[Path]:
-    """Give the folder `given`, or else a temporary folder that is removed at the end."""
+    """Yield the folder `given`, or else a temporary folder that is removed at the end."""
     if given is not None:
         given.mkdir(parents=True, exist_ok=True)
         yield given

@@ -17,32 +17,33 @@ _HEAD = """<!-- Made by `python -m hyperjob.cli.reference docs/reference/cli.md`
 
 # The command line
 
-`hyperjob COMMAND` and `kubectl hyperjob COMMAND` are the same program. The commands on
-HyperJobs take kubectl's own flags (`--kubeconfig`, `--context`, `-n`, `-A`, `-l`, `-o`,
-`--request-timeout`), after the name of the plugin; the namespace is that of the kubeconfig's
-context. A HyperJob is named as `llm`, `hj/llm`, or as `kubectl get hj -o name` prints it.
-Colours appear on a terminal only, and never with `NO_COLOR` set. With `-o json` nothing but
-JSON is on standard output; remarks and errors are on standard error.
+`hyperjob COMMAND` and `kubectl hyperjob COMMAND` are the same program. Commands on HyperJobs
+accept kubectl's own flags (`--kubeconfig`, `--context`, `-n`, `-A`, `-l`, `-o`,
+`--request-timeout`), after the name of the plugin; the default namespace is that of the
+kubeconfig's context. Name a HyperJob as `llm`, `hj/llm`, or as `kubectl get hj -o name` prints it.
+Commands print colours on a terminal only, and no colours with `NO_COLOR` set. With `-o json`
+standard output carries only JSON; remarks and errors go to standard error.
 """
 _COMPLETION = """## Completion
 
-`source <(hyperjob completion bash)` (or zsh, fish) completes `hyperjob`. `kubectl hyperjob` is
-completed by kubectl's own completion, which asks the program `kubectl_complete-hyperjob`; it is
-installed beside `kubectl-hyperjob`, and both must be on PATH.
+`source <(hyperjob completion bash)` (or zsh, fish) completes `hyperjob`. kubectl's own completion
+completes `kubectl hyperjob` by running the program `kubectl_complete-hyperjob`, which is installed
+beside `kubectl-hyperjob`; both must be on PATH.
 """
 _RIGHTS = """## Rights
 
-What a user must be allowed in the Karmada API server. A command works without what is marked
-with \\*, and says what it could not see. `clusters/proxy` reaches into members: Karmada acts
-there as the user, who needs `list` on `pods` and `get` on `pods/log` in each member; with `list`
-on `podgroups` there, `why` also prints what Volcano says of pods that do not start. `install`,
-`uninstall`, `preflight` and `smoke-test` are an administrator's ([install](../install.md)); the
-other commands make no request.
+The table lists the rights in the Karmada API server that a user of each command needs. Rights
+marked with \\* are optional: without them the command works and names the objects that it could
+not read. `clusters/proxy` gives access to members: Karmada impersonates the user there, who needs
+`list` on `pods` and `get` on `pods/log` in each member; with `list` on `podgroups` there, `why`
+also prints Volcano's reasons for pods that do not start. `install`, `uninstall`, `preflight` and
+`smoke-test` need the rights of an administrator ([install](../install.md)); the other commands
+make no request.
 """
 
 
 def render() -> str:
-    """Write the whole page."""
+    """Return the whole page as Markdown."""
     return "\n".join(_parts())
 
 
@@ -63,7 +64,7 @@ def _parts() -> Iterator[str]:
     yield _RIGHTS
     yield from table("command", "resource", "verbs", "when")
     yield from (_right(name, right) for name in RIGHTS for right in RIGHTS[name])
-    yield "\nA role for people who submit HyperJobs and ask about them:\n"
+    yield "\nA ClusterRole for users who submit and inspect HyperJobs:\n"
     yield f"```yaml\n{yaml.safe_dump(role(), sort_keys=False)}```\n"
 
 
@@ -88,7 +89,7 @@ def _right(name: str, right: Right) -> str:
 
 
 def role() -> dict[str, object]:
-    """Build a ClusterRole with the rights of every command."""
+    """Return a ClusterRole with the rights of every command."""
     verbs: dict[tuple[str, str], list[str]] = {}
     for rights in RIGHTS.values():
         for right in rights:

@@ -1,6 +1,6 @@
-"""What a user must be allowed in the Karmada API server for each command: a table.
+"""A table of the rights in the Karmada API server that each command needs.
 
-A test runs every command and compares what it asked for with this list.
+A test runs every command and compares its requests with this table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from hyperjob.kube.resources import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
-    """Verbs on a resource; `optional` where the command works without, and says what it misses."""
+    """Verbs on a resource; with `optional` the command works without them and prints a remark."""
 
     group: str
     resource: str
@@ -37,7 +37,7 @@ class Right:
 
     @property
     def title(self) -> str:
-        """Name the resource as `kubectl auth can-i` takes it."""
+        """The name of the resource in the form of `kubectl auth can-i`."""
         head, slash, sub = self.resource.partition("/")
         return f"{head}.{self.group}{slash}{sub}" if self.group else self.resource
 
@@ -118,11 +118,11 @@ RIGHTS: Final[Mapping[str, Sequence[Right]]] = {
         ),
     ),
 }
-"""By command; those that are not here make no request, or are an administrator's."""
+"""By command. Commands that are absent make no request, or need an administrator's rights."""
 
 
 def allowed(command: str) -> set[tuple[str, str, str]]:
-    """List (group, resource, verb) that a command may ever ask for."""
+    """Return (group, resource, verb) of every request that a command can make."""
     return {
         (right.group, right.resource, verb) for right in RIGHTS[command] for verb in right.verbs
     }

@@ -33,7 +33,7 @@ async def events_of(kube: Kube, obj: Object) -> Reading:
 
 
 def event_time(event: Object) -> str:
-    """Give when an event was last seen."""
+    """Return when an event was last seen."""
     series = mapping(event.get("series"))
     times = (
         series.get("lastObservedTime"),
@@ -45,6 +45,6 @@ def event_time(event: Object) -> str:
 
 
 def event_begin(event: Object) -> str:
-    """Give when an event was first seen."""
+    """Return when an event was first seen."""
     times = (event.get("eventTime"), event.get("firstTimestamp"))
     return next((string(time) for time in times if string(time)), "") or event_time(event)

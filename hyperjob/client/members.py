@@ -19,12 +19,12 @@ _PAGE: Final = "500"
 
 
 def proxied(cluster: str, path: str) -> str:
-    """Give the path in the Karmada API server that leads to a path in a member."""
+    """Return the path in the Karmada API server that leads to a path in a member."""
     return f"{CLUSTERS.path(None, cluster, 'proxy')}{path}"
 
 
 def log_path(cluster: str, namespace: str, pod: str) -> str:
-    """Give the path of a pod's log."""
+    """Return the path of a pod's log."""
     return proxied(cluster, PODS.path(namespace, quote(pod, safe=""), "log"))
 
 

@@ -58,7 +58,7 @@ async def attempt(ask: Callable[[], Awaitable[list[Object]]]) -> Reading:
 
 
 def items(reading: Reading) -> list[Object]:
-    """Give what was read; nothing where it could not be."""
+    """Return what was read; nothing where it could not be."""
     return [] if isinstance(reading, KubeError) else reading
 
 
@@ -70,7 +70,7 @@ async def changes(
     name: str | None = None,
     selector: str | None = None,
 ) -> AsyncGenerator[WatchEvent, None]:
-    """Give every object as ADDED and then each change, for ever; broken watches are resumed.
+    """Yield every object as ADDED and then each change, for ever; broken watches are resumed.
 
     A BOOKMARK follows the listed objects. Objects that were deleted between two watches come as
     DELETED. Raises KubeError when the server refuses, cannot be reached, or is lost several times

@@ -82,7 +82,7 @@ def movable(summary: Summary, words: Sequence[str], cluster: str | None) -> list
 
 
 def standing(summary: Summary, request: Request) -> str:
-    """Give the token of a request that the controller has not taken yet; empty without one."""
+    """Return the token of a request that the controller has not taken yet; empty without one."""
     words = summary.annotations.get(request.annotation, "").split()
     taken = summary.requests.get(request.kind, "")
     return words[0] if words and words[0] != taken else ""

@@ -100,7 +100,7 @@ class Summary:
 
     @property
     def key(self) -> str:
-        """Give namespace/name."""
+        """Return namespace/name."""
         return f"{self.namespace}/{self.name}"
 
     @property
@@ -127,7 +127,7 @@ class Summary:
         return next((job for job in self.jobs if job.name == name), None)
 
     def accelerators(self, job: SubJob) -> tuple[str, int]:
-        """Give the accelerator of a sub-job and how many it takes; ("", 0) when it takes none."""
+        """Return the accelerator of a sub-job and how many it takes; ("", 0) when it takes none."""
         group = self.group(job.group)
         if group is None or not group.accelerator:
             return "", 0
@@ -171,7 +171,7 @@ def read(hyperjob: Object) -> Summary:
 
 
 def _changed(metadata: Object) -> str:
-    """Give when the object was last written, its status aside; empty where it is not recorded."""
+    """Return when the object was last written, its status aside; empty where it is not recorded."""
     return max(
         (
             string(entry.get("time"))

@@ -68,7 +68,7 @@ class Tally:
 
 
 def takes(summary: Summary) -> Iterator[tuple[Key, int]]:
-    """Give what living sub-jobs take of clusters, those that a gate holds included."""
+    """Yield what living sub-jobs take of clusters, those that a gate holds included."""
     for job in summary.jobs:
         accelerator, number = summary.accelerators(job)
         if number and job.cluster and not job.has_ended:
@@ -76,7 +76,7 @@ def takes(summary: Summary) -> Iterator[tuple[Key, int]]:
 
 
 def demands(summary: Summary) -> Iterator[tuple[Key, int, bool]]:
-    """Give queue and accelerator, how many, and whether they wait, for each living sub-job."""
+    """Yield queue and accelerator, how many, and whether they wait, for each living sub-job."""
     if summary.has_ended or summary.deleting:
         return
     if not summary.jobs:

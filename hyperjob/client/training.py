@@ -66,7 +66,7 @@ class Goodput:
 
     @property
     def percent(self) -> str:
-        """Give the ratio as a percentage."""
+        """Return the ratio as a percentage."""
         return f"{100 * self.ratio:.0f}%"
 
 

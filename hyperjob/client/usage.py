@@ -222,11 +222,11 @@ def _queue_state(queue: Object | None, *, readable: bool) -> str:
 
 
 def _amount(queue: Object | None, field: str, accelerator: str) -> int | None:
-    """Give what a queue's spec says of an accelerator, in whole units; None where it does not."""
+    """Return what a queue's spec says of an accelerator, in whole units; None where it does not."""
     amounts = parse_resources(at(queue or {}, "spec", field))
     return amounts[accelerator] // NANO if accelerator in amounts else None
 
 
 def _whole(amounts: Mapping[str, int] | None, name: str) -> int | None:
-    """Give an amount in whole units; None where there is none."""
+    """Return an amount in whole units; None where there is none."""
     return None if amounts is None or name not in amounts else amounts[name] // NANO

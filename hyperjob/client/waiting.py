@@ -55,7 +55,7 @@ async def until(
 
 
 async def _states(kube: Kube, namespace: str, name: str) -> AsyncGenerator[Object | None, None]:
-    """Give a HyperJob as it is and then after every change; None when there is none."""
+    """Yield a HyperJob as it is and then after every change; None when there is none."""
     present = False
     stream = changes(kube, HYPERJOBS, namespace=namespace, name=name)
     async with aclosing(stream) as events:

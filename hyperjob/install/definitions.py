@@ -101,7 +101,7 @@ def _stand_in(resource: Resource) -> Item:
 
 @cache
 def _known_fields(resource: Resource) -> Mapping[str, None]:
-    """Give the paths of all fields that our definition of a resource knows, in order."""
+    """Return the paths of all fields that our definition of a resource knows, in order."""
     ours = hyperjob_crd() if resource is HYPERJOBS else volcano_crds()[name_of(resource)]
     return dict.fromkeys(_fields(schema_of(ours, resource.version)))
 

@@ -86,7 +86,7 @@ def targets(customization: Object, resource: Resource) -> bool:
 
 
 def operations(customization: Object) -> frozenset[str]:
-    """Give the operations that a customization defines."""
+    """Return the operations that a customization defines."""
     defined = (customization.get("spec") or {}).get("customizations") or {}
     return frozenset(key for key, rule in defined.items() if (rule or {}).get("luaScript"))
 

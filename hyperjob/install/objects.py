@@ -54,12 +54,12 @@ class Item:
 
     @property
     def name(self) -> str:
-        """Give the object's name."""
+        """Return the object's name."""
         return str(self.object["metadata"]["name"])
 
     @property
     def namespace(self) -> str | None:
-        """Give the object's namespace, None for a cluster-wide one."""
+        """Return the object's namespace, None for a cluster-wide one."""
         namespace = self.object["metadata"].get("namespace")
         return None if namespace is None else str(namespace)
 

@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Give what becomes of each object."""
+        """Return what becomes of each object."""
         return tuple(step.change for step in self.steps)
 
 

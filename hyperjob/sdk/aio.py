@@ -129,14 +129,14 @@ class AsyncClient:
 
     @property
     def kube(self) -> Kube:
-        """Give the client below; it speaks to any kind of object."""
+        """Return the client below; it speaks to any kind of object."""
         if self._kube is None:
             raise HyperJobError("the client is not open: use it as `async with AsyncClient()`")
         return self._kube
 
     @property
     def namespace(self) -> str:
-        """Give the namespace of names without one."""
+        """Return the namespace of names without one."""
         return self._namespace or self.kube.namespace
 
     async def train(
@@ -208,27 +208,27 @@ class AsyncJob:
 
     @property
     def status(self) -> Summary:
-        """Give what was last read of it: phase, reason, message, clusters, sub-jobs."""
+        """Return what was last read of it: phase, reason, message, clusters, sub-jobs."""
         return read(self.raw)
 
     @property
     def phase(self) -> str:
-        """Give the phase that was last read."""
+        """Return the phase that was last read."""
         return self.status.phase
 
     @property
     def training(self) -> Training | None:
-        """Give how far the training was when last read; None where it reports nothing."""
+        """Return how far the training was when last read; None where it reports nothing."""
         return training_of(self.status.training)
 
     @property
     def goodput(self) -> Goodput | None:
-        """Give what its time went to, as of the status that was last read."""
+        """Return what its time went to, as of the status that was last read."""
         return goodput_of(self.status.goodput, datetime.now(UTC))
 
     @property
     def expected_start(self) -> ExpectedStart | None:
-        """Give when it is expected to start, as last read; None where no estimates say so."""
+        """Return when it is expected to start, as last read; None where no estimates say so."""
         return self.status.expected_start
 
     async def refresh(self) -> Summary:

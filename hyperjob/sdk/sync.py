@@ -175,12 +175,12 @@ class Client:
 
     @property
     def kubeconfig(self) -> str | Path | None:
-        """Give the kubeconfig in use, None for kubectl's default."""
+        """Return the kubeconfig in use, None for kubectl's default."""
         return self._client.kubeconfig
 
     @property
     def namespace(self) -> str:
-        """Give the namespace of names without one."""
+        """Return the namespace of names without one."""
         return self._client.namespace
 
     def train(
@@ -229,42 +229,42 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Give its name."""
+        """Return its name."""
         return self._job.name
 
     @property
     def namespace(self) -> str:
-        """Give its namespace."""
+        """Return its namespace."""
         return self._job.namespace
 
     @property
     def raw(self) -> Object:
-        """Give the document that was last read."""
+        """Return the document that was last read."""
         return self._job.raw
 
     @property
     def status(self) -> Summary:
-        """Give what was last read of it: phase, reason, message, clusters, sub-jobs."""
+        """Return what was last read of it: phase, reason, message, clusters, sub-jobs."""
         return self._job.status
 
     @property
     def phase(self) -> str:
-        """Give the phase that was last read."""
+        """Return the phase that was last read."""
         return self._job.phase
 
     @property
     def training(self) -> Training | None:
-        """Give how far the training was when last read; None where it reports nothing."""
+        """Return how far the training was when last read; None where it reports nothing."""
         return self._job.training
 
     @property
     def goodput(self) -> Goodput | None:
-        """Give what its time went to, as of the status that was last read."""
+        """Return what its time went to, as of the status that was last read."""
         return self._job.goodput
 
     @property
     def expected_start(self) -> ExpectedStart | None:
-        """Give when it is expected to start, as last read; None where no estimates say so."""
+        """Return when it is expected to start, as last read; None where no estimates say so."""
         return self._job.expected_start
 
     def refresh(self) -> Summary:

@@ -43,7 +43,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._clock_resolution = _RESOLUTION
 
     def time(self) -> float:
-        """Give the seconds since the start."""
+        """Return the seconds since the start."""
         return self._virtual
 
     def _leap(self, timeout: float | None) -> None:
@@ -53,12 +53,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def now() -> datetime:
-    """Give the wall clock's time in the running loop."""
+    """Return the wall clock's time in the running loop."""
     return moment(asyncio.get_running_loop().time())
 
 
 def moment(seconds: float) -> datetime:
-    """Give the wall clock's time so many seconds after the start."""
+    """Return the wall clock's time so many seconds after the start."""
     return START + timedelta(seconds=seconds)
 
 

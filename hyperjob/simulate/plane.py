@@ -53,11 +53,11 @@ class Plane:
         self._listeners.append(listener)
 
     def get(self, resource: Resource, key: str) -> Object | None:
-        """Give an object, which must not be changed."""
+        """Return an object, which must not be changed."""
         return self._objects.get(resource.plural, {}).get(key)
 
     def items(self, resource: Resource) -> list[Object]:
-        """Give all objects of a kind, which must not be changed."""
+        """Return all objects of a kind, which must not be changed."""
         return list(self._objects.get(resource.plural, {}).values())
 
     def create(self, resource: Resource, obj: Object) -> Object:
@@ -137,7 +137,7 @@ class Plane:
         opened: Callable[[], None] | None = None,
         empty: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """Give the events of a watch; it never ends by itself."""
+        """Yield the events of a watch; it never ends by itself."""
         plural, _, _, _ = _parts(path)
         watch = _Watch(params.get("labelSelector", ""))
         self._watches.setdefault(plural, []).append(watch)

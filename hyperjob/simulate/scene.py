@@ -47,7 +47,7 @@ class Scene(abc.ABC):
 
     @staticmethod
     def time() -> float:
-        """Give the seconds since the start."""
+        """Return the seconds since the start."""
         return asyncio.get_running_loop().time()
 
     def begin(self) -> None:

@@ -95,7 +95,7 @@ async def serve(
 
 
 def health_routes(healthz: Checks, readyz: Checks) -> dict[str, Handler]:
-    """Give the handlers of the health paths, for a server that has an application already."""
+    """Return the handlers of the health paths, for a server that has an application already."""
     routes: dict[str, Handler] = {}
     for path, checks in (("/healthz", healthz), ("/livez", healthz), ("/readyz", readyz)):
         routes[path] = routes[f"{path}/{{check}}"] = _health(checks)
@@ -103,7 +103,7 @@ def health_routes(healthz: Checks, readyz: Checks) -> dict[str, Handler]:
 
 
 def metrics_routes(registry: CollectorRegistry) -> dict[str, Handler]:
-    """Give the handler of /metrics."""
+    """Return the handler of /metrics."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))

@@ -69,7 +69,7 @@ def bound(**fields: object) -> Iterator[None]:
 
 
 def ref(obj: Object) -> dict[str, str]:
-    """Give the reference to an object as a log line has it."""
+    """Return the reference to an object as a log line has it."""
     metadata = obj.get("metadata") or {}
     fields = {"namespace": metadata.get("namespace"), "name": metadata.get("name")}
     return {name: str(value) for name, value in fields.items() if value}

@@ -52,7 +52,7 @@ class Queue(Protocol):
         ...
 
     def longest_running_seconds(self) -> float:
-        """Give the time of the item that is longest in work."""
+        """Return the time of the item that is longest in work."""
         ...
 
 

@@ -56,7 +56,7 @@ class Attention:
 
     @property
     def troubles(self) -> Mapping[str, Trouble]:
-        """Give the HyperJobs that need a person, by namespace/name."""
+        """Return the HyperJobs that need a person, by namespace/name."""
         return self._troubles
 
     async def run(self) -> None:

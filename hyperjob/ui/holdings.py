@@ -50,7 +50,7 @@ class Holdings:
             del self._where[key]
 
     def at(self, where: Where, scope: Scope) -> list[Part]:
-        """Give the parts there of the HyperJobs that a visitor may see."""
+        """Return the parts there of the HyperJobs that a visitor may see."""
         there = self._parts.get(where, {})
         return [part for key, part in there.items() if _visible(scope, key)]
 

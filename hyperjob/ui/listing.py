@@ -50,7 +50,7 @@ class Listing:
                 insort(self._order, found)
 
     def page(self, number: int, size: int, *, descending: bool) -> Sequence[str]:
-        """Give the keys of a page, from 1; of the last one beyond the end."""
+        """Return the keys of a page, from 1; of the last one beyond the end."""
         first = (min(number, self.pages(size)) - 1) * size
         if not descending:
             return [key for _, key in self._order[first : first + size]]
@@ -58,11 +58,11 @@ class Listing:
         return [key for _, key in reversed(self._order[max(end - size, 0) : end])]
 
     def pages(self, size: int) -> int:
-        """Give the number of pages, at least 1."""
+        """Return the number of pages, at least 1."""
         return max(1, -(-len(self._order) // size))
 
     def in_order(self) -> list[str]:
-        """Give all keys in ascending order."""
+        """Return all keys in ascending order."""
         return [key for _, key in self._order]
 
     def _counts(self, row: Row) -> bool:

@@ -58,7 +58,7 @@ class Live:
         await cancel(self._tasks)
 
     async def _page(self, request: web.Request) -> Page | None:
-        """Give the page that a visitor watches; an HTTPException where that is over."""
+        """Return the page that a visitor watches; an HTTPException where that is over."""
         visitor = await self._context.access.visitor(request)
         try:
             url = URL(request.query.get("page", "/"))

@@ -53,12 +53,12 @@ class Query:
 
     @property
     def unfiltered(self) -> "Query":
-        """Give the same table with all HyperJobs."""
+        """Return the same table with all HyperJobs."""
         return replace(self, search="", namespace="", queue="", cluster="", label="", phases=())
 
     @property
     def unpaged(self) -> "Query":
-        """Give what decides which HyperJobs are listed, and in which order."""
+        """Return what decides which HyperJobs are listed, and in which order."""
         plain = Query()
         return replace(self, page=plain.page, size=plain.size, columns=(), descending=False)
 
@@ -79,18 +79,18 @@ class Query:
         return not self.phases or row.summary.phase in self.phases
 
     def but(self, **changes: Any) -> str:  # noqa: ANN401 - fields of its own
-        """Give the address of the table after a change of its fields, on its first page."""
+        """Return the address of the table after a change of its fields, on its first page."""
         return replace(self, **{"page": 1, **changes}).address
 
     @property
     def address(self) -> str:
-        """Give the address of the table."""
+        """Return the address of the table."""
         words = urlencode(self.parameters)
         return f"/hyperjobs?{words}" if words else "/hyperjobs"
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
-        """Give name and value of each field that is not at its default."""
+        """Return name and value of each field that is not at its default."""
         plain = Query()
         found = [
             (short, str(value))

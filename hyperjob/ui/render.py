@@ -40,7 +40,7 @@ def device(name: str) -> str:
 
 
 def hue(number: int) -> str:
-    """Give the CSS class of a queue's colour; beyond the palette each has a pattern."""
+    """Return the CSS class of a queue's colour; beyond the palette each has a pattern."""
     if number < 0:
         return "q-none"
     return f"q-{number % COLOURS}" + (f" q-p{number // COLOURS % 3}" if number >= COLOURS else "")
@@ -71,13 +71,13 @@ def expected(summary: Summary) -> str:
 
 
 def mark(html: str) -> str:
-    """Give a short value that differs for different HTML."""
+    """Return a short value that differs for different HTML."""
     return hashlib.blake2b(html.encode(), digest_size=9).hexdigest()
 
 
 @cache
 def environment() -> Environment:
-    """Give the templates."""
+    """Return the templates."""
     made = Environment(
         loader=PackageLoader("hyperjob.ui"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -99,11 +99,11 @@ def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the t
 
 @cache
 def static(name: str) -> bytes:
-    """Give a file that browsers load."""
+    """Return a file that browsers load."""
     return (files("hyperjob.ui") / "static" / name).read_bytes()
 
 
 @cache
 def static_version(name: str) -> str:
-    """Give a word that changes with a file, so that browsers may keep it for ever."""
+    """Return a word that changes with a file, so that browsers may keep it for ever."""
     return hashlib.sha256(static(name)).hexdigest()[:12]

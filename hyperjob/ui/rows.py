@@ -86,7 +86,7 @@ class Row:
 
     @property
     def key(self) -> str:
-        """Give namespace/name."""
+        """Return namespace/name."""
         return self.summary.key
 
 
@@ -146,7 +146,7 @@ def _progress(status: Object) -> Progress | None:
 
 
 def _failures(summary: Summary) -> tuple[Failure, ...]:
-    """Give the runs that ended badly, the latest first: those before, and the present one."""
+    """Return the runs that ended badly, the latest first: those before, and the present one."""
     found = [
         _failure(job, run.attempt, run.cluster, run.start, run.end, run.reason, run)
         for job in summary.jobs
@@ -180,7 +180,7 @@ def _failure(
 
 
 def order_of(row: Row, classes: Mapping[str, Object]) -> OrderInQueue:
-    """Give the place of a HyperJob among those of its queue: priority, then age."""
+    """Return the place of a HyperJob among those of its queue: priority, then age."""
     names = {group.priority_class for group in row.summary.groups}
     priority = max((value_of(name, classes) for name in names), default=0)
     return -priority, row.summary.created, row.key

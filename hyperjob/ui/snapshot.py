@@ -25,7 +25,7 @@ _FORMS: Final = re.compile(r"<button\b.*?</button>", re.DOTALL)
 
 
 async def snapshot(known: Running, *, now: datetime | None = None) -> str:
-    """Give the page: the newest HyperJobs in the table, and those that have not ended in detail."""
+    """Return the page: a table of the newest HyperJobs, and details of those that still run."""
     world = known.world
     table = JobsPage(world, EVERYTHING, Query(size=ROWS))
     listed = world.listing(table.query, EVERYTHING).page(1, ROWS, descending=False)
@@ -61,7 +61,7 @@ def _order(phase: str) -> int:
 
 
 def _standing(key: str, html: str) -> str:
-    """Give ids in a part the name of their HyperJob: one page has many such parts."""
+    """Return ids in a part the name of their HyperJob: one page has many such parts."""
     for name in ("h-timeline", "h-tree", "runs"):
         html = html.replace(f'"{name}"', f'"{name}-{key}"')
     return _FORMS.sub("", html)

@@ -35,7 +35,7 @@ class Visitor(Protocol):
 
     @property
     def csrf(self) -> str:
-        """Give the value that every form sends back."""
+        """Return the value that every form sends back."""
         ...
 
     @property
@@ -45,12 +45,12 @@ class Visitor(Protocol):
 
     @property
     def scope(self) -> Scope:
-        """Give what may be seen."""
+        """Return what may be seen."""
         ...
 
     @property
     def kube(self) -> Kube:
-        """Give a client with the visitor's rights."""
+        """Return a client with the visitor's rights."""
         ...
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
@@ -71,7 +71,7 @@ class Access(Protocol):
         ...
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Give the pages of its own, such as a login."""
+        """Return the pages of its own, such as a login."""
         ...
 
 

@@ -121,11 +121,11 @@ class World:
         await self._tick.wait()
 
     def version(self, *topics: str) -> tuple[int, ...]:
-        """Give a value that differs after each change of a topic."""
+        """Return a value that differs after each change of a topic."""
         return tuple(self.versions[topic] for topic in topics)
 
     def version_of(self, cluster: str) -> tuple[int, int]:
-        """Give a value that differs when what HyperJobs take of a cluster has changed."""
+        """Return a value that differs when what HyperJobs take of a cluster has changed."""
         return self.holdings.versions[cluster], self.versions["colours"]
 
     @property
@@ -145,23 +145,23 @@ class World:
 
     @property
     def leader(self) -> Leader | None:
-        """Give what the controller's Lease says; None where it cannot be seen."""
+        """Return what the controller's Lease says; None where it cannot be seen."""
         found = self._leases.items()
         return leader_of(found[0], now=datetime.now(UTC)) if found else None
 
     @property
     def queues_reading(self) -> Reading:
-        """Give the Queues, or why they cannot be read."""
+        """Return the Queues, or why they cannot be read."""
         return self._reading(self._queues)
 
     @property
     def classes_reading(self) -> Reading:
-        """Give the PriorityClasses, or why they cannot be read."""
+        """Return the PriorityClasses, or why they cannot be read."""
         return self._reading(self._classes)
 
     @property
     def leases(self) -> Reading:
-        """Give the controller's Lease, or why it cannot be read."""
+        """Return the controller's Lease, or why it cannot be read."""
         return self._reading(self._leases)
 
     @property
@@ -192,7 +192,7 @@ class World:
         return usage.queues_of(self.queues, counted, readable=self.queues_readable, totals=totals)
 
     def listing(self, query: Query, scope: Scope) -> Listing:
-        """Give the HyperJobs of a query; the last few queries are kept up to date."""
+        """Return the HyperJobs of a query; the last few queries are kept up to date."""
         key = query.unpaged, scope
         found = self._listings.pop(key, None)
         if found is None:
@@ -203,7 +203,7 @@ class World:
         return found
 
     def colour(self, queue: str) -> int:
-        """Give the number of a queue's colour: older queues first, so that a new one changes none.
+        """Return the number of a queue's colour: older queues come first, and keep their colours.
 
         Queues that do not exist have no place in that order, and share one number, -1.
         """

@@ -72,7 +72,7 @@ def test_preflight_is_content_with_it_and_sigterm_ends_every_part_and_leaves_not
     command = [*HYPERJOB, "demo", "--keep", "--speed", "4"]
     with running([*command, "-f", ROOT / "examples/queue.yaml"], log=log) as demo:
         wait_for(
-            lambda: "Ctrl-C ends it" in log.read_text(),
+            lambda: "Ctrl-C stops them" in log.read_text(),
             what="the end of its HyperJobs",
             process=demo,
             log=log,

@@ -136,7 +136,7 @@ def test_installing_twice_changes_nothing_the_second_time(karmada: ControlPlane,
     before = ours(karmada)
     assert len(before) == 21
     second = run("install")
-    assert second.stdout.startswith("Nothing to change: 23 objects looked at")
+    assert second.stdout.startswith("Nothing to change: 23 objects checked")
     assert ours(karmada) == before
     assert set(changes(run("install", "-o", "json")).values()) == {"unchanged", "kept"}
 

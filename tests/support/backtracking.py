@@ -46,7 +46,7 @@ class Matcher:
         self.steps = 0
 
     def run(self, text: str, method: str) -> bool:
-        """Tell whether the pattern is found, as `re`'s method of that name does."""
+        """Return whether the pattern is found, as `re`'s method of that name does."""
         self.steps, self._text = 0, text
         starts = range(len(text) + 1) if method in {"search", "findall", "sub"} else (0,)
         whole = method == "fullmatch"

@@ -92,7 +92,7 @@ class World:
         assert await self.kubelet.pod("renewal", spec), self.kubelet.output
 
     def contents(self) -> dict[str, set[tuple[str, str, str, str]]]:
-        """Give the names of all objects in both API servers."""
+        """Return the names of all objects in both API servers."""
         return {
             name: {
                 (*resource, *key)

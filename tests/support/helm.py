@@ -69,7 +69,7 @@ def template(helm: Path, values: Object | None = None, *words: str) -> list[Obje
 
 
 def one(objects: Sequence[Object], kind: str, suffix: str = "") -> Object:
-    """Give the one object of a kind whose name ends so."""
+    """Return the one object of a kind whose name ends so."""
     (found,) = [
         each
         for each in objects

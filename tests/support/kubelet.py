@@ -187,7 +187,7 @@ class Kubelet:
 
 
 def _pod_end(spec: Object, *, succeeded: bool) -> Object:
-    """Give the status of a pod that has ended, as the kubelet writes it."""
+    """Return the status of a pod that has ended, as the kubelet writes it."""
     ended = {"exitCode": 0 if succeeded else 1, "startedAt": _now(), "finishedAt": _now()}
     return {
         "phase": "Succeeded" if succeeded else "Failed",
@@ -210,7 +210,7 @@ def _now() -> str:
 
 
 def _end(spec: Object, *, succeeded: bool) -> Object:
-    """Give the status of a Job that has ended, as the Job controller writes it."""
+    """Return the status of a Job that has ended, as the Job controller writes it."""
     now = _now()
     kinds = ("SuccessCriteriaMet", "Complete") if succeeded else ("FailureTarget", "Failed")
     conditions = [{"type": kind, "status": "True", "lastTransitionTime": now} for kind in kinds]

@@ -25,7 +25,7 @@ class End:
 def admitted(
     policies: Iterable[Object], source: End, target: End, port: int, protocol: str = "TCP"
 ) -> bool:
-    """Tell whether both ends let a connection through; who no policy selects lets all through."""
+    """Return whether both ends let a connection through; who no policy selects lets all through."""
     found = list(policies)
     return _lets(found, "Egress", source, target, target, port, protocol) and _lets(
         found, "Ingress", target, source, target, port, protocol

@@ -32,7 +32,7 @@ class OpenAccess:
         self._visitor = OpenVisitor(kube, read_only)
 
     async def visitor(self, request: web.Request) -> OpenVisitor:
-        """Give the one visitor there is."""
+        """Return the one visitor there is."""
         return self._visitor
 
     @property
@@ -41,5 +41,5 @@ class OpenAccess:
         return frozenset()
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Give no pages of its own."""
+        """Return no pages of its own."""
         return ()

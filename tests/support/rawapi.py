@@ -70,7 +70,7 @@ class Answer:
 
     @property
     def version(self) -> str:
-        """Give the resourceVersion of an object or list."""
+        """Return the resourceVersion of an object or list."""
         return str(self.body["metadata"]["resourceVersion"])
 
 
@@ -138,17 +138,17 @@ class Events:
         self._response = response
 
     async def next(self) -> dict[str, Any]:
-        """Give the next event; fail when the stream ends."""
+        """Return the next event; fail when the stream ends."""
         line = await self._response.content.readline()
         assert line, "the watch ended"
         return dict(orjson.loads(line))
 
     async def rest(self) -> list[dict[str, Any]]:
-        """Give all events until the stream ends."""
+        """Return all events until the stream ends."""
         return [orjson.loads(line) async for line in self._response.content]
 
     async def names(self, count: int) -> list[tuple[str, str]]:
-        """Give type and name of the next events."""
+        """Return type and name of the next events."""
         found = [await self.next() for _ in range(count)]
         return [(event["type"], event["object"]["metadata"]["name"]) for event in found]
 

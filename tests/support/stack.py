@@ -118,7 +118,7 @@ class Service:
 
     @property
     def url(self) -> str:
-        """Give the address of its probes."""
+        """Return the address of its probes."""
         return f"http://127.0.0.1:{self._probe_port}"
 
     def metrics(self) -> str:
@@ -127,7 +127,7 @@ class Service:
             return str(answer.read().decode())
 
     def text(self) -> str:
-        """Give what it has logged so far."""
+        """Return what it has logged so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def stop(self) -> int | None:
@@ -281,7 +281,7 @@ def _exists(kubeconfig: Path, definition: Path) -> bool:
 
 
 def _is_established(kubeconfig: Path, definition: Path) -> bool:
-    """Tell whether a CRD is served; `kubectl wait` fails while there is no status at all."""
+    """Return whether a CRD is served; `kubectl wait` fails while there is no status at all."""
     condition = '{.status.conditions[?(@.type=="Established")].status}'
     found = kubectl(kubeconfig, "get", "-f", definition, "-o", f"jsonpath={condition}", check=False)
     return found.stdout == "True"
@@ -309,7 +309,7 @@ def registered(
 
 
 def _is_called(kubeconfig: Path) -> bool:
-    """Tell whether both configurations are in force: the API server takes a moment to see them."""
+    """Return whether both configurations are in force: the API server sees them with a delay."""
     tried = kubectl(kubeconfig, "create", "--dry-run=server", "-f", "-", stdin=_PROBE, check=False)
     if "minAvailable: Invalid value: 2" not in tried.stderr:
         return False

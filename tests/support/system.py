@@ -117,7 +117,7 @@ class System:
 
 
 def phase_of(hyperjob: Object) -> str:
-    """Give the phase of a HyperJob."""
+    """Return the phase of a HyperJob."""
     return str(((hyperjob.get("status") or {}).get("state") or {}).get("phase") or "")
 
 
@@ -166,7 +166,7 @@ def readiness(service: Service) -> str:
 
 
 def _relayed(kubeconfig: Path, directory: Path) -> tuple[Path, Relay]:
-    """Give a kubeconfig that leads through a relay."""
+    """Return a kubeconfig that leads through a relay."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster = config["clusters"][0]["cluster"]
     relay = Relay(urlsplit(cluster["server"]).port or 443)

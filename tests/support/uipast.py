@@ -54,7 +54,7 @@ def remember(history):
 
 
 def _wave(step, seed, total):
-    """Give a number that goes up and down over a day, the same each time."""
+    """Return a number that goes up and down over a day, the same each time."""
     turn = (step * (7 + seed) + seed * 31) % 48
     return total * (16 + min(turn, 48 - turn)) // 44
 

@@ -59,7 +59,7 @@ class PlaneKube(FakeKube):
         return SimpleNamespace(json=lambda: {"items": [pod]})
 
     async def lines(self, path, *, params, **_):
-        """Give the lines of a log; following, those to come too."""
+        """Yield the lines of a log; following, those to come too."""
         time = b"2026-01-01T00:00:%02d.000000000Z " if params.get("timestamps") else b""
         read = 0
         while True:
@@ -97,7 +97,7 @@ def change(kube, asked):
 
 
 async def lines():
-    """Give the lines of standard input."""
+    """Yield the lines of standard input."""
     reader = asyncio.StreamReader(limit=2**24)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin

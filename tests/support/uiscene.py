@@ -156,7 +156,7 @@ def _job_phase(phase, where):
 
 
 def scene():
-    """Give a fleet of four clusters, three queues, and HyperJobs in every phase."""
+    """Return a fleet of four clusters, three queues, and HyperJobs in every phase."""
     return [
         cluster("east", used=24),
         cluster("west", used=40),
@@ -195,7 +195,7 @@ def scene():
 
 
 def showcase():
-    """Give a fleet for the pictures of the documentation, with names that people would use."""
+    """Return a fleet for the pictures of the documentation, with names that people would use."""
     at = {"gpu-east": 128, "gpu-west": 128, "gpu-north": 96}
     made = [cluster(name, total=total, used=total - 16) for name, total in at.items()]
     made.append(cluster("ascend-south", total=64, used=48, accelerator="huawei.com/Ascend910"))
@@ -250,7 +250,7 @@ def showcase():
 
 
 def crowd(number):
-    """Give many HyperJobs over ten clusters and five queues."""
+    """Return many HyperJobs over ten clusters and five queues."""
     phases = ("Running", "Running", "Running", "Queued", "Completed", "Failed", "Suspended")
     made = [cluster(f"c{n}", total=8192, used=512) for n in range(10)]
     made += [queue(f"q{n}", weight=n + 1) for n in range(5)]
@@ -273,7 +273,7 @@ def crowd(number):
 
 
 def hostile():
-    """Give HyperJobs with text that would like to be a program."""
+    """Return HyperJobs with text that would like to be a program."""
     made = [cluster("east"), queue("default")]
     for index, text in enumerate(HOSTILE):
         made.append(

@@ -26,7 +26,7 @@ class Page:
 
     @property
     def text(self) -> str:
-        """Give what a person reads, tags left out."""
+        """Return what a person reads, tags left out."""
         reader = _Text()
         reader.feed(self.html)
         return " ".join(" ".join(reader.found).split())

@@ -29,7 +29,7 @@ class WebhookProcess:
     authority: Path
 
     def lines(self) -> list[dict[str, object]]:
-        """Give its log so far, one object a line."""
+        """Return its log so far, one object a line."""
         return [json.loads(line) for line in self.log.read_bytes().splitlines()]
 
     def terminate(self) -> None:
@@ -42,7 +42,7 @@ class WebhookProcess:
 
 
 def command(certificates: Certificates, *more: str) -> list[str]:
-    """Give the command line, all ports free ones; later flags win."""
+    """Return the command line, all ports free ones; later flags win."""
     return [
         *(sys.executable, "-m", "webhook", "--bind-address=127.0.0.1", "--secure-port=0"),
         f"--tls-cert-file={certificates.certificate}",

@@ -1,7 +1,7 @@
-"""Shell completion: for `hyperjob` by the shell's own means, for `kubectl hyperjob` by kubectl's.
+"""Shell completion: click completes `hyperjob`, kubectl completes `kubectl hyperjob`.
 
-kubectl calls a program `kubectl_complete-hyperjob` with the words after the plugin's name and reads
-one candidate a line, then a directive.
+kubectl runs the program `kubectl_complete-hyperjob` with the arguments after the plugin's name and
+reads one candidate per line, then a directive.
 """
 
 import os
@@ -22,7 +22,7 @@ _SHELLS = ("bash", "zsh", "fish")
 def completion(shell: str) -> None:
     """Print a script that completes `hyperjob` in a shell.
 
-    `kubectl hyperjob` is completed by kubectl's own completion: kubectl finds the program
+    kubectl's own completion completes `kubectl hyperjob`: kubectl runs the program
     kubectl_complete-hyperjob, which is installed beside hyperjob.
 
     Example: source <(hyperjob completion bash)
@@ -31,15 +31,15 @@ def completion(shell: str) -> None:
 
     found = get_completion_class(shell)
     if found is None:
-        raise click.ClickException(f"no completion is known for {shell}")
-    # Bash's own way would first ask the bash on PATH for its version, and there may be none.
+        raise click.ClickException(f"there is no completion script for {shell}")
+    # click's class for bash runs the bash on PATH to read its version, and PATH may have no bash.
     script = ShellComplete.source(found(main, {}, "hyperjob", _VARIABLE))
-    # For fish click cuts at every comma, also at those of a description.
+    # click's script for fish splits at every comma, also at those of a description.
     click.echo(script.replace('(string split "," ', '(string split -m 1 "," '))
 
 
 def candidates(words: Sequence[str]) -> list[CompletionItem]:
-    """Give what may follow; the last word is the one being typed."""
+    """Return the completions of the last of `words`, the word that the user is typing."""
     from hyperjob.cli import main
 
     *args, incomplete = words or [""]
@@ -47,7 +47,7 @@ def candidates(words: Sequence[str]) -> list[CompletionItem]:
 
 
 def kubectl_complete() -> None:
-    """Answer kubectl's question, as cobra's programs do."""
+    """Print the completions and the directive in the format of cobra, which kubectl reads."""
     os.environ.setdefault("NO_COLOR", "1")
     items = candidates(sys.argv[1:])
     files = any(item.type in ("file", "dir") for item in items)

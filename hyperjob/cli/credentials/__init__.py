@@ -1,4 +1,4 @@
-"""`hyperjob credentials renew | delete`: the processes' tokens for the Karmada API server."""
+"""`hyperjob credentials renew | delete`: service account tokens for the Karmada API server."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ _namespace = click.option(
 
 @click.group()
 def credentials() -> None:
-    """Keep the processes' tokens for the Karmada API server in Secrets of the host cluster.
+    """Manage the service account tokens in Secrets of the host cluster.
 
     Example: hyperjob credentials delete -n karmada-system hyperjob-controller-karmada
     """
@@ -50,21 +50,21 @@ def credentials() -> None:
     metavar="ACCOUNT=SECRET",
     multiple=True,
     required=True,
-    help="A service account and the Secret for its credentials; may be given several times.",
+    help="Service account and the Secret for its credentials; may be given more than once.",
 )
 @click.option(
     "--lease-namespace",
     metavar="NAME",
     default="karmada-system",
     show_default=True,
-    help="Namespace of the accounts, that of the controller's Lease.",
+    help="Namespace of the service accounts and of the controller's Lease.",
 )
 @click.option(
     "--days",
     type=click.FloatRange(min=0.01, max=365),
     default=3.0,
     show_default=True,
-    help="Life of a token; the API server may make it shorter.",
+    help="Lifetime of a token; the API server may shorten it.",
 )
 @_output
 def renew_command(
@@ -76,7 +76,7 @@ def renew_command(
     days: float,
     output: str,
 ) -> None:
-    """Get fresh tokens from the Karmada API server and keep them in Secrets.
+    """Request tokens from the Karmada API server and write them to Secrets.
 
     Example: hyperjob credentials renew --karmada-kubeconfig karmada.config -n karmada-system
     --account hyperjob-controller=hyperjob-controller-karmada
@@ -95,7 +95,9 @@ def renew_command(
             click.echo(json.dumps(rows, indent=2))
         else:
             for row in rows:
-                click.echo("{account}: secret/{secret} is good until {goodUntil}".format(**row))
+                click.echo(
+                    "{account}: the token in secret/{secret} expires at {goodUntil}".format(**row)
+                )
 
     _run(run())
 
@@ -108,7 +110,7 @@ def renew_command(
 def delete_command(
     host_kubeconfig: str | None, namespace: str, output: str, secrets: Sequence[str]
 ) -> None:
-    """Delete Secrets that `hyperjob credentials` or `hyperjob-certs` made.
+    """Delete Secrets that `hyperjob credentials` or `hyperjob-certs` created.
 
     Example: hyperjob credentials delete -n karmada-system hyperjob-controller-karmada
     """
@@ -121,7 +123,7 @@ def delete_command(
             click.echo(json.dumps(rows, indent=2))
         else:
             for row in rows:
-                done = "deleted" if row["deleted"] else "is not there"
+                done = "deleted" if row["deleted"] else "not found"
                 click.echo(f"secret/{row['secret']} {done}")
 
     _run(run())

@@ -1,6 +1,6 @@
-"""`hyperjob debug`: what the controller itself sees of a HyperJob, and what it would do now.
+"""`hyperjob debug`: the objects of a HyperJob in the controller's caches, and its next plan.
 
-Read from the controller's debug address, which is off by default.
+The command reads the controller's debug address, which is off by default.
 """
 
 from urllib.parse import quote
@@ -36,10 +36,11 @@ _REACH = (
 )
 @out.output(out.JSON, out.YAML)
 def debug(name: str, access: Access, address: str, form: str) -> None:
-    """Print how the controller judges a HyperJob: what it sees, would do, and waits for.
+    """Print the controller's view of a HyperJob: cached objects, next actions, waits.
 
-    The command makes no request to the API server; the controller answers from its memory. The
-    controller's debug address must be reachable from here, for example by `kubectl port-forward`.
+    The command makes no request to the API server; the controller answers from its caches. The
+    controller's debug address must be reachable from this machine, for example by `kubectl
+    port-forward`.
 
     Example: kubectl hyperjob debug llm-training --address 127.0.0.1:6060 -o json
     """
@@ -54,13 +55,13 @@ def debug(name: str, access: Access, address: str, form: str) -> None:
 
 
 async def _home(access: Access) -> str:
-    """Give the namespace of the kubeconfig's context."""
+    """Return the namespace of the kubeconfig's context."""
     found = await config.load(access.kubeconfig, context=access.context)
     return found.namespace
 
 
 async def _read(url: str, *, seconds: float) -> Object:
-    """Ask the controller; FailureError that says how to reach it."""
+    """Read the controller's answer; FailureError names the way to reach the controller."""
     limit = aiohttp.ClientTimeout(total=seconds or None)
     try:
         async with aiohttp.ClientSession(timeout=limit) as session, session.get(url) as answer:

@@ -1,4 +1,4 @@
-"""`hyperjob demo`: the whole road on this machine, as a user would have it."""
+"""`hyperjob demo`: install HyperJob in an embedded Karmada, apply HyperJobs and show them."""
 
 import asyncio
 import shutil
@@ -26,7 +26,7 @@ EXAMPLES = (
 )
 
 TRAINING = ("training.yaml",)
-"""What runs where pods are processes of this machine."""
+"""The example that the demo applies where pods are processes of this machine."""
 
 
 @click.command()
@@ -36,25 +36,25 @@ TRAINING = ("training.yaml",)
     "manifests",
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
-    help="HyperJobs to run instead of the examples; may be given more than once.",
+    help="HyperJobs to apply instead of the examples; may be given more than once.",
 )
 @cluster_options
 @click.option(
     "--keep/--no-keep",
     default=None,
-    help="Go on running afterwards.  [default: on a terminal, yes]",
+    help="Keep the control plane running afterwards.  [default: on a terminal, yes]",
 )
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where kubeconfigs and logs go.  [default: a new temporary folder, removed at the end]",
+    help="Folder for kubeconfigs and logs.  [default: a new temporary folder, removed at the end]",
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(min=1),
     default=120,
     show_default=True,
-    help="Seconds that may pass without a change of any HyperJob.",
+    help="Seconds without a change of any HyperJob after which the demo fails.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def demo(
@@ -69,13 +69,13 @@ def demo(
     timeout: float,
     output: str,
 ) -> None:
-    """Watch HyperJobs being admitted, split, queued, placed, run and finished.
+    """Watch HyperJobs run across simulated clusters, from admission to their end.
 
-    The command starts an embedded Karmada with its members, the webhook and the controller as
-    processes of their own, applies HyperJobs with kubectl and shows them until they end.
+    The command starts an embedded Karmada with its members, and the webhook and the controller as
+    separate processes, applies HyperJobs with kubectl and shows them until they end.
 
-    Exit code 0: all HyperJobs have completed; 1: a HyperJob has failed, or nothing changed for too
-    long; 2: a part did not come up.
+    Exit code 0: all HyperJobs have completed; 1: a HyperJob has failed, or no HyperJob changed for
+    --timeout seconds; 2: a process did not start.
 
     Example: hyperjob demo --speed 2 -f my-hyperjob.yaml
     """
@@ -93,7 +93,7 @@ def demo(
         raise click.ClickException(str(error)) from None
     if volcano_global is None:
         volcano_global = config.volcano_global.enabled
-    # What the other examples run is in their images, and a process has none.
+    # The programs of the other examples are in their images, and a process has no image.
     processes = (pods or config.pods) == "processes"
     examples = TRAINING if processes else EXAMPLES
     where = directory or Path(tempfile.mkdtemp(prefix="hyperjob-demo-"))
@@ -121,7 +121,7 @@ def demo(
         )
     except StackError as error:
         forget()
-        keeps_folder = True  # the error names a log in it
+        keeps_folder = True  # the error names a log file in the folder
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -137,11 +137,11 @@ def demo(
 
 
 def _nothing() -> None:
-    """Leave a folder that the user named as it is."""
+    """Keep the folder as it is: the user named it."""
 
 
 def remove_keys(where: Path) -> None:
-    """Remove all that a demo keeps in its folder but its logs: certificates, kubeconfigs, pods."""
+    """Remove certificates, kubeconfigs and pods from a demo's folder; the logs stay."""
     for each in where.iterdir():
         if each.is_dir():
             shutil.rmtree(each, ignore_errors=True)
@@ -150,10 +150,10 @@ def remove_keys(where: Path) -> None:
 
 
 async def ended_by_signals(work: Coroutine[Any, Any, _T], *, first: Callable[[], None]) -> _T:
-    """Do the work in a task that the first signal cancels, so that no part outlives the demo.
+    """Run `work` in a task that the first signal cancels: every process ends with the demo.
 
-    `first` is called at once: the parts may take seconds to end, and who sent the signal may not
-    wait for them. Later signals change nothing.
+    `first` is called as soon as the signal arrives: the processes may take seconds to end, and the
+    sender of the signal may not wait for them. Later signals are ignored.
     """
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()

@@ -13,7 +13,7 @@ from hyperjob.tasks import cancel
 
 
 class Follower:
-    """The newest HyperJobs and Clusters, and an event that says something changed."""
+    """Informers of HyperJobs and Clusters, and an event that is set at every change."""
 
     def __init__(self, kube: Kube) -> None:
         self._hyperjobs = Informer(kube, HYPERJOBS)

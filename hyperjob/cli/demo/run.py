@@ -1,4 +1,4 @@
-"""The demo's course: start the parts, apply with kubectl, watch until every HyperJob has ended."""
+"""The steps of the demo: start the processes, apply HyperJobs, watch until all have ended."""
 
 import asyncio
 import contextlib
@@ -34,20 +34,20 @@ _LEASES: Final = "karmada-system"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     plane: PlaneOptions
     manifests: tuple[Path, ...]
     keep: bool
     logs: bool
-    """Whether containers really run, and say something."""
+    """Whether containers run as processes, whose logs the demo prints."""
     seconds: float
     output: str
 
 
 @dataclass(slots=True)
 class Result:
-    """How it went; `finished` is False where nothing changed for too long."""
+    """The result of a demo; `finished` is False where no HyperJob changed for too long."""
 
     kubeconfig: Path
     started: float
@@ -61,7 +61,7 @@ class Result:
 
     @property
     def completed(self) -> bool:
-        """Return whether every HyperJob has ended well."""
+        """Return whether every HyperJob has completed."""
         return bool(self.hyperjobs) and all(
             each.phase == Phase.COMPLETED for each in self.hyperjobs
         )
@@ -89,12 +89,12 @@ class Result:
 
 
 def _news(summary: Summary) -> str:
-    """Return what makes a transition of a HyperJob when it changes."""
+    """Return the part of the status whose change the demo prints as a transition."""
     return f"{summary.phase} {summary.jobs_ready} {summary.clusters}"
 
 
 async def _finish(task: asyncio.Task[None]) -> None:
-    """End a task that is not needed any more; an error that it had already is raised."""
+    """Cancel a task; raise its error where the task has failed already."""
     if not task.done():
         await cancel([task])
         return
@@ -115,7 +115,7 @@ class Demo:
             self._console.print(text, highlight=False, soft_wrap=True)
 
     async def run(self) -> Result:
-        """Run it; raise StackError when a part does not come up or ends early."""
+        """Run the demo; raise StackError when a process does not start or ends early."""
         result = Result(self._kubeconfig, time.monotonic())
         async with contextlib.AsyncExitStack() as stack:
             self._say("Starting an embedded Karmada, its members, the webhook and the controller …")
@@ -126,8 +126,8 @@ class Demo:
             kube = await stack.enter_async_context(Kube.connect(kubeconfig=self._kubeconfig))
             follower = await stack.enter_async_context(Follower(kube).running())
             page = await stack.enter_async_context(served_here(kube, lease_namespace=_LEASES))
-            self._say(f"Up after {time.monotonic() - result.started:.1f} s.")
-            self._say(f"See it in a browser: {page}")
+            self._say(f"Ready after {time.monotonic() - result.started:.1f} s.")
+            self._say(f"The web page of these clusters: {page}")
             applying = asyncio.create_task(self._apply(self._options.manifests))
             try:
                 await self._watch(kube, follower, result, applying)
@@ -185,7 +185,7 @@ class Demo:
                     return
 
     async def _explain(self, kube: Kube, summary: Summary) -> None:
-        """Print what `kubectl hyperjob why` says of a HyperJob while it waits."""
+        """Print the output of `kubectl hyperjob why` for a HyperJob that waits."""
         namespace, name = summary.namespace, summary.name
         evidence = await gather(kube, namespace, name, lease_namespace=_LEASES)
         self._say(f"\n$ kubectl hyperjob why {name} -n {namespace}")
@@ -223,7 +223,7 @@ class Demo:
             self._say(
                 f"\nNo change for {self._options.seconds:.0f} s, and not finished:"
                 f" {', '.join(unfinished)}."
-                " STATUS and MESSAGE above say why; --timeout waits longer."
+                "  STATUS and MESSAGE above say why; a longer --timeout waits longer."
             )
         else:
             count = len(result.hyperjobs)
@@ -238,10 +238,10 @@ class Demo:
                 )
             )
         else:
-            self._say("Go on with its kubeconfig afterwards: hyperjob demo --keep")
+            self._say("To keep the clusters running afterwards: hyperjob demo --keep")
 
     async def _logs(self, summary: Summary) -> None:
-        """Print the end of what each container of a HyperJob has said."""
+        """Print the last lines of each container of a HyperJob."""
         words = ("logs", summary.name, "-n", summary.namespace, "--tail", "4")
         self._say(f"\n$ kubectl hyperjob {' '.join(words)}")
         command = (sys.executable, "-m", "hyperjob", *words, "--kubeconfig", str(self._kubeconfig))

@@ -1,4 +1,4 @@
-"""The demo's screen: HyperJobs, clusters and trees; one line for each change elsewhere. Pure."""
+"""The demo's screen: HyperJobs, clusters and trees. Without a terminal, a line per transition."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +21,7 @@ _BAR: Final = 24
 
 
 def waiting_in_line(summaries: Sequence[Summary]) -> Summary | None:
-    """Find a HyperJob that waits for others of its queue, which is worth explaining."""
+    """Return a HyperJob that waits behind others of its queue: `why` explains it to the user."""
     for summary in summaries:
         if summary.reason == Reason.QUEUE_LIMIT_REACHED:
             return summary
@@ -44,7 +44,7 @@ def hyperjob_table(summaries: Sequence[Summary]) -> Group:
 
 
 def cluster_table(clusters: Sequence[Object], summaries: Sequence[Summary]) -> Group:
-    """Draw how full the accelerators of each cluster are."""
+    """Draw the use of the accelerators of each cluster."""
     rows: list[Row] = [
         (
             use.cluster if use.ready else f"{use.cluster} (not Ready)",
@@ -59,13 +59,16 @@ def cluster_table(clusters: Sequence[Object], summaries: Sequence[Summary]) -> G
 
 
 def bar(used: int, total: int) -> Text:
-    """Draw a bar that shows its parts without colour too; any use fills one character at least."""
+    """Return a bar that is readable without colours too; any use fills at least one character."""
     filled = min(_BAR, -(-used * _BAR // max(total, 1)))
     return Text.assemble(("#" * filled, "cyan"), ("." * (_BAR - filled), "dim"))
 
 
 def screen(summaries: Sequence[Summary], clusters: Sequence[Object], note: str) -> RenderableType:
-    """Draw everything; the trees of HyperJobs that go on come last, where a low terminal cuts."""
+    """Draw both tables, then the trees of HyperJobs that have not ended.
+
+    The trees come last: a terminal with few rows cuts the end of the screen.
+    """
     parts: list[RenderableType] = [Text(note, style="dim"), hyperjob_table(summaries), ""]
     parts += [cluster_table(clusters, summaries), ""]
     parts += [_cut(tree.lines(each, {}, {})) for each in summaries if not each.has_ended]
@@ -73,38 +76,38 @@ def screen(summaries: Sequence[Summary], clusters: Sequence[Object], note: str) 
 
 
 def _cut(lines: Sequence[Text]) -> Group:
-    """Have a narrow terminal shorten each line with an ellipsis."""
+    """Return lines that a narrow terminal shortens with an ellipsis."""
     cut = partial(Text, no_wrap=True, overflow="ellipsis")
     return Group(*(cut(line.plain, spans=line.spans, style=line.style) for line in lines))
 
 
 def what_to_try(kubeconfig: Path, programs: Path, examples: Path) -> str:
-    """Say how to go on by hand: where kubectl and its plugin are, and what there is to see."""
+    """Return the commands to try by hand, and the variables that kubectl and its plugin need."""
     commands = (
-        ("kubectl hyperjob get -A -o wide", "status, clusters and why, for all"),
-        ("kubectl hyperjob top", "what clusters have free"),
-        ("hyperjob preflight", "what HyperJobs need, and what is there"),
-        (f"kubectl apply -f {examples}/{EXAMPLE}", "one of two fails on gpu-east, and moves"),
+        ("kubectl hyperjob get -A -o wide", "status, clusters and message of all HyperJobs"),
+        ("kubectl hyperjob top", "free accelerators of each cluster"),
+        ("hyperjob preflight", "check the requirements of HyperJobs"),
+        (f"kubectl apply -f {examples}/{EXAMPLE}", "a sub-job fails on gpu-east, and moves"),
         ("kubectl hyperjob tree recovers -w", "watch it; Ctrl-C ends it"),
-        ("kubectl hyperjob suspend recovers", "off the clusters; resume starts it again"),
-        ("kubectl hyperjob why recovers", "why it does not run, and what to type"),
-        (f"kubectl apply -f {examples}/auto-split.yaml", "200 GPUs, split by what is free"),
+        ("kubectl hyperjob suspend recovers", "remove its sub-jobs; resume starts it again"),
+        ("kubectl hyperjob why recovers", "why it does not run, and the command to type"),
+        (f"kubectl apply -f {examples}/auto-split.yaml", "200 GPUs, split over the free GPUs"),
     )
     width = max(len(command) for command, _ in commands)
     lines = [f"  {command:{width}}  # {note}" for command, note in commands]
     return "\n".join(
         [
-            "\nIt goes on running. In another terminal:\n",
+            "\nThe clusters keep running. In another terminal:\n",
             f"  export KUBECONFIG={kubeconfig}",
             f"  export PATH={programs}:$PATH",
             *lines,
-            "\nCtrl-C ends it.",
+            "\nCtrl-C stops them.",
         ]
     )
 
 
 def transition(summary: Summary) -> str:
-    """Describe a HyperJob in one line, for output that is no terminal."""
+    """Describe a HyperJob in one line, for output to a file or a pipe."""
     where = f" on {','.join(summary.clusters)}" if summary.clusters else ""
     why = summary.message or summary.reason
     return f"{summary.key} {summary.phase} {summary.jobs_ready}{where}{f': {why}' if why else ''}"

@@ -1,4 +1,4 @@
-"""`hyperjob describe`: everything of a HyperJob, its sub-jobs and its events."""
+"""`hyperjob describe`: the spec and the status of a HyperJob, its sub-jobs and its events."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Everything of a HyperJob in the layout of `kubectl describe`."""
+"""A HyperJob in the layout of `kubectl describe`."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ _HIDDEN = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 
 
 def lines(hyperjob: Object, events: Sequence[Object] | str, now: datetime) -> list[Text]:
-    """Describe a HyperJob; `events` is why they could not be read where it is a text."""
+    """Describe a HyperJob; a text in place of `events` is the reason why they could not be read."""
     summary = read(hyperjob)
     metadata, spec = mapping(hyperjob.get("metadata")), mapping(hyperjob.get("spec"))
     annotations = {k: v for k, v in summary.annotations.items() if k not in _HIDDEN}
@@ -62,7 +62,7 @@ def lines(hyperjob: Object, events: Sequence[Object] | str, now: datetime) -> li
 
 
 def _training(summary: Summary, now: datetime) -> list[Text]:
-    """Show how far the training is, and what the time went to."""
+    """Show the progress of the training, and its goodput."""
     training, goodput = training_of(summary.training), goodput_of(summary.goodput, now)
     found = []
     if training is not None:
@@ -90,7 +90,7 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _wishes(spec: Object) -> list[Text]:
-    """Show what the spec says about the HyperJob as a whole."""
+    """Show the fields of the spec that apply to the HyperJob as a whole."""
     found = []
     for title, key in (
         ("Min available", "minAvailable"),
@@ -114,16 +114,16 @@ def _wishes(spec: Object) -> list[Text]:
 
 
 def _requests(summary: Summary) -> list[Text]:
-    """Show requested restarts and moves, and whether the controller has taken them."""
+    """Show requested restarts and moves, and whether the controller has accepted them."""
     found = []
     for title, annotation, kind in (
-        ("Restart asked for", RESTART_REQUEST, "restart"),
-        ("Move asked for", MIGRATE_REQUEST, "migrate"),
+        ("Requested restart", RESTART_REQUEST, "restart"),
+        ("Requested move", MIGRATE_REQUEST, "migrate"),
     ):
         text = summary.annotations.get(annotation, "")
         if text:
             taken = summary.requests.get(kind) == text.split()[0]
-            found.append(_field(title, f"{text} ({'taken' if taken else 'not taken yet'})"))
+            found.append(_field(title, f"{text} ({'accepted' if taken else 'not accepted yet'})"))
     return found
 
 
@@ -172,7 +172,7 @@ def _why(job: SubJob) -> str:
 
 
 def _history(summary: Summary, now: datetime) -> list[Text]:
-    """List the runs that are over, the latest first."""
+    """List the runs that have ended, the latest first."""
     runs = [(run, job) for job in summary.jobs for run in job.history]
     runs.sort(key=lambda each: each[0].end, reverse=True)
     rows = [
@@ -192,7 +192,7 @@ def _history(summary: Summary, now: datetime) -> list[Text]:
     header = ("SUB-JOB", "ATTEMPT", "CLUSTER", "RAN", "ENDED", "REASON", "WHY")
     hidden = len(runs) - len(rows)
     more = [Text(f"  and {hidden} older, in status.jobs[].history")] if hidden else []
-    return [Text("Runs that are over:"), *indented(table(header, rows)), *more]
+    return [Text("Earlier runs:"), *indented(table(header, rows)), *more]
 
 
 def _conditions(hyperjob: Object, now: datetime) -> list[Text]:

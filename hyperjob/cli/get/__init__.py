@@ -1,4 +1,4 @@
-"""`hyperjob get`: HyperJobs in a table, and every change of them with `-w`."""
+"""`hyperjob get`: HyperJobs in a table; with `-w`, a row for every change."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -26,8 +26,10 @@ from hyperjob.kube.resources import HYPERJOBS, key_of
 @click.option(
     "-l", "--selector", metavar="LABELS", help="Only HyperJobs with these labels: a=b,c!=d."
 )
-@click.option("-w", "--watch", is_flag=True, help="Go on and print every change.")
-@click.option("--no-headers", is_flag=True, help="Leave the titles out.")
+@click.option(
+    "-w", "--watch", is_flag=True, help="After listing, watch for changes and print them."
+)
+@click.option("--no-headers", is_flag=True, help="Print no column headers.")
 @out.output(out.JSON, out.YAML, out.WIDE, out.NAME)
 def get(
     names: Sequence[str],
@@ -39,8 +41,8 @@ def get(
 ) -> None:
     """List HyperJobs: status, sub-jobs, progress, clusters, restarts.
 
-    Wide output adds goodput (the productive part of the time that it was not suspended), the queue,
-    and the message that says what it waits for.
+    Wide output adds the goodput (the productive share of the time in which the HyperJob was not
+    suspended), the queue, and the message of the status, which names the reason of a wait.
 
     Example: kubectl hyperjob get -A -o wide
     """
@@ -72,7 +74,7 @@ async def _follow(
     selector: str | None,
 ) -> None:  # fmt: skip
     name = names[0] if names else None
-    if name is not None:  # a name that is not there is an error, not something to wait for
+    if name is not None:  # kubectl's own `get -w NAME` fails too where the object does not exist
         await kube.get(HYPERJOBS, name, namespace=namespace)
     stream = changes(kube, HYPERJOBS, namespace=namespace, name=name, selector=selector)
     first: list[Object] | None = []
@@ -99,7 +101,7 @@ class _Printer:
         self._console = out.console()
 
     def all(self, found: Found, *, single: bool, nowhere: str) -> None:
-        """Print what was found, then the errors, and end the command if there are any."""
+        """Print the HyperJobs found, then the errors; an error ends the command with code 1."""
         if self._form not in (out.TABLE, out.WIDE):
             if found.items or not found.errors:
                 out.objects(found.items, self._form, single=single)
@@ -113,7 +115,7 @@ class _Printer:
             raise SystemExit(Code.FAILED)
 
     def some(self, items: Sequence[Object]) -> None:
-        """Print several, by namespace and name."""
+        """Print several HyperJobs, sorted by namespace and name."""
         if self._form in (out.TABLE, out.WIDE):
             self._rows(sorted(items, key=key_of))
         else:
@@ -121,7 +123,7 @@ class _Printer:
                 self.change(item)
 
     def change(self, item: Object) -> None:
-        """Print one."""
+        """Print one HyperJob."""
         if self._form in (out.TABLE, out.WIDE):
             self._rows([item])
         else:

@@ -1,4 +1,4 @@
-"""The table of HyperJobs: what `get` shows."""
+"""The table of HyperJobs that `get` prints."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,16 +24,18 @@ _COLUMNS = (
 )
 _WIDE = ("GOODPUT", "QUEUE", "MESSAGE")
 _NOTHING = "-"
-_MESSAGE_SHOWN = 80  # one line of a terminal; `why` has all of it
+_MESSAGE_SHOWN = (
+    80  # the width that remains on one line of a terminal; `why` prints the whole message
+)
 
 
 def header(*, wide: bool = False, namespaces: bool = False) -> Sequence[str]:
-    """Give the titles of the columns."""
+    """Return the column headers."""
     return (*(("NAMESPACE",) if namespaces else ()), *_COLUMNS, *(_WIDE if wide else ()))
 
 
 def row(summary: Summary, now: datetime, *, wide: bool = False, namespaces: bool = False) -> Row:
-    """Give the cells of a HyperJob."""
+    """Return the cells of a HyperJob's row."""
     shown = phase("Terminating" if summary.deleting else summary.phase)
     cells: Row = (
         summary.name,

@@ -1,4 +1,4 @@
-"""`hyperjob install`: put HyperJob's objects into the Karmada API server."""
+"""`hyperjob install`: create HyperJob's objects in the Karmada API server."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -33,18 +33,17 @@ from webhook.configuration import ServiceReference
 @click.command()
 @kubeconfig_option
 @context_option
-@click.option("--webhook-url", metavar="URL", help="Where the API server finds the webhook.")
+@click.option("--webhook-url", metavar="URL", help="URL at which the API server calls the webhook.")
 @click.option(
     "--webhook-service",
     metavar="NAMESPACE/NAME[:PORT]",
-    help="Service by which the API server finds a webhook that runs behind the Karmada API server"
-    " itself.",
+    help="Service in the Karmada API server through which it calls the webhook, instead of a URL.",
 )
 @click.option(
     "--ca-file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Authorities (PEM) that the API server shall trust. Without it caBundle stays as it is,"
-    " for `hyperjob-certs inject` to fill in.",
+    help="PEM file for the caBundle of the webhooks. Without it caBundle stays unchanged, and"
+    " `hyperjob-certs inject` writes it.",
 )
 @click.option(
     "--controller-user",
@@ -65,48 +64,48 @@ from webhook.configuration import ServiceReference
     metavar="USER",
     default="hyperjob-webhook",
     show_default=True,
-    help="User of a webhook that is given a kubeconfig, in the same form.",
+    help="User of the webhook, where it has a kubeconfig, in the same form.",
 )
 @click.option(
     "--ui-user",
     metavar="USER",
     default="",
-    help="User of a web page that visitors log in to (hyperjob ui --require-login), in the same"
-    " form.  [default: none has its rights]",
+    help="User of `hyperjob ui --require-login`, in the same form.  [default: no user gets its"
+    " role]",
 )
 @click.option(
     "--service-accounts",
     is_flag=True,
-    help="Make all users service accounts in the namespace of the Lease; `hyperjob credentials"
-    " renew` gets their tokens.",
+    help="Create service accounts for all these users in the namespace of the Lease; `hyperjob"
+    " credentials renew` requests their tokens.",
 )
 @click.option(
     "--tenancy/--no-tenancy",
     default=False,
     show_default=True,
-    help="Let users name only queues, PriorityClasses and clusters on which they have the verb"
-    " `use`; without it all users may name all.",
+    help="Require the verb `use` on queues, PriorityClasses and clusters that a HyperJob names."
+    " Without it every user may name all of them.",
 )
 @click.option(
     "--progress/--no-progress",
     default=False,
     show_default=True,
-    help="Make the account that reads how far trainings are, for the controller's --progress: it"
-    " may get clusters/proxy here, and in every cluster list pods and read logs.",
+    help="Create the user that reads training progress for the controller's --progress: it may"
+    " get clusters/proxy in Karmada, and list pods and read logs in every member.",
 )
 @click.option(
     "--progress-user",
     metavar="USER",
     default="hyperjob-progress",
     show_default=True,
-    help="User of that account, in the same form.",
+    help="User for --progress, in the same form.",
 )
 @click.option(
     "--secret-warnings/--no-secret-warnings",
     default=False,
     show_default=True,
-    help="Let the webhook get Secrets too, to warn of a HyperJob whose Secrets are missing: it"
-    " reads only their metadata, but its role may read all.",
+    help="Let the webhook get Secrets, to warn of HyperJobs whose Secrets are missing. The"
+    " webhook reads metadata only; its role allows reading the data too.",
 )
 @lease_namespace_option
 @release_option
@@ -114,21 +113,22 @@ from webhook.configuration import ServiceReference
     "--skip",
     type=click.Choice([str(part) for part in Part]),
     multiple=True,
-    help="Leave a part out; may be given several times.",
+    help="Skip a part; may be given more than once.",
 )
 @click.option(
     "--replace",
     "replace_others",
     is_flag=True,
-    help="Delete the interpreters of Volcano Global that keep HyperJob's out.",
+    help="Delete Volcano Global's ResourceInterpreterCustomizations, which conflict with"
+    " HyperJob's.",
 )
 @click.option(
-    "--force-conflicts", is_flag=True, help="Take fields over that other field managers own."
+    "--force-conflicts", is_flag=True, help="Take over fields that other field managers own."
 )
 @click.option(
     "--allow-field-loss",
     is_flag=True,
-    help="Replace a HyperJob definition that knows more fields than this release.",
+    help="Replace a HyperJob CRD that has more fields than this release's.",
 )
 @dry_run_option
 @timeout_option
@@ -158,10 +158,10 @@ def install(
     timeout: float,
     output: str,
 ) -> None:
-    """Put into the Karmada API server what HyperJob needs there.
+    """Create the objects that HyperJob needs in the Karmada API server.
 
-    The command writes definitions, rights, interpreters, the queue policy and, last, the
-    webhooks. When it runs again, it writes only what differs.
+    The command writes CRDs, RBAC, interpreters, the ClusterPropagationPolicy of Queues and, last,
+    the webhook configurations. A second run writes only objects that differ.
 
     Example: hyperjob install --webhook-url https://webhook.hj --ca-file ca.crt
     """
@@ -196,8 +196,8 @@ def install(
             await require_karmada(kube)
             if release and not force_conflicts and (other := await other_release(kube, release)):
                 raise InstallError(
-                    f"HyperJob is in this Karmada already, by the Helm release {other}: upgrade or"
-                    " uninstall that one, or take over with --force-conflicts"
+                    f"the Helm release {other} has installed HyperJob in this Karmada: upgrade or"
+                    " uninstall that release, or take over with --force-conflicts"
                     " (setup.forceConflicts=true)"
                 )
             found = await plan(
@@ -221,7 +221,7 @@ def install(
 
 
 def _refuse(found: Plan, *, dry_run: bool, output: str) -> NoReturn:
-    """End the command with what is in the way."""
+    """Print the problems that prevent the installation, and end the command."""
     if output == "json":
         click.echo(view.changes_json((), found.problems, dry_run=dry_run))
     raise InstallError(problems_text(found.problems))
@@ -236,7 +236,7 @@ def _service(text: str) -> ServiceReference:
 
 
 def _authorities(path: Path) -> bytes:
-    """Read the CA file; what no API server could use is a usage error."""
+    """Return the certificates of the CA file; a file without a valid one is a usage error."""
     pem = path.read_bytes()
     try:
         ends = [facts(one).not_after for one in split_bundle(pem)]

@@ -30,11 +30,13 @@ context_option = click.option("--context", metavar="NAME", help="Context of that
 output_option = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
-dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would change.")
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Print the changes and write nothing."
+)
 release_option = click.option(
     "--release",
     metavar="NAMESPACE/NAME",
-    help="Helm release that runs the command, which leaves the objects of another release alone.",
+    help="Helm release that runs the command; objects of other releases stay unchanged.",
 )
 timeout_option = click.option(
     "--timeout",
@@ -42,7 +44,7 @@ timeout_option = click.option(
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for each definition.",
+    help="How long to wait for each CRD to be established.",
 )
 
 
@@ -54,7 +56,7 @@ def connect(kubeconfig: Path | None, context: str | None) -> AbstractAsyncContex
 def end(
     work: Coroutine[None, None, _T], *, failure: type[click.ClickException] = click.ClickException
 ) -> _T:
-    """Run a command to its end; an error of the API server ends it in one line."""
+    """Run `work` and return its result; an error of the API server ends the command in one line."""
     try:
         return asyncio.run(work)
     except (InstallError, KubeError, ConfigError) as error:
@@ -69,7 +71,7 @@ async def print_changes(
     last: str = "",
     kept: bool = False,
 ) -> None:
-    """Print changes; `done` makes them now, and its error follows the changes made before."""
+    """Print the changes; `done` makes them first, and its error follows the changes it made."""
     made = list(changes) if done is None else []
     error: InstallError | KubeError | None = None
     if done is not None:

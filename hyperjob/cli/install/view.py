@@ -1,4 +1,4 @@
-"""What `install`, `uninstall` and `preflight` print: plain columns, or JSON. Only builds text."""
+"""The output of `install`, `uninstall` and `preflight`: columns, or JSON."""
 
 import json
 import shlex
@@ -17,7 +17,7 @@ _HEADER = ("ACTION", "OBJECT", "NAMESPACE", "FIELDS")
 
 
 def rows(changes: Sequence[Change], *, kept: bool = False) -> list[str]:
-    """Lay out a header and a row for each change, with `kept` also for what was left alone."""
+    """Return a header and a row for each change; with `kept`, also for unchanged objects."""
     shown = [
         _cells(change)
         for change in changes
@@ -29,13 +29,13 @@ def rows(changes: Sequence[Change], *, kept: bool = False) -> list[str]:
 
 
 def summary(changes: Sequence[Change], *, dry_run: bool) -> str:
-    """Count what became of the objects, in one line."""
+    """Return the number of objects for each action, in one line."""
     counts = Counter(change.action for change in changes)
     total = f"{len(changes)} object{'s' if len(changes) != 1 else ''}"
     if not any(change.action.changes for change in changes):
         if counts[Action.ABSENT]:
-            return f"Nothing to delete: none of {total} is there, or ours."
-        return f"Nothing to change: {total} looked at, all as they should be."
+            return f"Nothing to delete: none of {total} exists and is HyperJob's."
+        return f"Nothing to change: {total} checked, all up to date."
     told = ", ".join(f"{counts[action]} {action}" for action in Action if counts[action])
     return f"{told} (dry run: nothing was written)" if dry_run else told
 
@@ -43,7 +43,7 @@ def summary(changes: Sequence[Change], *, dry_run: bool) -> str:
 def changes_json(
     changes: Sequence[Change], problems: Sequence[Problem], *, dry_run: bool, error: str = ""
 ) -> str:
-    """Write everything as JSON."""
+    """Return changes and problems as JSON."""
     return json.dumps(
         {
             "dryRun": dry_run,
@@ -59,13 +59,13 @@ def changes_json(
 
 
 def findings(report: Report, *, kubeconfig: Path | None) -> list[str]:
-    """Lay out one line for each finding."""
+    """Return one line for each finding."""
     checks = max(len(finding.check) for finding in report.findings)
     return [_finding(finding, checks, kubeconfig) for finding in report.findings]
 
 
 def report_json(report: Report, *, kubeconfig: Path | None) -> str:
-    """Write a preflight's report as JSON."""
+    """Return a preflight's report as JSON."""
     return json.dumps(
         {
             "passed": report.passed,
@@ -84,7 +84,7 @@ def report_json(report: Report, *, kubeconfig: Path | None) -> str:
 
 
 def command(remedy: str, *, kubeconfig: Path | None) -> str:
-    """Make a command reach the API server that was looked at."""
+    """Return the command with the flags for the API server that `preflight` checked."""
     program, _, rest = remedy.partition(" ")
     if kubeconfig is None or program not in {"kubectl", "hyperjob"} or not rest:
         return remedy

@@ -1,6 +1,6 @@
-"""Which API server and which namespace a command is about: kubectl's own flags.
+"""The API server and the namespace of a command, from kubectl's own flags.
 
-It never reads anything but the kubeconfig.
+This module reads the kubeconfig and nothing else.
 """
 
 import functools
@@ -33,14 +33,14 @@ lease_namespace_option = click.option(
 
 
 class Duration(click.ParamType[float]):
-    """A span of time in seconds, written as kubectl's flags are: 30s, 5m."""
+    """A duration in seconds, in the form of kubectl's flags: 30s, 5m."""
 
     name = "duration"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read it; a usage error says how it is written."""
+        """Return the seconds; a usage error names the form of a duration."""
         if isinstance(value, int | float):
             return float(value)
         try:
@@ -51,7 +51,7 @@ class Duration(click.ParamType[float]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where a command looks; `namespace` None is the kubeconfig context's."""
+    """The flags of access; `namespace` None is the namespace of the kubeconfig's context."""
 
     kubeconfig: Path | None = None
     context: str | None = None
@@ -60,7 +60,7 @@ class Access:
     request_timeout: float | None = None
 
     def connect(self) -> AbstractAsyncContextManager[Kube]:
-        """Open a client; ConfigError when there is no way to the API server."""
+        """Open a client; raises ConfigError where no kubeconfig or service account is found."""
         limit = TIME_LIMIT if self.request_timeout is None else self.request_timeout
         return Kube.connect(
             kubeconfig=self.kubeconfig,
@@ -71,15 +71,15 @@ class Access:
         )
 
     def scope(self, kube: Kube) -> str | None:
-        """Give the namespace to look in; None for all of them."""
+        """Return the namespace to list; None for all namespaces."""
         return None if self.all_namespaces else self.home(kube)
 
     def home(self, kube: Kube) -> str:
-        """Give the one namespace that named objects are in."""
+        """Return the namespace of objects that the command line names."""
         return self.namespace or kube.namespace
 
     def command(self, words: str) -> str:
-        """Give a command to type that reaches the same API server."""
+        """Return the command `words` with the flags for the same API server."""
         program, _, rest = words.partition(" ")
         flags = [
             f"--{name} {value}"
@@ -89,14 +89,14 @@ class Access:
         if program != "kubectl" or not flags:
             return words
         plugin, _, verb = rest.partition(" ")
-        # kubectl takes no flag before the name of a plugin
+        # kubectl accepts no flag before the name of a plugin
         if plugin == "hyperjob":
             return f"kubectl hyperjob {verb} {' '.join(flags)}"
         return f"kubectl {' '.join(flags)} {rest}"
 
 
 def access(*, everywhere: bool = False, flag: str = "-n") -> Callable[[_F], _F]:
-    """Give a command kubectl's flags of access, as one argument `access`."""
+    """Return a decorator that adds kubectl's flags of access, as the argument `access`."""
 
     def decorate(function: _F) -> _F:
         @functools.wraps(function)
@@ -131,7 +131,7 @@ def access(*, everywhere: bool = False, flag: str = "-n") -> Callable[[_F], _F]:
     return decorate
 
 
-_everywhere = click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace.")
+_everywhere = click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 _kubeconfig = file_option(
     "--kubeconfig",
     text="kubeconfig of the Karmada API server.  [default: $KUBECONFIG, the pod's own account,"
@@ -142,5 +142,5 @@ _timeout = click.option(
     "--request-timeout",
     type=Duration(),
     metavar="DURATION",
-    help="How long one request may take, such as 5s; 0 is for ever.  [default: 30s]",
+    help="Time limit of one request, such as 5s; 0 is no limit.  [default: 30s]",
 )

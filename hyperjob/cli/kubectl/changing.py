@@ -1,4 +1,4 @@
-"""Change several HyperJobs side by side and print the result of each."""
+"""Change several HyperJobs concurrently and print the result of each."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,12 +20,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def waiting(default: str) -> Callable[[_F], _F]:
-    """Give a command `--wait`, `--timeout` and `--dry-run`."""
+    """Return a decorator that adds `--wait`, `--timeout` and `--dry-run` to a command."""
 
     def decorate(function: _F) -> _F:
         for option in (
             click.option(
-                "--dry-run", is_flag=True, help="Have the API server check it and store nothing."
+                "--dry-run",
+                is_flag=True,
+                help="Send the request as a server dry run: the API server stores nothing.",
             ),
             click.option(
                 "--timeout",
@@ -33,7 +35,7 @@ def waiting(default: str) -> Callable[[_F], _F]:
                 default=300.0,
                 show_default="5m",
                 metavar="DURATION",
-                help="How long --wait waits; 0 is for ever.",
+                help="Time limit of --wait; 0 is no limit.",
             ),
             click.option("--wait/--no-wait", default=None, help=default),
         ):
@@ -44,10 +46,10 @@ def waiting(default: str) -> Callable[[_F], _F]:
 
 
 Done = tuple[Object, str]
-"""The HyperJob as it is now, and the change in a word or two."""
+"""The HyperJob after the change, and a word for the change."""
 
 Change = Callable[[Kube, str, str, Progress], Awaitable[Done]]
-"""Changes one HyperJob, given its namespace and name."""
+"""Changes the HyperJob of a namespace and a name."""
 
 
 async def each(
@@ -58,7 +60,7 @@ async def each(
     form: str,
     dry_run: bool,
 ) -> None:
-    """Change several HyperJobs side by side and print the result of each.
+    """Change several HyperJobs concurrently and print the result of each.
 
     An error for one HyperJob does not stop the change of the others; it sets the exit code.
     """

@@ -1,6 +1,6 @@
 """Print every error of a command as kubectl does: `error: …` on standard error.
 
-It imports click alone: every command waits for it.
+This module imports click alone, since every command imports it.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class _Error(click.ClickException):
 
 @contextmanager
 def ended_in_one_way() -> Iterator[None]:
-    """Give the errors of click itself the form of this program's own errors."""
+    """Print click's own errors in the form of this program's errors."""
     try:
         yield
     except click.UsageError as error:

@@ -1,7 +1,7 @@
-"""Text of other people is shown and never obeyed: names, messages, annotations, logs, errors.
+"""Escape control characters in names, messages, annotations, logs and errors.
 
-Control characters make a terminal act: copy to the clipboard, set the title, hide lines.
-Everything that a command writes to standard output and error passes here, whatever prints it.
+Control characters let the author of a text act on the reader's terminal: copy to the clipboard,
+set the title, hide lines. All output of a command, standard error too, passes through this module.
 """
 
 import io
@@ -14,22 +14,22 @@ from hyperjob.text import printable
 
 
 class Escaped(io.TextIOBase):
-    """Writes to another stream, with control characters escaped."""
+    """A stream that escapes control characters and writes to another stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text, and return its own length."""
+        """Write a text and return its length before escaping."""
         self.stream.write(printable(text))
         return len(text)
 
     def flush(self) -> None:
-        """Pass on what was written."""
+        """Flush the other stream."""
         self.stream.flush()
 
     def writable(self) -> bool:
-        """Return that it can be written to."""
+        """Return True."""
         return True
 
     def isatty(self) -> bool:
@@ -47,18 +47,18 @@ class Escaped(io.TextIOBase):
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]  # a slot there
-        """What the other stream does with text that it cannot encode."""
+        """The error handler of the other stream for text that it cannot encode."""
         return self.stream.errors
 
     @property
     def buffer(self) -> io.BufferedIOBase:
-        """The bytes below, which click asks for."""
+        """The byte stream of the other stream, which click needs."""
         return cast("io.BufferedIOBase", self.stream.buffer)
 
 
 @contextmanager
 def escaped() -> Iterator[None]:
-    """Escape what the block writes to standard output and error."""
+    """Escape the output of the block to standard output and standard error."""
     before = sys.stdout, sys.stderr
     if before[0] is not None:
         sys.stdout = cast("TextIO", Escaped(untouched(before[0])))
@@ -71,6 +71,6 @@ def escaped() -> Iterator[None]:
 
 
 def untouched(stream: TextIO) -> TextIO:
-    """Return the stream below, for what is escaped already or is to arrive byte by byte."""
+    """Return the stream without escaping, for text that is escaped already and for raw logs."""
     found: object = stream
     return found.stream if isinstance(found, Escaped) else stream

@@ -1,4 +1,4 @@
-"""How commands end: exit codes, and errors in kubectl's words. Decides nothing, prints only."""
+"""The exit codes of commands, and the errors that end a command, in kubectl's words."""
 
 import asyncio
 import enum
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class Code(enum.IntEnum):
-    """What a command's exit code says."""
+    """The exit codes; MEANINGS describes each."""
 
     OK = 0
     FAILED = 1
@@ -28,8 +28,8 @@ MEANINGS = {
     Code.OK: "done",
     Code.FAILED: "the API server refuses or does not answer, or an object does not exist",
     Code.USAGE: "the command line is wrong",
-    Code.NOT_YET: "not yet: time is up, or the HyperJob waits for room or for its turn",
-    Code.NEVER: "never by itself: the HyperJob has ended in another phase, or a person must act",
+    Code.NOT_YET: "time is up, or the HyperJob waits for free accelerators or for its queue",
+    Code.NEVER: "the HyperJob has ended in another phase, or a person must act",
     Code.INTERRUPTED: "Ctrl-C",
 }
 
@@ -39,28 +39,28 @@ class FailureError(click.ClickException):
 
     def __init__(self, message: str, *, code: Code = Code.FAILED) -> None:
         super().__init__(message)
-        # click reads it from the instance, and declares it for the class
+        # click declares exit_code for the class and reads it from the instance
         vars(self)["exit_code"] = int(code)
 
     def show(self, file: object = None) -> None:
-        """Print it as kubectl does."""
+        """Print the error as kubectl does."""
         click.echo(self.line(), err=True)
 
     def line(self) -> str:
-        """Give the whole line."""
+        """Return the line to print."""
         return f"error: {self.message}"
 
 
 class ServerError(FailureError):
-    """Ends a command with what the API server said."""
+    """Ends a command with the message of the API server."""
 
     def line(self) -> str:
-        """Give the whole line, which says itself whose error it is."""
+        """Return the message alone: it begins with `Error from server`."""
         return self.message
 
 
 def run(work: Coroutine[None, None, _T]) -> _T:
-    """Run a command to its end; API errors end it in one line."""
+    """Run `work` and return its result; an API error ends the command in one line."""
     try:
         return asyncio.run(work)
     except ExceptionGroup as group:
@@ -72,7 +72,7 @@ def run(work: Coroutine[None, None, _T]) -> _T:
 
 
 def _ending(error: Exception) -> Exception:
-    """Give what ends the command; a bug stays what it is."""
+    """Return the exception that ends the command; other exceptions are bugs, and stay unchanged."""
     if isinstance(error, KubeError):
         return ServerError(words(error))
     if isinstance(error, ClientError):
@@ -81,7 +81,7 @@ def _ending(error: Exception) -> Exception:
 
 
 def failure(error: ClientError) -> FailureError:
-    """Give the line and the exit code of an error of the client library."""
+    """Return the FailureError with message and exit code for an error of the client library."""
     match error:
         case NotYetError():
             code = Code.NOT_YET
@@ -93,7 +93,7 @@ def failure(error: ClientError) -> FailureError:
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:
-    """Give the first of errors that came together, as tasks that run side by side raise them."""
+    """Return the first error of a group, which concurrent tasks raise."""
     found: Exception = group
     while isinstance(found, ExceptionGroup):
         found = found.exceptions[0]

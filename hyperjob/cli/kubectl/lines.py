@@ -8,7 +8,7 @@ from rich.text import Text
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A line and what hangs below it."""
+    """A line of a tree, and the nodes below it."""
 
     text: Text
     children: Sequence["Node"] = ()
@@ -27,5 +27,5 @@ def draw(node: Node) -> list[Text]:
 
 
 def _plain(line: Text) -> Text:
-    """Keep a line's own style when it is put behind a guide, which has another."""
+    """Return a line that keeps its own style behind a guide, which is dim."""
     return Text(style="not dim").append_text(line) if not line.style else line

@@ -1,6 +1,6 @@
-"""Shell completion from the live server: names of namespaces, sub-jobs, clusters and queues.
+"""Shell completion from the API server: names of namespaces, sub-jobs, clusters and queues.
 
-A question takes 3 s at most; a server that does not answer, or refuses, offers nothing.
+A request takes 3 s at most; where it fails, the completion has no candidates.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 SECONDS = 3.0
 
 Offer = tuple[str, str]
-"""A candidate and the words beside it."""
+"""A candidate and its description."""
 Ask = Callable[["Kube", "Access", click.Context], Awaitable[Iterable[Offer]]]
 
 
 class Offered(click.ParamType[str]):
-    """A name that the shell completes from what the API server has; any text is accepted."""
+    """A name that the shell completes from the API server's objects; any text is accepted."""
 
     name = "name"
 
@@ -37,20 +37,20 @@ class Offered(click.ParamType[str]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Take the text as it is."""
+        """Return the text unchanged."""
         return str(value)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """List the names that start with what is typed and are not given yet."""
+        """List the names that begin with `incomplete` and are not on the command line yet."""
         return offered(ctx, param, incomplete, self._ask)
 
 
 def offered(
     ctx: click.Context, param: click.Parameter, incomplete: str, ask: Ask
 ) -> list[CompletionItem]:
-    """Ask the API server of the command line for candidates."""
+    """List candidates from the API server that the command line names."""
     from hyperjob.cli.kubectl.access import Access
 
     given = ctx.params
@@ -96,7 +96,8 @@ async def _named(kube: "Kube", access: "Access", ctx: click.Context) -> "list[Su
 
     names = ctx.params.get("names") or [ctx.params.get("name")]
     if not any(names):
-        # An option that still lacks its value leaves click with the words that come before it.
+        # With an option that still lacks its value, click keeps the arguments before it in
+        # ctx.args.
         several = any(param.name == "names" for param in ctx.command.params)
         names = ctx.args if several else ctx.args[:1]
     found = (name.rpartition("/")[2] for name in names)

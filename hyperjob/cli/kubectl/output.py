@@ -1,6 +1,6 @@
 """Printing: colours on a terminal only, JSON and YAML as kubectl prints them.
 
-Standard output carries what was asked for and nothing else; remarks go to standard error.
+Only the requested objects go to standard output; remarks go to standard error.
 """
 
 import json
@@ -24,21 +24,21 @@ TABLE, WIDE, NAME, JSON, YAML = "", "wide", "name", "json", "yaml"
 
 
 def output(*choices: str) -> Callable[[_F], _F]:
-    """Give a command `-o`, with these forms beside the one for people."""
+    """Return a decorator that adds `-o` with these choices; without `-o` a command prints text."""
     return click.option(
         "-o",
         "--output",
         "form",
         type=click.Choice(choices),
         callback=lambda _ctx, _param, value: value or TABLE,
-        help="Form of output.",
+        help="Output format.",
     )
 
 
 class TerminalConsole(Console):
-    """A console that escapes all text, and writes control codes of its own only.
+    """A console that escapes control characters in all text and writes only its own.
 
-    It leaves it to the command what a closed pipe means.
+    A closed pipe raises BrokenPipeError, which the command handles.
     """
 
     def __init__(self, *, stderr: bool = False, markup: bool = False) -> None:
@@ -46,7 +46,7 @@ class TerminalConsole(Console):
 
     @property
     def file(self) -> IO[str]:
-        """The stream as it is: what is rendered here is escaped already."""
+        """The stream without escaping: `render` has escaped the text already."""
         return untouched(cast("TextIO", super().file))
 
     @file.setter
@@ -64,17 +64,17 @@ class TerminalConsole(Console):
                 yield segment._replace(text=printable(segment.text))
 
     def on_broken_pipe(self) -> None:
-        """Raise it again."""
+        """Raise BrokenPipeError, where rich would end the process."""
         raise BrokenPipeError
 
 
 def console(*, stderr: bool = False) -> TerminalConsole:
-    """Make a console: colours where it is a terminal and NO_COLOR is not set."""
+    """Return a console, with colours where the stream is a terminal and NO_COLOR is not set."""
     return TerminalConsole(stderr=stderr)
 
 
 def say(lines: Iterable[Text | str], *, to: Console | None = None) -> None:
-    """Print lines, each as long as it is; on a terminal they may wrap, in a pipe never."""
+    """Print lines without cutting them; a terminal may wrap a line, a pipe keeps it whole."""
     where = to or console()
     for line in lines:
         text = line if isinstance(line, Text) else Text(line)
@@ -83,7 +83,7 @@ def say(lines: Iterable[Text | str], *, to: Console | None = None) -> None:
 
 
 def remark(text: str) -> None:
-    """Say something beside the output."""
+    """Print a remark to standard error."""
     click.echo(text, err=True)
 
 
@@ -92,14 +92,16 @@ def dump(value: object, form: str) -> None:
     if form == YAML:
         text = yaml.safe_dump(value, allow_unicode=True)
         if text != printable(text):
-            text = yaml.safe_dump(value)  # YAML's own escapes, which any reader undoes
+            text = yaml.safe_dump(
+                value
+            )  # YAML has its own escapes for control characters, which every YAML parser decodes
         click.echo(text, nl=False)
     else:
         click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def objects(items: Sequence[Object], form: str, *, single: bool) -> None:
-    """Print objects as name, JSON or YAML: a single named object as itself, others as a List."""
+    """Print objects as name, JSON or YAML; `single` prints the object, else a List."""
     if form == NAME:
         for item in items:
             click.echo(title(item["metadata"]["name"]))
@@ -113,6 +115,6 @@ def objects(items: Sequence[Object], form: str, *, single: bool) -> None:
 
 
 def clean(obj: Object) -> Object:
-    """Drop managedFields, as kubectl does."""
+    """Return the object without managedFields, as kubectl prints it."""
     metadata = {key: part for key, part in obj["metadata"].items() if key != "managedFields"}
     return {**obj, "metadata": metadata}

@@ -1,4 +1,4 @@
-"""Send a restart or a move to the controller and wait as far as `--wait` says."""
+"""Request a restart or a move from the controller, and wait as `--wait` says."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,8 +10,8 @@ from hyperjob.client.waiting import Progress
 from hyperjob.kube.client import Kube
 
 WAIT: Final = (
-    "Wait until the sub-jobs run again; --no-wait returns as soon as the API server has the"
-    " request.  [default: wait until the controller has taken it, 10s at most]"
+    "Wait until the sub-jobs run again; --no-wait returns as soon as the API server has stored"
+    " the request.  [default: wait until the controller has accepted it, 10s at most]"
 )
 
 
@@ -25,12 +25,12 @@ async def request(
     dry_run: bool,
     form: str,
 ) -> None:
-    """Request it of every named HyperJob and print the result of each."""
+    """Request `wanted` for every named HyperJob and print the result of each."""
 
     async def change(kube: Kube, namespace: str, name: str, progress: Progress) -> Done:
         asked = await ask(kube, namespace, name, wanted, dry_run=dry_run)
         if dry_run or wait is False:
-            return asked.hyperjob, "asked for"
+            return asked.hyperjob, "requested"
         found = await taken(kube, namespace, name, wanted, asked, progress=progress)
         if wait:
             found = await running_again(

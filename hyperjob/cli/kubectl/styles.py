@@ -1,4 +1,4 @@
-"""The colours of phases, the same everywhere."""
+"""The colours of phases in all commands."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -25,10 +25,10 @@ _STYLES: Final[Mapping[str, str]] = {
 
 
 def phase(name: str) -> Text:
-    """Give a phase in its colour."""
+    """Return a phase in its colour."""
     return Text(name, style=_STYLES.get(name, ""))
 
 
 def dim(text: str) -> Text:
-    """Give what is beside the point."""
+    """Return a text in a dim style, for details."""
     return Text(text, style="dim")

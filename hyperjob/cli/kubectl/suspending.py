@@ -19,7 +19,7 @@ async def set_suspend(
     dry_run: bool,
     form: str,
 ) -> None:
-    """Suspend or resume every named HyperJob, and wait where that is asked for."""
+    """Suspend or resume every named HyperJob; with `wait`, wait for the new phase."""
 
     async def change(kube: Kube, namespace: str, name: str, progress: Progress) -> Done:
         found, changed = await suspend(kube, namespace, name, on=on, dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""Tables as kubectl lays them out: columns three blanks apart, never cut. Pure."""
+"""Tables in kubectl's layout: three blanks between columns, and no cell is cut."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,11 @@ class Layout:
         self._widths = [len(title) for title in header]
 
     def header(self) -> Text:
-        """Give the line of titles."""
+        """Return the line of column headers."""
         return self._line([Text(title, style="bold") for title in self._header])
 
     def rows(self, rows: Sequence[Row]) -> list[Text]:
-        """Lay rows out; a column grows to its longest cell and stays so."""
+        """Return the rows as lines; a column keeps the width of its longest cell so far."""
         for row in rows:
             for column, cell in enumerate(row):
                 self._widths[column] = max(self._widths[column], len(cell))
@@ -37,12 +37,12 @@ class Layout:
 
 
 def table(header: Sequence[str], rows: Sequence[Row]) -> list[Text]:
-    """Lay out a header and rows."""
+    """Return the lines of a header and of rows."""
     layout = Layout(header)
     laid = layout.rows(rows)
     return [layout.header(), *laid]
 
 
 def indented(lines: Sequence[Text], blanks: int = 2) -> list[Text]:
-    """Move lines to the right."""
+    """Return the lines, each with blanks before it."""
     return [Text(" " * blanks).append_text(line) for line in lines]

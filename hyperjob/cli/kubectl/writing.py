@@ -1,4 +1,4 @@
-"""How a command ends when its output cannot be written: as kubectl does, never with a trace."""
+"""End a command as kubectl does where its output cannot be written: without a traceback."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ def written() -> Iterator[None]:
         try:
             yield
         finally:
-            if sys.stdout is not None:  # it is for who closed it
+            if sys.stdout is not None:  # a process without standard output
                 sys.stdout.flush()
     except BrokenPipeError:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)

@@ -1,7 +1,7 @@
-"""`hyperjob lint`: check HyperJobs in files as admission does, without a cluster.
+"""`hyperjob lint`: validate HyperJobs in files as admission does, without an API server.
 
-It runs the webhook's defaults and rules, and before them the API server's check of the schema. It
-asks no server, and so knows no clusters and no queues.
+The command checks the CRD's schema as the API server does, then runs the webhook's defaulting and
+validation. It makes no request, and cannot check whether clusters and queues exist.
 """
 
 import sys
@@ -24,15 +24,17 @@ OK, REFUSED, UNREADABLE = 0, 1, 2
     "files", type=click.Path(allow_dash=True), metavar="FILE...", nargs=-1, required=True
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-@click.option("--fix", is_flag=True, help="Write the defaults into the files.")
-@click.option("--allow-none", is_flag=True, help="Accept files and folders without a HyperJob.")
+@click.option("--fix", is_flag=True, help="Write the webhook's defaults into the files.")
+@click.option(
+    "--allow-none", is_flag=True, help="Accept files and folders that contain no HyperJob."
+)
 def lint(files: tuple[str, ...], output: str, fix: bool, allow_none: bool) -> None:
-    """Check HyperJobs in files, as admission would; `-` is standard input.
+    """Validate HyperJobs in files as admission does; `-` is standard input.
 
-    In a folder, the command checks every .yaml, .yml and .json file directly in it.
+    In a folder, the command validates every .yaml, .yml and .json file, without subfolders.
 
-    Exit code 0: admission would accept all; 1: admission would refuse a HyperJob, or a file or
-    folder has no HyperJob; 2: a file cannot be read.
+    Exit code 0: admission would accept all HyperJobs; 1: admission would refuse a HyperJob, or a
+    file or folder contains no HyperJob; 2: a file cannot be read.
 
     Example: hyperjob lint job.yaml
     """
@@ -40,18 +42,19 @@ def lint(files: tuple[str, ...], output: str, fix: bool, allow_none: bool) -> No
     checked = [_check(name) for names in given.values() for name in names]
     if fix:
         checked = [_fix(result) for result in checked]
-    # What is fixed from standard input goes to standard output, and the findings out of its way.
+    # With --fix, standard output carries the HyperJobs of standard input: findings go to standard
+    # error.
     to_stderr = fix and "-" in files
     (print_json if output == "json" else print_text)(checked, err=to_stderr)
     code = _exit_code(checked)
     empty = [] if allow_none else _without_any(given, checked)
     for name in empty:
-        click.echo(f"error: {name}: no HyperJob in it; --allow-none accepts that", err=True)
+        click.echo(f"error: {name}: contains no HyperJob; --allow-none accepts that", err=True)
     sys.exit(code or (REFUSED if empty else OK))
 
 
 def _without_any(given: Mapping[str, Sequence[str]], checked: Sequence[Checked]) -> list[str]:
-    """Name the files and folders that were read and have no HyperJob."""
+    """Return the names of files and folders that were read and contain no HyperJob."""
     without = {each.name for each in checked if not each.documents and not each.problem}
     return [name for name, files in given.items() if without.issuperset(files)]
 
@@ -64,7 +67,7 @@ def _check(name: str) -> Checked:
 
 
 def _fix(result: Checked) -> Checked:
-    """Write the defaults of a file back, or report why that is impossible."""
+    """Write the defaults into a file; the result has the problem where that is impossible."""
     source = result.source
     if source is None:
         return result

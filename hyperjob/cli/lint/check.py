@@ -1,4 +1,4 @@
-"""Judge the HyperJobs of a file: what the webhook would answer, with the lines it is about."""
+"""Validate the HyperJobs of a file: the webhook's errors and warnings, with line numbers."""
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -17,7 +17,7 @@ LIST_KIND: Final = f"{KIND}List"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that admission would say."""
+    """An error or a warning that admission would return."""
 
     rule: str
     line: int
@@ -30,7 +30,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedDocument:
-    """A HyperJob, and what admission would say of it."""
+    """A HyperJob, and the errors and warnings of admission for it."""
 
     name: str
     line: int
@@ -40,7 +40,7 @@ class CheckedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A file, its HyperJobs, why it could not be read, and whether defaults were put into it."""
+    """A file, its HyperJobs, why it could not be read, and whether `--fix` wrote defaults to it."""
 
     name: str
     documents: tuple[CheckedDocument, ...] = ()
@@ -51,7 +51,7 @@ class Checked:
 
 
 def check(source: Source) -> Checked:
-    """Judge the HyperJobs of a file; other objects are counted and left alone."""
+    """Return the findings for the HyperJobs of a file; other objects are only counted."""
     ours = [document for document in source.documents if is_hyperjob(document.content)]
     return Checked(
         source.name,
@@ -62,10 +62,9 @@ def check(source: Source) -> Checked:
 
 
 def is_hyperjob(content: Object) -> bool:
-    """Report whether an object is a HyperJob, or is meant to be one.
+    """Return whether an object is a HyperJob, or is probably meant to be a HyperJob.
 
-    A near miss counts: `kind: Hyperjob`, or any kind in an API group that is HyperJob's own or
-    nearly so.
+    Misspellings count: `kind: Hyperjob`, and any kind in HyperJob's API group or a similar group.
     """
     kind, version = content.get("kind"), content.get("apiVersion")
     group = version.partition("/")[0] if isinstance(version, str) else ""
@@ -78,7 +77,7 @@ def is_hyperjob(content: Object) -> bool:
 
 
 def _is_like(given: str, wanted: str) -> bool:
-    """Report a slip of one or two letters; Volcano's own HyperNode is farther away than that."""
+    """Return whether `given` differs in one or two letters; Volcano's HyperNode differs in more."""
     return SequenceMatcher(None, given.casefold(), wanted.casefold()).ratio() >= 0.85
 
 
@@ -109,12 +108,12 @@ def _check(document: Document) -> CheckedDocument:
 
 
 def _in_order(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Give each finding once, from the top of the file to its end."""
+    """Return each finding once, in the order of lines."""
     return tuple(sorted(dict.fromkeys(findings), key=lambda found: found.line))
 
 
 def _head_errors(document: Document) -> list[Finding]:
-    """Check what kind of object it is, which the API server does by where it is sent."""
+    """Check apiVersion and kind, which the API server checks against the path of a request."""
     found = []
     for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         given = document.content.get(field)

@@ -1,6 +1,6 @@
-"""Read documents from YAML or JSON files, and remember where each field is.
+"""Read objects from YAML or JSON files, with the line of each field.
 
-Reads as kubectl does: no timestamps, no numbers of base 60, and no key twice.
+The module reads YAML as kubectl does: no timestamps, no numbers of base 60, no duplicate key.
 """
 
 import re
@@ -21,12 +21,12 @@ LISTS: Final = ("List", "HyperJobList")
 
 
 class UnreadableError(ValueError):
-    """A file that cannot be read as YAML or JSON; the text says where and why."""
+    """A file that cannot be read as YAML or JSON; the text names the line and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a file, the node that it was made from, and the line of each of its fields."""
+    """An object of a file, its YAML node, and the line of each of its fields."""
 
     content: Object
     node: yaml.MappingNode
@@ -34,11 +34,11 @@ class Document:
 
     @property
     def line(self) -> int:
-        """The line where the object starts, the first being 1."""
+        """The line where the object starts, counted from 1."""
         return int(self.node.start_mark.line) + 1
 
     def line_of(self, path: str) -> int:
-        """Return the line of a field, or of what is nearest above it if it is not there."""
+        """Return the line of a field, or of its nearest parent if the field is absent."""
         while path:
             if path in self.lines:
                 return self.lines[path]
@@ -48,7 +48,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that was read."""
+    """A file and its objects."""
 
     name: str
     text: str
@@ -56,7 +56,7 @@ class Source:
 
 
 def files_of(name: str) -> list[str]:
-    """List the files of a folder as kubectl does, by their endings; a file is itself."""
+    """List the files of a folder as kubectl does, by extension; for a file, the file alone."""
     folder = Path(name)
     if name == "-" or not folder.is_dir():
         return [name]
@@ -73,12 +73,12 @@ def read(name: str) -> Source:
     except ValueError as error:
         raise UnreadableError(str(error)) from None
     except RecursionError:
-        raise UnreadableError("nests too deep") from None
+        raise UnreadableError("is nested too deep") from None
     return Source(name, text, documents)
 
 
 def parse(text: str) -> Iterator[Document]:
-    """Yield the objects of a text, those in a list one by one; raises YAMLError, ValueError."""
+    """Yield the objects of a text and the items of a List; raises YAMLError, ValueError."""
     loader = _Loader(text)
     try:
         while loader.check_node():
@@ -87,7 +87,7 @@ def parse(text: str) -> Iterator[Document]:
             if content is None:
                 continue
             if not isinstance(node, yaml.MappingNode):
-                problem = "expected an object, found something else"
+                problem = "is not an object"
                 raise yaml.constructor.ConstructorError(None, None, problem, loader.get_mark())
             yield from _unpack(content, node)
     finally:
@@ -106,7 +106,7 @@ def _unpack(content: Object, node: yaml.MappingNode) -> Iterator[Document]:
 
 
 def _lines(root: yaml.Node) -> Iterator[tuple[str, int]]:
-    """Yield the path and line of each field; an entry of a map has two ways to be written."""
+    """Yield the path and line of each field; a map's entry has two paths: `a.b` and `a[b]`."""
     count = 0
     stack: list[tuple[str, yaml.Node]] = [("", root)]
     while stack:
@@ -135,7 +135,9 @@ def _text_of(name: str) -> str:
             with Path(name).open("rb") as file:
                 raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
-            raise UnreadableError(f"is larger than {MAX_BYTES} bytes, and so than any object")
+            raise UnreadableError(
+                f"is larger than {MAX_BYTES} bytes, more than the API server accepts for an object"
+            )
         return raw.decode("utf-8-sig")
     except OSError as error:
         raise UnreadableError(error.strerror or str(error)) from None
@@ -157,7 +159,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(
-                    None, None, "a key must be a text", key.start_mark
+                    None, None, "a key must be a string", key.start_mark
                 )
             if key.tag != "tag:yaml.org,2002:merge" and key.value in seen:
                 problem = f'key "{key.value}" already set in map'
@@ -178,7 +180,7 @@ _FLOAT: Final = re.compile(r"\A[-+]?(?:[0-9][0-9_]*+\.?[0-9_]*|\.[0-9_]+)(?:[eE]
 
 
 def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """Return the patterns by which plain texts are read as something else than text."""
+    """Return the patterns of plain scalars that are not strings, in YAML as Kubernetes reads it."""
     kept: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items():
         kept[first] = [

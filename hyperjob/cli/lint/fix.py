@@ -1,7 +1,7 @@
-"""Write defaults into a file and leave all else as it is: comments, order, quotes.
+"""Write defaults into a file and keep everything else: comments, order, quotes.
 
-Defaults only add fields and fill in empty ones, so a few insertions do it. The result is read
-again; if it is not what was meant, the file stays as it was.
+Defaulting only adds fields and fills in empty fields, which insertions into the text can do. The
+module parses the result again; if it differs from the defaulted object, the file stays unchanged.
 """
 
 import json
@@ -19,12 +19,12 @@ from webhook.patch import diff
 
 
 class CannotFixError(ValueError):
-    """A file whose text cannot be changed safely."""
+    """The defaults cannot be inserted into the text of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A piece of text to put in place of another; `start` and `end` are offsets."""
+    """The replacement for the text between the offsets `start` and `end`."""
 
     start: int
     end: int
@@ -36,12 +36,12 @@ def fixed(source: Source) -> str:
     """Return the text of a file with the defaults of its HyperJobs; raises CannotFixError."""
     text = source.text if source.text.endswith("\n") or not source.text else source.text + "\n"
     edits = [edit for document in source.documents for edit in _edits(text, document)]
-    # From the end, so that the offsets before an edit stay valid. Where several objects end at one
-    # place, what is added to the outer ones comes last.
+    # Edits from the end to the start keep the offsets of earlier edits valid. Where several
+    # objects end at one offset, the fields of outer objects come last.
     for edit in sorted(dict.fromkeys(edits), key=lambda edit: (-edit.start, edit.indent)):
         text = text[: edit.start] + edit.text + text[edit.end :]
     if edits and not _is_as_meant(text, source):
-        raise CannotFixError("is written in a way in which the defaults cannot be put in place")
+        raise CannotFixError("has a YAML form into which the defaults cannot be inserted")
     return text if edits else source.text
 
 
@@ -66,7 +66,7 @@ def _edits(text: str, document: Document) -> Iterator[Edit]:
         value = operation["value"]
         if operation["op"] == "add":
             if not isinstance(holder, yaml.MappingNode):
-                raise CannotFixError(f"{operation['path']} is in a place that cannot be changed")
+                raise CannotFixError(f"{operation['path']} cannot be inserted into the text")
             added.setdefault(holder.start_mark.index, (holder, {}))[1][last] = value
         else:
             old = _find(document.node, [*way, last])
@@ -90,14 +90,14 @@ def _insertion(text: str, holder: yaml.MappingNode, fields: dict[str, Any]) -> E
     indent = " " * holder.start_mark.column
     lines = "".join(f"{indent}{_flow(name)}: {_flow(value)}\n" for name, value in fields.items())
     at = _end(text, holder)
-    # The next line starts after the break; a block text ends there already.
+    # A block scalar ends at the start of the next line; other nodes end before the line break.
     if text[at - 1] != "\n":
         at = text.index("\n", at) + 1
     return Edit(at, at, lines, holder.start_mark.column)
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """Return the offset where the text of a node ends, without what follows a block."""
+    """Return the offset where the text of a node ends, without blank lines after a block."""
     if isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
         return _end(text, node.value[-1][1])
     if isinstance(node, yaml.SequenceNode) and not node.flow_style and node.value:
@@ -112,7 +112,7 @@ def _find(node: yaml.Node, way: list[str]) -> yaml.Node:
             continue
         found = [value for key, value in node.value if key.value == step]
         if not found:
-            raise CannotFixError(f"{step} is there by a merge key and cannot be changed")
+            raise CannotFixError(f"{step} comes from a merge key and cannot be changed")
         node = found[-1]
     return node
 

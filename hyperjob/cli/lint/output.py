@@ -1,4 +1,4 @@
-"""Print what was found, for people or for programs."""
+"""Print the findings as text or as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def _counts(document: CheckedDocument) -> str:
 
 
 def print_json(results: Sequence[Checked], *, err: bool = False) -> None:
-    """Print everything as one JSON object."""
+    """Print the results as one JSON object."""
     documents = [document for result in results for document in result.documents]
     answer = {
         "errors": sum(len(document.errors) for document in documents),

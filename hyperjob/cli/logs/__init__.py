@@ -1,6 +1,7 @@
-"""`hyperjob logs`: the logs of a HyperJob's pods, from whatever cluster they are in.
+"""`hyperjob logs`: the logs of a HyperJob's pods, from all their clusters.
 
-Read through Karmada's cluster proxy, several at a time; lines pass through and are never gathered.
+The command reads several logs at a time through Karmada's cluster proxy, and prints each line as
+it arrives.
 """
 
 from contextlib import aclosing
@@ -29,7 +30,7 @@ _FORMS = (out.JSON,)
     "-f",
     "--follow",
     is_flag=True,
-    help="Go on with new lines, and with pods that start later, until the HyperJob ends.",
+    help="Stream new lines, also of pods that start later, until the HyperJob ends.",
 )
 @click.option(
     "--job",
@@ -37,7 +38,7 @@ _FORMS = (out.JSON,)
     type=JOB,
     metavar="JOB",
     multiple=True,
-    help="Only this sub-job or replicated job; may be given several times.",
+    help="Only this sub-job or replicated job; may be given more than once.",
 )
 @click.option("--cluster", type=CLUSTER, metavar="NAME", help="Only pods in this cluster.")
 @click.option("--task", metavar="NAME", help="Only pods of this task.")
@@ -49,7 +50,7 @@ _FORMS = (out.JSON,)
     "--tail",
     type=click.IntRange(min=-1),
     metavar="N",
-    help="How many last lines of each container; -1 for all.  [default: 10, or all of a single"
+    help="Number of last lines of each container; -1 for all.  [default: 10, or all of a single"
     " container]",
 )
 @click.option(
@@ -59,9 +60,9 @@ _FORMS = (out.JSON,)
     "-p",
     "--previous",
     is_flag=True,
-    help="Print the log of the container before its last restart.",
+    help="Print the log of the container from before its last restart.",
 )
-@click.option("--timestamps", is_flag=True, help="Print the time before each line.")
+@click.option("--timestamps", is_flag=True, help="Print a timestamp before each line.")
 @click.option(
     "--prefix/--no-prefix",
     default=True,
@@ -71,7 +72,7 @@ _FORMS = (out.JSON,)
 @click.option(
     "--raw",
     is_flag=True,
-    help="Print control characters unchanged on a terminal, too, which obeys them.",
+    help="Print control characters unchanged on a terminal, which then acts on them.",
 )
 @click.option(
     "--max-log-requests",
@@ -79,7 +80,7 @@ _FORMS = (out.JSON,)
     default=50,
     show_default=True,
     metavar="N",
-    help="How many logs may be followed at a time.",
+    help="Maximum number of concurrent logs to follow.",
 )
 @out.output(*_FORMS)
 def logs(

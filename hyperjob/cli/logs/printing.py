@@ -1,4 +1,4 @@
-"""Print lines of logs behind the name of where they come from."""
+"""Print lines of logs, each behind the names of its cluster, pod and container."""
 
 import json
 import re
@@ -14,12 +14,12 @@ from hyperjob.client.logs.choosing import Source
 from hyperjob.text import printable
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
-"""A log may bring colours of its own."""
+"""Colours in a log stay."""
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green")
 
 
 class Printer:
-    """Prints lines as text, each cluster in a colour of its own, or as a JSON document each."""
+    """Prints lines as text with a colour for each cluster, or each line as a JSON object."""
 
     def __init__(self, *, prefix: bool, as_json: bool, raw: bool = False) -> None:
         self._styles: dict[str, str] = {}
@@ -29,9 +29,9 @@ class Printer:
         self._raw = raw or not self._console.is_terminal
 
     def print(self, source: Source, line: bytes) -> None:
-        """Print one line: as it is into a pipe or `raw`, with controls but colours escaped else.
+        """Print one line; a terminal without `raw` gets control characters escaped, except colours.
 
-        Bytes that are no UTF-8 are shown as such.
+        Bytes that are not UTF-8 are printed as U+FFFD, except into a pipe and with `raw`.
         """
         text = line.decode(errors="replace").rstrip("\r")
         if self._json:

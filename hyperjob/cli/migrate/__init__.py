@@ -33,13 +33,13 @@ def migrate(
     dry_run: bool,
     form: str,
 ) -> None:
-    """Move sub-jobs to other clusters; they start again there and avoid the cluster they left.
+    """Move sub-jobs to other clusters. A moved sub-job restarts and avoids its former cluster.
 
     Example: kubectl hyperjob migrate llm-training --from gpu-east
     """
     if not jobs and not cluster:
         raise click.UsageError(
-            "give the sub-jobs to move, or --from CLUSTER for all that are there"
+            "give the sub-jobs to move, or --from CLUSTER for all sub-jobs on a cluster"
         )
     wanted = requests.migrate(jobs, cluster=cluster)
     run(request(access, [name], wanted, wait=wait, timeout=timeout, dry_run=dry_run, form=form))

@@ -1,7 +1,7 @@
-"""`hyperjob plan`: where the HyperJobs of a file would run now, and why not on other clusters.
+"""`hyperjob plan`: the clusters on which HyperJobs of a file would run now, and why.
 
-It calls the rules of admission and the decision of the controller on the objects of a control plane
-or on a clusters file. It writes nothing.
+The command runs the webhook's validation and the controller's decisions on the objects of a
+control plane or of a clusters file. It writes nothing.
 """
 
 import sys
@@ -30,7 +30,7 @@ from hyperjob.client.plan.world import World
 from hyperjob.kube.resources import QUEUES
 
 _TABLE, _TREE = "table", "tree"
-# The first verdict that any of the HyperJobs has decides.
+# The exit code is that of the first of these verdicts that a HyperJob has.
 _CODES = {
     Verdict.REFUSED: Code.USAGE,
     Verdict.CANNOT_RUN: Code.NEVER,
@@ -42,38 +42,38 @@ _CODES = {
 
 @click.command()
 @manifests_option(
-    "File with HyperJobs, and Queues that count as created; - is standard input. May be given"
-    " more than once; required without --what-if."
+    "File with HyperJobs, and with Queues that the plan treats as created; - is standard input."
+    " May be given more than once; required without --what-if."
 )
 @click.option(
     "--what-if",
     is_flag=True,
-    help="Show which HyperJobs of the control plane would start, wait, move or stop with the Queues"
-    " of the files and with --drain and --add-clusters.",
+    help="Show which HyperJobs of the control plane would start, wait, move or stop after"
+    " changes: the Queues of the files, --drain and --add-clusters.",
 )
 @click.option(
     "--drain",
     "drained",
     metavar="CLUSTER",
     multiple=True,
-    help="With --what-if: a cluster that counts as unable to run sub-jobs. May be given more than"
-    " once.",
+    help="With --what-if: a cluster that runs no sub-jobs after the change. May be given more"
+    " than once.",
 )
 @file_option(
     "--add-clusters",
     "added",
-    text="With --what-if: a clusters file whose clusters are added, idle; a cluster of the control"
-    " plane with the same name is replaced.",
+    text="With --what-if: a clusters file whose idle clusters are added; each replaces a cluster"
+    " of the control plane with the same name.",
 )
 @file_option(
     "--clusters",
-    text="Plan for the clusters of this file, all idle, instead of a live control plane.",
+    text="Plan for the idle clusters of this file instead of a live control plane.",
 )
 @click.option(
     "--queue-admission",
     type=click.Choice([mode.value for mode in QueueAdmission]),
-    help="The value of the controller. Without it, volcano-global where Volcano Global is there, or"
-    " where the command cannot find out, else builtin.",
+    help="The controller's --queue-admission.  [default: volcano-global if Volcano Global is"
+    " installed or the command cannot find out, else builtin]",
 )
 @click.option(
     "--cluster-status-lag",
@@ -81,15 +81,17 @@ _CODES = {
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="The value of the controller.",
+    help="Value of the controller's flag of this name.",
 )
 @click.option(
-    "--require-vcjob-api/--no-require-vcjob-api", default=True, help="The value of the controller."
+    "--require-vcjob-api/--no-require-vcjob-api",
+    default=True,
+    help="Value of the controller's flag of this name.",
 )
 @click.option(
     "--require-resource-summary/--no-require-resource-summary",
     default=True,
-    help="The value of the controller.",
+    help="Value of the controller's flag of this name.",
 )
 @access()
 @out.output(_TABLE, _TREE, out.JSON, out.YAML)
@@ -106,20 +108,20 @@ def plan(
     access: Access,
     form: str,
 ) -> None:
-    """Show where HyperJobs would run now, and for every other cluster why not there.
+    """Show on which clusters HyperJobs would run now, and why not on the others.
 
-    The command checks each HyperJob as admission does, then splits and places it as the controller
-    does; a later HyperJob of the files gets the room that earlier ones leave. Queues in the files
-    count as created. With built-in queues a HyperJob waits in the line of its queue, behind the
-    HyperJobs that wait already. The command writes nothing.
+    The command validates each HyperJob as admission does, then splits and places it as the
+    controller does; a later HyperJob of the files gets the accelerators that earlier ones leave.
+    The plan treats Queues in the files as created. With built-in queues a HyperJob waits in its
+    queue, behind the HyperJobs that already wait. The command writes nothing.
 
-    With --what-if it compares what the queues would decide now with what they would decide after
-    the changes. A sub-job on a drained cluster loses its place and waits for another one.
+    With --what-if the command compares the queues' decisions now with their decisions after the
+    changes. A sub-job on a drained cluster loses its place and waits for another cluster.
 
-    Exit code 0: every HyperJob of the files would start at once; 1: the API server does not
-    answer; 2: admission would refuse a HyperJob, or a file cannot be planned; 3: a HyperJob would
-    wait for room or for its turn; 4: a HyperJob cannot run, since it is too large for empty
-    clusters or for its queue, its queue takes no jobs, or it has ended already.
+    Exit code 0: every HyperJob of the files would start now; 1: the API server does not answer; 2:
+    admission would refuse a HyperJob, or a file cannot be planned; 3: a HyperJob would wait for
+    free accelerators or in its queue; 4: a HyperJob cannot run: it is too large for empty clusters
+    or for its queue, its queue is not Open, or it has ended.
 
     Example: kubectl hyperjob plan -f job.yaml
 
@@ -148,7 +150,7 @@ def plan(
         judgements, world = judge(source, world)
         found += judgements
     if not found and not what_if:
-        raise FailureError("there is no HyperJob in what was given", code=Code.USAGE)
+        raise FailureError("the files contain no HyperJob", code=Code.USAGE)
     _print(found, predicted(live, world) if what_if else None, form)
     sys.exit(_code(found) if found else Code.OK)
 
@@ -161,25 +163,25 @@ def _check(
     if not files and not what_if:
         raise FailureError("give a file with -f, or --what-if", code=Code.USAGE)
     if what_if and not (files or drained or added):
-        text = "--what-if changes nothing: give -f with Queues, --drain or --add-clusters"
+        text = "--what-if needs a change: give -f with Queues, --drain or --add-clusters"
         raise FailureError(text, code=Code.USAGE)
 
 
 def _changed(
     world: World, drained: Sequence[str], added: Path | None, candidacy: Candidacy
 ) -> World:
-    """Return the world after the changes; FailureError where a drained cluster is none of it."""
+    """Return the world after the changes; FailureError where a drained cluster does not exist."""
     if added is not None:
         world = world.with_clusters(clusters_of(added), candidacy)
     known = {cluster.name for cluster in world.clusters}
     for name in drained:
         if name not in known:
-            raise FailureError(f"--drain: there is no cluster {name}", code=Code.USAGE)
+            raise FailureError(f"--drain: cluster {name!r} not found", code=Code.USAGE)
     return world.without(drained) if drained else world
 
 
 def _queues(objects: Sequence[Object]) -> list[Object]:
-    """Choose the queues that are written beside the HyperJobs."""
+    """Return the Queues of the files."""
     return [
         content
         for content in objects

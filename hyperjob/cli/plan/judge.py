@@ -1,4 +1,4 @@
-"""Judge the HyperJobs of a file in their order. Pure."""
+"""Plan the HyperJobs of a file in their order. Pure."""
 
 from hyperjob.cli.lint.check import check
 from hyperjob.cli.lint.documents import Source
@@ -8,7 +8,7 @@ from hyperjob.client.plan.world import World
 
 
 def judge(source: Source, world: World) -> tuple[list[Judgement], World]:
-    """Judge the HyperJobs of a file in their order; return the world that they leave."""
+    """Plan the HyperJobs of a file in their order; return judgements and the world after them."""
     found = []
     checked = {document.line: document for document in check(source).documents}
     for document in source.documents:

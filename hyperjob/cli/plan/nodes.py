@@ -1,4 +1,7 @@
-"""Describe the nodes of a clusters file as resource models, which rule out larger pods. Pure."""
+"""Describe the nodes of a clusters file as resource models of Karmada's Cluster. Pure.
+
+The models let the plan refuse a pod that is larger than every node.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -8,14 +11,14 @@ from hyperjob.api.meta import Object
 from hyperjob.api.quantity import NANO
 
 NodeGroup = tuple[Mapping[str, object], int]
-"""What a node of a group can have, and the number of these nodes."""
+"""The allocatable resources of a node, and the number of such nodes."""
 
 
 def with_node_sizes(cluster: Object, groups: Iterable[NodeGroup]) -> Object:
-    """Give an idle Cluster one grade for each size of its nodes, where it has one kind of device.
+    """Return an idle Cluster with one grade for each size of its nodes.
 
-    A Cluster without a device, or with several kinds, stays as it is: the grades of several
-    resources have no upper ends.
+    A Cluster with no device, or with several kinds of devices, stays unchanged: grades of
+    several resources have no upper limit.
     """
     sizes: Counter[tuple[str, int]] = Counter()
     bare = 0

@@ -1,4 +1,4 @@
-"""Where the world of a plan comes from: a live control plane, read only, or a clusters file."""
+"""Read the clusters and queues of a plan from a live control plane or from a clusters file."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,9 +22,9 @@ _BUILT_IN = ("default", "root")
 
 
 def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | None) -> World:
-    """Read a clusters file, all of it idle; FailureError when it cannot be.
+    """Return the idle clusters of a clusters file; FailureError when it cannot be read.
 
-    Without `admission` the file says whether Volcano Global admits, or else we do.
+    Without `admission` the file says whether Volcano Global or the built-in queues admit.
     """
     config = _load(path)
     if admission is None:
@@ -47,7 +47,7 @@ def from_file(path: Path, *, namespace: str | None, admission: QueueAdmission | 
 
 
 def clusters_of(path: Path) -> list[Object]:
-    """Read the clusters of a clusters file, idle; FailureError when it cannot be read."""
+    """Return the Clusters of a clusters file, idle; FailureError when it cannot be read."""
     return _idle(_load(path))
 
 
@@ -77,7 +77,7 @@ async def from_control_plane(
     candidacy: Candidacy,
     hyperjobs: Sequence[Object],
 ) -> World:
-    """Read a live control plane; raises KubeError when the clusters cannot be read, ConfigError."""
+    """Read a live control plane; raises ConfigError, and KubeError when Clusters cannot be read."""
     async with access.connect() as kube:
         return await read_world(
             kube,

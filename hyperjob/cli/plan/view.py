@@ -1,4 +1,4 @@
-"""A judgement as a table, a tree, or a plain value. Decides nothing."""
+"""Print a judgement as a table, a tree, or JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -25,7 +25,7 @@ _NONE = "<none>"
 
 
 def as_table(judgement: Judgement) -> list[Text]:
-    """Lay out a head line, the sub-jobs, and for each cluster that was passed over the reason."""
+    """Return a line for the HyperJob, its sub-jobs, and the reason for each unsuitable cluster."""
     lines = [_head(judgement), *indented(_remarks(judgement))]
     if not judgement.pieces:
         return lines
@@ -44,7 +44,7 @@ def as_table(judgement: Judgement) -> list[Text]:
 
 
 def as_tree(judgement: Judgement) -> list[Text]:
-    """Draw replicated jobs, sub-jobs, their clusters, and the clusters passed over."""
+    """Return the tree of replicated jobs, sub-jobs, their clusters, and unsuitable clusters."""
     groups: dict[str, list[Piece]] = {}
     for piece in judgement.pieces:
         groups.setdefault(piece.group, []).append(piece)
@@ -56,7 +56,7 @@ def as_tree(judgement: Judgement) -> list[Text]:
 
 
 def value(judgement: Judgement) -> Object:
-    """Give a judgement as a plain value."""
+    """Return a judgement as JSON values."""
     return {
         "namespace": judgement.namespace,
         "name": judgement.name,
@@ -148,7 +148,7 @@ def _size(piece: Piece) -> str:
 
 
 def _passed(pieces: Sequence[Piece]) -> Iterable[tuple[str, str, list[str]]]:
-    """Yield cluster, reason, and the sub-jobs that it is the reason for."""
+    """Yield each unsuitable cluster, the reason, and the sub-jobs to which it applies."""
     found: dict[tuple[str, str], list[str]] = {}
     for piece in pieces:
         for cluster, reason in piece.elsewhere.items():

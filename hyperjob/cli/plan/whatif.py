@@ -1,4 +1,4 @@
-"""What changes would do to the HyperJobs of a control plane, as a table or a value. Pure."""
+"""Print the effect of changes on the HyperJobs of a control plane, as a table or JSON. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,10 @@ _WORDS: Final = {
     Change.STARTS: "start",
     Change.NO_LONGER_STARTS: "no longer start",
     Change.MOVES: "move",
-    Change.STOPS: "lose sub-jobs that find no other place",
-    Change.GIVES_BACK: "give back what they hold",
+    Change.STOPS: "lose sub-jobs that fit on no other cluster",
+    Change.GIVES_BACK: "release their accelerators",
     Change.WAITS: "wait as before",
-    Change.NONE: "stay as they are",
+    Change.NONE: "do not change",
 }
 _STYLES: Final = {
     Change.STARTS: "bold green",
@@ -31,7 +31,7 @@ _NONE: Final = "<none>"
 
 
 def as_table(found: Sequence[Prospect]) -> list[Text]:
-    """Count the changes, and list every HyperJob that changes or waits, what changes first."""
+    """Count the changes, and list the HyperJobs that change, then those that wait."""
     counts = Counter(each.change for each in found)
     told = ", ".join(f"{counts[change]} {_WORDS[change]}" for change in Change if counts[change])
     lines = [Text(f"After the changes: {told or 'no HyperJob runs or waits'}")]
@@ -56,7 +56,7 @@ def as_table(found: Sequence[Prospect]) -> list[Text]:
 
 
 def value(each: Prospect) -> Object:
-    """Give what becomes of one HyperJob as a plain value."""
+    """Return the change of one HyperJob as JSON values."""
     found: Object = {
         "namespace": each.namespace,
         "name": each.name,

@@ -1,4 +1,4 @@
-"""`hyperjob preflight`: check what HyperJobs need in the Karmada API server."""
+"""`hyperjob preflight`: check the requirements of HyperJobs in the Karmada API server."""
 
 import sys
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ _CANNOT_LOOK = 2
 
 
 class _CannotLookError(click.ClickException):
-    """The API server could not be asked."""
+    """A request of the checks failed; the command ends with exit code 2."""
 
     exit_code = _CANNOT_LOOK
 
@@ -35,9 +35,9 @@ class _CannotLookError(click.ClickException):
 def preflight(
     kubeconfig: Path | None, context: str | None, lease_namespace: str, output: str
 ) -> None:
-    """Check what HyperJobs need, one line each, with the command that corrects it.
+    """Check the requirements of HyperJobs, one line each, with the command that corrects it.
 
-    The command changes nothing. Exit code 0: HyperJobs can run; 1: something is missing; 2: the API
+    The command only reads. Exit code 0: HyperJobs can run; 1: a requirement is not met; 2: the API
     server does not answer.
 
     Example: hyperjob preflight -o json

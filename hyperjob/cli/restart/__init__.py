@@ -1,4 +1,4 @@
-"""`hyperjob restart`: start HyperJobs, or some of their sub-jobs, from the start."""
+"""`hyperjob restart`: restart HyperJobs, or some of their sub-jobs."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ from hyperjob.client import requests
     type=JOB,
     metavar="JOB",
     multiple=True,
-    help="Only this sub-job or replicated job; may be given several times.",
+    help="Only this sub-job or replicated job; may be given more than once.",
 )
 @waiting(WAIT)
 @out.output(out.JSON, out.YAML, out.NAME)
@@ -36,7 +36,7 @@ def restart(
     dry_run: bool,
     form: str,
 ) -> None:
-    """Start HyperJobs, or some of their sub-jobs, from the start; no restart is counted.
+    """Restart HyperJobs, or some of their sub-jobs, without counting against maxRestarts.
 
     Example: kubectl hyperjob restart llm-training --job trainer-0 --wait
     """

@@ -1,4 +1,4 @@
-"""`hyperjob resume`: start suspended HyperJobs again."""
+"""`hyperjob resume`: resume suspended HyperJobs."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from hyperjob.cli.kubectl.suspending import set_suspend
 @click.command()
 @names_argument(required=True)
 @access()
-@waiting("Wait until it runs, or has ended.  [default: no]")
+@waiting("Wait until the HyperJob runs or has ended.  [default: no]")
 @out.output(out.JSON, out.YAML, out.NAME)
 def resume(
     names: Sequence[str],
@@ -25,7 +25,7 @@ def resume(
     dry_run: bool,
     form: str,
 ) -> None:
-    """Start suspended HyperJobs again.
+    """Resume suspended HyperJobs: the controller creates their sub-jobs again.
 
     Example: kubectl hyperjob resume llm-training
     """

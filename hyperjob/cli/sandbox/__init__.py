@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def sandbox() -> None:
-    """Run the embedded control plane on its own."""
+    """Run the embedded Karmada control plane alone."""
 
 
 @sandbox.command()
@@ -30,18 +30,19 @@ def sandbox() -> None:
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where the kubeconfigs go.  [default: a new temporary folder, removed at the end]",
+    help="Folder for the kubeconfigs.  [default: a new temporary folder, removed at the end]",
 )
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Drive this API server instead of the embedded one.",
+    help="Run Karmada's and the members' controllers against this API server instead of the"
+    " embedded API server.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    show_default="a free one",
+    show_default="a free port",
     help="Port of the Karmada API server.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
@@ -56,7 +57,7 @@ def up(
     port: int,
     output: str,
 ) -> None:
-    """Start the embedded control plane, print how to reach it, and run until Ctrl-C.
+    """Start the embedded control plane, print its kubeconfigs, and run until Ctrl-C.
 
     Example: hyperjob sandbox up --clusters clusters.yaml
     """
@@ -92,7 +93,7 @@ async def _run(
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, *ENDING):
         loop.add_signal_handler(signum, stop.set)
-    # A file of an earlier run must not say that this one is ready.
+    # Scripts wait for this file: a file of an earlier run must not announce this run as ready.
     (directory / READY_FILE).unlink(missing_ok=True)
     async with Topology(config, directory, api=api, port=port) as topology:
         _announce(topology, output)
@@ -117,12 +118,12 @@ def _announce(topology: "Topology", output: str) -> None:
         }
         click.echo(json.dumps(ready, indent=2))
     else:
-        click.echo("A Karmada control plane and its members are up.\n")
+        click.echo("The Karmada control plane and its members are ready.\n")
         for name, cluster in topology.clusters.items():
             click.echo(f"  {name:24} {cluster.kubeconfig}")
         click.echo(f"\nexport KUBECONFIG={topology.kubeconfig}\nkubectl get clusters\n")
         if topology.machine is not None:
             click.echo(topology.machine.description + "\n")
-        click.echo("Neither webhook nor controller runs: `hyperjob demo --keep` starts them too.")
-        click.echo("Ctrl-C ends it.")
+        click.echo("No webhook and no controller runs: `hyperjob demo --keep` starts them too.")
+        click.echo("Ctrl-C stops the control plane.")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The options by which `sandbox up` and `demo` say which clusters they simulate, and how."""
+"""The options of `sandbox up` and `demo` for the simulated clusters."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +8,11 @@ import click
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what a command gets as `clusters`, `volcano_global`, `pods`, `images` and `speed`."""
+    """Add the options `clusters`, `volcano_global`, `pods`, `images` and `speed` to a command."""
     command = click.option(
-        "--speed", type=click.FloatRange(min=0.01), help="Run simulated time faster."
+        "--speed",
+        type=click.FloatRange(min=0.01),
+        help="Factor by which simulated time runs faster.",
     )(command)
     command = click.option(
         "--image",
@@ -18,20 +20,20 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         metavar="NAME=ENVIRONMENT",
         callback=_images,
-        help="Virtual environment or command prefix that replaces an image where pods are"
-        " processes; may be given more than once, * is a wildcard.  [default: this Python]",
+        help="Virtual environment or command prefix in place of an image, where pods are"
+        " processes; * is a wildcard; may be given more than once.  [default: this Python]",
     )(command)
     command = click.option(
         "--pods",
         type=click.Choice(["simulated", "processes"]),
-        help="Whether containers are simulated or run as processes of this machine."
-        "  [default: as the clusters file says: simulated]",
+        help="Simulate containers, or run them as processes of this machine.  [default: the"
+        " clusters file's choice, else simulated]",
     )(command)
     command = click.option(
         "--volcano-global/--no-volcano-global",
         default=None,
-        help="Whether Volcano Global admits to queues, or HyperJob does.  [default: as the clusters"
-        " file says: HyperJob]",
+        help="Admit by Volcano Global's queues, or by the built-in queues.  [default: the"
+        " clusters file's choice, else built-in]",
     )(command)
     return click.option(
         "--clusters",

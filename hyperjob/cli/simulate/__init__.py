@@ -1,4 +1,4 @@
-"""`hyperjob simulate`: try clusters, queues and policies on a workload, in virtual time."""
+"""`hyperjob simulate`: simulate a workload on clusters, queues and policies, in virtual time."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -34,8 +34,8 @@ def _hours(name: str, text: str, *, default: float = 0.0) -> Callable[[_F], _F]:
 @click.command()
 @file_option(
     "--clusters",
-    text="Clusters file, as for `hyperjob sandbox`: clusters, queues and lostClusters count."
-    " Without it, four clusters of 8 to 32 nodes with eight GPUs each.",
+    text="Clusters file of `hyperjob sandbox`; the command reads clusters, queues and"
+    " lostClusters.  [default: four clusters of 8 to 32 nodes with eight GPUs each]",
 )
 @manifests_option(
     "File or folder with Queues, PriorityClasses, and HyperJobs with the annotations"
@@ -54,7 +54,9 @@ def _hours(name: str, text: str, *, default: float = 0.0) -> Callable[[_F], _F]:
     show_default=True,
     help="Format of the trace.",
 )
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N jobs of it.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Read only the first N jobs of the trace."
+)
 @click.option(
     "--jobs",
     type=click.IntRange(1, 1_000_000),
@@ -67,14 +69,14 @@ def _hours(name: str, text: str, *, default: float = 0.0) -> Callable[[_F], _F]:
 )  # fmt: skip
 @click.option(
     "--load", type=click.FloatRange(0.01, 10), default=0.85, show_default=True,
-    help="Work of generated jobs, as a part of what the clusters can do in these days.",
+    help="Work of generated jobs, as a part of the clusters' capacity in these days.",
 )  # fmt: skip
 @click.option(
     "--shape",
     type=click.Choice(list(SHAPES)),
     default="llm",
     show_default=True,
-    help="Sizes and durations of generated jobs: as in this trace, or LLM training.",
+    help="Distribution of the sizes and durations of generated jobs.",
 )
 @click.option(
     "--queue",
@@ -93,21 +95,21 @@ def _hours(name: str, text: str, *, default: float = 0.0) -> Callable[[_F], _F]:
 )  # fmt: skip
 @click.option(
     "--estimate-error", type=click.FloatRange(1, 100), default=1.0, metavar="FACTOR",
-    help="Estimates are up to this many times too long or too short.",
+    help="Largest factor by which estimates are too long or too short.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything random.")
-@_hours("--pod-mtbf", "Mean time between failures of a busy node's pods; 0 never.")
-@_hours("--node-mtbf", "Mean time between failures of a node; 0 never.")
-@_hours("--node-repair", "How long a node is away.", default=4.0)
-@_hours("--cluster-mtbf", "Mean time between failures of a whole cluster; 0 never.")
-@_hours("--cluster-repair", "How long a cluster is away.", default=2.0)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random numbers.")
+@_hours("--pod-mtbf", "Mean time between failures of a busy node's pods; 0 is no failures.")
+@_hours("--node-mtbf", "Mean time between failures of a node; 0 is no failures.")
+@_hours("--node-repair", "Time until a failed node is back.", default=4.0)
+@_hours("--cluster-mtbf", "Mean time between failures of a whole cluster; 0 is no failures.")
+@_hours("--cluster-repair", "Time until a failed cluster is back.", default=2.0)
 @click.option(
     "--checkpoint", type=click.FloatRange(0), default=30.0, show_default=True, metavar="MINUTES",
-    help="Time between checkpoints: what follows the last one is lost at a stop.",
+    help="Time between checkpoints: a stop loses the work since the last checkpoint.",
 )  # fmt: skip
 @click.option(
     "--max-domains", type=click.IntRange(1), default=4, show_default=True,
-    help="Most clusters of a generated or traced job.",
+    help="Maximum number of clusters of a generated or traced job.",
 )  # fmt: skip
 @click.option(
     "--policy",
@@ -119,11 +121,11 @@ def _hours(name: str, text: str, *, default: float = 0.0) -> Callable[[_F], _F]:
 @click.option(
     "--compare",
     metavar="POLICIES",
-    help="Policies to run side by side on the same workload, with commas, or all.",
+    help="Policies to compare on the same workload, separated by commas, or all.",
 )
 @file_option(
     "--html",
-    text="Write one self-contained page with plots, too.",
+    text="Also write a self-contained HTML page with plots.",
     writable=True,
 )
 @out.output(_TABLE, out.JSON, out.YAML)
@@ -143,15 +145,16 @@ def simulate(
 ) -> None:
     """Simulate a workload on clusters with the controller's own decisions, in virtual time.
 
-    The command runs the controller as it is against clusters in memory, and reads and writes
-    nothing of any API server. Equal arguments give equal output.
+    The command runs the controller's own code against clusters in memory, and makes no request to
+    an API server. Equal arguments give equal output.
 
     Exit code 0: all jobs ended; 2: a file or an argument is wrong; 4: under the simulated policy
-    some jobs can never start or end. With --compare, the first policy counts.
+    some jobs can never start or end. With --compare, the first policy decides the exit code.
 
     Example: hyperjob simulate --jobs 300 --days 3 --load 0.95 --compare hyperjob,fifo,one-cluster
     """
-    from hyperjob.simulate.engine import simulate as play  # dear, and --help needs none of it
+    # The import is slow, and --help does not need the engine.
+    from hyperjob.simulate.engine import simulate as play
 
     try:
         scenario = _scenario(
@@ -200,7 +203,7 @@ def _policies(text: str) -> list[str]:
     for name in names:
         if name not in POLICIES:
             known = ", ".join(POLICIES)
-            raise FailureError(f"--compare: {name!r} is none of {known}", code=Code.USAGE)
+            raise FailureError(f"--compare: {name!r} is not one of {known}", code=Code.USAGE)
     return list(dict.fromkeys(names))
 
 
@@ -213,7 +216,7 @@ def _shares(pairs: Sequence[str]) -> dict[str, float]:
         except ValueError:
             found[name] = 0.0
         if not name or found[name] <= 0:
-            raise FailureError(f"--queue: {pair!r} is no NAME=SHARE", code=Code.USAGE)
+            raise FailureError(f"--queue: {pair!r} must be NAME=SHARE", code=Code.USAGE)
     return found
 
 
@@ -227,7 +230,8 @@ def _scenario(
     shares: dict[str, float],
     numbers: dict[str, Any],
 ) -> Scenario:
-    from hyperjob.cli.simulate.sources import Files, sites_of  # dear, as the engine is
+    # The import is slow, and --help does not need the sources.
+    from hyperjob.cli.simulate.sources import Files, sites_of
 
     sites, described, outages = sites_of(clusters)
     given = Files(files)
@@ -258,10 +262,10 @@ def _scenario(
     names = [job.key for job in scenario.jobs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise WorkloadError(f"HyperJob {twice} is there twice")
+        raise WorkloadError(f"two HyperJobs have the name {twice}")
     missing = missing_queues(scenario.queues, (job.queue for job in scenario.jobs))
     if missing and queues:
-        out.remark(f"Queues that nothing describes get weight 1: {', '.join(missing)}")
+        out.remark(f"Queues without a Queue object get weight 1: {', '.join(missing)}")
     return replace(scenario, queues=[*scenario.queues, *map(queue, missing)])
 
 

@@ -1,4 +1,4 @@
-"""Where a scenario comes from: a clusters file, files of HyperJobs, a trace, or the generator."""
+"""Read a scenario from a clusters file, files of HyperJobs, a trace, or the generator."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from webhook.validation.create import inspect
 
 
 def sites_of(path: Path | None) -> tuple[list[Site], list[Object], list[Outage]]:
-    """Read clusters, queues and outages from a clusters file, or take the usual clusters."""
+    """Return clusters, Queues and outages of a clusters file; without a file default clusters."""
     if path is None:
         return usual_sites(), [], []
     from hyperjob.cli.embedded import SandboxConfigError, idle_clusters, load
@@ -52,7 +52,7 @@ def sites_of(path: Path | None) -> tuple[list[Site], list[Object], list[Outage]]
 
 
 class Files:
-    """The objects of files: HyperJobs with their times, Queues and PriorityClasses."""
+    """The objects of files: HyperJobs with arrival and duration, Queues and PriorityClasses."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.jobs: list[Submission] = []
@@ -85,7 +85,7 @@ def _read(name: str) -> Source:
 
 
 def _submission(content: Object) -> Submission:
-    """Read a HyperJob as admission would store it; raises ValueError with what admission says."""
+    """Return a HyperJob as admission would store it; raises ValueError with admission's errors."""
     stored = default(content)
     refusals = list(
         dict.fromkeys(
@@ -98,7 +98,9 @@ def _submission(content: Object) -> Submission:
     annotations = metadata.get("annotations") or {}
     hyperjob = {**stored, "metadata": metadata}
     if DURATION not in annotations:
-        raise ValueError(f"annotation {DURATION} is missing: it says how long the HyperJob runs")
+        raise ValueError(
+            f"annotation {DURATION} is missing: the simulation needs the duration of the HyperJob"
+        )
     observed = parse_hyperjob(hyperjob)
     sizes = [size for group in expand(observed) for size in group.sizes]
     return Submission(

@@ -16,12 +16,12 @@ _DIGITS = 6
 
 
 def sizes(sites: Iterable[Site]) -> dict[str, int]:
-    """Count the accelerators of each cluster."""
+    """Return the number of accelerators of each cluster."""
     return {site.name: Nodes(site.nodes).accelerators for site in sites}
 
 
 def value(report: Report) -> dict[str, Any]:
-    """Return a report as JSON holds it: seconds and parts of 1, rounded."""
+    """Return a report as JSON values: times in seconds, shares between 0 and 1, rounded."""
     found: dict[str, Any] = _rounded(asdict(report))
     return found
 
@@ -42,7 +42,7 @@ def _camel(name: str) -> str:
 
 
 def one(report: Report) -> list[Text]:
-    """Lay one report out."""
+    """Return one report as text and tables."""
     words, _ = POLICIES[report.policy]
     lines = [
         Text.assemble((f"Policy {report.policy}", "bold"), f": {words}"),
@@ -50,7 +50,7 @@ def one(report: Report) -> list[Text]:
         *(Text(f"  {name}: {message}") for name, message in report.stuck.items() if message),
         Text(
             f"Jobs arrive for {length(report.window)}; the last ends after {length(report.end)}."
-            f" In the time of arrivals {_part(report.use)} of the accelerators are in use"
+            f" While jobs arrive, {_part(report.use)} of the accelerators are in use"
             f" ({_part(report.goodput)} do work that is kept), {_part(report.idle)} are free while"
             f" jobs wait, {_part(report.splinters)} on nodes in use."
         ),
@@ -80,7 +80,7 @@ def one(report: Report) -> list[Text]:
 
 
 def side_by_side(reports: Sequence[Report]) -> list[Text]:
-    """Lay several reports out, one in a line."""
+    """Return several reports as one table, with a row for each."""
     header = (
         *("POLICY", "USE", "KEPT", "WAIT MEAN", "P50", "P95", "P99", "SLOWDOWN P50", "P95"),
         *("UNFAIR", "STOPS", "LOST", "NEVER STARTED", "STUCK", "ENDS AFTER"),
@@ -118,7 +118,7 @@ def _jobs(report: Report) -> str:
     if report.never_started:
         parts.append(f"{report.never_started} never started")
     if report.unfinished:
-        parts.append(f"{report.unfinished} started and were never done")
+        parts.append(f"{report.unfinished} started and never ended")
     return f"{', '.join(parts)}."
 
 
@@ -126,8 +126,8 @@ def _trouble(report: Report) -> str:
     stops = ", ".join(f"{number} by {cause}" for cause, number in report.stops.items())
     told = f"Stopped: {stops}" if stops else "No job was stopped"
     return (
-        f"{told}; {report.lost / 3600:.0f} accelerator-hours were done again."
-        f" Queues had {_part(report.unfair)} beyond what was theirs while others went short."
+        f"{told}; {report.lost / 3600:.0f} accelerator-hours of work were repeated."
+        f" Queues used {_part(report.unfair)} beyond their share while other queues waited."
     )
 
 
@@ -161,7 +161,7 @@ def _part(part: float) -> str:
 
 
 def length(seconds: float) -> str:
-    """Say a length of time in its two largest units."""
+    """Return a duration in its two largest units."""
     if seconds < 60:
         return f"{seconds:.0f}s"
     minutes = round(seconds / 60)

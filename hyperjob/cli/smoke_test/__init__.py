@@ -18,8 +18,8 @@ from hyperjob.cli.kubectl.offers import CLUSTER, QUEUE
     type=CLUSTER,
     metavar="NAME",
     multiple=True,
-    help="Run one sub-job on this cluster; may be given several times.  [default: the first two"
-    " clusters that are Ready]",
+    help="Cluster on which to run a sub-job; may be given more than once.  [default: the first"
+    " two clusters that are Ready]",
 )
 @click.option("--image", metavar="IMAGE", help="Image with a shell.  [default: busybox:1.36]")
 @click.option(
@@ -31,9 +31,9 @@ from hyperjob.cli.kubectl.offers import CLUSTER, QUEUE
     default=300.0,
     show_default="5m",
     metavar="DURATION",
-    help="How long the HyperJob may take.",
+    help="Time limit for the HyperJob to complete.",
 )
-@click.option("--keep", is_flag=True, help="Leave the HyperJob there; a failed one always stays.")
+@click.option("--keep", is_flag=True, help="Keep the HyperJob; a failed HyperJob is always kept.")
 @out.output(out.JSON)
 def smoke_test(
     access: Access,
@@ -44,7 +44,7 @@ def smoke_test(
     keep: bool,
     form: str,
 ) -> None:
-    """Run a small HyperJob (CPU only) on two clusters, and report how far it comes.
+    """Run a small HyperJob (CPU only) on two clusters, and report its progress.
 
     The HyperJob passes through every part: admission, queue, gang, placement, Karmada, the
     members' Volcano, status, and logs through Karmada's cluster proxy.
@@ -65,8 +65,7 @@ def smoke_test(
             chosen = await trial.clusters(clusters)
             if not chosen:
                 raise FailureError(
-                    "no cluster is Ready: kubectl get clusters; hyperjob preflight says what is"
-                    " missing"
+                    "no cluster is Ready: run `kubectl get clusters` and `hyperjob preflight`"
                 )
             made = manifest(example, clusters=chosen, image=image, queue=queue)
             report = await trial.run(made, seconds=timeout, keep=keep)

@@ -24,7 +24,7 @@ _CLUSTERS = 2
 def manifest(
     example: str, *, clusters: Sequence[str], image: str | None = None, queue: str | None = None
 ) -> Object:
-    """Give the example one replicated job for each cluster, pinned to it, and a name of its own."""
+    """Return the example with a name of its own and a replicated job pinned to each cluster."""
     made: Object = yaml.safe_load(example)
     made["metadata"]["name"] = f"smoke-test-{secrets.token_hex(2)}"
     (pattern,) = made["spec"]["replicatedJobs"]
@@ -57,7 +57,7 @@ class Trial:
         self._last = ""
 
     async def clusters(self, wanted: Sequence[str]) -> list[str]:
-        """Give the wanted clusters, or the first two by name that are Ready."""
+        """Return the clusters `wanted`, else the first two by name that are Ready."""
         if wanted:
             return list(dict.fromkeys(wanted))
         listed = await self._kube.list(CLUSTERS)
@@ -69,7 +69,7 @@ class Trial:
         return sorted(ready)[:_CLUSTERS]
 
     async def run(self, made: Object, *, seconds: float, keep: bool) -> Object:
-        """Run it and give a report; ClientError when it does not complete."""
+        """Run the HyperJob and return a report; ClientError when the HyperJob does not complete."""
         name = made["metadata"]["name"]
         clusters = [job["clusterNames"][0] for job in made["spec"]["replicatedJobs"]]
         self._tell(f"creating HyperJob {name} on {', '.join(clusters)}")
@@ -80,7 +80,7 @@ class Trial:
             )
         except ClientError as error:
             where = f"{name} -n {self._namespace}"
-            hint = f"it stays there: kubectl hyperjob why {where}; kubectl delete hj {where}"
+            hint = f"the HyperJob is kept: kubectl hyperjob why {where}; kubectl delete hj {where}"
             raise type(error)(f"{error}; {hint}") from None
         lines = await self._logs(name)
         took = time.monotonic() - self._started
@@ -97,7 +97,7 @@ class Trial:
         }
 
     async def _logs(self, name: str) -> list[str]:
-        """Read the log of every sub-job; a log that cannot be read is no failure."""
+        """Return the last line of every sub-job's log; an unreadable log does not fail the test."""
         lines: list[str] = []
         summary = read(await self._kube.get(HYPERJOBS, name, namespace=self._namespace))
         try:
@@ -107,7 +107,7 @@ class Trial:
             async for source, line in standing.lines():
                 lines.append(f"[{source.label}] {line.decode(errors='replace')}")
         except (ClientError, KubeError) as error:
-            self._tell(f"its logs cannot be read here: {error}")
+            self._tell(f"its logs cannot be read: {error}")
         for text in lines:
             self._tell(text)
         return lines

@@ -1,6 +1,6 @@
-"""`hyperjob splitter`: the other side of `--splitter-url`, deciding as the built-in splitter does.
+"""`hyperjob splitter`: a server for `--splitter-url` that decides as the built-in splitter does.
 
-A reference to write one's own by; it keeps nothing between questions.
+The server is an example for external splitters, and keeps no state between requests.
 """
 
 import asyncio
@@ -26,24 +26,24 @@ _SHUTDOWN = 5.0
     default="127.0.0.1:8090",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where to listen; port 0 takes a free one.",
+    help="Address to listen on; port 0 is a free port.",
 )
 @file_option(
     "--tls-cert",
-    text="Certificate to serve with; without it plain HTTP.",
+    text="Certificate for HTTPS; without it the command serves plain HTTP.",
 )
 @file_option(
     "--tls-key",
-    text="Key of that certificate.",
+    text="Private key of that certificate.",
 )
 @file_option(
     "--token-file",
-    text="Answer only requests that bear the token in this file.",
+    text="Answer only requests with the bearer token in this file.",
 )
 def splitter(
     address: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None
 ) -> None:
-    """Answer the controller's questions about automatic splits, over HTTP, until interrupted.
+    """Answer the controller's requests for automatic splits over HTTP, until Ctrl-C.
 
     Example: hyperjob splitter --address 127.0.0.1:8090
     """
@@ -73,14 +73,14 @@ async def _serve(
         await site.start()
         actual = runner.addresses[0][1]
         scheme = "http" if tls is None else "https"
-        click.echo(f"answers at {scheme}://{host or '0.0.0.0'}:{actual}/")  # noqa: S104 - told
+        click.echo(f"listening on {scheme}://{host or '0.0.0.0'}:{actual}/")  # noqa: S104 - told
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()
 
 
 def application(token: str | None = None) -> web.Application:
-    """Make the application: one address that takes questions."""
+    """Return the aiohttp application, which answers POST on one path."""
 
     async def split(request: web.Request) -> web.Response:
         given = request.headers.get("Authorization", "")

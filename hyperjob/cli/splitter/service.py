@@ -1,4 +1,4 @@
-"""The example service's side of the splitter protocol: reads a question, answers as built in.
+"""The server side of the splitter protocol: read a request, decide as the built-in splitter.
 
 Pure.
 """
@@ -19,12 +19,12 @@ from hyperjob.api.meta import Object
 
 
 class QuestionError(ValueError):
-    """A question that cannot be answered; the text says why."""
+    """A request that cannot be answered; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question as the splitter reads it; `most` are the pods that scale, by cluster."""
+    """A parsed request; `most` is the maximum number of pods by cluster."""
 
     wish: Wish
     room: FreeRoom
@@ -33,7 +33,7 @@ class Asked:
 
 
 def read_question(body: bytes) -> Asked:
-    """Read a question; raises QuestionError."""
+    """Parse a request; raises QuestionError."""
     try:
         asked = orjson.loads(body)
     except ValueError as error:
@@ -72,7 +72,7 @@ def read_question(body: bytes) -> Asked:
 
 
 def answer(asked: Asked) -> bytes:
-    """Answer as the built-in splitter decides."""
+    """Return the answer of the built-in splitter as JSON."""
     wish = asked.wish
     found = share(wish, asked.room, max_domains=asked.max_domains, most=asked.most)
     said: Object = {

@@ -1,4 +1,4 @@
-"""`hyperjob suspend`: take HyperJobs off the clusters."""
+"""`hyperjob suspend`: remove the sub-jobs of HyperJobs from the clusters."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from hyperjob.cli.kubectl.suspending import set_suspend
 @click.command()
 @names_argument(required=True)
 @access()
-@waiting("Wait until it is Suspended.  [default: no]")
+@waiting("Wait until the HyperJob is Suspended.  [default: no]")
 @out.output(out.JSON, out.YAML, out.NAME)
 def suspend(
     names: Sequence[str],
@@ -25,7 +25,9 @@ def suspend(
     dry_run: bool,
     form: str,
 ) -> None:
-    """Take HyperJobs off the clusters and give their quota back; `resume` starts them again.
+    """Remove the sub-jobs of HyperJobs from the clusters and release their quota.
+
+    `hyperjob resume` starts the HyperJobs again.
 
     Example: kubectl hyperjob suspend llm-training --wait
     """

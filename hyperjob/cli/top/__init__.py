@@ -31,18 +31,19 @@ _VOLCANO_GLOBAL: Final = "volcano-global"
     "--by",
     type=click.Choice(["cluster", "queue"]),
     default=None,
-    help="Only this table.  [default: both]",
+    help="Print only this table.  [default: both]",
 )
 @lease_namespace_option
 @out.output(out.JSON, out.YAML)
 def top(access: Access, by: str | None, lease_namespace: str, form: str) -> None:
-    """Show accelerators: what clusters have, use and have free, and the use of each queue.
+    """Show the accelerators that clusters have, use and have free, and the use of each queue.
 
-    HYPERJOBS is what sub-jobs on a cluster take, of all namespaces; with -n, or where only one
-    namespace may be read, of that namespace. SHARE is what a queue is entitled to, USED what its
-    sub-jobs take that are placed or run, WAITING what its other sub-jobs ask for. ENDED, beside
-    Volcano Global, is what it still counts of sub-jobs that have ended. RUN and WAIT count
-    HyperJobs. A parent queue counts what its children use.
+    HYPERJOBS counts the accelerators of sub-jobs on a cluster, in all namespaces; with -n, or
+    where you may list one namespace only, in that namespace. SHARE is the share of a queue, USED
+    the accelerators of its sub-jobs that are placed or run, WAITING those of its other sub-jobs.
+    ENDED, beside Volcano Global, counts the accelerators that Volcano Global has not released
+    after sub-jobs ended. RUN and WAIT count HyperJobs. A parent queue includes the use of its
+    children.
 
     Example: kubectl hyperjob top --by cluster
     """
@@ -90,14 +91,16 @@ def top(access: Access, by: str | None, lease_namespace: str, form: str) -> None
 
 
 async def _hyperjobs(kube: Kube, access: Access) -> list[Object]:
-    """List the HyperJobs of all namespaces, or of one where more may not be read."""
+    """List the HyperJobs of all namespaces, or of one namespace where the user may list no more."""
     if access.namespace:
         return (await kube.list(HYPERJOBS, namespace=access.namespace)).items
     try:
         return (await kube.list(HYPERJOBS)).items
     except Forbidden:
         home = access.home(kube)
-        out.remark(f"only HyperJobs of namespace {home} are counted: you may not list all")
+        out.remark(
+            f"only HyperJobs in namespace {home} are counted: you may not list all namespaces"
+        )
         return (await kube.list(HYPERJOBS, namespace=home)).items
 
 

@@ -15,7 +15,7 @@ _NOTHING = "-"
 
 
 def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[Text]:
-    """Lay the clusters out, with what waits below."""
+    """Return the table of clusters, and below it the accelerators for which HyperJobs wait."""
     header = ("CLUSTER", "READY", "ACCELERATOR", "ALLOCATABLE", "USED", "FREE", "HYPERJOBS")
     rows: list[Row] = [
         (
@@ -48,7 +48,7 @@ def cluster_lines(uses: Sequence[ClusterUse], waits: Mapping[str, int]) -> list[
 
 
 def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
-    """Lay the queues out; RUN and WAIT count HyperJobs, the rest accelerators."""
+    """Return the table of queues; RUN and WAIT count HyperJobs, other columns accelerators."""
     counts_ended = any(use.ended is not None for use in uses)
     header = (
         *("QUEUE", "STATE", "ACCELERATOR", "SHARE", "CAPABILITY", "USED"),
@@ -74,11 +74,11 @@ def queue_lines(uses: Sequence[QueueUse]) -> list[Text]:
 
 
 def admission_lines(leader: Leader | None) -> list[Text]:
-    """Say who admits to queues, where the controller's Lease can be seen."""
+    """Return the queue admission of the leading controller; empty if the Lease is not readable."""
     if leader is None:
         return []
     if not leader.leads:
-        return [Text("No controller leads: nothing is admitted", style="bold red")]
+        return [Text("No controller holds the Lease: no HyperJob is admitted", style="bold red")]
     if not leader.admission:
         return []
     return [Text.assemble(("Queue admission: ", "bold"), leader.admission)]
@@ -90,7 +90,7 @@ def value(
     waits: Mapping[str, int],
     admission: str = "",
 ) -> Object:
-    """Give the counts as plain values, and the queue admission where it is known."""
+    """Return the counts as JSON values, and the queue admission where it is known."""
     found: Object = {"waiting": dict(waits)}
     if admission:
         found["queueAdmission"] = admission

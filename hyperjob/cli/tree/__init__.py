@@ -29,8 +29,13 @@ from hyperjob.kube.resources import HYPERJOBS, VCJOBS, key_of
 @click.option(
     "-l", "--selector", metavar="LABELS", help="Only HyperJobs with these labels: a=b,c!=d."
 )
-@click.option("--pods", is_flag=True, help="Show every pod, read through the clusters' proxy.")
-@click.option("-w", "--watch", is_flag=True, help="Go on and draw it again at every change.")
+@click.option("--pods", is_flag=True, help="Show every pod, read through Karmada's cluster proxy.")
+@click.option(
+    "-w",
+    "--watch",
+    is_flag=True,
+    help="After printing, watch the HyperJob and print the tree at every change.",
+)
 @out.output(out.JSON, out.YAML)
 def tree(
     names: Sequence[str],
@@ -47,7 +52,7 @@ def tree(
     if names and (access.all_namespaces or selector):
         raise click.UsageError("give names, or -A and -l, not both")
     if watch and (len(names) != 1 or form):
-        raise click.UsageError("--watch takes one name, and prints for people")
+        raise click.UsageError("--watch needs one name, and cannot print JSON or YAML")
 
     async def show() -> None:
         async with access.connect() as kube:
@@ -83,7 +88,7 @@ Branches = tuple[Summary, dict[str, Object], dict[str, list[Object]]]
 async def _branches(
     kube: Kube, summary: Summary, *, pods: bool, vcjobs: Reading | None = None
 ) -> Branches:
-    """Read what hangs below a HyperJob: its vcjobs if they are not known, pods if asked for."""
+    """Read the vcjobs of a HyperJob unless they are given, and its pods with --pods."""
     wanted = summary.jobs if pods else ()
     reading_pods = pods_of_all(kube, summary.namespace, wanted)
     if vcjobs is None:
@@ -99,7 +104,7 @@ async def _branches(
 def _vcjobs(
     kube: Kube, namespace: str | None, name: str = ""
 ) -> Callable[[], Awaitable[list[Object]]]:
-    """List the vcjobs of one HyperJob, or of all."""
+    """Return a function that lists the vcjobs of one HyperJob, or of all."""
     selector = f"{LABEL_HYPERJOB}={name}" if name else LABEL_HYPERJOB
 
     async def ask() -> list[Object]:
@@ -109,7 +114,7 @@ def _vcjobs(
 
 
 def _of(summary: Summary, vcjobs: Sequence[Object]) -> dict[str, Object]:
-    """Choose the vcjobs of a HyperJob, by name."""
+    """Return the vcjobs of a HyperJob, by name."""
     names = {job.name for job in summary.jobs}
     return {
         item["metadata"]["name"]: item
@@ -120,7 +125,7 @@ def _of(summary: Summary, vcjobs: Sequence[Object]) -> dict[str, Object]:
 
 
 async def _follow(kube: Kube, namespace: str, name: str, *, pods: bool) -> None:
-    """Draw the tree at every change of the HyperJob, on a terminal in the same place."""
+    """Print the tree at every change of the HyperJob; a terminal shows it in the same place."""
     await kube.get(HYPERJOBS, name, namespace=namespace)
     console = out.console()
     live = Live(console=console, auto_refresh=False) if console.is_terminal else None
@@ -131,7 +136,7 @@ async def _follow(kube: Kube, namespace: str, name: str, *, pods: bool) -> None:
                 if event.type is EventType.BOOKMARK:
                     continue
                 if event.type is EventType.DELETED:
-                    out.remark(f"{title(name)} is deleted")
+                    out.remark(f"{title(name)} deleted")
                     return
                 lines = view.lines(*await _branches(kube, read(event.object), pods=pods))
                 if live is not None:

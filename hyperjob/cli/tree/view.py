@@ -1,6 +1,6 @@
 """The tree of a HyperJob: replicated jobs, sub-jobs, clusters, pods by state.
 
-Counts come from the vcjobs where they can be read, else from the HyperJob's own status.
+Pod counts come from the vcjobs where the user may read them, else from the HyperJob's status.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ Pods = Mapping[str, Sequence[Object]]
 
 
 def lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> list[Text]:
-    """Draw the tree of a HyperJob."""
+    """Return the lines of the tree of a HyperJob."""
     head = Text.assemble((summary.name, "bold"), "  ", phase(summary.phase))
     head.append(f"  {summary.jobs_ready} jobs, {summary.running_pods} pods run", style="dim")
     if summary.training:
@@ -31,7 +31,7 @@ def lines(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> list[Te
 
 
 def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
-    """Give the tree as a plain value."""
+    """Return the tree as JSON values."""
     return {
         "namespace": summary.namespace,
         "name": summary.name,
@@ -54,7 +54,7 @@ def value(summary: Summary, vcjobs: Mapping[str, Object], pods: Pods) -> Object:
 
 
 def _group_names(summary: Summary) -> list[str]:
-    """Name the replicated jobs in the order of the spec, then those that only the status knows."""
+    """Return the replicated jobs in the order of the spec, then those that only the status has."""
     names = [group.name for group in summary.groups] + [job.group for job in summary.jobs]
     return list(dict.fromkeys(names))
 
@@ -95,7 +95,7 @@ def _job(
 
 
 def _task_nodes(vcjob: Object | None, pods: Sequence[Object]) -> list[Node]:
-    """Give a line for each task, with its pods below; pods of no known task come last."""
+    """Return a node for each task, with its pods below; pods without a task come last."""
     by_task: dict[str, list[Object]] = {}
     for pod in pods:
         by_task.setdefault(task_of(pod), []).append(pod)

@@ -22,14 +22,14 @@ _SYNC_SECONDS: Final = 60.0
 
 
 class Address(click.ParamType[tuple[str, int]]):
-    """HOST:PORT, or a port of the loopback address."""
+    """The value HOST:PORT, or a port of the loopback address."""
 
     name = "address"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
-        """Read it; a usage error says how it is written."""
+        """Return host and port; a usage error names the form."""
         if isinstance(value, tuple):
             return value
         host, _, port = str(value).rpartition(":")
@@ -40,7 +40,7 @@ class Address(click.ParamType[tuple[str, int]]):
 
 
 async def _write(known: "Running", file: Path) -> None:
-    """Write what is known into a file, once it is known."""
+    """Write the page into a file, once the informers have synced."""
     from hyperjob.ui.snapshot import snapshot
 
     try:
@@ -48,7 +48,7 @@ async def _write(known: "Running", file: Path) -> None:
             await known.world.synced()
     except TimeoutError:
         why = "; ".join(known.world.troubles) or "the API server does not answer"
-        raise FailureError(f"nothing to show after {_SYNC_SECONDS:g}s: {why}") from None
+        raise FailureError(f"no objects read within {_SYNC_SECONDS:g}s: {why}") from None
     with suppress(TimeoutError):
         async with asyncio.timeout(_SYNC_SECONDS):
             await known.attention.settled()
@@ -69,30 +69,30 @@ async def _write(known: "Running", file: Path) -> None:
     help=f"HOST:PORT or a port to serve on.  [default: {_ADDRESS}, or a free port where it is in"
     " use]",
 )
-@click.option("--no-open", is_flag=True, help="Print the address, and open no browser.")
-@click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
+@click.option("--no-open", is_flag=True, help="Print the address and do not open a browser.")
+@click.option("--read-only", is_flag=True, help="Refuse all changes of HyperJobs.")
 @file_option(
     "--snapshot",
-    text="Write all screens as they are now into one HTML file, and serve nothing.",
+    text="Write all screens into one HTML file and exit.",
 )
 @file_option(
     "--history",
-    text="SQLite file for the history, at most 256 MiB and 30 days; '-' keeps none."
-    "  [default: a file for this API server in the user's cache folder]",
+    text="SQLite file for the history, at most 256 MiB and 30 days; '-' disables the history. "
+    " [default: a file for this API server in the user's cache folder]",
 )
 @click.option(
     "--require-login",
     is_flag=True,
-    help="Let each visitor show a bearer token of the Karmada API server, and see and do what its"
-    " user may; the kubeconfig's user needs the rights of hyperjob-ui.",
+    help="Ask each visitor for a bearer token of the Karmada API server; the visitor has the"
+    " rights of the token's user. The kubeconfig's user needs the ClusterRole hyperjob-ui.",
 )
 @click.option(
     "--allowed-host",
     "hosts",
     multiple=True,
     metavar="NAME",
-    help="A host name (NAME or NAME:PORT) under which visitors reach the page; with"
-    " --require-login, any number of times.",
+    help="Host name (NAME or NAME:PORT) under which visitors reach the page, with"
+    " --require-login; may be given more than once.",
 )
 @lease_namespace_option
 def ui(
@@ -106,10 +106,10 @@ def ui(
     hosts: tuple[str, ...],
     lease_namespace: str,
 ) -> None:
-    """Show clusters, queues and HyperJobs in the browser, live.
+    """Show clusters, queues and HyperJobs in the browser, updated at every change.
 
-    The page has the rights of the kubeconfig. It is served to this machine alone, and its address
-    holds a token. With --require-login it may be served to others.
+    The page acts with the rights of the kubeconfig. The command serves the page to this machine
+    only, at an address with a secret token. With --require-login it can serve other machines.
 
     Example: hyperjob ui --no-open
     """
@@ -157,8 +157,8 @@ def ui(
                     address = door.listens_on(host, found)
                     click.echo(f"HyperJob: {address}")
                     if known.history.problem:
-                        remark(f"No history is kept: {known.history.problem}")
-                    remark("Ctrl-C ends it.")
+                        remark(f"The history is disabled: {known.history.problem}")
+                    remark("Ctrl-C stops the server.")
                     sys.stdout.flush()
                     if not no_open and not require_login:
                         click.launch(address)
@@ -172,7 +172,7 @@ def ui(
 
 
 async def _until_stopped() -> None:
-    """Wait for SIGTERM; Ctrl-C ends everything by itself."""
+    """Wait for SIGTERM; SIGINT cancels the event loop's main task without this function."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)

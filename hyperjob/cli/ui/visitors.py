@@ -1,4 +1,4 @@
-"""How visitors get in, as the flags of `hyperjob ui` say."""
+"""The access of visitors to `hyperjob ui`, from its flags."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from hyperjob.ui.running import Running
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """The flags."""
+    """The flags for access."""
 
     kubeconfig: Path | None
     context: str | None
@@ -25,15 +25,15 @@ class Entry:
     read_only: bool
 
     def check(self, host: str) -> None:
-        """Raise a usage error where flags do not go together."""
+        """Raise a usage error where flags conflict."""
         if self.require_login and not self.hosts:
             raise click.UsageError("--require-login needs --allowed-host, such as hj.example.org")
         if self.hosts and not self.require_login:
-            raise click.UsageError("--allowed-host is of use with --require-login only")
+            raise click.UsageError("--allowed-host needs --require-login")
         if not self.require_login and not is_loopback(host):
             raise click.UsageError(
-                f"--listen {host} can be reached from other machines, and all visitors would have"
-                " your rights: listen on 127.0.0.1, or let them log in (--require-login)"
+                f"other machines can reach --listen {host}, and every visitor would have your"
+                " rights: listen on 127.0.0.1, or use --require-login"
             )
 
 
@@ -41,7 +41,7 @@ class Entry:
 async def entrance(
     entry: Entry, kube: Kube, known: Running
 ) -> AsyncIterator[LocalAccess | ClusterAccess]:
-    """Let visitors in for the length of the block."""
+    """Yield the access of visitors, which ends with the block."""
     if not entry.require_login:
         async with LocalAccess(kube, read_only=entry.read_only) as local:
             yield local

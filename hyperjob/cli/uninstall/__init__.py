@@ -1,4 +1,4 @@
-"""`hyperjob uninstall`: delete from the Karmada API server what `hyperjob install` made."""
+"""`hyperjob uninstall`: delete the objects of `hyperjob install` from the Karmada API server."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,9 +32,9 @@ from hyperjob.install.remove import in_use, remove, targets
     "--keep-crds/--delete-crds",
     default=True,
     show_default=True,
-    help="Whether the definitions stay. Deleting the HyperJob's deletes every HyperJob.",
+    help="Keep or delete the CRDs. Deleting the HyperJob CRD deletes every HyperJob.",
 )
-@click.option("--force", is_flag=True, help="Uninstall even while HyperJobs exist.")
+@click.option("--force", is_flag=True, help="Uninstall although HyperJobs exist.")
 @dry_run_option
 @timeout_option
 @output_option
@@ -49,9 +49,10 @@ def uninstall(
     timeout: float,
     output: str,
 ) -> None:
-    """Take out of the Karmada API server what `hyperjob install` put there.
+    """Delete the objects that `hyperjob install` created in the Karmada API server.
 
-    Webhooks go first. Only objects that `hyperjob install` made are deleted.
+    The command deletes the webhook configurations first. Objects that `hyperjob install` did not
+    create stay.
 
     Example: hyperjob uninstall --dry-run
     """
@@ -62,11 +63,13 @@ def uninstall(
                 lease_namespace=lease_namespace, delete_crds=not keep_crds
             )
             if release and (other := await other_release(kube, release)):
-                click.echo(f"HyperJob is in this Karmada by the Helm release {other}", err=True)
+                click.echo(
+                    f"the Helm release {other} has installed HyperJob in this Karmada", err=True
+                )
                 items = ()
             elif not force and (used := await in_use(kube)):
                 raise InstallError(f"{used}; {_way_out(keep_crds=keep_crds)}")
-            # What is deleted shows only as it is done, or as a dry run tries it.
+            # Only the deletion itself, or a server dry run, shows which objects exist.
             changes = remove(kube, items, dry_run=dry_run, wait=timeout)
             told = [change async for change in changes] if dry_run else []
             await print_changes(told, done=None if dry_run else changes, output=output, kept=True)
@@ -76,8 +79,8 @@ def uninstall(
 
 def _way_out(*, keep_crds: bool) -> str:
     going_on = (
-        "--force leaves them without defaults, checks and a controller that may act"
+        "--force leaves them without webhooks and without a controller that has the rights to act"
         if keep_crds
-        else "--force deletes them all, and their jobs in the members"
+        else "--force deletes all of them, and their vcjobs in the members"
     )
     return f"delete them first (kubectl delete hyperjobs --all -A); {going_on}"

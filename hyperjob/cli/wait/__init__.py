@@ -1,4 +1,4 @@
-"""`hyperjob wait`: wait for a phase, a condition, a step or deletion, with codes for scripts."""
+"""`hyperjob wait`: wait for a phase, a condition, a step or deletion, with exit codes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class _GoalType(click.ParamType[Goal]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """List the goals there are."""
+        """List the goals that begin with `incomplete`."""
         goals = [*(f"phase={phase}" for phase in Phase), *_BEYOND_PHASES]
         return [CompletionItem(goal) for goal in goals if goal.startswith(incomplete)]
 
@@ -59,15 +59,15 @@ class _GoalType(click.ParamType[Goal]):
     default=_TIMEOUT,
     show_default="30s",
     metavar="DURATION",
-    help="How long to wait, such as 10m; 0 is for ever.",
+    help="Time limit, such as 10m; 0 is no limit.",
 )
 @out.output(out.JSON, out.NAME)
 def wait(names: Sequence[str], access: Access, goal: Goal, timeout: float, form: str) -> None:
     """Wait for a phase, a condition, a step of the training or deletion of HyperJobs.
 
-    Exit code 0: every HyperJob has reached it; 1: there is no such HyperJob, or the API server does
-    not answer; 3: time is up; 4: a HyperJob can never reach it, since it has ended in another phase
-    or was deleted.
+    Exit code 0: every HyperJob has reached the goal; 1: a HyperJob does not exist, or the API
+    server does not answer; 3: time is up; 4: a HyperJob can never reach the goal, since it has
+    ended in another phase or was deleted.
 
     Example: kubectl hyperjob wait llm-training --for=condition=Completed --timeout=2h
     """

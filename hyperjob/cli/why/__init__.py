@@ -1,4 +1,4 @@
-"""`hyperjob why`: the one answer to "why is it not running", and the next command to type."""
+"""`hyperjob why`: the reason why a HyperJob is not running, and the next command to type."""
 
 import sys
 
@@ -27,13 +27,14 @@ _CODES = {
 @lease_namespace_option
 @out.output(out.JSON, out.YAML)
 def why(name: str, access: Access, lease_namespace: str, form: str) -> None:
-    """Say why a HyperJob is not running, and the command to type next.
+    """Explain why a HyperJob is not running, and print the command to type next.
 
-    The command reads its status, its bindings, queues, clusters, events, the controller's Lease
-    and, where pods do not start, the pods. It names and leaves out what you may not read.
+    The command reads the HyperJob's status, ResourceBindings and events, Queues, Clusters, the
+    controller's Lease and, where pods do not start, the pods. It names the objects that you may
+    not read and explains without them.
 
-    Exit code 0: the HyperJob runs or has completed; 3: it waits for room or for its turn; 4: a
-    person must act.
+    Exit code 0: the HyperJob runs or has completed; 3: it waits for free accelerators or in its
+    queue; 4: a person must act.
 
     Example: kubectl hyperjob why llm-training
     """

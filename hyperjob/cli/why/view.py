@@ -1,4 +1,4 @@
-"""How an explanation is said: on a terminal, and as a plain value. Pure."""
+"""Print an explanation as text or as JSON. Pure."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -18,17 +18,17 @@ _STYLES = {
     Outcome.WAITS: "yellow",
     Outcome.NEEDS_HELP: "bold red",
 }
-_SECONDS = len("2026-01-01T00:00:00")  # events may tell microseconds
+_SECONDS = len("2026-01-01T00:00:00")  # the times of events may have microseconds
 _WARNINGS_SHOWN = 3
 
 Command = Callable[[str], str]
-"""Makes a command reach the API server that was asked."""
+"""Adds the flags for the API server to a command."""
 
 
 def lines(
     explanation: Explanation, events: Sequence[Object], now: datetime, command: Command
 ) -> list[Text]:
-    """Say why, what else is in the way, and what to type next."""
+    """Return the reason, further causes, and the commands to type next, as lines."""
     summary = explanation.summary
     style = _STYLES[explanation.outcome]
     found = [Text.assemble((summary.key, "bold"), " ", (explanation.headline, style))]
@@ -57,7 +57,7 @@ def lines(
 
 
 def value(explanation: Explanation, command: Command) -> Object:
-    """Give the explanation as a plain value."""
+    """Return the explanation as JSON values."""
     summary = explanation.summary
     return {
         "namespace": summary.namespace,
@@ -90,7 +90,7 @@ def _expected(summary: Summary) -> Object:
 
 
 def _warnings(events: Sequence[Object], *, since: str) -> list[Object]:
-    """Choose the newest warnings since it is where it is; what came before is over."""
+    """Return the newest Warning events since the HyperJob entered its phase."""
     warnings = [
         event
         for event in events

@@ -91,7 +91,7 @@ def require_container(pods: Mapping[str, Sequence[Object]], wanted: Wanted) -> N
 def sources(
     jobs: Sequence[SubJob], pods: Mapping[str, Sequence[Object]], wanted: Wanted
 ) -> tuple[list[Source], dict[Source, str]]:
-    """Give the logs to read, in order, and those left out with the reason."""
+    """Return the logs to read, in order, and those left out with the reason."""
     found: list[Source] = []
     left_out: dict[Source, str] = {}
     for job in jobs:

@@ -71,7 +71,7 @@ class Following:
         return bool(self._reader.failed or self._unread)
 
     async def lines(self) -> AsyncGenerator[Line, None]:
-        """Give the lines of all logs as they come; ClientError when there was never one."""
+        """Yield the lines of all logs as they come; ClientError when there was never one."""
         producing = asyncio.create_task(self._produce())
         try:
             while not (producing.done() and self._lines.empty()):

@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 
 def tail_of(chosen: Sequence[Source], tail: int | None) -> dict[str, str]:
-    """Give the parameter for how many last lines to read; without `tail` few, of one log all."""
+    """Return the parameter for how many last lines to read; without `tail` few, of one log all."""
     wanted = (-1 if len(chosen) == 1 else _TAIL) if tail is None else tail
     return {} if wanted < 0 else {"tailLines": str(wanted)}
 
@@ -42,7 +42,7 @@ class Reader:
     async def in_order(
         self, chosen: Sequence[Source], params: Mapping[str, str]
     ) -> AsyncGenerator[Line, None]:
-        """Give one log after the other, the next few read ahead."""
+        """Yield one log after the other, the next few read ahead."""
         queues: list[asyncio.Queue[bytes | None]] = []
         tasks: list[asyncio.Task[None]] = []
 
@@ -62,7 +62,7 @@ class Reader:
             await cancel(tasks)
 
     async def read(self, source: Source, params: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
-        """Give the lines of one log to its end."""
+        """Yield the lines of one log to its end."""
         chosen = {**params, "container": source.container}
         try:
             if chosen.get("follow") == "true":
@@ -79,7 +79,7 @@ class Reader:
     async def _followed(
         self, source: Source, params: Mapping[str, str]
     ) -> AsyncGenerator[bytes, None]:
-        """Give the lines of a log as they come; after a broken connection those that follow.
+        """Yield the lines of a log as they come; after a broken connection those that follow.
 
         The times of lines say where to go on: a request for what is since then brings lines of
         the same second again.

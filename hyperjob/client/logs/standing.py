@@ -61,7 +61,7 @@ class Standing:
         return self.unread or self.reader.failed > 0
 
     async def lines(self) -> AsyncGenerator[Line, None]:
-        """Give the lines in order."""
+        """Yield the lines in order."""
         async with aclosing(self.reader.in_order(self.chosen, self.params)) as lines:
             async for line in lines:
                 yield line

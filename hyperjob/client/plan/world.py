@@ -56,7 +56,7 @@ class World:
     drained: frozenset[str] = frozenset()
 
     def charges(self) -> Iterator[tuple[str, Charge]]:
-        """Give what Volcano Global counts of the HyperJobs' bindings."""
+        """Yield what Volcano Global counts of the HyperJobs' bindings."""
         for item in (each for owned in self.jobs.values() for each in owned):
             key = key_of(item)
             namespace, _, name = key.partition("/")

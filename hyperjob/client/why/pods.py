@@ -46,7 +46,7 @@ def troubled(evidence: Evidence) -> Iterator[Cause]:
 
 
 def _look(summary: Summary, job: SubJob, phase: str) -> str:
-    """Give the command that shows more: the log of what ended, or the state of what never ran."""
+    """Return the command that shows more: the log of what ended, or the state of what never ran."""
     where = f"{summary.name} -n {summary.namespace}"
     if phase == "Running":
         return f"kubectl hyperjob logs {where} --job {job.name} --previous --tail 50"

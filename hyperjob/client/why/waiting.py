@@ -273,7 +273,7 @@ def _lost_clusters(evidence: Evidence, *, only: set[str] | None = None) -> Itera
 
 
 def _queue_state(evidence: Evidence, queue: str) -> str | None:
-    """Give a queue's state; "" when there is none of the name, None when it is not known.
+    """Return a queue's state; "" when there is none of the name, None when it is not known.
 
     A queue without a state is None too: whether it is open depends on who confirms, and the
     controller says so in the HyperJob's status.

@@ -53,7 +53,7 @@ def karmada(observed: Observed) -> CheckResult:
 
 
 def oldest_release(observed: Observed) -> tuple[int, int] | None:
-    """Give the oldest release that it can be, None for one before 1.13."""
+    """Return the oldest release that it can be, None for one before 1.13."""
     for release, resource, path in _MARKS:
         definition = named(observed.definitions, resource.group_resource)
         if definition is not None and _knows(schema_of(definition, resource.version), path):

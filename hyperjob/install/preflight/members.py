@@ -120,7 +120,7 @@ def _allocatable(cluster: Object) -> Object:
 
 
 def _devices(cluster: Object) -> dict[str, Quantity]:
-    """Give the extended resources that a cluster has, by name."""
+    """Return the extended resources that a cluster has, by name."""
     parsed = {
         name: Quantity.parse(amount)
         for name, amount in _allocatable(cluster).items()

@@ -76,7 +76,7 @@ class Observed:
 
 
 def need(read: Read) -> list[Object]:
-    """Give what was read, or raise UnreadError."""
+    """Return what was read, or raise UnreadError."""
     if isinstance(read, KubeError):
         raise UnreadError(read.message)
     return read

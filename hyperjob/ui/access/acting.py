@@ -13,7 +13,7 @@ from hyperjob.kube.http import HttpTransport
 async def acting_as(
     *, kubeconfig: str | Path | None = None, context: str | None = None
 ) -> AsyncIterator[Callable[[str], Kube]]:
-    """Give what makes a client of a bearer token; all share connections, closed at the end.
+    """Yield what makes a client of a bearer token; all share connections, closed at the end.
 
     Raises ConfigError as `Kube.connect` does.
     """

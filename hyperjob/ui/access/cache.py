@@ -39,7 +39,7 @@ class Cached(Generic[K, V]):
         return len(self._known)
 
     async def get(self, key: K) -> V:
-        """Give the answer, a remembered one where it is fresh; raises what asking raises."""
+        """Return the answer, a remembered one where it is fresh; raises what asking raises."""
         found = self._known.get(key)
         if found is not None and self._clock() - found[0] < self._seconds:
             self._known.move_to_end(key)
@@ -55,7 +55,7 @@ class Cached(Generic[K, V]):
         self._known.pop(key, None)
 
     async def close(self) -> None:
-        """Give up what is being asked."""
+        """Return up what is being asked."""
         await cancel(self._asked.values())
 
     async def _fetch(self, key: K) -> V:

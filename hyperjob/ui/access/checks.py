@@ -60,7 +60,7 @@ def came_by_a_link(headers: Mapping[str, str]) -> bool:
 
 
 def local_path(given: str) -> str:
-    """Give a path within this page to go on to; `/` for anything that could lead elsewhere."""
+    """Return a path within this page to go on to; `/` for anything that could lead elsewhere."""
     if not given.startswith("/") or given.startswith(("//", "/\\")) or not given.isprintable():
         return "/"
     return given

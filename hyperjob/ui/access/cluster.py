@@ -47,7 +47,7 @@ class ClusterVisitor:
 
     @property
     def name(self) -> str:
-        """Give the user's name."""
+        """Return the user's name."""
         return self.user.name
 
     async def may(self, verb: str, namespace: str, name: str) -> bool:
@@ -102,7 +102,7 @@ class ClusterAccess:
         await self._stack.aclose()
 
     def listens_on(self, host: str, port: int) -> str:
-        """Give the address that is listened on; visitors know another one."""
+        """Return the address that is listened on; visitors know another one."""
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
     @property
@@ -111,7 +111,7 @@ class ClusterAccess:
         return frozenset({self._login.path})
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Give login and logout."""
+        """Return login and logout."""
         return (*self._login.routes(), web.post("/logout", self._leave))
 
     async def visitor(self, request: web.Request) -> ClusterVisitor:
@@ -141,7 +141,7 @@ class ClusterAccess:
         )
 
     def _credentials(self, request: web.Request) -> tuple[str, str]:
-        """Give the token, and the name of the session that forms belong to."""
+        """Return the token, and the name of the session that forms belong to."""
         if token := bearer(request.headers):
             if len(token) > LONGEST_TOKEN:
                 raise refusal(401, "the bearer token is too long")

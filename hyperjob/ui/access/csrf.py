@@ -18,7 +18,7 @@ class Csrf:
         self._secret = secret or secrets.token_bytes(32)
 
     def token(self, session: str) -> str:
-        """Give the token of a session."""
+        """Return the token of a session."""
         return hmac.new(
             self._secret, session.encode(errors="surrogatepass"), hashlib.sha256
         ).hexdigest()

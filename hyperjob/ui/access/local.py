@@ -83,7 +83,7 @@ class LocalAccess:
         await self._reviews.__aexit__(kind, error, trace)
 
     def listens_on(self, host: str, port: int) -> str:
-        """Give the address to open; it is a secret, and must get into no log."""
+        """Return the address to open; it is a secret, and must get into no log."""
         name = f"[{host}]" if ":" in host else host
         known = ("localhost", "127.0.0.1", "[::1]", name)
         self._hosts = frozenset(f"{each}:{port}" for each in known)
@@ -97,7 +97,7 @@ class LocalAccess:
         return frozenset()
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Give no page: who has no token finds out here where it was printed."""
+        """Return no page: who has no token finds out here where it was printed."""
         return ()
 
     async def visitor(self, request: web.Request) -> LocalVisitor:
@@ -134,7 +134,7 @@ class LocalAccess:
 
 
 def bearer(headers: Mapping[str, str]) -> str:
-    """Give the bearer token of the Authorization header; empty without one."""
+    """Return the bearer token of the Authorization header; empty without one."""
     scheme, _, token = headers.get("Authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 

@@ -39,7 +39,7 @@ class Login:
         self._hosts = hosts
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Give the form and where it is sent."""
+        """Return the form and where it is sent."""
         return (web.get(self.path, self._show), web.post(self.path, self._take))
 
     async def _show(self, request: web.Request) -> web.Response:

@@ -75,7 +75,7 @@ class Reviews:
         await self._answers.close()
 
     async def user(self, token: str) -> User | None:
-        """Give the user of a bearer token; None when the API server does not take it.
+        """Return the user of a bearer token; None when the API server does not take it.
 
         Raises KubeError when the API server gives no answer.
         """

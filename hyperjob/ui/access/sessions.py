@@ -59,7 +59,7 @@ class Sessions:
         return cookie
 
     def token(self, cookie: str) -> str | None:
-        """Give the token of a session that goes on; None when there is none."""
+        """Return the token of a session that goes on; None when there is none."""
         session = self._sessions.get(cookie)
         if session is None:
             return None

@@ -33,7 +33,7 @@ class _Run:
 
 
 def past(summary: Summary, now: datetime) -> list[Span]:
-    """Give what the status says of the time before its present phases."""
+    """Return what the status says of the time before its present phases."""
     spans = _of_hyperjob(summary, now)
     for job in summary.jobs:
         spans += _of_job(job, now)

@@ -26,7 +26,7 @@ class Gone:
 
     @property
     def key(self) -> str:
-        """Give namespace/name."""
+        """Return namespace/name."""
         return f"{self.known.namespace}/{self.known.name}"
 
 

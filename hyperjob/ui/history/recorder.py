@@ -135,32 +135,32 @@ class History:
         self._note(_Use(now, uses))
 
     async def spans(self, uid: str) -> Sequence[Span]:
-        """Give all that is known of a HyperJob and its sub-jobs, by track and time."""
+        """Return all that is known of a HyperJob and its sub-jobs, by track and time."""
         return await self._ask(lambda recorder: recorder.spans(uid))
 
     async def hyperjobs(self, *, limit: int = 10_000) -> Sequence[Known]:
-        """Give the HyperJobs that changed last, those that are gone too, the latest first.
+        """Return the HyperJobs that changed last, those that are gone too, the latest first.
 
         Of all namespaces: show a visitor none but those that they may see.
         """
         return await self._ask(lambda recorder: recorder.hyperjobs(limit))
 
     async def known(self, uid: str) -> Known | None:
-        """Give the name of a HyperJob, of any namespace; None of which nothing is known."""
+        """Return the name of a HyperJob, of any namespace; None of which nothing is known."""
         found = await self._ask(lambda recorder: recorder.known(uid))
         return found[0] if found else None
 
     async def gone(
         self, present: Collection[str], namespaces: Collection[str] | None, words: str, limit: int
     ) -> Sequence[Gone]:
-        """Give the HyperJobs that are not among the uids `present`, the latest first.
+        """Return the HyperJobs that are not among the uids `present`, the latest first.
 
         `namespaces` None is all of them; every one of `words` is part of namespace, name or queue.
         """
         return await self._ask(lambda r: r.gone(present, namespaces, words.lower().split(), limit))
 
     async def use(self, kind: Kind, since: datetime, until: datetime) -> Sequence[Series]:
-        """Give what was used of each accelerator of each cluster or queue between two times."""
+        """Return what was used of each accelerator of each cluster or queue between two times."""
         return await self._ask(lambda recorder: recorder.use(kind, since, until))
 
     def _note(self, what: _Noted) -> None:
@@ -358,7 +358,7 @@ class _Recorder:
             self._store.trim(now=now.timestamp())
 
     def spans(self, uid: str) -> list[Span]:
-        """Give what is in the file with what could not be written over it."""
+        """Return what is in the file with what could not be written over it."""
         found = {(span.job, span.begin): span for span in self._store.spans(uid)}
         found |= self._rows.get(uid, {})
         return tidy(found.values())

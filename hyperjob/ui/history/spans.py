@@ -38,7 +38,7 @@ class Span:
 
     @property
     def state(self) -> tuple[int, str, str, str]:
-        """Give what a new span begins with when it changes."""
+        """Return what a new span begins with when it changes."""
         return self.attempt, self.cluster, self.phase, self.reason
 
 
@@ -52,7 +52,7 @@ class Sample:
 
 
 def states(summary: Summary, now: datetime) -> list[Span]:
-    """Give the open span of each track as the status has it; it begins at the last transition."""
+    """Return the open span of each track as the status has it; it begins at the last transition."""
     found = [
         Span(
             job="",
@@ -82,7 +82,7 @@ def states(summary: Summary, now: datetime) -> list[Span]:
 def follow(
     before: Mapping[str, Span], seen: Iterable[Span], now: datetime
 ) -> tuple[list[Span], dict[str, Span]]:
-    """Give the spans to write, and the last span of each track, after another look.
+    """Return the spans to write, and the last span of each track, after another look.
 
     `before` is the last span of each track. A track that is no longer seen ends now.
     """

@@ -77,7 +77,7 @@ class Limits:
 
 
 def default_path(host: str) -> Path:
-    """Give the file for an API server (its host and port) in the user's cache folder."""
+    """Return the file for an API server (its host and port) in the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     name = "".join(each if each.isalnum() or each in ".-" else "_" for each in host)
     return Path(base) / "hyperjob" / f"history-{name}.sqlite"
@@ -114,18 +114,18 @@ class Store:
         self._unlock()
 
     def open_uids(self) -> set[str]:
-        """Give the HyperJobs with a span that has not ended."""
+        """Return the HyperJobs with a span that has not ended."""
         return {row[0] for row in self._database.execute(_OPEN)}
 
     def spans(self, uid: str) -> list[Span]:
-        """Give all spans of a HyperJob, by track and time."""
+        """Return all spans of a HyperJob, by track and time."""
         rows = self._database.execute(_SPANS, (uid,))
         return [_span(row) for row in rows]
 
     def use(
         self, kind: Kind, since: float, until: float, slots: int
     ) -> Iterable[tuple[str, str, int, int, int]]:
-        """Give name, accelerator, slot, used and total of the last sample in each slot of time.
+        """Return name, accelerator, slot, used and total of the last sample in each slot of time.
 
         `slots` of equal length lie between the two times and count from 0.
         """
@@ -134,17 +134,17 @@ class Store:
 
     @property
     def seen_until(self) -> float | None:
-        """Give when something was last written; None in a new file."""
+        """Return when something was last written; None in a new file."""
         row = self._database.execute("SELECT value FROM known WHERE key = 'seen'").fetchone()
         return None if row is None else float(row[0])
 
     def hyperjobs(self, *, limit: int) -> list[Known]:
-        """Give the HyperJobs that were seen last, the latest first."""
+        """Return the HyperJobs that were seen last, the latest first."""
         rows = self._database.execute(_KNOWN + " ORDER BY seen DESC LIMIT ?", (limit,))
         return [_known(row) for row in rows]
 
     def known(self, uid: str) -> Known | None:
-        """Give one HyperJob; None of which nothing is known."""
+        """Return one HyperJob; None of which nothing is known."""
         row = self._database.execute(_KNOWN + " WHERE uid = ?", (uid,)).fetchone()
         return None if row is None else _known(row)
 

@@ -25,7 +25,7 @@ class Series:
 
 
 def with_lead(since: datetime, until: datetime) -> tuple[datetime, int]:
-    """Give where to begin reading so that a sample before `since` is known, and the slots."""
+    """Return where to begin reading so that a sample before `since` is known, and the slots."""
     width = (until - since) / SLOTS
     lead = -(-_HELD // width)
     return since - lead * width, SLOTS + lead

@@ -96,7 +96,7 @@ def _dumped(found: Object) -> str:
 
 
 def _passed(judgement: Judgement) -> list[tuple[str, str, list[str]]]:
-    """Give the clusters that were passed over, with the reason and for which sub-jobs."""
+    """Return the clusters that were passed over, with the reason and for which sub-jobs."""
     found: dict[tuple[str, str], list[str]] = {}
     for piece in judgement.pieces:
         for cluster, reason in piece.elsewhere.items():

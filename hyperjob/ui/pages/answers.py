@@ -20,7 +20,7 @@ _HERE: Final = "<!-- body -->"
 
 
 def pages(context: Context) -> Sequence[web.RouteDef]:
-    """Give the routes of all pages that need nothing but the world."""
+    """Return the routes of all pages that need nothing but the world."""
 
     async def show(request: web.Request) -> web.StreamResponse:
         visitor = request[VISITOR]

@@ -33,7 +33,7 @@ class AttentionPage:
         return "attention", self.scope
 
     def version(self) -> Hashable:
-        """Give a value that differs when a part may have changed."""
+        """Return a value that differs when a part may have changed."""
         return self.world.version("attention", "clusters")
 
     async def parts(self) -> Mapping[str, str]:
@@ -69,7 +69,7 @@ class AttentionPage:
 
 
 def visible(attention: Attention, scope: Scope) -> list[Trouble]:
-    """Give what a visitor may see of the HyperJobs that need a person."""
+    """Return what a visitor may see of the HyperJobs that need a person."""
     return [
         trouble
         for key, trouble in attention.troubles.items()
@@ -78,7 +78,7 @@ def visible(attention: Attention, scope: Scope) -> list[Trouble]:
 
 
 def lost(world: World) -> list[tuple[str, str, str]]:
-    """Give the clusters that are not Ready: name, why, and since when."""
+    """Return the clusters that are not Ready: name, why, and since when."""
     found = []
     for cluster in world.clusters:
         ready = condition(mapping(cluster.get("status")), "Ready")

@@ -40,7 +40,7 @@ class CardCache:
     def card(
         self, key: tuple[Scope, str], version: Hashable, make: Callable[[], fleet.ClusterCard]
     ) -> Card:
-        """Give a card, made anew where its version is another."""
+        """Return a card, made anew where its version is another."""
         known = self._made.pop(key, None)
         if known is None or known.version != version:
             card = make()
@@ -75,7 +75,7 @@ class FleetPage:
         return "fleet", self.scope
 
     def version(self) -> Hashable:
-        """Give a value that differs when a part may have changed."""
+        """Return a value that differs when a part may have changed."""
         return self.world.version("hyperjobs", "clusters", "queues")
 
     async def parts(self) -> Mapping[str, str]:
@@ -119,5 +119,5 @@ class FleetPage:
 
 
 def phase_counts(phases: Counter[str]) -> list[tuple[str, int]]:
-    """Give all phases with their numbers, in order of a HyperJob's life."""
+    """Return all phases with their numbers, in order of a HyperJob's life."""
     return [(str(phase), phases.get(phase, 0)) for phase in Phase]

@@ -26,12 +26,12 @@ class GonePage:
 
     @property
     def title(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return self.known.name
 
     @property
     def namespace(self) -> str:
-        """Give the namespace."""
+        """Return the namespace."""
         return self.known.namespace
 
     @property
@@ -40,7 +40,7 @@ class GonePage:
         return "gone", self.known.uid
 
     def version(self) -> Hashable:
-        """Give a value that differs when a part may have changed."""
+        """Return a value that differs when a part may have changed."""
         return self.known, self.world.version("gone")
 
     async def parts(self) -> Mapping[str, str]:
@@ -68,7 +68,7 @@ class GonePage:
 
 
 async def gone_page(world: World, history: History, scope: Scope, uid: str) -> GonePage | None:
-    """Give the page of a HyperJob of the history that a visitor may see; None without one."""
+    """Return the page of a HyperJob of the history that a visitor may see; None without one."""
     known = await history.known(uid)
     if known is None or not scope.includes(known.namespace):
         return None

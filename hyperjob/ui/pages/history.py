@@ -37,7 +37,7 @@ class Asked:
     words: str = ""
 
     def address(self, back: str) -> str:
-        """Give the address of the same page for another length of time."""
+        """Return the address of the same page for another length of time."""
         given = {"range": back if back != _USUAL else "", "q": self.words}
         text = urlencode({name: value for name, value in given.items() if value})
         return f"/history?{text}" if text else "/history"
@@ -74,7 +74,7 @@ class HistoryPage:
         return "history", self.asked, self.scope
 
     def version(self) -> Hashable:
-        """Give a value that differs when a part may have changed."""
+        """Return a value that differs when a part may have changed."""
         return int(datetime.now(UTC).timestamp() // _SECONDS), self.world.version("gone")
 
     async def parts(self) -> Mapping[str, str]:

@@ -41,17 +41,17 @@ class JobPage:
 
     @property
     def row(self) -> Row | None:
-        """Give the HyperJob; None once it is gone."""
+        """Return the HyperJob; None once it is gone."""
         return self.world.rows.get(self.name)
 
     @property
     def title(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return self.name.partition("/")[2]
 
     @property
     def path(self) -> str:
-        """Give the address of the page."""
+        """Return the address of the page."""
         return f"/hyperjobs/{self.name}"
 
     @property
@@ -60,7 +60,7 @@ class JobPage:
         return "hyperjob", self.name
 
     def version(self) -> Hashable:
-        """Give a value that differs when a part may have changed."""
+        """Return a value that differs when a part may have changed."""
         row = self.row
         if row is None:
             return None

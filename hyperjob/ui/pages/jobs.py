@@ -29,7 +29,7 @@ class JobsPage:
         return "hyperjobs", self.query, self.scope
 
     def version(self) -> Hashable:
-        """Give a value that differs when a part may have changed."""
+        """Return a value that differs when a part may have changed."""
         return self.world.version("hyperjobs", "queues")
 
     async def parts(self) -> Mapping[str, str]:
@@ -70,7 +70,7 @@ class JobsPage:
 
     @property
     def form(self) -> Mapping[str, object]:
-        """Give what the form of filters offers."""
+        """Return what the form of filters offers."""
         world, scope = self.world, self.scope
         return {
             "query": self.query,

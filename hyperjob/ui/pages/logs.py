@@ -55,7 +55,7 @@ class Choice:
 
     @property
     def wanted(self) -> Wanted:
-        """Give it as the command line does."""
+        """Return it as the command line does."""
         return Wanted(
             jobs=(self.job,) if self.job else (),
             task=self.task or None,
@@ -64,7 +64,7 @@ class Choice:
 
 
 def text_of(line: bytes) -> str:
-    """Give a line as text: colours dropped, controls shown, and not longer than a screen."""
+    """Return a line as text: colours dropped, controls shown, and not longer than a screen."""
     text = line[: _LINE * 4].decode(errors="replace").rstrip("\r")
     return printable(shortened(_ANSI.sub("", text), _LINE))
 

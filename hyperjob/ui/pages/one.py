@@ -25,7 +25,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def about_one(context: Context) -> Sequence[web.RouteDef]:
-    """Give the routes of one HyperJob."""
+    """Return the routes of one HyperJob."""
     one = _One(context)
     return [
         web.get(_PATH, one.overview),

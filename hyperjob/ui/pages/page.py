@@ -23,7 +23,7 @@ class Page(Protocol):
 
     @property
     def title(self) -> str:
-        """Give the heading, and what the browser shows as its title."""
+        """Return the heading, and what the browser shows as its title."""
         ...
 
     @property
@@ -37,7 +37,7 @@ class Page(Protocol):
         ...
 
     def version(self) -> Hashable:
-        """Give a value that differs when a part may have changed."""
+        """Return a value that differs when a part may have changed."""
         ...
 
     async def parts(self) -> Mapping[str, str]:
@@ -63,7 +63,7 @@ class PageCache:
         self._making: dict[Hashable, asyncio.Lock] = {}
 
     async def parts(self, page: Page, *, oldest: float = math.inf) -> Made:
-        """Give the parts of a page as they are now; ages in them may be `oldest` seconds old."""
+        """Return the parts of a page as they are now; ages in them may be `oldest` seconds old."""
         lock = self._making.setdefault(page.key, asyncio.Lock())
         async with lock:
             made = await self._parts(page, oldest)

@@ -28,7 +28,7 @@ class QueuesPage:
         return "queues", self.scope
 
     def version(self) -> Hashable:
-        """Give a value that differs when a part may have changed."""
+        """Return a value that differs when a part may have changed."""
         return self.world.version("hyperjobs", "clusters", "queues")
 
     async def parts(self) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from hyperjob.ui.visitor import Scope
 async def resolve(
     path: str, query: Sequence[tuple[str, str]], *, context: Context, scope: Scope
 ) -> Page | None:
-    """Give the page of an address; None when there is none."""
+    """Return the page of an address; None when there is none."""
     match path.strip("/").split("/"):
         case [""]:
             return FleetPage(context.world, scope, context.cards)
@@ -39,7 +39,7 @@ async def resolve(
 
 
 def job_page(context: Context, scope: Scope, key: str) -> JobPage | None:
-    """Give the page of a HyperJob that a visitor may see; None where there is none."""
+    """Return the page of a HyperJob that a visitor may see; None where there is none."""
     row = context.world.rows.get(key)
     if row is None or not scope.includes(row.summary.namespace):
         return None

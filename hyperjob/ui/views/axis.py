@@ -29,7 +29,7 @@ class Scale:
     end: datetime
 
     def at(self, moment: datetime) -> float:
-        """Give the place of a moment in percent."""
+        """Return the place of a moment in percent."""
         whole = (self.end - self.begin).total_seconds()
         part = (moment - self.begin).total_seconds() / whole
         return round(100 * min(max(part, 0.0), 1.0), 3)

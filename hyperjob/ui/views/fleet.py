@@ -45,7 +45,7 @@ class Bar:
 
     @property
     def busy(self) -> int:
-        """Give the percentage in use or kept."""
+        """Return the percentage in use or kept."""
         taken = self.used + self.reserved + self.other
         return round(100 * taken / self.total) if self.total else 0
 
@@ -209,7 +209,7 @@ def _rest(*, reserved: int, other: int, free: int) -> list[Segment]:
 
 
 def _placed(segments: Sequence[Segment]) -> list[Segment]:
-    """Give every segment its stretch of the bar."""
+    """Return every segment its stretch of the bar."""
     total = sum(segment.number for segment in segments) or 1
     found: list[Segment] = []
     start = 0.0

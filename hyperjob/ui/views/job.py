@@ -42,7 +42,7 @@ class GroupNode:
 
 
 def tree(row: Row) -> list[GroupNode]:
-    """Give the replicated jobs in the order of the spec, then those that the status alone knows."""
+    """Return the replicated jobs in the order of the spec, then those that only the status has."""
     summary = row.summary
     names = [group.name for group in summary.groups] + [job.group for job in summary.jobs]
     shown = _SHOWN

@@ -97,7 +97,7 @@ _Stack = tuple[str, str, int, list[int | None]]
 
 
 def _stacked(points: Sequence[Point], queues: Sequence[tuple[Series, int]]) -> list[_Stack]:
-    """Give the queues that take most, all others as one, and what no queue takes."""
+    """Return the queues that take most, all others as one, and what no queue takes."""
     order = sorted(queues, key=lambda one: -sum(_used(point) or 0 for point in one[0].points))
     found: list[_Stack] = [
         ("queue", f"queue {one.name}", number, list(map(_used, one.points)))
@@ -158,7 +158,7 @@ def _stairs(heights: Sequence[int], slots: range, top: int) -> str:
 
 
 def _stretches(known: Sequence[bool]) -> list[tuple[int, int]]:
-    """Give begin and end of each stretch of slots of which something is known."""
+    """Return begin and end of each stretch of slots of which something is known."""
     found: list[tuple[int, int]] = []
     for slot, yes in enumerate(known):
         if yes and found and found[-1][1] == slot:

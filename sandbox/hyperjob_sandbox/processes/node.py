@@ -59,37 +59,37 @@ class PodPlace:
 
     @property
     def host(self) -> ProcessHost:
-        """Give the parent of all container processes."""
+        """Return the parent of all container processes."""
         return self.machine.host
 
     @property
     def network(self) -> Network:
-        """Give the addresses and names of all pods."""
+        """Return the addresses and names of all pods."""
         return self.machine.network
 
     @property
     def images(self) -> Sequence[Image]:
-        """Give what replaces images."""
+        """Return what replaces images."""
         return self.machine.images
 
     @property
     def speed(self) -> float:
-        """Give the factor by which back-offs pass faster."""
+        """Return the factor by which back-offs pass faster."""
         return self.machine.speed
 
     @property
     def namespace(self) -> str:
-        """Give the pod's namespace."""
+        """Return the pod's namespace."""
         return str(self.pod["metadata"]["namespace"])
 
     @property
     def hostname(self) -> str:
-        """Give the pod's host name."""
+        """Return the pod's host name."""
         return str(self.pod["spec"].get("hostname") or self.pod["metadata"]["name"])
 
     @property
     def grace_seconds(self) -> float:
-        """Give the time between SIGTERM and SIGKILL."""
+        """Return the time between SIGTERM and SIGKILL."""
         grace = self.pod["metadata"].get("deletionGracePeriodSeconds")
         if grace is None:
             grace = self.pod["spec"].get("terminationGracePeriodSeconds")
@@ -97,7 +97,7 @@ class PodPlace:
 
     @property
     def identity(self) -> Host:
-        """Give the pod as the network knows it."""
+        """Return the pod as the network knows it."""
         return Host(
             cluster=self.cluster,
             namespace=self.namespace,

@@ -54,7 +54,7 @@ class Pod:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether it has ended."""
+        """Return whether it has ended."""
         return self._phase in ("Succeeded", "Failed") or (
             self._task is not None and self._task.done()
         )

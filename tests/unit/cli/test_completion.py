@@ -22,7 +22,7 @@ ZSH = """
 _describe() { print -l "${(P@)3}" }
 words=(hyperjob wh); CURRENT=2; _hyperjob_completion
 """
-TEXT = "Say why a HyperJob is not running, and what to do."
+TEXT = "Explain why a HyperJob is not running, and what to do."
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ TYPED = {
         "make its pods smaller",
     ),
     "no HyperJob in the file": Typed(
-        ["lint", "CLUSTERS"], REFUSED, "error: CLUSTERS: no HyperJob in it", "--allow-none"
+        ["lint", "CLUSTERS"], REFUSED, "error: CLUSTERS: contains no HyperJob", "--allow-none"
     ),
     "a file that does not exist": Typed(
         ["lint", "NOWHERE"], USAGE, "error: NOWHERE", "No such file or directory"
@@ -277,7 +277,9 @@ TYPED = {
     "a misspelt flag": Typed(
         ["get", "--all-namespace"], USAGE, "error: No such option", "--all-namespaces"
     ),
-    "another kind": Typed(["why", "pod/x"], USAGE, "'pod/x' names no HyperJob", "hj/NAME"),
+    "another kind": Typed(
+        ["why", "pod/x"], USAGE, "'pod/x' is not the name of a HyperJob", "hj/NAME"
+    ),
     "a misspelt phase": Typed(
         ["wait", "llm", "--for=phase=Runing"], USAGE, "got 'Runing'", "must be one of Pending"
     ),

@@ -237,7 +237,7 @@ def test_a_tree_hangs_the_clusters_below_the_sub_jobs(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("kind: ConfigMap\n", "there is no HyperJob"),
+        ("kind: ConfigMap\n", "the files contain no HyperJob"),
         ("a: [\n", "jobs.yaml: line"),
     ],
 )

@@ -144,7 +144,7 @@ def test_the_table_counts_changes_and_leaves_out_what_stays() -> None:
     world = having(*hyperjobs, clusters=[member()], running={"run": "a"})
     changed = world.with_clusters([member("b")], Candidacy())
     lines = [line.plain for line in as_table(what_if(world, changed))]
-    assert lines[0] == "After the changes: 1 start, 1 stay as they are"
+    assert lines[0] == "After the changes: 1 start, 1 do not change"
     assert lines[2].split()[:4] == ["ml/two", "default", "Starts", "<none>"]
     assert len(lines) == 3
 
@@ -154,8 +154,8 @@ def test_the_table_counts_changes_and_leaves_out_what_stays() -> None:
     [
         (["--drain", "gpu-east"], "--drain and --add-clusters need --what-if"),
         ([], "give a file with -f, or --what-if"),
-        (["--what-if"], "--what-if changes nothing"),
-        (["--what-if", "--drain", "nowhere"], "there is no cluster nowhere"),
+        (["--what-if"], "--what-if needs a change"),
+        (["--what-if", "--drain", "nowhere"], "cluster 'nowhere' not found"),
     ],
 )
 def test_arguments_that_mean_nothing_are_refused(arguments: list[str], text: str) -> None:

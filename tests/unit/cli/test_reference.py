@@ -61,7 +61,7 @@ def test_the_example_of_a_command_is_one_that_it_takes(path: str) -> None:
 
 
 def test_every_command_that_asks_about_hyperjobs_names_its_rights() -> None:
-    shown = {*GROUPS["See what your HyperJobs do"], *GROUPS["Change what runs"], "plan"}
+    shown = {*GROUPS["Look at HyperJobs"], *GROUPS["Change running HyperJobs"], "plan"}
     assert shown == set(RIGHTS)
 
 

@@ -111,8 +111,8 @@ def test_a_job_that_can_never_start_ends_in_code_4(clusters: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--compare", "best"), "--compare: 'best' is none of hyperjob, "),
-        (("--queue", "a=none"), "--queue: 'a=none' is no NAME=SHARE"),
+        (("--compare", "best"), "--compare: 'best' is not one of hyperjob, "),
+        (("--queue", "a=none"), "--queue: 'a=none' must be NAME=SHARE"),
         (("--trace", "nowhere.csv"), "nowhere.csv: No such file or directory"),
         (("--clusters", "nowhere.yaml"), "nowhere.yaml: No such file or directory"),
     ],

@@ -176,12 +176,12 @@ def test_describe_lists_the_runs_that_are_over_the_latest_first() -> None:
         for number in range(2)
     ]
     text = described(hyperjob("Running", sub_job(phase="Running", attempt=2, history=runs)))
-    lines = text[text.index("Runs that are over:") :].splitlines()[1:4]
+    lines = text[text.index("Earlier runs:") :].splitlines()[1:4]
     assert [line.split() for line in lines[1:]] == [
         ["llm-trainer-0", "2", "east", "31m", "19m", "JobFailed", *told("pod-1")],
         ["llm-trainer-0", "1", "east", "30m", "20m", "JobFailed", *told("pod-0")],
     ]
-    assert "Runs that are over" not in described(RUNNING)
+    assert "Earlier runs" not in described(RUNNING)
 
 
 def told(pod: str) -> list[str]:
@@ -203,7 +203,7 @@ def test_a_description_has_all_that_one_looks_for() -> None:
         "Name:                llm",
         "Created:             2026-01-01T00:00:00Z (60m ago)",
         "Failure policy:      at most 3 restarts; rules: X",
-        "Restart asked for:   t1 (not taken yet)",
+        "Requested restart:   t1 (not accepted yet)",
         "exit code 3 (kept away from old)",
         "trainer   1          8 nvidia.com/gpu   any",
         "Warning   Refused   0s",
@@ -244,7 +244,7 @@ def test_top_counts_by_cluster_what_there_is_and_what_hyperjobs_take() -> None:
     [
         (True, "volcano-global", ["Queue admission: volcano-global"]),
         (True, "", []),
-        (False, "builtin", ["No controller leads: nothing is admitted"]),
+        (False, "builtin", ["No controller holds the Lease: no HyperJob is admitted"]),
     ],
 )
 def test_top_names_the_queue_admission_at_work(

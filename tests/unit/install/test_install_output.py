@@ -80,12 +80,12 @@ SUMMARIES = {
     "no changes": (
         [UNCHANGED, KEPT],
         False,
-        "Nothing to change: 2 objects looked at, all as they should be.",
+        "Nothing to change: 2 objects checked, all up to date.",
     ),
     "nothing there": (
         [Change(CRDS, "x", None, Action.ABSENT), KEPT],
         False,
-        "Nothing to delete: none of 2 objects is there, or ours.",
+        "Nothing to delete: none of 2 objects exists and is HyperJob's.",
     ),
 }
 

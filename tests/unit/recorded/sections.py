@@ -13,6 +13,8 @@ from tests.unit.recorded.placements import placement_cases, split_cases
 from tests.unit.recorded.recording import Section
 from tests.unit.recorded.reviews import binding_cases, envelope_cases
 from tests.unit.recorded.rounds import round_cases
+from tests.unit.recorded.snapshots import snapshot_cases, state_cases
+from tests.unit.recorded.texts import text_cases
 from tests.unit.recorded.whole import whole_cases
 
 MODES: Final = list(QueueAdmission)
@@ -32,6 +34,9 @@ SECTIONS: Final[dict[str, Section]] = {
     **{f"passes-{n}": partial(pass_cases, n * 14, n * 14 + 14) for n in range(5)},
     **{f"rounds-{n}": partial(round_cases, n * 9, n * 9 + 9) for n in range(4)},
     **{f"gangs-{n}": partial(placement_cases, n * 30, n * 30 + 30) for n in range(4)},
+    "texts": text_cases,
+    **{f"snapshots-{n}": partial(snapshot_cases, n * 30, n * 30 + 30) for n in range(3)},
+    **{f"states-{n}": partial(state_cases, n * 15, n * 15 + 15) for n in range(2)},
     **{f"splits-{n}": partial(split_cases, n * 40, n * 40 + 40) for n in range(2)},
     **{
         f"whole-{n}": partial(
