@@ -3,7 +3,7 @@
 import copy
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hyperjob.api.field import ROOT
@@ -218,9 +218,9 @@ def pod_cases(part: int, parts: int) -> Iterator[Case]:
     yield f"everything {part}", [*rows, f"as before: {', '.join(compared.same)}"]
 
 
-def mixed_cases(first: int, last: int) -> Iterator[Case]:
+def mixed_cases(seeds: Iterable[int]) -> Iterator[Case]:
     """Change several fields of generated HyperJobs at once; change them back."""
-    for seed in range(first, last):
+    for seed in seeds:
         rng = random.Random(f"mixed {seed}")
         raw = hyperjob_of(rng)
         raw["metadata"] = {"name": "hj", "namespace": "default"}

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -186,8 +186,8 @@ def _outcome(result: Any) -> str:
     return line(result)
 
 
-def call_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def call_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         with seeded(seed):
             yield f"calls {seed}", run(_calls(random.Random(f"calls {seed}")))
 
@@ -234,8 +234,8 @@ def _pages(rng: random.Random) -> list[Any]:
     return found
 
 
-def watch_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def watch_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         with seeded(seed):
             yield f"informer {seed}", run(_watched(random.Random(f"watch {seed}")))
 

@@ -2,7 +2,7 @@
 
 import copy
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from controller.model.observed import QueueAdmission
@@ -17,8 +17,8 @@ from tests.unit.recorded.recording import Case, line
 EVENTS = 40
 
 
-def history_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def history_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         rng = random.Random(f"history {seed}")
         mode = list(QueueAdmission)[seed % 3]
         kind = QueuedGangs if mode is QueueAdmission.BUILTIN else GangWorld

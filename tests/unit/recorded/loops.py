@@ -3,7 +3,7 @@
 import asyncio
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from hyperjob.api.meta import Object
@@ -22,8 +22,8 @@ from tests.unit.recorded.recording import Case, line
 LONG: Final = re.compile("é{9,}|R{9,}")
 
 
-def work_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def work_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         yield f"queue {seed}", run(_worked(random.Random(f"queue {seed}")))
     with seeded(1):
         yield "limits", run(_limited(random.Random("limits")))
@@ -147,8 +147,8 @@ class Store:
         return line({**obj, "metadata": obj["metadata"]["namespace"]})
 
 
-def leader_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def leader_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         with seeded(seed):
             yield f"electors {seed}", run(_led(random.Random(f"leader {seed}")))
 
@@ -194,8 +194,8 @@ async def _led(rng: random.Random) -> list[str]:
     return rows
 
 
-def event_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def event_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         with seeded(seed):
             yield f"events {seed}", run(_recorded(random.Random(f"events {seed}")))
 

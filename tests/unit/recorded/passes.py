@@ -2,7 +2,7 @@
 
 import copy
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -91,8 +91,8 @@ def cluster_of(rng: random.Random, name: str, now: datetime) -> Cluster:
     )
 
 
-def pass_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def pass_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         yield f"HyperJob {seed}", list(_history(random.Random(f"passes {seed}")))
 
 

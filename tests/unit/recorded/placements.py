@@ -1,7 +1,7 @@
 """Placements, automatic splits and what is said where there is no room, for generated clusters."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -124,8 +124,8 @@ def _request(rng: random.Random, name: str, names: list[str]) -> Request:
     )
 
 
-def placement_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def placement_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         yield f"gang {seed}", list(_gang(random.Random(f"gang {seed}")))
 
 
@@ -173,8 +173,8 @@ def _gang(rng: random.Random) -> Iterator[str]:
         yield f"  {requests[0].name} not on {name}: {hindrance_text(hindrance)}"
 
 
-def split_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def split_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         yield f"split {seed}", list(_split(random.Random(f"split {seed}"), seed))
 
 

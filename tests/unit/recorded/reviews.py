@@ -2,7 +2,7 @@
 
 import random
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -81,8 +81,8 @@ def _answer(path: str, body: bytes, context: Context) -> Iterator[str]:
     yield f"  {reply.status} {line(response or answer)} {reply.problem}".rstrip()
 
 
-def binding_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def binding_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         rng = random.Random(f"binding {seed}")
         obj, old = _binding(rng), _binding(rng)
         operation = rng.choice(("CREATE", "UPDATE", "UPDATE", "DELETE"))

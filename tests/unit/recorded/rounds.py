@@ -1,7 +1,7 @@
 """Rounds of the queue engine over generated queues, clusters and waiting HyperJobs."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -112,8 +112,8 @@ def _said(each: QueuedHyperJob) -> str:
     return f"{each.key[3:]} asks for {parts} {line({k: v for k, v in rest.items() if v})}"
 
 
-def round_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def round_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         yield f"queues {seed}", list(_play(random.Random(f"rounds {seed}")))
 
 

@@ -6,7 +6,7 @@ the status says of it what a pass may have written at any time before.
 
 import copy
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -64,8 +64,8 @@ SHOWN: Final = 300
 PODS: Final = {"running": (0, 1, 4), "pending": (0, 1), "succeeded": (0, 4), "failed": (0, 1)}
 
 
-def snapshot_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def snapshot_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         rng = random.Random(f"snapshot {seed}")
         raw = hyperjob_of(rng, most=2)
         seen = _observed(rng, raw)
@@ -73,8 +73,8 @@ def snapshot_cases(first: int, last: int) -> Iterator[Case]:
             yield f"snapshot {seed}", list(_decided(seen, raw, explained=seed % 4 == 0))
 
 
-def state_cases(first: int, last: int) -> Iterator[Case]:
-    for seed in range(first, last):
+def state_cases(seeds: Iterable[int]) -> Iterator[Case]:
+    for seed in seeds:
         rng = random.Random(f"states {seed}")
         raw = hyperjob_of(rng, most=2)
         yield f"HyperJob {seed}", list(_derived(rng, raw))
